@@ -11,6 +11,7 @@ import typer
 
 from corpora.errors import ConfigError, DiscoforgeError
 from workflows import console
+from workflows.cli_zoo import commands as zoo_commands
 
 app = typer.Typer(
     name="discoforge",
@@ -20,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(zoo_commands)
 
 Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
 Output = Annotated[str, typer.Option("--output", help="Where everything is built.")]
@@ -205,42 +207,6 @@ def status(
     show_status(config, output, every=every)
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def train(
-    context: typer.Context,
-    recipe: Annotated[str, typer.Argument(help="A recipe: a TOML file or a shipped name.")],
-) -> None:
-    """Train a model with RECIPE; `--key value` changes any of its settings."""
-    from workflows.training import train_command
-
-    raise typer.Exit(train_command(recipe, context.args))
-
-
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def evaluate(
-    context: typer.Context,
-    suite: Annotated[str, typer.Argument(help="A suite: dissent, permuted.")],
-    model: Annotated[str, typer.Option(help="A model folder or Hub id.")],
-    data: Annotated[str, typer.Option(help="A dataset folder or Hub id.")],
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
-) -> None:
-    """Evaluate a model with SUITE."""
-    from workflows.training import evaluate_command
-
-    raise typer.Exit(evaluate_command(suite, model, data, json_file, context.args))
-
-
-@app.command()
-def score(
-    files: Annotated[list[str], typer.Argument(help="Text or JSONL files; `-` reads from stdin.")],
-    model: Annotated[str, typer.Option(help="A coherence scorer: folder or Hub id.")],
-) -> None:
-    """Print a coherence score for each text (higher is more coherent)."""
-    from workflows.show import show_scores
-
-    show_scores(model, files)
-
-
 @app.command()
 def inspect(
     path: Annotated[Path, typer.Argument(help="A dataset, stage or model folder, or a file.")],
@@ -283,16 +249,6 @@ def export(
         raise ConfigError(f"no format {layout!r}", hint="the formats are: discoeval")
     for name, lines in export_discoeval(folder, output, domain).items():
         typer.echo(f"{lines:>9,}  {name}")
-
-
-@app.command()
-def zoo(
-    results: Annotated[Path | None, typer.Option(help="A folder of trained models.")] = None,
-) -> None:
-    """List the recipes: paper, objective, dataset, published figure, figure measured here."""
-    from workflows.show import show_recipes
-
-    show_recipes(results)
 
 
 def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:

@@ -86,16 +86,40 @@ class Validation(Table):
 class Model(Table):
     """One `[models.NAME]` entry: a recipe, the dataset it trains on, changed settings.
 
-    `suite` evaluates it on the dataset's test split, on `limit` rows spread over it (0: all).
+    `base` names another model of the build file: its encoder is the backbone to start from.
+    `suite` evaluates it on the dataset's test split, on `limit` rows spread over it (0: all);
+    without one only `[evaluations]` do.
     """
 
     recipe: str
     dataset: str
     config: str = ""
-    suite: str
+    base: str = ""
+    suite: str = ""
     limit: int = Field(0, ge=0)
     settings: dict[str, Any] = {}
     get: str = ""
+
+
+class Evaluation(Table):
+    """One `[evaluations.NAME]` entry: models on data that they did not train on.
+
+    `dataset` is a dataset of the build, with `@CONFIG` for its configuration; `data` in its
+    place a spec `kind:PATH` of files that are there (`{data}` in it stands for the data folder).
+    `settings` are the suite's own options.
+    """
+
+    suite: str
+    models: tuple[str, ...] = Field(min_length=1)
+    dataset: str = ""
+    data: str = ""
+    limit: int = Field(0, ge=0)
+    settings: dict[str, Any] = {}
+    get: str = ""
+
+    @property
+    def dataset_name(self) -> str:
+        return self.dataset.partition("@")[0]
 
 
 class BuildFile(Table):
@@ -113,6 +137,7 @@ class BuildFile(Table):
     validation: tuple[Validation, ...] = ()
     datasets: dict[str, dict[str, Any]] = {}
     models: dict[str, Model] = {}
+    evaluations: dict[str, Evaluation] = {}
     path: str = ""
 
     def place(self, spec: str) -> str:
@@ -237,6 +262,47 @@ def _check_names(build: BuildFile) -> None:
     for key, model in build.models.items():
         if model.dataset not in build.datasets:
             raise _no_dataset(build, f"models.{key}", model.dataset)
+        if model.base:
+            _check_base(build, key)
+    for key, evaluation in build.evaluations.items():
+        _check_evaluation(build, key, evaluation)
+
+
+def _check_base(build: BuildFile, key: str) -> None:
+    """The chain of bases names models that there are, and does not come back to itself."""
+    seen = [key]
+    while base := build.models[seen[-1]].base:
+        if base not in build.models:
+            raise _no_model(build, f"models.{seen[-1]}.base", base)
+        if base in seen:
+            chain = " -> ".join([*seen, base])
+            raise ConfigError(f"models.{key}.base goes round: {chain}", where=build.path)
+        seen.append(base)
+
+
+def _check_evaluation(build: BuildFile, key: str, evaluation: Evaluation) -> None:
+    where = f"evaluations.{key}"
+    if key in build.models:
+        raise ConfigError(f"{where} has the name of a model; name it otherwise", where=build.path)
+    if bool(evaluation.dataset) == bool(evaluation.data):
+        raise ConfigError(
+            f"{where} names {'both a dataset and data' if evaluation.data else 'no data'}",
+            where=build.path,
+            hint='give dataset = "NAME[@CONFIG]" of this build, or data = "kind:PATH"',
+        )
+    if evaluation.dataset and evaluation.dataset_name not in build.datasets:
+        raise _no_dataset(build, where, evaluation.dataset_name)
+    for model in evaluation.models:
+        if model not in build.models:
+            raise _no_model(build, where, model)
+
+
+def _no_model(build: BuildFile, key: str, model: str) -> ConfigError:
+    return ConfigError(
+        f"{key} names the model {model!r}; {nearest(model, build.models)}"
+        f"the build file has {', '.join(build.models) or 'no [models.*] table'}",
+        where=build.path,
+    )
 
 
 def _check_options(build: BuildFile, source: Source) -> None:

@@ -135,9 +135,11 @@ def _evaluations(tasks: Sequence[StageTask], folder: Path) -> str:
     for task in tasks:
         results = _json(task.folder / "results.json")
         rows = [(name, value) for name, value in _flat(results) if isinstance(value, int | float)]
-        parts += [f"### {task.key} on `{task.entry.dataset}`", markdown(("metric", "value"), rows)]
+        plan = task.plan
+        title = f"### {task.name} on `{plan.dataset or plan.data}` ({plan.suite})"
+        parts += [title, markdown(("metric", "value"), rows)]
         for plot in sorted(task.folder.glob("*.svg")):
-            copy = folder / f"{task.key}-{plot.name}"
+            copy = folder / f"{task.key.replace('/', '-')}-{plot.name}"
             copy.write_bytes(plot.read_bytes())
             parts.append(f"![{plot.stem}]({copy.name})")
     return "\n\n".join(parts)

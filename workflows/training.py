@@ -17,7 +17,7 @@ from typing import Any
 
 from corpora.errors import ConfigError, DiscoforgeError, nearest
 from corpora.processes import BUILD_VARIABLE
-from workflows.config import BuildFile, Model
+from workflows.config import BuildFile, Evaluation, Model
 
 log = logging.getLogger("discoforge")
 
@@ -72,8 +72,25 @@ def _setting_names(module: str) -> set[str]:
     return names | {field.name for field in fields(Settings)}
 
 
-def train(model: Model, dataset: Path, output: Path, settings: Mapping[str, Any]) -> None:
-    """Train `model` into the folder `output`; what a killed run left there is taken up again."""
+def check_suite(name: str, where: str) -> None:
+    """Raise `ConfigError` for a suite that is not there. Loads no torch."""
+    from zoo.evaluate import SUITES
+
+    if name not in SUITES:
+        raise ConfigError(
+            f"no suite {name!r}; {nearest(name, SUITES)}".rstrip("; "),
+            where=where,
+            hint=f"the suites are: {', '.join(sorted(SUITES))}",
+        )
+
+
+def train(
+    model: Model, dataset: Path, base: Path | None, output: Path, settings: Mapping[str, Any]
+) -> None:
+    """Train `model` into the folder `output`; what a killed run left there is taken up again.
+
+    `base` is the folder of the model whose encoder it starts from.
+    """
     threads = settings["threads"]
     command = [
         *(sys.executable, *LAUNCH, "--num_cpu_threads_per_process", str(threads)),
@@ -82,23 +99,22 @@ def train(model: Model, dataset: Path, output: Path, settings: Mapping[str, Any]
     if model.config:
         command += ["--dataset_config", model.config]
     command += ["--seed", str(settings["seed"]), "--threads", str(threads)]
-    for key, value in model.settings.items():
-        command += [f"--{key}", _as_toml(value)]
-    _run(command, threads)
+    if base:
+        command += ["--backbone", str(base)]
+    _run(command + _options(model.settings), threads)
 
 
 def evaluate(
-    model: Model, trained: Path, dataset: Path, folder: Path, build: BuildFile
+    plan: Evaluation, trained: Path, data: str, folder: Path, build: BuildFile
 ) -> dict[str, Any]:
-    """Evaluate the trained model into `folder`; returns the counts for its manifest."""
+    """Evaluate the trained model on `data` into `folder`; the counts for its manifest."""
     results = folder / "results.json"
-    data = f"{dataset}@{model.config}" if model.config else str(dataset)
     command = [
-        *(sys.executable, "-m", "zoo.evaluate", model.suite),
+        *(sys.executable, "-m", "zoo.evaluate", plan.suite),
         *("--model", str(trained), "--data", data, "--json", str(results)),
-        *("--threads", str(build.threads), "--seed", str(build.seed), "--limit", str(model.limit)),
+        *("--threads", str(build.threads), "--seed", str(build.seed), "--limit", str(plan.limit)),
     ]
-    _run(command, build.threads)
+    _run(command + _options(plan.settings), build.threads)
     metrics = json.loads(results.read_text(encoding="utf-8"))
     return {"examples": metrics.get("examples")}
 
@@ -159,6 +175,10 @@ def _reason(lines: list[str]) -> str:
     if starts:
         return "\n".join(lines[starts[-1] :]).removeprefix("error: ")
     return "\n".join(lines[-5:]) or "the process was stopped"
+
+
+def _options(settings: Mapping[str, Any]) -> list[str]:
+    return [word for key, value in settings.items() for word in (f"--{key}", _as_toml(value))]
 
 
 def _as_toml(value: Any) -> str:

@@ -166,3 +166,63 @@ def test_a_build_without_a_source_for_a_dataset_says_so(
     assert load_build(config).datasets.keys() >= {"permuted2"}
     with options(config, str(tmp_path / "out")):
         assert "dataset permuted2" in BuildAll(config=config).requires().skipped()
+
+
+CHAIN = (
+    TINY
+    + """
+[models.first]
+recipe = "dissent/bilstm_tiny"
+dataset = "dissent"
+config = "all"
+
+[models.second]
+recipe = "coherence/contrastive_tiny"
+dataset = "permuted"
+config = "contrastive"
+base = "first"
+
+[evaluations.elsewhere]
+suite = "permuted"
+models = ["second"]
+dataset = "permuted@pairwise"
+"""
+)
+
+
+def test_a_model_depends_on_the_model_that_it_starts_from(
+    write_config: Callable[[str], Path], graph: Callable, tmp_path: Path
+) -> None:
+    first = 'config = "all"\n\n[models.second]'
+    other = tmp_path / "other.toml"
+    other.write_text(CHAIN.replace(first, first.replace("all", "books5")), encoding="utf-8")
+    before, after = graph(write_config(CHAIN)), graph(other)
+    differ = {title for title in before if before[title] != after[title]}
+    assert differ == {
+        "model first",
+        "model second",
+        "evaluation elsewhere/second",
+        "report tiny",
+        "all tiny",
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('base = "first"', 'base = "frist"', "did you mean 'first'"),
+        ('base = "first"', 'base = "second"', "goes round: second -> second"),
+        ('models = ["second"]', 'models = ["third"]', "the model 'third'"),
+        ('dataset = "permuted@pairwise"', 'dataset = "permutd"', "did you mean 'permuted'"),
+        ('dataset = "permuted@pairwise"', "", "names no data"),
+        ("[evaluations.elsewhere]", "[evaluations.second]", "has the name of a model"),
+        ('suite = "permuted"\nmodels', 'suite = "permute"\nmodels', "did you mean 'permuted'"),
+    ],
+)
+def test_what_evaluations_and_bases_name_must_be_there(
+    write_config: Callable[[str], Path], graph: Callable, old: str, new: str, message: str
+) -> None:
+    text = CHAIN.replace(old, new)
+    assert text != CHAIN
+    with pytest.raises(ConfigError, match=message):
+        graph(write_config(text))

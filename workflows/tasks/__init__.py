@@ -1,0 +1,24 @@
+"""The stages of a build as Luigi tasks: parameters, requires, output, one call into a room.
+
+Read them in the order of the data: `sources` (documents, sentences, parses, pairs: one task a
+source), `datasets` (and validation), `models` (and evaluations), `build` (report, `BuildAll`).
+"""
+
+from workflows.tasks.build import BuildAll, PublishAll, Report
+from workflows.tasks.datasets import Dataset, Validate
+from workflows.tasks.models import Evaluate, Train
+from workflows.tasks.sources import Documents, Pairs, Parse, Sentences
+
+__all__ = [
+    "BuildAll",
+    "Dataset",
+    "Documents",
+    "Evaluate",
+    "Pairs",
+    "Parse",
+    "PublishAll",
+    "Report",
+    "Sentences",
+    "Train",
+    "Validate",
+]

@@ -1,0 +1,127 @@
+"""The whole build: its report, `BuildAll`, and `PublishAll`."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from pathlib import Path
+from typing import Any
+
+import luigi
+
+from corpora.store import MANIFEST, is_complete, staged, write_json
+from workflows import console, links, preflight
+from workflows.stage import FolderTarget, StageTask
+from workflows.tasks.datasets import Dataset, Validate
+from workflows.tasks.models import Evaluate, Train
+from workflows.tasks.sources import Sentences
+
+
+class Report(StageTask):
+    """The table and plots of a whole build, in Markdown."""
+
+    stage = "report"
+
+    @property
+    def key(self) -> str:
+        return self.build.name
+
+    def requires(self) -> list[StageTask]:
+        build, config = self.build, self.config
+        fed = [name for name in build.datasets if any(name in s.datasets for s in build.sources)]
+        stages: list[StageTask] = [Validate(config=config, name=v.name) for v in build.validation]
+        stages += [Dataset(config=config, name=name) for name in fed]
+        usable = {name for name in build.models if self.trainable(name, fed)}
+        for name in build.models:
+            if name in usable:
+                judged = bool(build.models[name].suite)
+                stages.append((Evaluate if judged else Train)(config=config, name=name))
+        for on, plan in build.evaluations.items():
+            if plan.data or plan.dataset_name in fed:
+                stages += [
+                    Evaluate(config=config, name=name, on=on)
+                    for name in plan.models
+                    if name in usable
+                ]
+        used = {source.name for source in build.sources if source.datasets}
+        used |= {name for check in build.validation for name in check.sources}
+        unused = [source.name for source in build.sources if source.name not in used]
+        return stages + [Sentences(config=config, source=name) for name in unused]
+
+    def trainable(self, name: str, fed: Container[str]) -> bool:
+        """Whether a model's dataset has a source, and that of the model it starts from."""
+        model = self.build.models[name]
+        return model.dataset in fed and (not model.base or self.trainable(model.base, fed))
+
+    def skipped(self) -> list[str]:
+        """What the build file has no source for, a line each."""
+        build = self.build
+        fed = {name for source in build.sources for name in source.datasets}
+        lines = [f"dataset {name}" for name in build.datasets if name not in fed]
+        lines += [f"model {name}" for name in build.models if not self.trainable(name, fed)]
+        lines += [
+            f"evaluation {name}"
+            for name, plan in build.evaluations.items()
+            if plan.dataset and plan.dataset_name not in fed
+        ]
+        return lines if build.validation else [*lines, "validation"]
+
+    def settings(self) -> dict[str, Any]:
+        return {"name": self.build.name, "skipped": self.skipped()}
+
+    def work(self, folder: Path) -> dict[str, Any]:
+        from workflows.report import write_report
+
+        return write_report(self, folder)
+
+
+class BuildAll(StageTask):
+    """Run every stage of a build file, then link what it built under `OUTPUT/NAME/`."""
+
+    stage = "all"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        preflight.check(self)
+
+    @property
+    def key(self) -> str:
+        return self.build.name
+
+    def requires(self) -> Report:
+        return Report(config=self.config)
+
+    def output(self) -> FolderTarget:
+        return FolderTarget(self.folder)
+
+    def produce(self) -> None:
+        with staged(self.folder) as partial:
+            if not is_complete(self.folder):
+                write_json(partial / MANIFEST, self.record().to_dict())
+        links.link_results(self.requires(), self.root / self.build.name)
+
+
+class PublishAll(luigi.Task):
+    """Publish every dataset and model of a build to the Hugging Face Hub."""
+
+    config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
+    namespace = luigi.Parameter(description="a user or organisation of the Hub")
+    private = luigi.BoolParameter(default=False, description="make new repositories private")
+    dry_run = luigi.BoolParameter(default=False, description="only list files and decisions")
+
+    done = False
+
+    def requires(self) -> BuildAll:
+        return BuildAll(config=self.config)
+
+    def complete(self) -> bool:
+        """Whether this run has published: the Hub itself knows what is up to date."""
+        return self.done
+
+    def run(self) -> None:
+        from workflows.publishing import publish_build
+
+        with console.explained(Path.cwd()):
+            publish_build(
+                self.requires(), self.namespace, private=self.private, dry_run=self.dry_run
+            )
+        self.done = True

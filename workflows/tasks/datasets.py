@@ -1,0 +1,120 @@
+"""The stages over several sources: validation against gold, and the datasets."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import luigi
+
+from corpora.progress import track
+from corpora.tasks import Builder, find_builder
+from workflows.config import Source, Validation
+from workflows.settings import settings_of
+from workflows.sources import SourceRecord
+from workflows.stage import StageTask
+from workflows.tasks.sources import Pairs, Sentences
+
+
+class Validate(StageTask):
+    """Score the pairs of a source against gold relations."""
+
+    stage = "validation"
+    name = luigi.Parameter(description="a [[validation]] entry's name")
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    @property
+    def entry(self) -> Validation:
+        return next(v for v in self.build.validation if v.name == self.name)
+
+    def requires(self) -> list[Pairs]:
+        entry = self.entry
+        return [
+            Pairs(config=self.config, source=name, parser=entry.parser, mode=entry.mode)
+            for name in entry.sources
+        ]
+
+    def settings(self) -> dict[str, Any]:
+        from extract.patterns import resolve_markers
+
+        entry = self.entry
+        return {
+            "parser": entry.parser,
+            "markers": list(resolve_markers(self.build.extract.markers)),
+            "mode": entry.mode,
+            "gold_tokens": False,
+            "gold_sentences": entry.parser == "gold",
+        }
+
+    def sources(self) -> list[SourceRecord]:
+        entry = self.entry
+        return [SourceRecord(f"{entry.name}-gold", self.build.place(entry.gold), get=entry.get)]
+
+    def work(self, folder: Path) -> dict[str, Any]:
+        from extract.commands import validate_stage
+
+        tasks = self.requires()
+        documents = chain.from_iterable(task.requires().documents() for task in tasks)
+        folders = [task.folder for task in tasks]
+        gold = self.sources()[0].spec
+        return validate_stage(documents, folders, gold, folder, self.settings())
+
+
+class Dataset(StageTask):
+    """Build one dataset folder from every source that the build file gives it."""
+
+    name = luigi.Parameter(description="a [datasets.NAME] table's name")
+    stage = "dataset"
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    @property
+    def table(self) -> dict[str, Any]:
+        return self.build.datasets[self.name]
+
+    @property
+    def builder(self) -> Builder:
+        """The builder of the dataset's name, or the one that its table names."""
+        return find_builder(self.table.get("builder", self.name))
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        return self.builder.version
+
+    def own_sources(self) -> list[Source]:
+        return [source for source in self.build.sources if self.name in source.datasets]
+
+    def chosen(self) -> Any:
+        where = f"{self.build.path}: datasets.{self.name}"
+        table = {key: value for key, value in self.table.items() if key != "builder"}
+        return settings_of(self.builder.settings, table, where)
+
+    def settings(self) -> dict[str, Any]:
+        return {"builder": self.builder.name, **asdict(self.chosen()), "seed": self.build.seed}
+
+    def requires(self) -> list[StageTask]:
+        names = [source.name for source in self.own_sources()]
+        if self.builder.reads == "documents":
+            return [Sentences(config=self.config, source=name) for name in names]
+        parser, mode = self.build.parse.parser, self.build.extract.mode
+        return [Pairs(config=self.config, source=name, parser=parser, mode=mode) for name in names]
+
+    def inputs(self) -> Any:
+        """The pair files, or the documents with their sentences, of all sources."""
+        tasks = self.requires()
+        if self.builder.reads == "pairs":
+            return [path for task in tasks for path in sorted(task.folder.glob("pairs-*.parquet"))]
+        documents = chain.from_iterable(task.documents() for task in tasks)
+        return track(documents, f"building {self.name}: documents")
+
+    def work(self, folder: Path) -> dict[str, Any]:
+        return self.builder.build(
+            self.inputs(), folder, self.chosen(), seed=self.build.seed, stage=self.record()
+        )

@@ -1,0 +1,105 @@
+"""The stages over a dataset: models, and their evaluations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import luigi
+
+from workflows.config import Evaluation, Model
+from workflows.sources import SourceRecord
+from workflows.stage import StageTask
+from workflows.tasks.datasets import Dataset
+from workflows.training import check_suite, evaluate, recipe_settings, train
+
+
+class ModelStage(StageTask):
+    name = luigi.Parameter(description="a [models.NAME] table's name")
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    @property
+    def entry(self) -> Model:
+        """The model's table, with `{data}` filled in."""
+        entry = self.build.models[self.name]
+        places = {
+            key: self.build.place(value) if isinstance(value, str) else value
+            for key, value in entry.settings.items()
+        }
+        return entry.model_copy(update={"settings": places})
+
+
+class Train(ModelStage):
+    """Train one model with its recipe, in a process of its own."""
+
+    stage = "model"
+    resources: ClassVar[dict[str, int]] = {"training": 1}
+
+    def requires(self) -> list[StageTask]:
+        """The dataset, and the model that this one starts from, if any."""
+        stages: list[StageTask] = [Dataset(config=self.config, name=self.entry.dataset)]
+        if base := self.entry.base:
+            stages.append(Train(config=self.config, name=base))
+        return stages
+
+    def settings(self) -> dict[str, Any]:
+        chosen = recipe_settings(self.entry.recipe, self.entry.settings, self.build.path)
+        data = {"dataset_config": self.entry.config} if self.entry.config else {}
+        return {**chosen, **data, "seed": self.build.seed, "threads": self.build.threads}
+
+    def produce(self) -> None:
+        dataset, *base = [stage.folder for stage in self.requires()]
+        train(self.entry, dataset, base[0] if base else None, self.folder, self.settings())
+
+
+class Evaluate(ModelStage):
+    """Evaluate a model: on the held-out split of its dataset, or as `[evaluations.ON]` says."""
+
+    stage = "evaluation"
+    on = luigi.Parameter(default="", description="an [evaluations.NAME] table's name")
+    resources: ClassVar[dict[str, int]] = {"training": 1}
+
+    @property
+    def key(self) -> str:
+        return f"{self.on}/{self.name}" if self.on else self.name
+
+    @property
+    def plan(self) -> Evaluation:
+        """What is evaluated on what; a model's own `suite` and `dataset` make one too."""
+        if self.on:
+            return self.build.evaluations[self.on]
+        entry = self.entry
+        dataset = f"{entry.dataset}@{entry.config}" if entry.config else entry.dataset
+        return Evaluation(
+            suite=entry.suite, models=(self.name,), dataset=dataset, limit=entry.limit
+        )
+
+    def requires(self) -> list[StageTask]:
+        stages: list[StageTask] = [Train(config=self.config, name=self.name)]
+        if name := self.plan.dataset_name:
+            stages.append(Dataset(config=self.config, name=name))
+        return stages
+
+    def settings(self) -> dict[str, Any]:
+        check_suite(self.plan.suite, self.build.path)
+        return self.plan.model_dump(include={"suite", "dataset", "limit", "settings"})
+
+    def sources(self) -> list[SourceRecord]:
+        plan = self.plan
+        if not plan.data:
+            return []
+        return [SourceRecord(f"{self.on}-data", self.build.place(plan.data), get=plan.get)]
+
+    def data(self) -> str:
+        """The folder, file or Hub id that the suite reads, with `@CONFIG`."""
+        plan = self.plan
+        if plan.data:
+            return self.build.place(plan.data).partition(":")[2]
+        _, at, config = plan.dataset.partition("@")
+        return f"{self.requires()[1].folder}{at}{config}"
+
+    def work(self, folder: Path) -> dict[str, Any]:
+        return evaluate(self.plan, self.requires()[0].folder, self.data(), folder, self.build)

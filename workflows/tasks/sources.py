@@ -1,0 +1,202 @@
+"""The stages over one source: documents → sentences → parses → pairs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import luigi
+
+from corpora.document import Document
+from corpora.progress import track
+from workflows.config import Source
+from workflows.sources import SourceRecord, files_hash
+from workflows.stage import StageTask
+
+
+class SourceStage(StageTask):
+    """A stage over one source of the build file."""
+
+    source = luigi.Parameter(description="a source's name in the build file")
+
+    @property
+    def key(self) -> str:
+        return self.source
+
+    @property
+    def entry(self) -> Source:
+        return self.build.source(self.source)
+
+
+class Documents(SourceStage):
+    """Read a source into documents with their layers."""
+
+    stage = "documents"
+
+    def settings(self) -> dict[str, Any]:
+        from corpora.ingest import VERSION
+
+        entry = self.entry
+        return {
+            "code": VERSION,
+            "options": entry.options,
+            "licence": entry.licence,
+            "language": entry.language,
+            "max_bad_share": self.build.max_bad_share,
+        }
+
+    def sources(self) -> list[SourceRecord]:
+        entry = self.entry
+        revision = str(entry.options.get("revision", ""))
+        return [SourceRecord(entry.name, entry.spec, entry.licences, revision, entry.get)]
+
+    def work(self, folder: Path) -> dict[str, Any]:
+        from corpora.ingest import ingest
+
+        entry = self.entry
+        options = {**entry.options, "name": entry.name}
+        for key in ("licence", "language"):
+            if value := getattr(entry, key):
+                options[key] = value
+        return ingest(entry.spec, options, folder, max_bad_share=self.build.max_bad_share)
+
+
+class Sentences(SourceStage):
+    """Split every paragraph of a source into sentences: the layer that all builders read."""
+
+    stage = "sentences"
+
+    def requires(self) -> Documents:
+        return Documents(config=self.config, source=self.source)
+
+    def settings(self) -> dict[str, Any]:
+        return {"splitter": self.splitter}
+
+    @property
+    def splitter(self) -> str:
+        return self.entry.splitter or self.build.sentences.splitter
+
+    def work(self, folder: Path) -> dict[str, Any]:
+        from corpora.documents import count_sentences, iter_documents, write_sentences
+
+        documents = iter_documents(self.requires().folder)
+        count = write_sentences(documents, folder, self.splitter)
+        return {"documents": count, "sentences": count_sentences(folder)}
+
+    def documents(self) -> Iterator[Document]:
+        """The source's documents with this stage's sentence layer."""
+        from corpora.documents import iter_with_sentences
+
+        return iter_with_sentences(self.requires().folder, self.folder)
+
+
+class Parse(SourceStage):
+    """Parse the sentences that hold a candidate marker."""
+
+    stage = "parse"
+    parser = luigi.Parameter(default="", description="another parser than the build file's")
+
+    @property
+    def parser_name(self) -> str:
+        return self.parser or self.build.parse.parser
+
+    @property
+    def key(self) -> str:
+        return f"{self.source}/{self.parser_name.replace(':', '-').replace('/', '-')}"
+
+    def requires(self) -> StageTask:
+        """Gold trees come with gold sentences; every other parser reads the stored layer."""
+        if self.parser_name == "gold":
+            return Documents(config=self.config, source=self.source)
+        return Sentences(config=self.config, source=self.source)
+
+    def settings(self) -> dict[str, Any]:
+        from extract.stages import PARSE_VERSION
+
+        return {**asdict(self.chosen()), "code": PARSE_VERSION, "pipeline": self.pipeline()}
+
+    def chosen(self) -> Any:
+        """The settings of `extract.stages.parse`; without prefilter the markers do not matter."""
+        from extract.parsers import get_parser
+        from extract.stages import ParseSettings
+
+        options = self.build.parse
+        get_parser(self.parser_name)  # an unknown name is an error now, not when it is run
+        return ParseSettings(
+            parser=self.parser_name,
+            markers=self.build.extract.markers if options.prefilter else "all15",
+            language=self.entry.language or "en",
+            prefilter=options.prefilter,
+        )
+
+    def pipeline(self) -> str:
+        """The bytes of the embedded pipeline; other parsers are known by their name."""
+        from extract.embedded import PATH
+
+        return files_hash(PATH, self.root) if self.parser_name == "embedded" else ""
+
+    def documents(self) -> Iterator[Document]:
+        from corpora.documents import iter_documents
+
+        upstream = self.requires()
+        if isinstance(upstream, Sentences):
+            return upstream.documents()
+        return iter_documents(upstream.folder)
+
+    def work(self, folder: Path) -> dict[str, Any]:
+        from extract.stages import parse
+
+        documents = track(self.documents(), f"parsing {self.source}: documents")
+        return parse(documents, folder, self.chosen())
+
+
+class Pairs(SourceStage):
+    """Extract the pairs of a source from its parses."""
+
+    stage = "pairs"
+    parser = luigi.Parameter(default="", description="another parser than the build file's")
+    mode = luigi.Parameter(default="", description="recall or require_clause")
+
+    @property
+    def key(self) -> str:
+        return f"{self.requires().key}-{self.mode_name}"
+
+    @property
+    def mode_name(self) -> str:
+        return self.mode or self.build.extract.mode
+
+    def requires(self) -> Parse:
+        parser = self.parser or self.build.parse.parser
+        return Parse(config=self.config, source=self.source, parser=parser)
+
+    def settings(self) -> dict[str, Any]:
+        from extract.patterns import resolve_markers
+        from extract.stages import EXTRACT_VERSION
+
+        options, language = self.build.extract, self.entry.language or "en"
+        table = resources.files("extract") / "patterns" / f"{language}.toml"
+        return {
+            "markers": list(resolve_markers(options.markers, language)),
+            "language": language,
+            "mode": self.mode_name,
+            "text": options.text,
+            "patterns": hashlib.sha256(table.read_bytes()).hexdigest(),
+            "code": EXTRACT_VERSION,
+        }
+
+    def work(self, folder: Path) -> dict[str, Any]:
+        from extract.stages import ExtractSettings, extract, iter_parses, scheme_of
+
+        parses, options = self.requires(), self.build.extract
+        chosen = ExtractSettings(
+            markers=options.markers,
+            language=self.entry.language or "en",
+            mode=self.mode_name,
+            text=options.text,
+            scheme=scheme_of(parses.folder),
+        )
+        return extract(parses.documents(), iter_parses(parses.folder), folder, chosen)
