@@ -63,13 +63,29 @@ def external_inputs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _setting_names(module: str) -> set[str]:
     """The fields of a recipe module's `Settings`, read from its text: importing it loads torch."""
-    from zoo.recipe import ROOM
     from zoo.settings import Settings
 
-    tree = ast.parse(ROOM.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8"))
-    own = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Settings")
+    return _fields_in(f"zoo.{module}", "Settings") | {field.name for field in fields(Settings)}
+
+
+def _fields_in(module: str, name: str) -> set[str]:
+    """The annotated fields of a class of the zoo and of its bases there."""
+    from zoo.recipe import ROOM
+
+    text = ROOM.parent.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
+    tree = ast.parse(text)
+    own = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
     names = {n.target.id for n in own.body if isinstance(n, ast.AnnAssign)}  # type: ignore[attr-defined]
-    return names | {field.name for field in fields(Settings)}
+    imported = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("zoo")
+        for alias in node.names
+    }
+    for base in own.bases:
+        if isinstance(base, ast.Name):
+            names |= _fields_in(*imported.get(base.id, (module, base.id)))
+    return names
 
 
 def check_suite(name: str, where: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-FAMILIES = ("zoo.dissent", "zoo.coherence")
+FAMILIES = ("zoo.dissent", "zoo.coherence", "zoo.conpono")
 
 __all__ = ["FAMILIES", "register"]
 

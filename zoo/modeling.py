@@ -11,6 +11,7 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 
+import zoo
 from corpora.errors import ConfigError, DiscoforgeError, InputError
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt", "*.msgpack", "*.h5")
@@ -60,13 +61,35 @@ def load_backbone(name: str, table: Mapping[str, Any]) -> PreTrainedModel:
     """An encoder that `AutoModel` loads: pretrained by name or folder, or made from `table`.
 
     A `table` is a configuration with its `model_type`; its weights are then drawn at random.
+    Of a model of this zoo its backbone is taken, so that training can go on from any of them.
     """
     if name and table:
         raise ConfigError("give backbone or [settings.backbone_config], not both", where="recipe")
-    if name:
-        check_weights(name)
-        return AutoModel.from_pretrained(name, use_safetensors=True)
-    return AutoModel.from_config(config_from(table))
+    if not name:
+        if not table:
+            raise ConfigError(
+                "no backbone is named",
+                where="recipe",
+                hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config]",
+            )
+        return AutoModel.from_config(config_from(table))
+    check_weights(name)
+    zoo.register()
+    try:
+        model = AutoModel.from_pretrained(name, use_safetensors=True)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"AutoModel cannot load this backbone: {str(error).splitlines()[0]}", where=name
+        ) from error
+    if hasattr(model, "backbone"):
+        return model.backbone
+    if model.config.model_type.startswith("discoforge-"):
+        raise ConfigError(
+            f"a model of type {model.config.model_type!r} has no backbone to go on from",
+            where=name,
+            hint="name a pretrained encoder, or a model of this zoo that was trained from one",
+        )
+    return model
 
 
 def config_from(table: Mapping[str, Any]) -> PretrainedConfig:

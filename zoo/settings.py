@@ -36,8 +36,10 @@ class Settings:
     learning_rate: float = 2e-5
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
-    bf16: bool = False
+    bf16: bool | Literal["auto"] = False
+    """bfloat16 in the forward pass; `auto`: on a GPU that has it."""
     compile: bool = False
+    """Compile the model with `torch.compile`: pays on a GPU and over many steps."""
     save_steps: int = 0
     """Also keep a checkpoint every so many steps inside an epoch (0: at its end only)."""
     eval_steps: int = 0

@@ -47,7 +47,7 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "learning_rate": s.learning_rate,
         "weight_decay": s.weight_decay,
         "max_grad_norm": s.max_grad_norm,
-        "bf16": s.bf16,
+        "bf16": uses_bf16(s.bf16),
         "use_cpu": not torch.accelerator.is_available(),
         "torch_compile": s.compile,
         "eval_strategy": "epoch",
@@ -65,6 +65,13 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "dataloader_pin_memory": torch.cuda.is_available(),
     }
     return TrainingArguments(**{**values, **more})
+
+
+def uses_bf16(setting: bool | str) -> bool:
+    """Whether to compute in bfloat16: as set, or for `auto` on a GPU that has it."""
+    if setting == "auto":
+        return torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+    return bool(setting)
 
 
 class ZooTrainer(Trainer):

@@ -14,11 +14,9 @@ from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import ModelOutput
 
+from zoo.backbones import LAST_TOKEN, max_positions, pooled
 from zoo.coherence.texts import TextEncoder, batches_by_length
 from zoo.modeling import ZooModel
-
-LAST_TOKEN = frozenset({"xlnet"})
-"""Backbones whose [cls] token stands at the end of the text."""
 
 
 @strict
@@ -90,13 +88,22 @@ class CoherenceScorer(ZooModel):
         """
         *leading, tokens = input_ids.shape
         ids, mask = input_ids.reshape(-1, tokens), attention_mask.reshape(-1, tokens)
-        states = self.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
-        if self.config.pooling == "last":
-            rows = torch.arange(len(ids), device=ids.device)
-            vectors = states[rows, mask.sum(1) - 1]
-        else:
-            vectors = states[:, 0]
-        return ScoreOutput(scores=self.score_head(vectors).reshape(leading))
+        return ScoreOutput(scores=self.heads(self.vectors(ids, mask)).reshape(leading))
+
+    def vectors(
+        self, input_ids: Tensor, attention_mask: Tensor, backbone: nn.Module | None = None
+    ) -> Tensor:
+        """The [cls] vectors `[texts, dim]` of `input_ids [texts, tokens]`.
+
+        `backbone` takes the place of the model's own (the momentum encoder's).
+        """
+        encoder = self.backbone if backbone is None else backbone
+        states = encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return pooled(states, attention_mask, self.config.pooling)
+
+    def heads(self, vectors: Tensor) -> Tensor:
+        """The scores `[texts]` of vectors `[texts, dim]`."""
+        return self.score_head(vectors).squeeze(-1)
 
     @property
     def encoder(self) -> TextEncoder:
@@ -115,13 +122,16 @@ class CoherenceScorer(ZooModel):
         return self.score_ids([self.encoder.text(text) for text in texts], batch_tokens)
 
     @torch.inference_mode()
-    def score_ids(self, texts: Sequence[Any], batch_tokens: int = 16384) -> list[float]:
+    def score_ids(
+        self, texts: Sequence[Any], batch_tokens: int = 16384, *, bf16: bool = False
+    ) -> list[float]:
         """As `score`, for texts that are token ids with their special tokens."""
         self.eval()
         scores = [0.0] * len(texts)
         for rows in batches_by_length([len(text) for text in texts], batch_tokens):
             ids, mask = pad([texts[row] for row in rows], self.config.pad_token_id or 0)
-            found = self(ids.to(self.device), mask.to(self.device)).scores.float().tolist()
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
+                found = self(ids.to(self.device), mask.to(self.device)).scores.float().tolist()
             for row, score in zip(rows, found, strict=True):
                 scores[row] = score
         return scores
@@ -136,15 +146,3 @@ def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:
         ids[row, : len(text)] = torch.as_tensor(text)
         mask[row, : len(text)] = 1
     return ids, mask
-
-
-def max_positions(config: PretrainedConfig) -> int | None:
-    """The longest input of a backbone in tokens, or None where it has no limit."""
-    if config.model_type == "xlnet":
-        return None
-    limit = getattr(config, "max_position_embeddings", None)
-    if limit is None or limit <= 0:
-        return None
-    # RoBERTa and its kin number positions from pad_token_id + 1.
-    offset = config.pad_token_id + 1 if "roberta" in config.model_type else 0
-    return limit - offset

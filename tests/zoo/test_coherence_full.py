@@ -1,0 +1,245 @@
+"""The full model: momentum encoder, queue, mining, slices, and its loop."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cosine_similarity
+
+from tests.zoo.conftest import orders_of, story_documents, write_dataset
+from tests.zoo.test_resume import contents, kill_at, killed
+from zoo.coherence.mining import Miner, Rounds, Slices, hardest
+from zoo.coherence.momentum import (
+    PAPER_MOMENTUM,
+    MomentumContrast,
+    MomentumEncoder,
+    NegativeQueue,
+)
+from zoo.train import train
+
+FULL = ["coherence/full_tiny", "--mine_every", "16", "--candidates", "10", "--max_tokens", "64"]
+
+
+@pytest.fixture(scope="session")
+def ranked_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """50 documents to train on with ten negatives a row; few others."""
+    from corpora import schemas
+
+    parts: dict[tuple[str, str], tuple[list[dict[str, Any]], Any]] = {}
+    for seed, (split, size) in enumerate({"train": 50, "validation": 6, "test": 6}.items()):
+        documents = story_documents(size, seed)
+        parts["documents", split] = documents, schemas.PERMUTED_DOCUMENTS
+        parts["pairwise", split] = orders_of(documents, 1, 4), schemas.PERMUTED_PAIRWISE
+        parts["ranked", split] = orders_of(documents, 10, 1), schemas.PERMUTED_RANKED
+    return write_dataset(tmp_path_factory.mktemp("data") / "ranked", "ranked", parts)
+
+
+# Momentum (equations 3 to 5)
+
+
+def test_one_update_follows_equation_4() -> None:
+    layer = nn.Linear(3, 2)
+    momentum = MomentumEncoder(layer, 0.9)
+    before = layer.weight.detach().clone()
+    with torch.no_grad():
+        layer.weight += 1.0
+    momentum.update(layer)
+    assert torch.allclose(momentum.encoder.weight, 0.9 * before + 0.1 * (before + 1.0))
+
+
+def test_ten_thousand_updates_of_the_papers_momentum_keep_to_exact_arithmetic() -> None:
+    torch.manual_seed(0)
+    layer = nn.Linear(16, 16)
+    momentum = MomentumEncoder(layer, PAPER_MOMENTUM)
+    exact = layer.weight.detach().double()
+    start = exact.clone()
+    plain = layer.weight.detach().clone()
+    for _ in range(10_000):
+        with torch.no_grad():
+            layer.weight += 1e-3 * torch.randn_like(layer.weight)
+        momentum.update(layer)
+        exact = PAPER_MOMENTUM * exact + (1 - PAPER_MOMENTUM) * layer.weight.detach().double()
+        plain = PAPER_MOMENTUM * plain + (1 - PAPER_MOMENTUM) * layer.weight.detach()
+    moved = (exact - start).abs().max()
+    error = (momentum.difference[0].double() - (exact - start)).abs().max()
+    assert error < 1e-4 * moved
+    assert (plain.double() - exact).abs().max() > 10 * error  # float32 by itself does not hold it
+
+
+def test_the_momentum_encoder_gets_no_gradient() -> None:
+    layer = nn.Linear(3, 2)
+    momentum = MomentumEncoder(layer, 0.9)
+    texts = torch.ones(1, 3)
+    loss = (layer(texts) * momentum.encoder(texts)).sum()
+    loss.backward()
+    assert layer.weight.grad is not None
+    assert all(p.grad is None and not p.requires_grad for p in momentum.encoder.parameters())
+
+
+def test_momentum_contrast_of_one_document_by_hand() -> None:
+    own, followed = torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 2.0]])
+    queue = NegativeQueue(4, 2)
+    queue.push(torch.tensor([[5.0, 0.0], [0.0, -1.0]]))
+    positive = float(cosine_similarity(own, followed))
+    assert positive == pytest.approx(0.8)
+    expected = -math.log(
+        math.exp(0.8) / (math.exp(0.8) + math.exp(0.6 - 0.1) + math.exp(-0.8 - 0.1))
+    )
+    found = MomentumContrast(margin=0.1)(own, followed, queue())
+    assert float(found) == pytest.approx(expected, abs=1e-6)
+
+
+# The queue
+
+
+def test_the_queue_keeps_the_latest_in_order_when_it_wraps() -> None:
+    queue = NegativeQueue(4, 1)
+    signs = [1.0, -1.0, 1.0, 1.0, -1.0, -1.0]
+    for start in range(0, 6, 2):
+        queue.push(torch.tensor(signs[start : start + 2]).unsqueeze(1))
+        assert len(queue) == min(4, start + 2)
+    assert queue.in_order().squeeze(1).tolist() == signs[2:]
+
+
+def test_the_queue_takes_more_than_it_holds() -> None:
+    queue = NegativeQueue(3, 2)
+    angles = torch.arange(7.0)
+    queue.push(torch.stack([angles.cos(), angles.sin()], dim=1))
+    assert torch.allclose(queue.in_order()[:, 0], angles[-3:].cos())
+
+
+# Mining (algorithm 1) and slices
+
+
+class Scored:
+    """Documents whose text is their order, and a model that scores an order by a table."""
+
+    encoder = SimpleNamespace(assemble=lambda parts: np.array([len(parts)]))
+
+    def __init__(self, scores: dict[tuple[int, ...], float]) -> None:
+        self.scores, self.batches = scores, 0
+        self.sentences = {"d": [np.array([i]) for i in range(9)]}
+
+    def permuted(self, document: str, order: list[int]) -> tuple[int, ...]:
+        return tuple(order)
+
+    def score_ids(self, texts: list[tuple[int, ...]], *_: Any, **__: Any) -> list[float]:
+        self.batches += 1
+        return [self.scores[text] for text in texts]
+
+
+def test_the_mined_negatives_are_the_hardest() -> None:
+    random = np.random.default_rng(3)
+    orders = [random.permutation(5).tolist() for _ in range(50)]
+    orders = [list(order) for order in dict.fromkeys(map(tuple, orders))]
+    scored = Scored({tuple(order): float(random.normal()) for order in orders})
+    miner = Miner(scored, [("d", orders)], keep=5, seed=0)  # type: ignore[arg-type]
+    [(_, chosen)] = miner.choose(scored, 1, np.array([0]))  # type: ignore[arg-type]
+    best = sorted(orders, key=lambda order: -scored.scores[tuple(order)])[:5]
+    assert chosen == best
+    assert scored.batches == 1 and miner.scored == len(orders)
+
+
+def test_the_first_round_draws_at_random_and_the_same_for_the_same_seed() -> None:
+    orders = [[i] for i in range(50)]
+    rows = [("d", orders)] * 3
+    first, again = (
+        Miner(Scored({}), rows, keep=5, seed=1).choose(None, 0, np.arange(3))  # type: ignore[arg-type]
+        for _ in range(2)
+    )
+    assert first == again
+    assert first[0] != first[1]
+    assert all(len({tuple(order) for order in chosen}) == 5 for _, chosen in first)
+
+
+def test_equal_scores_and_few_negatives() -> None:
+    assert hardest([[1], [2]], np.array([0.0, 0.0]), keep=3) == [[1], [2], [1]]
+
+
+def test_an_epoch_of_rounds_sees_each_row_once() -> None:
+    rounds = Rounds(count=45, size=20, seed=2)
+    assert rounds.in_epoch == 3
+    epoch = np.concatenate([rounds.rows(number) for number in range(3)])
+    assert sorted(epoch.tolist()) == list(range(45))
+    assert rounds.rows(3).tolist() != rounds.rows(0).tolist()
+
+
+@pytest.mark.parametrize("prefixes", [False, True])
+def test_slices_are_contiguous_and_of_four_sentences_at_least(prefixes: bool) -> None:
+    slices = Slices(Scored({}), seed=5, prefixes=prefixes)  # type: ignore[arg-type]
+    found = {slices.bounds("d", step) for step in range(400)}
+    assert {end - start for start, end in found} == set(range(4, 10))
+    assert {start for start, _ in found} == ({0} if prefixes else set(range(6)))
+    assert all(start >= 0 and end <= 9 for start, end in found)
+
+
+def test_a_short_document_is_its_own_slice() -> None:
+    documents = Scored({})
+    documents.sentences = {"d": [np.array([1]), np.array([2])]}
+    assert Slices(documents, seed=5).bounds("d", 0) == (0, 2)  # type: ignore[arg-type]
+
+
+# The loop
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_to_the_same_bytes(
+    ranked_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the middle of the third round: weights, momentum, queue and mining come back."""
+
+    def run(name: str) -> None:
+        options = ["--epochs", "1", "--dataset", str(ranked_folder)]
+        train([*FULL, *options, "--output", str(tmp_path / name)])
+
+    from zoo.coherence.loop import FullTraining
+
+    run("whole")
+
+    def killed_run() -> None:
+        kill_at(monkeypatch, FullTraining, "_step", 10)
+        run("killed")
+
+    killed(killed_run)
+    assert not (tmp_path / "killed").exists()
+    run("killed")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_a_tiny_full_model_learns_fifty_documents(ranked_folder: Path, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from zoo.coherence import CoherenceScorer
+
+    output = tmp_path / "model"
+    options = ["--epochs", "6", "--learning_rate", "3e-3", "--dataset", str(ranked_folder)]
+    train([*FULL, *options, "--output", str(output)])
+    documents = pq.read_table(next((ranked_folder / "documents").glob("train-*")))
+    orders = pq.read_table(next((ranked_folder / "pairwise").glob("train-*")))
+    sentences = dict(
+        zip(documents["id"].to_pylist(), documents["sentences"].to_pylist(), strict=True)
+    )
+    assert isinstance(orders, pa.Table)
+    model = CoherenceScorer.from_pretrained(output)
+    rows = list(zip(orders["document"].to_pylist(), orders["orders"].to_pylist(), strict=True))
+    coherent = model.score([sentences[name] for name, _ in rows])
+    other = model.score([[sentences[name][i] for i in orders[0]] for name, orders in rows])
+    assert np.mean(np.array(coherent) > np.array(other)) == 1.0
+
+
+def test_the_full_model_refuses_what_it_does_not_do(
+    ranked_folder: Path, tmp_path: Path, train_cli: Any
+) -> None:
+    code, message = train_cli(
+        *FULL, "--gradient_accumulation", 2, "--dataset", ranked_folder, "--output", tmp_path / "m"
+    )
+    assert code == 2 and "raise batch_size" in message

@@ -1,0 +1,81 @@
+"""What the recipes that fine-tune a pretrained encoder share: its tokenizer, limit and vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from torch import Tensor
+from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
+
+import zoo
+from corpora.errors import ConfigError
+from zoo.vocabularies import train_subwords
+
+Pooling = Literal["first", "last", "mean"]
+
+LAST_TOKEN = frozenset({"xlnet"})
+"""Backbones that have a [CLS] token, but at the end of the text."""
+
+
+def tokenizer_of(
+    backbone: str, texts: Iterable[str], *, pad_token: str, vocab_size: int, lower: bool, limit: int
+) -> PreTrainedTokenizerBase:
+    """The tokenizer of a backbone, or, where there is none, one trained on `texts`.
+
+    Raises `ConfigError` if a backbone has no pad token and `pad_token` names none.
+    """
+    if not backbone:
+        return train_subwords(texts, vocab_size, lower=lower, max_length=limit)
+    zoo.register()
+    tokenizer = AutoTokenizer.from_pretrained(backbone)
+    if pad_token:
+        if pad_token not in tokenizer.get_vocab():
+            raise ConfigError(
+                f"pad_token {pad_token!r} is not in the vocabulary",
+                where=backbone,
+                hint="name a token that the backbone has a vector for, such as its end of text",
+            )
+        tokenizer.pad_token = pad_token
+    if tokenizer.pad_token_id is None:
+        raise ConfigError(
+            "this backbone's tokenizer has no pad token",
+            where=backbone,
+            hint=f'name one of its tokens: --pad_token "{tokenizer.eos_token or "TOKEN"}"',
+        )
+    return tokenizer
+
+
+def pooling_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Pooling:
+    """Where the vector of a text stands: at [CLS], or, where there is none, at the last token.
+
+    A decoder's first token has seen nothing but itself.
+    """
+    last = config.model_type in LAST_TOKEN or tokenizer.cls_token_id is None
+    return "last" if last else "first"
+
+
+def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
+    """One vector a text, `[batch, width]`, from `states [batch, tokens, width]`.
+
+    `mask [batch, tokens]` is 1 at real tokens, which stand on the left.
+    """
+    if pooling == "first":
+        return states[:, 0]
+    if pooling == "last":
+        rows = mask.new_tensor(range(len(mask)))
+        return states[rows, mask.sum(1) - 1]
+    weights = mask.unsqueeze(2).to(states.dtype)
+    return (states * weights).sum(1) / weights.sum(1)
+
+
+def max_positions(config: PretrainedConfig) -> int | None:
+    """The longest input of a backbone in tokens, or None where it has no limit."""
+    if config.model_type == "xlnet":
+        return None
+    limit = getattr(config, "max_position_embeddings", None)
+    if limit is None or limit <= 0:
+        return None
+    # RoBERTa and its kin number positions from pad_token_id + 1.
+    offset = config.pad_token_id + 1 if "roberta" in config.model_type else 0
+    return limit - offset

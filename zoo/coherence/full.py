@@ -1,0 +1,66 @@
+"""Recipe: the full model, momentum encoder and hard negatives (Jwalapuram et al. 2022, 3.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from corpora.errors import ConfigError
+from zoo.coherence.data import instances
+from zoo.coherence.loop import FullTraining
+from zoo.coherence.momentum import PAPER_MOMENTUM
+from zoo.coherence.setup import ScorerSettings, leave, prepare, say_cut
+from zoo.evaluate.permuted import pairwise_accuracy
+from zoo.job import Job
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(ScorerSettings):
+    """The configurations `documents` and `ranked` of the dataset are read."""
+
+    anneal_steps: int = 1000
+    candidates: int = 50
+    """Negatives of an instance that are scored; `negatives` of them train (algorithm 1)."""
+    mine_every: int = 200
+    """Instances in a round: their negatives are mined with the model that the last round left."""
+    mining_tokens: int = 16384
+    """Tokens in a batch while mining."""
+    momentum: float = PAPER_MOMENTUM
+    momentum_weight: float = 0.15
+    """The share of the momentum loss (1 - lambda of equation 5); 0: no momentum encoder."""
+    queue_size: int = 1000
+    slices: Literal["contiguous", "prefix"] = "contiguous"
+    """Which parts of a document the momentum encoder reads: the paper's, or the authors' code's."""
+    shortest_slice: int = 4
+
+
+def train(job: Job) -> None:
+    """Train into `job.folder`: data, model, loop, evaluation, card."""
+    s: Settings = job.settings  # type: ignore[assignment]
+    if s.gradient_accumulation != 1 or s.compile:
+        raise ConfigError(
+            "the full model has neither gradient_accumulation nor compile",
+            where=job.recipe.name,
+            hint="raise batch_size instead",
+        )
+
+    # Data and model
+    prepared = prepare(s, s.dataset_config or "ranked")
+    pad_id = prepared.tokenizer.pad_token_id
+    table = prepared.chosen["train"]
+    most = min(s.candidates, *(len(orders) for orders in table["orders"].to_pylist()))
+    if most < s.candidates:
+        job.note(f"some rows hold {most} negatives only, not {s.candidates}: {most} are ranked")
+    rows = instances(prepared.texts["train"], table, most, pad_id)
+    say_cut(job, prepared, {"train": rows.dropped})
+
+    # Training: rounds of mining and steps
+    def validate() -> float:
+        part = prepared.texts["validation"], prepared.pairs["validation"]
+        return float(pairwise_accuracy(prepared.model, *part, s.seed)["accuracy"]["value"])
+
+    training = FullTraining(job, prepared.model, prepared.texts["train"], rows.rows, validate)
+    history = training.run()
+
+    # Evaluation and card
+    leave(job, prepared, history, {"train": rows.dropped})

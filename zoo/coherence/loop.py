@@ -1,0 +1,269 @@
+"""The loop of the full model: its data depend on the model, so it is written out.
+
+A round is 200 instances: their hardest negatives are mined with the model as it stands, then
+they train. Checkpoints fall between rounds, so that a resumed run mines what it would have mined.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from corpora.errors import ConfigError, DiscoforgeError
+from corpora.store import write_json
+from zoo import checkpoints
+from zoo.coherence.data import Documents
+from zoo.coherence.mining import Miner, Rounds, Row, Slices, batches
+from zoo.coherence.modeling import CoherenceScorer, pad
+from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
+from zoo.coherence.objectives import ContrastiveMargin
+from zoo.job import Job
+from zoo.modeling import explained
+from zoo.schedules import anneal
+from zoo.trainer import uses_bf16
+
+log = logging.getLogger("zoo")
+
+BEST = "best.safetensors"
+
+logging.getLogger("accelerate").setLevel(logging.WARNING)  # it names every file of a checkpoint
+
+
+@dataclass
+class Progress:
+    """Where a run stands; part of every checkpoint. `log` holds the validations in order."""
+
+    step: int = 0
+    round: int = 0
+    seen: int = 0
+    best: float = -1.0
+    best_step: int = 0
+    log: list[dict[str, float]] = field(default_factory=list)
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+
+
+class FullTraining:
+    """Trains a scorer with hard negatives, and with the momentum encoder unless there is none.
+
+    `validate` gives the development accuracy of the model as it stands.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        model: CoherenceScorer,
+        documents: Documents,
+        rows: list[Row],
+        validate: Callable[[], float],
+    ) -> None:
+        self.job, self.s, self.documents, self.validate = job, job.settings, documents, validate
+        s: Any = job.settings
+        bf16 = uses_bf16(s.bf16)
+        self.accelerator = Accelerator(
+            mixed_precision="bf16" if bf16 else "no", cpu=not torch.accelerator.is_available()
+        )
+        if self.accelerator.num_processes > 1:
+            raise ConfigError(
+                "the full model trains in one process: its queue is one",
+                where=job.recipe.name,
+                hint="start it with python -m zoo.train, or with --num_processes 1",
+            )
+        optimizer = torch.optim.AdamW(
+            model.parameters(), lr=s.learning_rate, weight_decay=s.weight_decay
+        )
+        schedule = anneal(optimizer, s.learning_rate, s.final_learning_rate, s.anneal_steps)
+        self.model, self.optimizer, self.schedule = self.accelerator.prepare(
+            model, optimizer, schedule
+        )
+        self.rounds = Rounds(len(rows), s.mine_every, s.seed)
+        self.miner = Miner(documents, rows, s.negatives, s.seed, s.mining_tokens, bf16)
+        self.slices = Slices(documents, s.seed, s.shortest_slice, s.slices == "prefix")
+        self.contrast, self.momentum_contrast = (
+            ContrastiveMargin(s.margin),
+            MomentumContrast(s.margin),
+        )
+        self.progress = Progress()
+        self.momentum: MomentumEncoder | None = None
+        kept: list[Any] = [self.progress]
+        if s.momentum_weight > 0:
+            width = model.config.backbone_config.hidden_size
+            self.momentum = MomentumEncoder(model.backbone, s.momentum)
+            self.queue = NegativeQueue(s.queue_size, width, self.accelerator.device)
+            kept += [self.momentum, self.queue]
+        self.accelerator.register_for_checkpointing(*kept)
+        self.seconds = {"training": 0.0, "mining": 0.0}
+        self.tokens = self.instances = 0
+
+    @property
+    def last_round(self) -> int:
+        """The number of rounds in all."""
+        return max(1, round(self.s.epochs * self.rounds.in_epoch))
+
+    def run(self) -> dict[str, Any]:
+        """Train from the start or from the newest whole checkpoint; the best weights end up in
+        the model. Returns the run's history for results.json."""
+        self._resume()
+        progress = self.progress
+        while progress.round < self.last_round and not self._enough():
+            self._round()
+            progress.round += 1
+            self._after_round()
+        self._say_throughput()
+        best = self.job.checkpoints / BEST
+        if best.is_file():
+            self.model.load_state_dict(load_file(best, device=str(self.accelerator.device)))
+        return {
+            "steps": progress.step,
+            "best_step": progress.best_step,
+            "validations": progress.log,
+            "rounds": progress.round,
+        }
+
+    def _enough(self) -> bool:
+        return 0 < self.s.max_steps <= self.progress.step
+
+    def _round(self) -> None:
+        """Mine the negatives of one round, and train on them."""
+        number = self.progress.round
+        rows = self.rounds.rows(number)
+        began = time.perf_counter()
+        chosen = self.miner.choose(self.model if number else None, number, rows)
+        self.seconds["mining"] += time.perf_counter() - began
+        began = time.perf_counter()
+        self.model.train()
+        for batch in batches(chosen, self.documents, self.s.batch_size, self.s.seed, number):
+            if self._enough():
+                break
+            self._step(batch)
+        self.seconds["training"] += time.perf_counter() - began
+
+    def _step(self, batch: list[Row]) -> None:
+        with self.accelerator.autocast():
+            loss = self.loss(batch)
+        if not torch.isfinite(loss):
+            self._refuse(f"the loss is {loss.item()} at step {self.progress.step + 1}")
+        self.accelerator.backward(loss)
+        if self.s.max_grad_norm > 0:
+            self.accelerator.clip_grad_norm_(self.model.parameters(), self.s.max_grad_norm)
+        self.optimizer.step()
+        self.schedule.step()
+        self.optimizer.zero_grad()
+        if self.momentum is not None:
+            self.momentum.update(self.model.backbone)
+        self.progress.step += 1
+        self.progress.seen += len(batch)
+        self.instances += len(batch)
+        if self.progress.step % self.s.logging_steps == 0:
+            log.info("step %d: loss %.4g", self.progress.step, loss.item())
+
+    def loss(self, batch: list[Row]) -> Tensor:
+        """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum."""
+        documents, weight = self.documents, self.s.momentum_weight
+        texts = [
+            text
+            for name, orders in batch
+            for text in (
+                documents.original(name),
+                *(documents.permuted(name, order) for order in orders),
+            )
+        ]
+        ids, mask = self._padded(texts)
+        vectors = self.model.vectors(ids, mask)
+        scores = self.model.heads(vectors).view(len(batch), -1)
+        loss = self.contrast(scores.float())
+        if self.momentum is None:
+            return loss
+        negative = torch.ones(len(texts), dtype=torch.bool)
+        negative[:: scores.size(1)] = False
+        slices = [
+            self.slices.text(name, self.progress.seen + i) for i, (name, _) in enumerate(batch)
+        ]
+        with torch.no_grad():
+            encoder = self.momentum.encoder
+            self.queue.push(self.model.vectors(ids[negative], mask[negative], encoder))
+            followed = self.model.vectors(*self._padded(slices), encoder)
+        own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
+        return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())
+
+    def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor]:
+        ids, mask = pad(texts, self.model.config.pad_token_id or 0)
+        self.tokens += int(mask.sum())
+        return ids.to(self.accelerator.device), mask.to(self.accelerator.device)
+
+    def _after_round(self) -> None:
+        """Validate where it is due, then keep a checkpoint."""
+        progress, s = self.progress, self.s
+        ends = progress.round >= self.last_round or self._enough()
+        due = not progress.log or progress.step - progress.log[-1]["step"] >= s.eval_steps
+        if ends or due:
+            accuracy = self.validate()
+            progress.log.append({"step": progress.step, "accuracy": accuracy})
+            log.info("step %d: validation accuracy %.4f", progress.step, accuracy)
+            if accuracy > progress.best:
+                progress.best, progress.best_step = accuracy, progress.step
+                self._keep_best()
+        self._save()
+
+    def _keep_best(self) -> None:
+        folder = self.job.checkpoints
+        folder.mkdir(parents=True, exist_ok=True)
+        with explained(folder):
+            fresh = folder / f".{BEST}"
+            save_file({k: v.contiguous() for k, v in self.model.state_dict().items()}, fresh)
+            fresh.replace(folder / BEST)
+
+    def _save(self) -> None:
+        folder = self.job.checkpoints / f"checkpoint-{self.progress.step}"
+        if not all(torch.isfinite(p).all() for p in self.model.parameters()):
+            self._refuse(f"a weight is not finite after step {self.progress.step}")
+        with explained(folder):
+            self.accelerator.save_state(str(folder))
+        checkpoints.seal(folder)
+        checkpoints.rotate(self.job.checkpoints, self.s.keep_checkpoints, None)
+
+    def _resume(self) -> None:
+        for broken in checkpoints.clear_broken(self.job.checkpoints):
+            log.warning("%s is not whole (the run was killed while it was written)", broken.name)
+        start: Path | None = checkpoints.newest(self.job.checkpoints)
+        if start is not None:
+            log.info("resuming from %s", start)
+            self.accelerator.load_state(str(start))
+
+    def _refuse(self, problem: str) -> None:
+        good = checkpoints.newest(self.job.checkpoints)
+        kept = f"the last good checkpoint is {good}" if good else "no checkpoint was made yet"
+        raise DiscoforgeError(
+            problem,
+            where=self.job.recipe.name,
+            hint=f"{kept}; lower learning_rate or max_grad_norm and train to another --output",
+        )
+
+    def _say_throughput(self) -> None:
+        """Write instances/s and the shares of time beside the output."""
+        total = max(sum(self.seconds.values()), 1e-9)
+        write_json(
+            self.job.run_file,
+            {
+                "recipe": self.job.recipe.name,
+                "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
+                "mining_share": round(self.seconds["mining"] / total, 3),
+                "instances_per_second": round(self.instances / total, 3),
+                "real_tokens_per_second": round(self.tokens / max(self.seconds["training"], 1e-9)),
+                "texts_mined": self.miner.scored,
+                "device": str(self.accelerator.device),
+            },
+        )

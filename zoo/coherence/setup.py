@@ -1,0 +1,145 @@
+"""What the recipes of the scorer share: their settings, model and texts, and what they leave."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from corpora.store import write_text
+from zoo import card
+from zoo.backbones import tokenizer_of
+from zoo.coherence.data import Documents, encode_documents
+from zoo.coherence.modeling import CoherenceScorer
+from zoo.coherence.texts import TextEncoder
+from zoo.data import SPLITS, Dataset, open_dataset, split_spec, spread
+from zoo.evaluate.permuted import pairwise_accuracy
+from zoo.job import Job, write_results
+from zoo.modeling import load_backbone, parameter_count, save_model
+from zoo.settings import Settings
+
+log = logging.getLogger("zoo")
+
+USAGE = """
+from zoo.coherence import CoherenceScorer
+scorer = CoherenceScorer.from_pretrained(FOLDER)
+scorer.score(["She opened the door. It was dark inside.", "It was dark inside. She opened it."])
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScorerSettings(Settings):
+    """The paper's values (table 5)."""
+
+    batch_size: int = 1
+    eval_batch_size: int = 16
+    learning_rate: float = 5e-6
+    final_learning_rate: float = 1e-6
+    anneal_steps: int = 5000
+    weight_decay: float = 0.01
+    margin: float = 0.1
+    negatives: int = 5
+    max_tokens: int = 600
+    backbone: str = ""
+    """A pretrained encoder: a folder or a Hub id that `AutoModel` loads."""
+    backbone_config: Mapping[str, Any] = field(default_factory=dict)
+    """In place of `backbone`: a configuration with its model_type; weights drawn at random."""
+    pad_token: str = ""
+    """A token of the vocabulary to pad with, for a tokenizer that has no pad token."""
+    vocab_size: int = 8000
+    """Of the tokenizer trained on the documents, where there is no pretrained backbone."""
+    lower: bool = True
+
+
+@dataclass
+class Prepared:
+    """A scorer to train and its texts: the documents of each split as token ids, and the rows."""
+
+    tokenizer: PreTrainedTokenizerBase
+    model: CoherenceScorer
+    orders: Dataset
+    texts: dict[str, Documents]
+    chosen: dict[str, pa.Table]
+    pairs: dict[str, pa.Table]
+    """Each document against one permutation: what every recipe is judged by."""
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """The documents of each split that lost sentences to the limit of tokens."""
+        return {split: part.encoder.cut for split, part in self.texts.items()}
+
+
+def prepare(s: ScorerSettings, config: str) -> Prepared:
+    """Read `documents` and the orders of `config`; make the tokenizer and the model."""
+    folder, _ = split_spec(s.dataset)
+    documents = open_dataset(folder, "documents")
+    orders = open_dataset(folder, config)
+    tokenizer = tokenizer_of(
+        s.backbone,
+        (text for row in documents["train"]["sentences"].to_pylist() for text in row),
+        pad_token=s.pad_token,
+        vocab_size=s.vocab_size,
+        lower=s.lower,
+        limit=s.max_tokens,
+    )
+    torch.manual_seed(s.seed)
+    table = dict(s.backbone_config)
+    if table:
+        table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    backbone = load_backbone(s.backbone, table)
+    model = CoherenceScorer.from_backbone(backbone, s.max_tokens, tokenizer.pad_token_id)
+    tokenizer.model_max_length = model.config.max_tokens
+    texts = {
+        split: encode_documents(documents[split], TextEncoder(tokenizer, model.config.max_tokens))
+        for split in SPLITS
+    }
+    limits = {"train": s.max_train_rows}
+    chosen = {split: spread(orders[split], limits.get(split, s.max_eval_rows)) for split in texts}
+    pairwise = open_dataset(folder, "pairwise")
+    pairs = {split: spread(pairwise[split], s.max_eval_rows) for split in ("validation", "test")}
+    return Prepared(tokenizer, model, orders, texts, chosen, pairs)
+
+
+def say_cut(job: Job, prepared: Prepared, dropped: Mapping[str, int]) -> None:
+    """Note what the limit of the texts' length cost."""
+    if any(prepared.cut.values()):
+        counts = ", ".join(f"{split} {count}" for split, count in prepared.cut.items())
+        job.note(f"documents cut to {prepared.model.config.max_tokens} tokens: {counts}")
+    if any(dropped.values()):
+        counts = ", ".join(f"{split} {count}" for split, count in dropped.items())
+        job.note(f"rows dropped, since one sentence fits at most: {counts}")
+
+
+def leave(
+    job: Job,
+    prepared: Prepared,
+    training: Mapping[str, Any],
+    dropped: Mapping[str, int],
+) -> None:
+    """Evaluate the trained model; write it with its card and results.json."""
+    model, s = prepared.model, job.settings
+    metrics = {
+        split: pairwise_accuracy(model, prepared.texts[split], table, s.seed)
+        for split, table in prepared.pairs.items()
+    }
+    save_model(model, prepared.tokenizer, job.folder)
+    results: dict[str, Any] = {
+        "model_type": model.config.model_type,
+        "dataset": prepared.orders.describe(),
+        "parameters": parameter_count(model),
+        "metrics": metrics,
+        "data": {"cut": prepared.cut, "dropped": dict(dropped)},
+        "training": dict(training),
+        "headline_name": "test accuracy, document against permutation",
+        "headline": f"{metrics['test']['accuracy']['value']:.3f}",
+    }
+    seeded = {**results, "recipe": job.recipe.name, "seed": s.seed, "notes": job.notes}
+    readme = card.render(job.recipe.about, seeded, USAGE, "text-classification")
+    write_text(job.folder / "README.md", readme)
+    write_results(job, results)
+    log.info("test accuracy: %s", results["headline"])
