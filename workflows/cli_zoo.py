@@ -8,6 +8,10 @@ from typing import Annotated
 import typer
 
 commands = typer.Typer()
+converters = typer.Typer(
+    name="convert", help="Convert the checkpoint of a paper's authors.", no_args_is_help=True
+)
+commands.add_typer(converters)
 
 
 @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -39,11 +43,25 @@ def evaluate(
 def score(
     files: Annotated[list[str], typer.Argument(help="Text or JSONL files; `-` reads from stdin.")],
     model: Annotated[str, typer.Option(help="A coherence scorer: folder or Hub id.")],
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each sentence does to the score.")
+    ] = False,
+    rank: Annotated[
+        bool, typer.Option("--rank", help="Order the files, or a record's alternatives.")
+    ] = False,
+    prompt: Annotated[str, typer.Option(help="With --rank: the text that all files go on.")] = "",
+    reference: Annotated[
+        list[str] | None, typer.Option(help="Coherent texts to take percentiles in; repeatable.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
 ) -> None:
     """Print a coherence score for each text (higher is more coherent)."""
-    from workflows.show import show_scores
+    from workflows.scoring import show_ranks, show_scores
 
-    show_scores(model, files)
+    if rank:
+        show_ranks(model, files, prompt, as_json=as_json)
+    else:
+        show_scores(model, files, reference=reference or [], explain=explain, as_json=as_json)
 
 
 @commands.command()
@@ -54,3 +72,19 @@ def zoo(
     from workflows.show import show_recipes
 
     show_recipes(results)
+
+
+@converters.command("coherence")
+def convert_coherence(
+    checkpoint: Annotated[Path, typer.Argument(help="CHECKPOINT.pt of ntunlp/coherence-paradigm.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The model folder.")],
+    backbone: Annotated[
+        str, typer.Option(help="The encoder that it was trained with: folder or Hub id.")
+    ] = "xlnet/xlnet-base-cased",
+    max_tokens: Annotated[int, typer.Option(min=8, help="The longest text.")] = 600,
+) -> None:
+    """Convert a coherence model: state dicts with main_encoder.* or model.*, and conlinear.*."""
+    from zoo.coherence.convert import convert
+
+    left_out = convert(checkpoint, output, backbone, max_tokens)
+    typer.echo(f"{output}" + (f" (left out: {', '.join(left_out)})" if left_out else ""))

@@ -1,9 +1,8 @@
-"""What the command line prints: status, markers, folders, scores, recipes."""
+"""What the command line prints: status, markers, folders, recipes."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ def show_status(config: str, output: str, *, every: bool = False) -> None:
         rows = rows if every else collapsed(rows)
         skipped = task.requires().skipped()
         complete = task.complete()
-    console = _console()
+    console = wide_console()
     console.print(status_table(rows, task.build.name))
     for what in skipped:
         console.print(f"skipped: no source for {what}")
@@ -64,9 +63,9 @@ def show_markers(language: str) -> None:
     for row in patterns.patterns:
         sets = [name for name, markers in patterns.sets.items() if row.marker in markers]
         out.add_row(row.marker, " ".join(sets), row.id, row.example)
-    _console().print(out)
-    _console().print("connectives of several words, labelled as themselves or left out:")
-    _console().print(", ".join(word.name for word in patterns.multiwords), highlight=False)
+    wide_console().print(out)
+    wide_console().print("connectives of several words, labelled as themselves or left out:")
+    wide_console().print(", ".join(word.name for word in patterns.multiwords), highlight=False)
 
 
 def show_recipes(results: Path | None) -> None:
@@ -77,44 +76,7 @@ def show_recipes(results: Path | None) -> None:
     out = Table(*columns)
     for entry in catalogue(results):
         out.add_row(*(getattr(entry, column) for column in columns))
-    _console().print(out)
-
-
-def show_scores(model: str, files: list[str]) -> None:
-    """Print one line a text: its score and where it came from."""
-    from transformers.utils import logging
-
-    from zoo.coherence import CoherenceScorer
-
-    logging.disable_progress_bar()
-    names, texts = _texts(files)
-    scores = CoherenceScorer.from_pretrained(model).score(texts)
-    for name, score in zip(names, scores, strict=True):
-        typer.echo(f"{score:.4f}\t{name}")
-
-
-def _texts(files: list[str]) -> tuple[list[str], list[str]]:
-    names, texts = [], []
-    for name in files:
-        if name == "-":
-            names.append("-")
-            texts.append(sys.stdin.read())
-            continue
-        path = Path(name)
-        if not path.is_file():
-            raise InputError("no such file", where=name, hint="give text or JSONL files, or -")
-        for place, text in _records(path):
-            names.append(place)
-            texts.append(text)
-    return names, texts
-
-
-def _records(path: Path) -> list[tuple[str, str]]:
-    if path.suffix != ".jsonl":
-        return [(str(path), path.read_text(encoding="utf-8"))]
-    from corpora.readers import open_source
-
-    return [(document.id, document.text) for document in open_source(f"jsonl:{path}")]
+    wide_console().print(out)
 
 
 def show_folder(path: Path, rows: int, config: str, split: str) -> None:
@@ -153,7 +115,7 @@ def _first_rows(path: Path, rows: int) -> list[dict[str, Any]]:
         return [json.loads(line) for _, line in zip(range(rows), file, strict=False)]
 
 
-def _console() -> Console:
+def wide_console() -> Console:
     """A console that is wide where no terminal says how wide it is."""
     console = Console()
     return console if console.is_terminal else Console(width=NO_TERMINAL_WIDTH)

@@ -153,7 +153,6 @@ def test_texts_of_one_sentence_and_of_ten_thousand_tokens(tokenizer: Any) -> Non
     model._encoder = TextEncoder(tokenizer, model.config.max_tokens)
     scores = model.score(["", STORY[0], " ".join(STORY * 300), "word " * 10_000])
     assert np.isfinite(scores).all()
-    assert model.encoder.cut == 2
 
 
 def test_a_tiny_model_tells_50_documents_from_their_permutations(tokenizer: Any) -> None:

@@ -15,6 +15,7 @@ from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import ModelOutput
 
 from zoo.backbones import LAST_TOKEN, max_positions, pooled
+from zoo.coherence.scoring import score_texts
 from zoo.coherence.texts import TextEncoder, batches_by_length
 from zoo.modeling import ZooModel
 
@@ -116,10 +117,11 @@ class CoherenceScorer(ZooModel):
     def score(self, texts: Sequence[str | Sequence[str]], batch_tokens: int = 16384) -> list[float]:
         """One score a text, the higher the more coherent; a text may be a list of sentences.
 
-        A text longer than the model takes is cut after its last whole sentence that fits.
-        Padding changes no score; batches hold texts of like length, `batch_tokens` at most.
+        A text longer than the model takes is scored in overlapping windows of whole sentences
+        (`zoo.coherence.scoring.Windows`): its score is their mean. Padding changes no score;
+        batches hold texts of like length, `batch_tokens` at most.
         """
-        return self.score_ids([self.encoder.text(text) for text in texts], batch_tokens)
+        return [scored.score for scored in score_texts(self, texts, batch_tokens)]
 
     @torch.inference_mode()
     def score_ids(

@@ -11,11 +11,12 @@ import pyarrow as pa
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from corpora.store import write_text
+from corpora.store import write_json, write_text
 from zoo import card
 from zoo.backbones import tokenizer_of
 from zoo.coherence.data import Documents, encode_documents
 from zoo.coherence.modeling import CoherenceScorer
+from zoo.coherence.scoring import REFERENCE, quantiles
 from zoo.coherence.texts import TextEncoder
 from zoo.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.evaluate.permuted import pairwise_accuracy
@@ -115,6 +116,18 @@ def say_cut(job: Job, prepared: Prepared, dropped: Mapping[str, int]) -> None:
         job.note(f"rows dropped, since one sentence fits at most: {counts}")
 
 
+def _reference(prepared: Prepared) -> dict[str, Any]:
+    """The scores of the validation documents as they stand: what percentiles are taken in."""
+    documents = prepared.texts["validation"]
+    scores = prepared.model.score_ids([documents.original(name) for name in documents.sentences])
+    name = prepared.orders.name
+    return {
+        "of": f"{name}, validation documents",
+        "texts": len(scores),
+        "quantiles": quantiles(scores),
+    }
+
+
 def leave(
     job: Job,
     prepared: Prepared,
@@ -128,6 +141,7 @@ def leave(
         for split, table in prepared.pairs.items()
     }
     save_model(model, prepared.tokenizer, job.folder)
+    write_json(job.folder / REFERENCE, _reference(prepared))
     results: dict[str, Any] = {
         "model_type": model.config.model_type,
         "dataset": prepared.orders.describe(),

@@ -35,7 +35,7 @@ class TextEncoder:
     def sentences(self, sentences: Sequence[str]) -> list[np.ndarray]:
         """The ids of each sentence, without special tokens."""
         texts = [self.glue + sentence for sentence in sentences]
-        found = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        found = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
         return [np.asarray(ids, np.int32) for ids in found]
 
     def kept(self, sentences: Sequence[np.ndarray]) -> list[np.ndarray]:

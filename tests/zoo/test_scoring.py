@@ -1,0 +1,162 @@
+"""Scoring for users: windows, percentiles, ranks, explanations; and imported checkpoints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from corpora.errors import InputError
+from tests.zoo.test_coherence_model import BACKBONES, scorer
+from zoo.coherence.convert import convert
+from zoo.coherence.scoring import (
+    REFERENCE,
+    explain,
+    load_reference,
+    percentile,
+    quantiles,
+    rank,
+    score_texts,
+    windows,
+)
+from zoo.coherence.texts import TextEncoder
+from zoo.modeling import load_backbone, save_model
+from zoo.vocabularies import train_subwords
+
+from .conftest import STORY
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    return train_subwords(STORY, 400)
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from zoo.coherence import CoherenceScorer
+
+    folder = tmp_path_factory.mktemp("scorer")
+    save_model(scorer("bert", tokenizer, max_tokens=40), tokenizer, folder)
+    return CoherenceScorer.from_pretrained(folder).eval()
+
+
+def test_windows_overlap_and_cover_every_sentence(tokenizer: Any) -> None:
+    encoder = TextEncoder(tokenizer, 40)
+    cut = windows(encoder, [STORY[i % 5] for i in range(30)])
+    assert cut.bounds[0][0] == 0 and cut.bounds[-1][1] == 30
+    for (start, end), (after, _) in zip(cut.bounds, cut.bounds[1:], strict=False):
+        assert start < after < end
+    sizes = [sum(map(len, cut.sentences[start:end])) for start, end in cut.bounds]
+    assert max(sizes) <= encoder.budget
+
+
+@pytest.mark.parametrize("sentences", [[], ["One."], STORY[:3], ["word " * 10_000]])
+def test_texts_of_any_length_have_a_score(model: Any, sentences: list[str]) -> None:
+    [scored] = score_texts(model, [sentences], 4096)
+    assert np.isfinite(scored.score)
+    assert scored.windows == 1
+
+
+def test_a_long_text_scores_the_mean_of_its_windows(model: Any) -> None:
+    text = [STORY[i % 5] for i in range(20)]
+    cut = windows(model.encoder, text)
+    assert len(cut.bounds) > 2
+    parts = model.score([text[start:end] for start, end in cut.bounds])
+    assert model.score([text])[0] == pytest.approx(np.mean(parts), abs=1e-6)
+
+
+def test_explain_gives_the_change_of_the_score(model: Any) -> None:
+    text = STORY[:3]
+    effects = explain(model, text)
+    whole, out, swapped = model.score([text, text[1:], [text[1], text[0], text[2]]])
+    assert [effect.sentence for effect in effects] == text
+    assert effects[0].left_out == pytest.approx(out - whole, abs=1e-6)
+    assert effects[0].swapped == pytest.approx(swapped - whole, abs=1e-6)
+    assert effects[-1].swapped is None
+
+
+def test_one_sentence_has_nothing_to_explain(model: Any) -> None:
+    [effect] = explain(model, ["It rained."])
+    assert effect.left_out is None and effect.swapped is None
+
+
+def test_rank_puts_the_best_alternative_first(model: Any) -> None:
+    prompt, ends = STORY[0], [STORY[1], STORY[4], STORY[2]]
+    scores = model.score([[prompt, end] for end in ends])
+    assert [i for i, _ in rank(model, prompt, ends)] == np.argsort(-np.array(scores)).tolist()
+
+
+def test_percentiles_follow_the_reference(tmp_path: Path) -> None:
+    known = quantiles([float(i) for i in range(11)])
+    assert percentile(-5, known) == 0 and percentile(50, known) == 100
+    assert percentile(5.0, known) == pytest.approx(50)
+    (tmp_path / REFERENCE).write_text(json.dumps({"quantiles": known}), encoding="utf-8")
+    assert load_reference(tmp_path) == known
+    assert load_reference(tmp_path / "none") is None
+    with pytest.raises(InputError, match="without texts"):
+        quantiles([])
+
+
+# The authors' checkpoints
+
+
+@pytest.fixture
+def backbone_folder(tokenizer: Any, tmp_path: Path) -> Path:
+    torch.manual_seed(3)
+    ids = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    save_model(load_backbone("", BACKBONES["xlnet"] | ids), tokenizer, tmp_path / "backbone")
+    return tmp_path / "backbone"
+
+
+@pytest.mark.parametrize("prefix", ["main_encoder", "model"])
+def test_the_authors_state_dict_becomes_a_scorer(
+    prefix: str, backbone_folder: Path, tmp_path: Path, tokenizer: Any
+) -> None:
+    from zoo.coherence import CoherenceScorer
+
+    encoder = load_backbone(str(backbone_folder), {})
+    head = nn.Linear(32, 1)
+    state = {f"{prefix}.{name}": value for name, value in encoder.state_dict().items()}
+    state |= {f"conlinear.{name}": value for name, value in head.state_dict().items()}
+    if prefix == "main_encoder":
+        state |= {f"momentum_encoder.{n}": v for n, v in encoder.state_dict().items()}
+    torch.save(state, tmp_path / "model.pt")
+    left_out = convert(tmp_path / "model.pt", tmp_path / "out", str(backbone_folder), 64)
+    assert left_out == (["momentum_encoder"] if prefix == "main_encoder" else [])
+    model = CoherenceScorer.from_pretrained(tmp_path / "out").eval()
+    ids = torch.as_tensor(model.encoder.text(STORY[:2])).long().unsqueeze(0)
+    vector = encoder.eval()(input_ids=ids).last_hidden_state[:, -1]
+    assert model.score([STORY[:2]])[0] == pytest.approx(head(vector).item(), abs=1e-5)
+
+
+class Harmful:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (Path("harm"),))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (Harmful(), "cannot be read as weights alone"),
+        ({"weights": [1, 2]}, "is no state dict"),
+        ({"other.weight": torch.zeros(1)}, "neither of the authors' models"),
+        (
+            {"model.x": torch.zeros(1), "conlinear.weight": torch.zeros(1), "odd": torch.zeros(1)},
+            "have no place",
+        ),
+        ({"model.x": torch.zeros(1), "conlinear.weight": torch.zeros(1)}, "do not fit"),
+    ],
+)
+def test_other_checkpoints_are_refused(
+    content: Any, message: str, backbone_folder: Path, tmp_path: Path
+) -> None:
+    torch.save(content, tmp_path / "model.pt")
+    with pytest.raises(InputError, match=message):
+        convert(tmp_path / "model.pt", tmp_path / "out", str(backbone_folder))
+    assert not (tmp_path / "out").exists()
+    assert not Path("harm").exists()
