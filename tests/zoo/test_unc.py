@@ -1,0 +1,100 @@
+"""The unified coherence model: its parts by hand, padding, and that it learns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import log_softmax
+
+from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, pad_rows, pad_words
+from zoo.train import train
+
+SIZES = {"vocab_size": 20, "embedding_size": 6, "hidden_size": 4, "bilinear_size": 3}
+
+
+@pytest.fixture
+def model() -> UncModel:
+    torch.manual_seed(0)
+    return UncModel(UncConfig(**SIZES, kernel_heads=2, kernel_size=3)).eval()
+
+
+def test_the_light_convolution_by_hand() -> None:
+    torch.manual_seed(1)
+    layer = LightweightConv(width=4, kernel=3, heads=2)
+    states, mask = torch.randn(1, 3, 4), torch.ones(1, 3)
+    gated = torch.nn.functional.glu(layer.gate(states), dim=-1)[0]
+    kernels = layer.weight.softmax(-1)
+    expected = torch.zeros(3, 4)
+    for place in range(3):
+        for channel in range(4):
+            for offset in range(3):
+                if 0 <= place + offset - 1 < 3:
+                    weight = kernels[channel // 2, offset]
+                    expected[place, channel] += weight * gated[place + offset - 1, channel]
+    torch.testing.assert_close(layer(states, mask)[0], layer.out(expected))
+
+
+def test_the_language_loss_by_hand(model: UncModel) -> None:
+    ids, mask = pad_words([[5, 6, 7], [8, 9]], 0)
+    states, _ = model.encode(ids, mask)
+    forward, backward = states.chunk(2, dim=-1)
+    following, preceding = [], []
+    for row, words in enumerate([[5, 6, 7], [8, 9]]):
+        for place in range(len(words) - 1):
+            ahead = log_softmax(model.language(forward[row, place]), -1)
+            behind = log_softmax(model.language(backward[row, place + 1]), -1)
+            following.append(-ahead[words[place + 1]])
+            preceding.append(-behind[words[place]])
+    expected = (torch.stack(following).mean() + torch.stack(preceding).mean()) / 2
+    torch.testing.assert_close(model.language_loss(states, ids, mask), expected)
+
+
+def test_padding_changes_no_score(model: UncModel) -> None:
+    vectors = torch.randn(6, 8)
+    texts = [[0, 1, 2], [3], [5, 4], [0, 1, 2, 3, 4, 5]]
+    together = model.score_vectors(vectors, pad_rows(texts))
+    alone = [model.score_vectors(vectors, pad_rows([text])).item() for text in texts]
+    torch.testing.assert_close(together, torch.tensor(alone))
+
+
+def test_a_score_is_the_mean_over_neighbours(model: UncModel) -> None:
+    vectors = torch.randn(3, 8)
+    whole = model.convolution(vectors.unsqueeze(0), torch.ones(1, 3))[0].mean(0)
+    local = [
+        model.score_head(torch.cat([model.bilinear(vectors[i], vectors[i + 1]), whole]))
+        for i in range(2)
+    ]
+    found = model.score_vectors(vectors, torch.tensor([[0, 1, 2]]))
+    torch.testing.assert_close(found, torch.stack(local).mean().view(1))
+
+
+def test_order_matters_and_gradients_reach_every_part(model: UncModel) -> None:
+    ids, mask = pad_words([[5, 6, 7], [8, 9], [10]], 0)
+    model.train()
+    output = model(ids, mask, torch.tensor([[[0, 1, 2], [2, 0, 1]]]))
+    assert output.scores[0, 0] != output.scores[0, 1]
+    (output.scores[0, 0] - output.scores[0, 1] + output.language_loss).backward()
+    # A bias of the scores cancels in their difference.
+    weights = [p for p in model.parameters() if p.dim() > 1]
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in weights)
+
+
+@pytest.mark.slow
+def test_it_learns_stories_and_is_judged_like_the_others(
+    permuted_folder: Path, tmp_path: Path
+) -> None:
+    from zoo.evaluate import Request, suite
+    from zoo.evaluate.scorers import load_scorer
+
+    output = tmp_path / "unc"
+    options: list[Any] = ["--epochs", "6", "--dataset", permuted_folder, "--output", output]
+    train(["coherence/unc_tiny", *map(str, options)])
+    model = load_scorer(str(output))
+    assert isinstance(model, UncModel)
+    assert np.isfinite(model.score(["", "One sentence.", "Two. Of them."])).all()
+    found = suite("permuted").evaluate(Request(str(output), str(permuted_folder), split="train"))
+    assert found["metrics"]["accuracy"]["value"] > 0.9

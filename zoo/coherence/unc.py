@@ -1,0 +1,196 @@
+"""Recipe: the unified coherence model, UNC (Moon et al. 2019), the scorer's baseline."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset as TorchDataset
+from transformers import PreTrainedTokenizerBase
+
+from corpora.store import write_text
+from zoo import card
+from zoo.callbacks import EarlyStop
+from zoo.coherence.objectives import PairwiseMargin
+from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, pad_words, word_ids
+from zoo.data import SPLITS, open_dataset, split_spec, spread
+from zoo.evaluate.permuted import permuted_pairs, text_accuracy
+from zoo.job import Job, is_main_process, write_results
+from zoo.modeling import parameter_count, save_model
+from zoo.settings import Settings as SharedSettings
+from zoo.trainer import ZooTrainer, fit, history, training_arguments
+from zoo.vocabularies import train_words
+
+log = logging.getLogger("zoo")
+
+USAGE = """
+from zoo.coherence.unc_modeling import UncModel
+scorer = UncModel.from_pretrained(FOLDER)
+scorer.score(["She opened the door. It was dark inside.", "It was dark inside. She opened it."])
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SharedSettings):
+    """The configurations `documents` and `pairwise` of the dataset are read."""
+
+    batch_size: int = 8
+    eval_batch_size: int = 32
+    learning_rate: float = 1e-3
+    margin: float = 5.0
+    """Moon et al. rank with a wide margin: their scores are sums of unbounded layers."""
+    language_weight: float = 0.1
+    """The language-model loss beside the ranking loss."""
+    patience: int = 3
+    embedding_size: int = 300
+    hidden_size: int = 256
+    bilinear_size: int = 32
+    kernel_size: int = 5
+    kernel_heads: int = 8
+    vocab_size: int = 30000
+    max_words: int = 64
+
+
+class Ranked(TorchDataset):
+    """A document and one permutation a row; a batch's sentences are encoded once each."""
+
+    def __init__(
+        self,
+        sentences: Mapping[str, list[list[int]]],
+        table: pa.Table,
+        tokenizer: PreTrainedTokenizerBase,
+    ) -> None:
+        self.sentences, self.pad_id = sentences, tokenizer.pad_token_id
+        self.rows = [
+            (name, order)
+            for name, orders in zip(
+                table["document"].to_pylist(), table["orders"].to_pylist(), strict=True
+            )
+            for order in orders[:1]
+        ]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: int) -> tuple[list[list[int]], list[int]]:
+        """The document's sentences as word ids, and the order of its permutation."""
+        name, order = self.rows[row]
+        return self.sentences[name], order
+
+    def lengths(self) -> list[int]:
+        """The sentences of each row's document."""
+        return [len(self.sentences[name]) for name, _ in self.rows]
+
+    def collate(self, rows: Sequence[tuple[list[list[int]], list[int]]]) -> dict[str, Tensor]:
+        """`input_ids`, `attention_mask` `[sentences, words]`; `texts [batch, 2, sentences]`."""
+        words: list[list[int]] = []
+        texts: list[list[int]] = []
+        for sentences, order in rows:
+            start = len(words)
+            words += sentences
+            texts += [list(range(start, len(words))), [start + i for i in order]]
+        ids, mask = pad_words(words, self.pad_id)
+        return {
+            "texts": pad_rows(texts).view(len(rows), 2, -1),
+            "input_ids": ids,
+            "attention_mask": mask,
+            "labels": torch.zeros(len(rows), dtype=torch.long),
+        }
+
+
+def encode(
+    documents: pa.Table, tokenizer: PreTrainedTokenizerBase, most: int
+) -> dict[str, list[list[int]]]:
+    """The word ids of each document's sentences, by document id."""
+    ids, texts = documents["id"].to_pylist(), documents["sentences"].to_pylist()
+    return {name: word_ids(tokenizer, text, most) for name, text in zip(ids, texts, strict=True)}
+
+
+def train(job: Job) -> None:
+    """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
+    s: Settings = job.settings  # type: ignore[assignment]
+
+    # Data
+    folder, _ = split_spec(s.dataset)
+    documents = open_dataset(folder, "documents")
+    orders = open_dataset(folder, s.dataset_config or "pairwise")
+    sentences = (text for row in documents["train"]["sentences"].to_pylist() for text in row)
+    tokenizer = train_words(sentences, s.vocab_size)
+    limits = {"train": s.max_train_rows}
+    chosen = {split: spread(orders[split], limits.get(split, s.max_eval_rows)) for split in SPLITS}
+    rows = {
+        split: Ranked(encode(documents[split], tokenizer, s.max_words), chosen[split], tokenizer)
+        for split in ("train", "validation")
+    }
+
+    # Model
+    torch.manual_seed(s.seed)
+    sizes = ("embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads")
+    model = UncModel(
+        UncConfig(
+            vocab_size=len(tokenizer),
+            pad_token_id=tokenizer.pad_token_id,
+            max_words=s.max_words,
+            **{name: getattr(s, name) for name in sizes},
+        )
+    )
+
+    # Objective and Trainer
+    ranking = PairwiseMargin(s.margin)
+
+    def objective(outputs: UncOutput, labels: Tensor, **_: Any) -> Tensor:
+        language = outputs.language_loss
+        loss = ranking(outputs.scores)
+        return loss if language is None else loss + s.language_weight * language
+
+    trainer = ZooTrainer(
+        model,
+        training_arguments(job, metric_for_best_model="accuracy", load_best_model_at_end=True),
+        job=job,
+        lengths=rows["train"].lengths(),
+        data_collator=rows["train"].collate,
+        train_dataset=rows["train"],
+        eval_dataset=rows["validation"],
+        compute_loss_func=objective,
+        compute_metrics=_accuracy,
+    )
+    state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
+    if not is_main_process():
+        return
+
+    # Evaluation
+    save_model(model, tokenizer, job.folder)
+    model.config._name_or_path = str(job.folder)
+    metrics = {
+        split: text_accuracy(model, permuted_pairs(documents[split], chosen[split]), s.seed)
+        for split in ("validation", "test")
+    }
+
+    # Card
+    results: dict[str, Any] = {
+        "model_type": model.config.model_type,
+        "dataset": orders.describe(),
+        "parameters": parameter_count(model),
+        "metrics": metrics,
+        "data": {"vocabulary": len(tokenizer)},
+        "training": history(state),
+        "headline_name": "test accuracy, document against permutation",
+        "headline": f"{metrics['test']['accuracy']['value']:.3f}",
+    }
+    seeded = {**results, "recipe": job.recipe.name, "seed": s.seed, "notes": job.notes}
+    readme = card.render(job.recipe.about, seeded, USAGE, "text-classification")
+    write_text(job.folder / "README.md", readme)
+    write_results(job, results)
+    log.info("test accuracy: %s", results["headline"])
+
+
+def _accuracy(prediction: Any) -> dict[str, float]:
+    """The share of permutations scored below their original; ties count as wrong."""
+    scores = prediction.predictions
+    scores = scores[0] if isinstance(scores, tuple) else scores
+    return {"accuracy": float((scores[:, :1] > scores[:, 1:]).mean())}

@@ -1,0 +1,211 @@
+"""The unified coherence model (Moon, Mohiuddin, Joty and Xu 2019), the earlier state of the art.
+
+Four parts: a BiLSTM sentence encoder trained with a language-model loss, a bilinear layer between
+adjacent sentences, a lightweight convolution over the document, and a linear layer that scores
+each pair of neighbours with what the convolution says of the whole document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from huggingface_hub.dataclasses import strict
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, glu
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
+from transformers.utils import ModelOutput
+
+from zoo.coherence.scoring import as_sentences
+from zoo.modeling import ZooModel
+
+CHUNK = 512
+"""Sentences that are encoded at a time while scoring."""
+
+
+@strict
+class UncConfig(PretrainedConfig):
+    """Sizes: `hidden_size` is one direction's of the BiLSTM."""
+
+    model_type = "discoforge-coherence-unc"
+
+    vocab_size: int = 30000
+    embedding_size: int = 300
+    hidden_size: int = 256
+    bilinear_size: int = 32
+    kernel_size: int = 5
+    kernel_heads: int = 8
+    max_words: int = 64
+    pad_token_id: int | None = 0
+
+
+@dataclass
+class UncOutput(ModelOutput):
+    """`scores [batch, texts]` and, in training, `language_loss`."""
+
+    scores: Tensor | None = None
+    language_loss: Tensor | None = None
+
+
+class LightweightConv(nn.Module):
+    """A depthwise convolution whose kernels are softmax-normalised and shared by the channels of
+    a head (Wu et al. 2019), between a gated and a linear projection."""
+
+    def __init__(self, width: int, kernel: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.kernel = heads, kernel
+        self.gate, self.out = nn.Linear(width, 2 * width), nn.Linear(width, width)
+        self.weight = nn.Parameter(torch.empty(heads, kernel))
+        nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """`states [texts, sentences, width]` with `mask [texts, sentences]`: the same shape."""
+        gated = glu(self.gate(states), dim=-1) * mask.unsqueeze(-1)
+        _, sentences, width = gated.shape
+        kernels = self.weight.softmax(-1).repeat_interleave(width // self.heads, 0)
+        convolved = nn.functional.conv1d(
+            gated.transpose(1, 2), kernels.unsqueeze(1), padding=self.kernel // 2, groups=width
+        )
+        return self.out(convolved.transpose(1, 2)[:, :sentences]) * mask.unsqueeze(-1)
+
+
+class UncModel(ZooModel):
+    """Scores texts; the same sentence is encoded once, in whatever order it stands."""
+
+    config_class = UncConfig
+    main_input_name = "input_ids"
+
+    def __init__(self, config: UncConfig) -> None:
+        super().__init__(config)
+        width = 2 * config.hidden_size
+        self.embeddings = nn.Embedding(
+            config.vocab_size, config.embedding_size, padding_idx=config.pad_token_id
+        )
+        self.lstm = nn.LSTM(
+            config.embedding_size, config.hidden_size, batch_first=True, bidirectional=True
+        )
+        self.language = nn.Linear(config.hidden_size, config.vocab_size)
+        self.bilinear = nn.Bilinear(width, width, config.bilinear_size)
+        self.convolution = LightweightConv(width, config.kernel_size, config.kernel_heads)
+        self.score_head = nn.Linear(config.bilinear_size + width, 1)
+        self._tokenizer: PreTrainedTokenizerBase | None = None
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """torch's own initialisation, made when the modules were."""
+
+    def encode(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Words `[sentences, words]`: their states, and `[sentences, 2 * hidden]` sentence
+        vectors, the last states of both directions."""
+        lengths = attention_mask.sum(1)
+        packed = pack_padded_sequence(
+            self.embeddings(input_ids), lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        output, (last, _) = self.lstm(packed)
+        states, _ = pad_packed_sequence(output, batch_first=True, total_length=input_ids.size(1))
+        return states, torch.cat([last[0], last[1]], dim=-1)
+
+    def language_loss(self, states: Tensor, input_ids: Tensor, mask: Tensor) -> Tensor:
+        """The forward states predict the next word, the backward states the one before: the mean
+        cross-entropy of both."""
+        forward, backward = states.chunk(2, dim=-1)
+        both = (mask[:, 1:] * mask[:, :-1]).bool()
+        if not both.any():
+            return states.sum() * 0.0
+        following = cross_entropy(self.language(forward[:, :-1][both]), input_ids[:, 1:][both])
+        preceding = cross_entropy(self.language(backward[:, 1:][both]), input_ids[:, :-1][both])
+        return (following + preceding) / 2
+
+    def score_vectors(self, vectors: Tensor, texts: Tensor) -> Tensor:
+        """Scores of `texts [..., sentences]`, row numbers of `vectors`, -1 where one has ended.
+
+        A text's score is the mean over its neighbouring sentences; one sentence alone has the
+        bilinear layer's part set to zero.
+        """
+        *leading, width = texts.shape
+        texts = texts.reshape(-1, width)
+        mask = (texts >= 0).to(vectors.dtype)
+        states = vectors[texts.clamp(min=0)] * mask.unsqueeze(-1)
+        pooled = self.convolution(states, mask).sum(1) / mask.sum(1, keepdim=True)
+        if width > 1:
+            relations = self.bilinear(states[:, :-1].contiguous(), states[:, 1:].contiguous())
+        else:
+            relations = states.new_zeros(len(texts), 1, self.config.bilinear_size)
+        between = mask[:, 1:] if width > 1 else mask
+        alone = (between.sum(1, keepdim=True) == 0).to(mask.dtype)
+        relations = relations * between.unsqueeze(-1)
+        counted = torch.cat([between[:, :1] + alone, between[:, 1:]], dim=1)
+        everywhere = pooled.unsqueeze(1).expand(-1, relations.size(1), -1)
+        local = self.score_head(torch.cat([relations, everywhere], dim=-1)).squeeze(-1)
+        return ((local * counted).sum(1) / counted.sum(1)).reshape(leading)
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, texts: Tensor, **kwargs: object
+    ) -> UncOutput:
+        """Score `texts [batch, 1 + negatives, sentences]` over the sentences `input_ids`."""
+        states, vectors = self.encode(input_ids, attention_mask)
+        language = self.language_loss(states, input_ids, attention_mask) if self.training else None
+        return UncOutput(self.score_vectors(vectors, texts), language)
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        if self._tokenizer is None:
+            self._tokenizer = AutoTokenizer.from_pretrained(self.config._name_or_path)
+        return self._tokenizer
+
+    @torch.inference_mode()
+    def score(self, texts: Sequence[str | Sequence[str]]) -> list[float]:
+        """One score a text, the higher the more coherent; a sentence is encoded once."""
+        self.eval()
+        rows: dict[str, int] = {}
+        numbered = [
+            [rows.setdefault(s, len(rows)) for s in as_sentences(text) or [""]] for text in texts
+        ]
+        vectors = self._vectors(list(rows))
+        order = np.argsort([len(text) for text in numbered], kind="stable")
+        scores = [0.0] * len(texts)
+        for start in range(0, len(order), CHUNK):
+            part = order[start : start + CHUNK].tolist()
+            padded = pad_rows([numbered[i] for i in part]).to(self.device)
+            found = self.score_vectors(vectors, padded).tolist()
+            for i, score in zip(part, found, strict=True):
+                scores[i] = score
+        return scores
+
+    def _vectors(self, sentences: Sequence[str]) -> Tensor:
+        ids = word_ids(self.tokenizer, sentences, self.config.max_words)
+        parts = []
+        for start in range(0, len(ids), CHUNK):
+            words, mask = pad_words(ids[start : start + CHUNK], self.config.pad_token_id or 0)
+            parts.append(self.encode(words.to(self.device), mask.to(self.device))[1])
+        return torch.cat(parts)
+
+
+def word_ids(
+    tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], most: int
+) -> list[list[int]]:
+    """The first `most` words of each sentence as ids; an empty one is one unknown word."""
+    found = tokenizer(list(sentences), add_special_tokens=False, verbose=False)["input_ids"]
+    return [ids[:most] or [tokenizer.unk_token_id] for ids in found]
+
+
+def pad_words(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
+    """`input_ids` and `attention_mask` `[sentences, words]`, padded on the right."""
+    width = max(len(row) for row in ids)
+    words = torch.full((len(ids), width), pad_id, dtype=torch.long)
+    mask = torch.zeros_like(words)
+    for i, row in enumerate(ids):
+        words[i, : len(row)] = torch.as_tensor(row)
+        mask[i, : len(row)] = 1
+    return words, mask
+
+
+def pad_rows(texts: Sequence[Sequence[int]]) -> Tensor:
+    """Sentence numbers `[texts, sentences]`, -1 after a text's last."""
+    padded = torch.full((len(texts), max(map(len, texts))), -1, dtype=torch.long)
+    for i, text in enumerate(texts):
+        padded[i, : len(text)] = torch.as_tensor(text)
+    return padded
