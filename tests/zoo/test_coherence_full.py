@@ -127,6 +127,9 @@ class Scored:
         self.scores, self.batches = scores, 0
         self.sentences = {"d": [np.array([i]) for i in range(9)]}
 
+    def size(self, document: str) -> int:
+        return len(self.sentences[document])
+
     def permuted(self, document: str, order: list[int]) -> tuple[int, ...]:
         return tuple(order)
 
@@ -243,3 +246,79 @@ def test_the_full_model_refuses_what_it_does_not_do(
         *FULL, "--gradient_accumulation", 2, "--dataset", ranked_folder, "--output", tmp_path / "m"
     )
     assert code == 2 and "raise batch_size" in message
+
+
+# Training on intrusions
+
+
+def intrusion_rows(count: int, seed: int) -> list[dict[str, Any]]:
+    """Stories of which one sentence, never the first, is replaced by a line about the weather."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for document in story_documents(count, seed):
+        place = int(random.integers(1, 5))
+        neg = list(document["sentences"])
+        neg[place] = f"Rain fell on {random.choice(['Monday', 'Tuesday', 'Sunday'])} night."
+        rows.append(
+            {
+                "doc": document["id"],
+                "donor": "weather",
+                "position": place,
+                "similarity": 0.1,
+                "replaced_similarity": 0.2,
+                "pos": document["sentences"],
+                "neg": neg,
+            }
+        )
+    return rows
+
+
+@pytest.fixture(scope="session")
+def intrusion_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from corpora import schemas
+
+    sizes = {"train": 60, "validation": 8, "test": 8}
+    parts = {
+        ("pairwise", split): (intrusion_rows(size, seed), schemas.INTRUSION_PAIRWISE)
+        for seed, (split, size) in enumerate(sizes.items())
+    }
+    return write_dataset(tmp_path_factory.mktemp("data") / "intrusion", "intrusion", parts)
+
+
+@pytest.mark.parametrize("limit", [400, 16, 9])
+def test_an_intruded_text_and_its_original_keep_the_same_sentences(limit: int) -> None:
+    import pyarrow as pa
+
+    from zoo.coherence.data import encode_documents, intrusion_tables
+    from zoo.coherence.texts import TextEncoder
+    from zoo.vocabularies import train_subwords
+
+    rows = intrusion_rows(6, 1)
+    tokenizer = train_subwords([s for row in rows for s in (*row["pos"], *row["neg"])], 400)
+    documents, orders = intrusion_tables(pa.Table.from_pylist(rows))
+    encoder = TextEncoder(tokenizer, limit)
+    texts = encode_documents(documents, encoder)
+    for row, name, order in zip(
+        rows, documents["id"].to_pylist(), orders["orders"].to_pylist(), strict=True
+    ):
+        kept = texts.size(name)
+        expected = [encoder.text(row[side][:kept]) for side in ("pos", "neg")]
+        assert texts.original(name).tolist() == expected[0].tolist()
+        usable = texts.orders(name, order)
+        if row["position"] >= kept:
+            assert usable == []  # the cut took the intruder: nothing tells the two apart
+            continue
+        [found] = usable
+        assert texts.permuted(name, found).tolist() == expected[1].tolist()
+        assert len(expected[1]) <= limit or kept == 1
+
+
+@pytest.mark.slow
+def test_a_tiny_model_learns_to_tell_intrusions(intrusion_folder: Path, tmp_path: Path) -> None:
+    import json
+
+    options = ["--objective", "pairwise", "--epochs", "8", "--max_tokens", "64"]
+    data = ["--dataset", str(intrusion_folder), "--output", str(tmp_path / "model")]
+    train(["coherence/contrastive_tiny", *options, *data])
+    results = json.loads((tmp_path / "model" / "results.json").read_text(encoding="utf-8"))
+    assert results["metrics"]["test"]["accuracy"]["value"] == 1.0

@@ -21,14 +21,24 @@ log = logging.getLogger("zoo")
 
 @dataclass
 class Documents:
-    """The kept sentences of each document, as token ids, by document id."""
+    """The kept sentences of each document, as token ids, by document id.
+
+    A document of the intrusion task has the intruder after its own sentences: `extra` names those
+    documents, and an order that puts the intruder in a sentence's place makes the negative text.
+    """
 
     encoder: TextEncoder
     sentences: Mapping[str, list[np.ndarray]]
+    extra: Mapping[str, int] = field(default_factory=dict)
+    """For a document with an intruder: the number that the intruder has in the dataset's orders."""
+
+    def size(self, document: str) -> int:
+        """The kept sentences of the document itself."""
+        return len(self.sentences[document]) - (document in self.extra)
 
     def original(self, document: str) -> np.ndarray:
         """The document as it stood, as one text."""
-        return self.encoder.assemble(self.sentences[document])
+        return self.encoder.assemble(self.sentences[document][: self.size(document)])
 
     def permuted(self, document: str, order: Sequence[int]) -> np.ndarray:
         """The document with its sentences in `order`."""
@@ -38,18 +48,67 @@ class Documents:
     def orders(self, document: str, orders: Sequence[Sequence[int]]) -> list[list[int]]:
         """`orders` over the kept sentences only; those whose text is the original are left out."""
         texts = [ids.tobytes() for ids in self.sentences[document]]
-        cut = [[index for index in order if index < len(texts)] for order in orders]
-        return [order for order in cut if [texts[index] for index in order] != texts]
+        size, extra = self.size(document), self.extra.get(document)
+        cut = [
+            [
+                size if index == extra else index
+                for place, index in enumerate(order)
+                if index < size or (index == extra and place < size)
+            ]
+            for order in orders
+        ]
+        return [order for order in cut if [texts[index] for index in order] != texts[:size]]
 
 
 def encode_documents(table: pa.Table, encoder: TextEncoder) -> Documents:
-    """Tokenise each sentence of a `documents` table once, and cut each document."""
+    """Tokenise each sentence of a `documents` table once, and cut each document.
+
+    A table with the column `intruder` (`intrusion_tables`) gives each document its intruder.
+    """
     kept: dict[str, list[np.ndarray]] = {}
-    for document, sentences in zip(
-        table["id"].to_pylist(), table["sentences"].to_pylist(), strict=True
+    extra: dict[str, int] = {}
+    intruders = table["intruder"].to_pylist() if "intruder" in table.column_names else None
+    for row, (document, sentences) in enumerate(
+        zip(table["id"].to_pylist(), table["sentences"].to_pylist(), strict=True)
     ):
-        kept[document] = encoder.kept(encoder.sentences(sentences))
-    return Documents(encoder, kept)
+        ids = encoder.sentences(sentences)
+        if intruders is None:
+            kept[document] = encoder.kept(ids)
+            continue
+        [intruder] = encoder.sentences([intruders[row]])
+        own = _kept_beside(encoder, ids, intruder)
+        kept[document], extra[document] = [*own, intruder], len(sentences)
+    return Documents(encoder, kept, extra)
+
+
+def _kept_beside(
+    encoder: TextEncoder, sentences: list[np.ndarray], intruder: np.ndarray
+) -> list[np.ndarray]:
+    """The sentences that fit with the intruder in the place of the shortest: of both texts the
+    same sentences are kept, wherever the intruder stands."""
+    kept = encoder.kept(sentences)
+    while len(kept) > 1:
+        longest = sum(map(len, kept)) - min(map(len, kept)) + len(intruder)
+        if longest <= encoder.budget:
+            break
+        kept = kept[:-1]
+    return kept
+
+
+def intrusion_tables(pairs: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The pairs of the intrusion task as a `documents` table and its orders.
+
+    The order of a pair's negative text has the number of its own sentences (the intruder's) in
+    the place of the sentence that was replaced.
+    """
+    documents, orders = [], []
+    for row, pair in enumerate(pairs.select(["doc", "position", "pos", "neg"]).to_pylist()):
+        size, place = len(pair["pos"]), pair["position"]
+        name = f"{pair['doc']}#{row}"
+        documents.append({"id": name, "sentences": pair["pos"], "intruder": pair["neg"][place]})
+        order = [size if i == place else i for i in range(size)]
+        orders.append({"document": name, "orders": [order]})
+    return pa.Table.from_pylist(documents), pa.Table.from_pylist(orders)
 
 
 @dataclass

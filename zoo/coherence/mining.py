@@ -108,7 +108,7 @@ class Slices:
 
     def bounds(self, document: str, step: int) -> tuple[int, int]:
         """The slice `[start, end)` in sentences, the same for the same step."""
-        size = len(self.documents.sentences[document])
+        size = self.documents.size(document)
         shortest = min(self.shortest, size)
         random = stream(self.seed, "zoo.coherence.slices", document, step)
         length = int(random.integers(shortest, size + 1))

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from corpora.store import write_json, write_text
 from zoo import card
 from zoo.backbones import tokenizer_of
-from zoo.coherence.data import Documents, encode_documents
+from zoo.coherence.data import Documents, encode_documents, intrusion_tables
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.scoring import REFERENCE, quantiles
 from zoo.coherence.texts import TextEncoder
@@ -31,6 +31,9 @@ from zoo.coherence import CoherenceScorer
 scorer = CoherenceScorer.from_pretrained(FOLDER)
 scorer.score(["She opened the door. It was dark inside.", "It was dark inside. She opened it."])
 """
+
+
+Tables = dict[str, pa.Table]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +78,27 @@ class Prepared:
         return {split: part.encoder.cut for split, part in self.texts.items()}
 
 
-def prepare(s: ScorerSettings, config: str) -> Prepared:
-    """Read `documents` and the orders of `config`; make the tokenizer and the model."""
-    folder, _ = split_spec(s.dataset)
-    documents = open_dataset(folder, "documents")
+def read(spec: str, config: str) -> tuple[Dataset, Tables, Tables, Tables]:
+    """A dataset's orders with its description, and by split: documents, orders, pairs.
+
+    Permuted documents come with a table of documents; the pairs of the intrusion task hold
+    their texts, and are judged by themselves.
+    """
+    folder, _ = split_spec(spec)
     orders = open_dataset(folder, config)
+    if {"pos", "neg"} <= set(orders["train"].column_names):
+        tables = {split: intrusion_tables(orders[split]) for split in SPLITS}
+        documents = {split: table for split, (table, _) in tables.items()}
+        found = {split: table for split, (_, table) in tables.items()}
+        return orders, documents, found, found
+    whole, pairwise = open_dataset(folder, "documents"), open_dataset(folder, "pairwise")
+    parts = [{split: part[split] for split in SPLITS} for part in (whole, orders, pairwise)]
+    return orders, parts[0], parts[1], parts[2]
+
+
+def prepare(s: ScorerSettings, config: str) -> Prepared:
+    """Read the documents and the orders of `config`; make the tokenizer and the model."""
+    dataset, documents, orders, pairwise = read(s.dataset, config)
     tokenizer = tokenizer_of(
         s.backbone,
         (text for row in documents["train"]["sentences"].to_pylist() for text in row),
@@ -101,9 +120,8 @@ def prepare(s: ScorerSettings, config: str) -> Prepared:
     }
     limits = {"train": s.max_train_rows}
     chosen = {split: spread(orders[split], limits.get(split, s.max_eval_rows)) for split in texts}
-    pairwise = open_dataset(folder, "pairwise")
     pairs = {split: spread(pairwise[split], s.max_eval_rows) for split in ("validation", "test")}
-    return Prepared(tokenizer, model, orders, texts, chosen, pairs)
+    return Prepared(tokenizer, model, dataset, texts, chosen, pairs)
 
 
 def say_cut(job: Job, prepared: Prepared, dropped: Mapping[str, int]) -> None:
@@ -149,7 +167,7 @@ def leave(
         "metrics": metrics,
         "data": {"cut": prepared.cut, "dropped": dict(dropped)},
         "training": dict(training),
-        "headline_name": "test accuracy, document against permutation",
+        "headline_name": "test accuracy, one text against one",
         "headline": f"{metrics['test']['accuracy']['value']:.3f}",
     }
     seeded = {**results, "recipe": job.recipe.name, "seed": s.seed, "notes": job.notes}

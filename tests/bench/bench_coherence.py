@@ -1,0 +1,213 @@
+"""The full coherence model against a loop as the authors wrote theirs, in one run.
+
+    python tests/bench/bench_coherence.py [--instances 4] [--limit 512] [--bf16]
+
+The baseline takes one instance at a time, pads every text to the backbone's limit, keeps the queue
+as a Python list of vectors, and mines one instance after another. Both start from the same
+backbone (MiniLM where its package is installed, else one of its size drawn at random), and see
+the same made-up documents of ten sentences, with 50 ranked negatives each. Prints ratios of
+processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
+from transformers import AutoModel, BertConfig, BertModel
+
+from zoo.coherence.data import Documents
+from zoo.coherence.mining import Miner, Slices
+from zoo.coherence.modeling import CoherenceScorer, pad
+from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
+from zoo.coherence.objectives import ContrastiveMargin
+from zoo.evaluate.scorers import default_encoder
+
+NEGATIVES, CANDIDATES, SENTENCES, QUEUE = 5, 50, 10, 1000
+
+
+class Tokens:
+    """Stands where the text encoder stands: documents here are ids already."""
+
+    def assemble(self, sentences: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate([[101], *sentences, [102]]).astype(np.int32)
+
+
+def backbone() -> Any:
+    torch.manual_seed(0)
+    folder = default_encoder()
+    if folder:
+        return AutoModel.from_pretrained(folder)
+    sizes = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12}
+    return BertModel(BertConfig(vocab_size=30522, intermediate_size=1536, **sizes))
+
+
+def made_up(count: int) -> tuple[Documents, list[tuple[str, list[list[int]]]]]:
+    """Documents of ten sentences of 8 to 32 tokens, and 50 orders each."""
+    random = np.random.default_rng(3)
+    sentences = {
+        str(i): [
+            random.integers(1000, 30000, random.integers(8, 33)).astype(np.int32)
+            for _ in range(SENTENCES)
+        ]
+        for i in range(count)
+    }
+    rows = [
+        (name, [random.permutation(SENTENCES).tolist() for _ in range(CANDIDATES)])
+        for name in sentences
+    ]
+    return Documents(Tokens(), sentences), rows  # type: ignore[arg-type]
+
+
+class Ours:
+    """The product's parts, in batches of like length."""
+
+    def __init__(self, documents: Documents, batch: int, bf16: bool) -> None:
+        self.documents, self.batch, self.bf16 = documents, batch, bf16
+        self.model = CoherenceScorer.from_backbone(backbone(), 512, 0)
+        self.momentum = MomentumEncoder(self.model.backbone, 0.9999999)
+        self.queue = NegativeQueue(QUEUE, self.model.config.backbone_config.hidden_size)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=5e-6)
+        self.contrast, self.follow = ContrastiveMargin(), MomentumContrast()
+        self.slices = Slices(documents, seed=0)
+
+    def mine(self, rows: list[Any]) -> list[Any]:
+        miner = Miner(self.documents, rows, NEGATIVES, 0, bf16=self.bf16)
+        return miner.choose(self.model, 1, np.arange(len(rows)))
+
+    def train(self, rows: list[Any]) -> None:
+        self.model.train()
+        rows = sorted(rows, key=lambda row: -sum(map(len, self.documents.sentences[row[0]])))
+        for start in range(0, len(rows), self.batch):
+            self._step(rows[start : start + self.batch])
+
+    def _step(self, batch: list[Any]) -> None:
+        documents = self.documents
+        texts = [
+            text
+            for name, orders in batch
+            for text in (documents.original(name), *(documents.permuted(name, o) for o in orders))
+        ]
+        ids, mask = pad(texts, 0)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
+            vectors = self.model.vectors(ids, mask)
+            scores = self.model.heads(vectors).view(len(batch), -1).float()
+            negative = torch.arange(len(texts)) % scores.size(1) > 0
+            with torch.no_grad():
+                encoder = self.momentum.encoder
+                self.queue.push(self.model.vectors(ids[negative], mask[negative], encoder))
+                slices = pad([self.slices.text(name, 0) for name, _ in batch], 0)
+                followed = self.model.vectors(*slices, encoder)
+            own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
+            loss = 0.85 * self.contrast(scores) + 0.15 * self.follow(own, followed, self.queue())
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.momentum.update(self.model.backbone)
+
+
+class Authors:
+    """One instance at a time, every text padded to the limit, the queue a list."""
+
+    def __init__(self, documents: Documents, limit: int) -> None:
+        self.documents, self.limit = documents, limit
+        self.model = CoherenceScorer.from_backbone(backbone(), 512, 0)
+        self.momentum = MomentumEncoder(self.model.backbone, 0.9999999)
+        self.queue: list[Tensor] = []
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=5e-6)
+
+    def padded(self, text: np.ndarray) -> tuple[Tensor, Tensor]:
+        ids = torch.zeros(1, self.limit, dtype=torch.long)
+        ids[0, : len(text)] = torch.as_tensor(text)
+        return ids, (torch.arange(self.limit) < len(text)).long()[None]
+
+    def stack(self, texts: list[np.ndarray]) -> tuple[Tensor, Tensor]:
+        parts = [self.padded(text) for text in texts]
+        return torch.cat([ids for ids, _ in parts]), torch.cat([mask for _, mask in parts])
+
+    @torch.no_grad()
+    def mine(self, rows: list[Any]) -> list[Any]:
+        self.model.eval()
+        chosen = []
+        for name, orders in rows:
+            texts = [self.documents.permuted(name, order) for order in orders]
+            scores = torch.cat(
+                [
+                    self.model(*self.stack(texts[i : i + 10])).scores
+                    for i in range(0, len(texts), 10)
+                ]
+            )
+            chosen.append((name, [orders[i] for i in scores.topk(NEGATIVES).indices.tolist()]))
+        return chosen
+
+    def train(self, rows: list[Any]) -> None:
+        self.model.train()
+        for name, orders in rows:
+            self._step(name, orders)
+
+    def _step(self, name: str, orders: list[list[int]]) -> None:
+        texts = [self.documents.original(name)]
+        texts += [self.documents.permuted(name, order) for order in orders]
+        ids, mask = self.stack(texts)
+        vectors = self.model.vectors(ids, mask)
+        scores = self.model.heads(vectors)
+        contrast = -torch.log(scores[0].exp() / (scores[0].exp() + (scores[1:] - 0.1).exp().sum()))
+        with torch.no_grad():
+            followed = self.model.vectors(ids, mask, self.momentum.encoder)
+        self.queue += list(followed[1:])
+        del self.queue[:-QUEUE]
+        positive = cosine_similarity(vectors[0], followed[0], dim=0).exp()
+        others = sum((cosine_similarity(vectors[0], q, dim=0) - 0.1).exp() for q in self.queue)
+        loss = 0.85 * contrast - 0.15 * torch.log(positive / (positive + others))
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        with torch.no_grad():
+            for own, theta in zip(
+                self.momentum.encoder.parameters(), self.model.backbone.parameters(), strict=True
+            ):
+                own.mul_(0.9999999).add_(theta, alpha=1e-7)
+
+
+def timed(system: Any, rows: list[Any]) -> SimpleNamespace:
+    """Processor seconds an instance: mining, training, both."""
+    start = time.process_time()
+    chosen = system.mine(rows)
+    middle = time.process_time()
+    system.train(chosen)
+    end = time.process_time()
+    mining, training = (middle - start) / len(rows), (end - middle) / len(rows)
+    return SimpleNamespace(mining=mining, training=training, both=mining + training)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--instances", type=int, default=4, help="of the baseline; ours sees 4 x")
+    parser.add_argument("--limit", type=int, default=512)
+    parser.add_argument("--batch", type=int, default=8)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    documents, rows = made_up(4 * options.instances)
+    baseline = timed(Authors(documents, options.limit), rows[: options.instances])
+    tokens = np.mean([sum(map(len, text)) for text in documents.sentences.values()])
+    sys.stdout.write(f"texts of {tokens:.0f} tokens; baseline {baseline.both:.2f} s an instance\n")
+    for bf16 in (False, True):
+        ours = timed(Ours(documents, options.batch, bf16), rows)
+        for part in ("mining", "training", "both"):
+            before, after = getattr(baseline, part), getattr(ours, part)
+            sys.stdout.write(
+                f"{'bf16' if bf16 else 'fp32'} {part:9}{after:8.2f} s an instance, "
+                f"{before / after:5.1f} times the baseline\n"
+            )
+        sys.stdout.write(f"     mining's share {ours.mining / ours.both:.0%}\n")
+
+
+if __name__ == "__main__":
+    main()
