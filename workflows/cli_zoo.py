@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from zoo.evaluate import SUITES
+
 commands = typer.Typer()
 converters = typer.Typer(
     name="convert", help="Convert the checkpoint of a paper's authors.", no_args_is_help=True
@@ -28,15 +30,38 @@ def train(
 @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def evaluate(
     context: typer.Context,
-    suite: Annotated[str, typer.Argument(help="A suite: dissent, permuted.")],
+    suite: Annotated[str, typer.Argument(help=f"A suite: {', '.join(sorted(SUITES))}.")],
     model: Annotated[str, typer.Option(help="A model folder or Hub id.")],
     data: Annotated[str, typer.Option(help="A dataset folder or Hub id.")],
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
 ) -> None:
-    """Evaluate a model with SUITE."""
+    """Evaluate a model with SUITE; further `--key value` are the suite's own options."""
     from workflows.training import evaluate_command
 
     raise typer.Exit(evaluate_command(suite, model, data, json_file, context.args))
+
+
+@commands.command()
+def compare(
+    paths: Annotated[
+        list[str], typer.Argument(help="Results (JSON), or evaluation and model folders.")
+    ],
+    layout: Annotated[str, typer.Option("--format", help="markdown, csv or json.")] = "markdown",
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write it here.")] = None,
+    published: Annotated[
+        bool, typer.Option("--published/--no-published", help="The papers' rows beside ours.")
+    ] = True,
+) -> None:
+    """Show several models' results in one table; refuses to mix data or protocols."""
+    from zoo.evaluate.compare import compare as compare_results
+
+    text = compare_results(paths, published=published).render(layout)
+    if output is None:
+        typer.echo(text)
+    else:
+        from corpora.store import write_text
+
+        write_text(output, text)
 
 
 @commands.command()

@@ -150,3 +150,42 @@ def train_cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, st
         return code, capsys.readouterr().err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def dissent_models(tmp_path_factory: pytest.TempPathFactory, pairs_folder: Path) -> dict[str, Path]:
+    """One small trained model of each DisSent type, by the name of its recipe."""
+    from zoo.train import train
+
+    folder = tmp_path_factory.mktemp("dissent")
+    options = {
+        "bilstm_tiny": ["--epochs", "4", "--hidden_size", "32"],
+        "transformer_tiny": ["--vocab_size", "400", "--backbone_config.hidden_size", "32"],
+        "ngram": ["--grid", "[1.0, 10.0]"],
+        "sif": ["--size", "20", "--min_frequency", "1"],
+    }
+    for name, own in options.items():
+        words = ["--dataset", str(pairs_folder), "--output", str(folder / name), *own]
+        train([f"dissent/{name}", *words])
+    return {name: folder / name for name in options}
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random BERT of two layers and 16 units for 64 tokens, with a pooler and its tokenizer."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    from zoo.vocabularies import train_subwords
+
+    folder = tmp_path_factory.mktemp("models") / "bert"
+    tokenizer = train_subwords([*SUBJECTS, *VERBS, *STORY], 320, max_length=64)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = BertConfig(
+        vocab_size=len(tokenizer), intermediate_size=32, max_position_embeddings=64, **sizes
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

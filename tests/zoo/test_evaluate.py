@@ -13,10 +13,11 @@ from zoo.data import label_names, open_dataset, tables_of
 from zoo.evaluate import bootstrap
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.classification import confusion_matrix, macro_f1, per_class, report
+from zoo.evaluate.compare import compare as compare_results
 from zoo.evaluate.pairwise import baselines, compare
 from zoo.train import train
 
-from .conftest import MARKERS
+from .conftest import MARKERS, STORY, SUBJECTS
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +107,39 @@ def test_the_suite_dissent_repeats_the_figures_of_training(
 
 def test_the_suite_permuted(scorer_model: Path, permuted_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "permuted.json"
-    assert _evaluate("permuted", scorer_model, f"{permuted_folder}@contrastive", out) == 0
+    assert _evaluate("permuted", scorer_model, permuted_folder, out) == 0
     found = json.loads(out.read_text(encoding="utf-8"))
     trained = json.loads((scorer_model / "results.json").read_text(encoding="utf-8"))
     # Other batches than in training's own evaluation: equal up to rounding, so not a bit more.
     for key in ("pairs", "documents", "identical", "baselines"):
         assert found["metrics"][key] == trained["metrics"]["test"][key]
-    assert found["examples"] == found["metrics"]["pairs"] == 60
+    assert found["examples"] == found["metrics"]["pairs"] == 24
+    assert _evaluate("permuted", scorer_model, f"{permuted_folder}@contrastive", out) == 0
+    assert json.loads(out.read_text(encoding="utf-8"))["examples"] == 60
+    # The model folder and the suite's result on the same data stand in one column.
+    assert _evaluate("permuted", scorer_model, permuted_folder, out) == 0
+    (table,) = compare_results([scorer_model, out]).tables
+    assert [row.kind for row in table.rows][:2] == ["model", "model"]
+    assert table.columns == ["permuted accuracy"]
+
+
+def test_the_suite_pairwise_with_a_trained_scorer(scorer_model: Path, tmp_path: Path) -> None:
+    data, out = tmp_path / "stories.jsonl", tmp_path / "pairwise.json"
+    texts = [[line.format(name) for line in STORY] for name in SUBJECTS[:4]]
+    rows = [{"pos": text, "neg": text[::-1]} for text in texts]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    # The rule cosine takes the scorer's own backbone.
+    words = ["pairwise", "--model", str(scorer_model), "--data", str(data), "--json", str(out)]
+    assert main([*words, "--encoder", str(scorer_model), "--against", "baseline:longer"]) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    stories = found["metrics"]["sets"]["stories"]
+    assert found["model"]["type"] == "discoforge-coherence-scorer"
+    assert set(stories["baselines"]) == {"random", "longer", "shorter", "tfidf", "cosine"}
+    assert stories["accuracy"]["value"] == stories["outcomes"].count("1") / 4
+    # A text read backwards has the same neighbours, and as many characters.
+    assert stories["baselines"]["tfidf"]["ties"] == stories["baselines"]["longer"]["ties"] == 4
+    test = found["against"]["sets"]["stories"]
+    assert (test["only_this"], test["only_other"]) == (stories["outcomes"].count("1"), 0)
 
 
 def test_the_wrong_model_or_suite_is_named(

@@ -1,23 +1,32 @@
 """Evaluation suites: `python -m zoo.evaluate SUITE --model FOLDER --data FOLDER [--json OUT]`.
 
 A suite is one module with `evaluate(request) -> dict` and, where it draws or tabulates,
-`write_files(result, stem) -> list of files`. To add one, write the module and name it here.
+`write_files(result, stem) -> list of files`. Options of its own (`--key value`) are the fields of
+a frozen dataclass `Options` in it. To add one, write the module and name it here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from corpora.errors import ConfigError, nearest
 
 SUITES = {
+    "discoeval": "zoo.evaluate.discoeval",
     "dissent": "zoo.evaluate.dissent",
+    "pdtb": "zoo.evaluate.pdtb",
     "permuted": "zoo.evaluate.permuted",
+    "pairwise": "zoo.evaluate.pairwise",
+    "agreement": "zoo.evaluate.agreement",
+    "superglue": "zoo.evaluate.superglue",
+    "senteval": "zoo.evaluate.senteval",
 }
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,8 @@ class Request:
     batch_size: int = 64
     limit: int = 0
     """Use so many rows only, spread evenly over the split (0: all)."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The suite's own options by name, as texts or values: `options_of` checks them."""
 
 
 Evaluator = Callable[[Request], dict[str, Any]]
@@ -44,3 +55,26 @@ def suite(name: str) -> ModuleType:
             hint=f"{nearest(name, SUITES)}the suites are: {', '.join(sorted(SUITES))}",
         )
     return import_module(SUITES[name])
+
+
+def options_of(request: Request, kind: type[T]) -> T:
+    """The suite's `Options` (a frozen dataclass) from the request's.
+
+    Raises `ConfigError` for an unknown name, with the nearest one, or a value of the wrong type.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    valid = [option.name for option in fields(kind)]  # type: ignore[arg-type]
+    for name in request.options:
+        if name not in valid:
+            raise ConfigError(
+                f"this suite has no option {name!r}",
+                where="command line",
+                hint=f"{nearest(name, valid)}its options: {', '.join(valid) or 'none'}",
+            )
+    try:
+        return TypeAdapter(kind).validate_python(dict(request.options))
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = f"{first['loc'][0]} = {first['input']!r}: {first['msg'].lower()}"
+        raise ConfigError(message, where="command line") from error

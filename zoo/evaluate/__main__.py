@@ -7,22 +7,30 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from corpora.errors import DiscoforgeError
 from corpora.store import versions, write_json
-from zoo.evaluate import SUITES, Request, suite
+from zoo.evaluate import SUITES, Request, options_of, suite
 from zoo.job import LIBRARIES
+from zoo.recipe import parse_options
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Of a suite that has none."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Evaluate and write the JSON (to standard output without `--json`); the exit code."""
-    options = _parser().parse_args(arguments)
+    options, rest = _parser().parse_known_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
-        _run(options)
+        _run(options, parse_options(rest))
     except (DiscoforgeError, OSError) as error:
         if options.debug:
             raise
@@ -31,8 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
     module = suite(options.suite)
+    if own:
+        options_of(Request("", "", options=own), getattr(module, "Options", NoOptions))
     _prepare_torch(options.threads)
     request = Request(
         model=options.model,
@@ -41,6 +51,7 @@ def _run(options: argparse.Namespace) -> None:
         seed=options.seed,
         batch_size=options.batch_size,
         limit=options.limit,
+        options=own,
     )
     result = {
         "suite": options.suite,
@@ -67,7 +78,9 @@ def _prepare_torch(threads: int) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m zoo.evaluate", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m zoo.evaluate", description=__doc__, allow_abbrev=False
+    )
     parser.add_argument("suite", metavar="SUITE", help=", ".join(sorted(SUITES)))
     parser.add_argument("--model", required=True, help="a model folder or Hub id")
     parser.add_argument("--data", required=True, help="a dataset folder or Hub id, @CONFIG")

@@ -1,14 +1,115 @@
-"""Which of two texts scores higher: accuracy with ties counted as wrong, and baselines."""
+"""Suite `pairwise`: which of two texts scores higher (Jwalapuram et al. 2022, tables 1 to 3).
+
+Accuracy with ties counted as wrong, for each test set and each probe, with trivial rules beside
+every model, and McNemar's test against a second one (`--against`).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from corpora.errors import InputError
 from corpora.rng import stream
 from zoo.evaluate import bootstrap
+from zoo.evaluate.pairwise_tests import mcnemar, outcomes_of, test_results
+from zoo.evaluate.scorers import (
+    BASELINE,
+    Scorer,
+    baseline,
+    default_encoder,
+    encoder_name,
+    load_scorer,
+)
+
+if TYPE_CHECKING:
+    from zoo.evaluate import Request
+    from zoo.evaluate.pairwise_sets import TestSet
+
+RULES = ("random", "longer", "shorter", "tfidf")
+PROBES = "probe_"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line can change."""
+
+    against: str = ""
+    """A second model, `baseline:NAME`, or the JSON of its result on the same data."""
+    encoder: str = ""
+    """Of the rule `cosine`: a backbone (MiniLM if it is installed); `none` leaves the rule out."""
+    prompt: bool = True
+    """Whether a pair's prompt is part of both texts."""
+
+
+def evaluate(request: Request) -> dict[str, Any]:
+    """Accuracy on each test set, beside the rules; `against` where a second model is named."""
+    from zoo.evaluate import options_of
+    from zoo.evaluate.pairwise_sets import open_sets
+
+    options = options_of(request, Options)
+    found = open_sets(request.data, request.split, request.limit)
+    model = load_scorer(request.model, request.seed)
+    rules, encoder = _rules(options.encoder, request.seed)
+    notes = [] if encoder or options.encoder else ["no encoder for the rule cosine: see --encoder"]
+    sets = {
+        each.name: evaluate_set(each, model, rules, request.seed, prompt=options.prompt)
+        for each in found.sets
+    }
+    result = {
+        "model": describe(request.model, model),
+        "dataset": dict(found.description),
+        "protocol": {"ties": "wrong", "prompt": options.prompt, "limit": request.limit},
+        "examples": sum(each["pairs"] for each in sets.values()),
+        "cut": cut_of(model),
+        "encoder": encoder,
+        "metrics": {"sets": sets, "means": _means(sets), "resampled": "groups"},
+        "notes": notes,
+    }
+    if options.against:
+        result["against"] = _against(options, found.sets, result, request.seed)
+    return result
+
+
+def evaluate_set(
+    found: TestSet, model: Scorer, rules: Mapping[str, Scorer], seed: int, *, prompt: bool = True
+) -> dict[str, Any]:
+    """Accuracy of `model` and of `rules` on one set, and each pair's outcome."""
+    units = [pair.group for pair in found.pairs]
+    coherent, other = score_pairs(found, model, prompt)
+    beside = {
+        name: compare(*score_pairs(found, rule, prompt=False), units, seed, f"{found.name}.{name}")
+        for name, rule in rules.items()
+    }
+    return {
+        "accuracy": compare(coherent, other, units, seed, found.name),
+        "pairs": len(found.pairs),
+        "identical": found.identical,
+        "groups": len(set(units)),
+        "baselines": beside,
+        "outcomes": outcomes_of(coherent, other),
+        "pairs_digest": found.digest,
+    }
+
+
+def score_pairs(
+    found: TestSet, scorer: Scorer, prompt: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """The scores of the coherent and of the other texts; each distinct text is scored once."""
+    before = [pair.prompt if prompt else () for pair in found.pairs]
+    texts = [(*head, *pair.pos) for head, pair in zip(before, found.pairs, strict=True)]
+    texts += [(*head, *pair.neg) for head, pair in zip(before, found.pairs, strict=True)]
+    distinct = list(dict.fromkeys(texts))
+    scores = dict(zip(distinct, scorer.score([list(text) for text in distinct]), strict=True))
+    values = np.array([scores[text] for text in texts], np.float64)
+    if not np.isfinite(values).all():
+        raise InputError("the model gives scores that are not finite", where=found.name)
+    return values[: len(found.pairs)], values[len(found.pairs) :]
 
 
 def compare(
@@ -42,6 +143,67 @@ def baselines(
         found[more] = compare(coherent, other, units, seed, more)
         found[less] = compare(-coherent, -other, units, seed, less)
     return found
+
+
+def describe(name: str, model: Scorer) -> dict[str, str]:
+    """What a result says of its model: no path."""
+    if name.startswith(BASELINE):
+        rule, _, encoder = name.removeprefix(BASELINE).partition(":")
+        encoder = encoder or (default_encoder() if rule == "cosine" else "")
+        shown = f"{rule} ({encoder_name(encoder)})" if encoder else rule
+        return {"name": shown, "type": "baseline"}
+    kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
+    return {"name": Path(name).name, "type": str(kind)}
+
+
+def cut_of(model: Scorer) -> int:
+    """How many of the texts that it scored the model had to cut."""
+    return int(getattr(getattr(model, "encoder", None), "cut", 0))
+
+
+def _rules(encoder: str, seed: int) -> tuple[dict[str, Scorer], str]:
+    """The rules, and the name of the encoder of `cosine` ("" where that is left out)."""
+    rules = {name: baseline(name, seed) for name in RULES}
+    encoder = encoder or default_encoder()
+    if encoder in ("", "none"):
+        return rules, ""
+    return {**rules, "cosine": baseline(f"cosine:{encoder}", seed)}, encoder_name(encoder)
+
+
+def _means(sets: Mapping[str, Any]) -> dict[str, Any]:
+    """The mean over the probes, which the paper gives one by one (table 3)."""
+    probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
+    return {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
+
+
+def _against(
+    options: Options, sets: Sequence[TestSet], result: Mapping[str, Any], seed: int
+) -> dict[str, Any]:
+    """The second model's accuracy, and McNemar, on each set."""
+    if options.against.endswith(".json"):
+        return _against_result(Path(options.against), result)
+    other = load_scorer(options.against, seed)
+    tests = {}
+    for found in sets:
+        scores = score_pairs(found, other, options.prompt)
+        own = result["metrics"]["sets"][found.name]["outcomes"]
+        units = [pair.group for pair in found.pairs]
+        tests[found.name] = {
+            **compare(*scores, units, seed, found.name),
+            **mcnemar(own, outcomes_of(*scores)),
+        }
+    return {"model": describe(options.against, other), "test": "McNemar, exact", "sets": tests}
+
+
+def _against_result(path: Path, result: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        other = json.loads(path.read_text(encoding="utf-8"))
+        tests = test_results(result, other)
+    except (OSError, json.JSONDecodeError, KeyError) as error:
+        raise InputError(f"no result of the suite pairwise: {error}", where=str(path)) from error
+    values = {name: other["metrics"]["sets"][name]["accuracy"] for name in tests}
+    joined = {name: {**values[name], **test} for name, test in tests.items()}
+    return {"model": other["model"], "test": "McNemar, exact", "sets": joined}
 
 
 def _names(features: Mapping[str, Any]) -> list[tuple[str, str]]:

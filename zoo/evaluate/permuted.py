@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,9 @@ import pyarrow as pa
 from corpora.errors import InputError
 from zoo.data import open_dataset, split_spec, spread
 from zoo.evaluate import Request
-from zoo.evaluate.pairwise import baselines, compare
+from zoo.evaluate.pairwise import baselines, compare, cut_of, describe, score_pairs
+from zoo.evaluate.pairwise_sets import TestPair, TestSet
+from zoo.evaluate.scorers import Longer, Scorer, load_scorer
 
 if TYPE_CHECKING:
     from zoo.coherence.data import Documents
@@ -22,21 +23,54 @@ def evaluate(request: Request) -> dict[str, Any]:
     """Pairwise accuracy on one split (configuration `pairwise` unless `@CONFIG` names another)."""
     from zoo.coherence import CoherenceScorer
     from zoo.coherence.data import encode_documents
-    from zoo.modeling import best_device
 
     folder, config = split_spec(request.data)
     orders = open_dataset(folder, config or "pairwise")
     documents = open_dataset(folder, "documents")
-    model = CoherenceScorer.from_pretrained(request.model).to(best_device())
-    texts = encode_documents(documents[request.split], model.encoder)
     table = spread(orders[request.split], request.limit)
-    metrics = pairwise_accuracy(model, texts, table, request.seed)
+    model = load_scorer(request.model, request.seed)
+    if isinstance(model, CoherenceScorer):
+        texts = encode_documents(documents[request.split], model.encoder)
+        metrics, cut = pairwise_accuracy(model, texts, table, request.seed), texts.encoder.cut
+    else:
+        found = permuted_pairs(documents[request.split], table)
+        metrics, cut = text_accuracy(model, found, request.seed), cut_of(model)
     return {
-        "model": {"name": Path(request.model).name, "type": model.config.model_type},
+        "model": describe(request.model, model),
         "dataset": orders.describe(),
         "examples": metrics["pairs"],
-        "cut": texts.encoder.cut,
+        "cut": cut,
         "metrics": metrics,
+    }
+
+
+def permuted_pairs(documents: pa.Table, orders: pa.Table) -> TestSet:
+    """Each document with each of its permutations, as whole texts."""
+    sentences = dict(
+        zip(documents["id"].to_pylist(), documents["sentences"].to_pylist(), strict=True)
+    )
+    pairs = []
+    for row in orders.select(["document", "orders"]).to_pylist():
+        name, pos = row["document"], tuple(sentences[row["document"]])
+        for order in row["orders"]:
+            pairs.append(TestPair(name, name, (), pos, tuple(pos[i] for i in order)))
+    different = [pair for pair in pairs if not pair.identical]
+    if not different:
+        raise InputError("no document differs from its permutations", hint="it needs two sentences")
+    return TestSet("permuted", different, len(pairs) - len(different))
+
+
+def text_accuracy(model: Scorer, found: TestSet, seed: int) -> dict[str, Any]:
+    """As `pairwise_accuracy`, for any scorer: it gets the texts whole."""
+    names = [pair.group for pair in found.pairs]
+    length = score_pairs(found, Longer())
+    return {
+        "accuracy": compare(*score_pairs(found, model), names, seed, "permuted"),
+        "pairs": len(found.pairs),
+        "documents": len(set(names)),
+        "identical": found.identical,
+        "baselines": baselines({"length": length}, names, seed),
+        "resampled": "documents",
     }
 
 

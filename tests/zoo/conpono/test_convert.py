@@ -1,0 +1,172 @@
+"""The released checkpoint's names; TensorFlow itself where it is installed."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer, BertConfig
+
+import zoo
+from corpora.errors import ConfigError, InputError
+from zoo.conpono import convert as conversion
+from zoo.conpono.convert import convert, rename, to_model
+
+CONFIG = {
+    "vocab_size": 12,
+    "hidden_size": 4,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 6,
+    "max_position_embeddings": 16,
+    "type_vocab_size": 2,
+}
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefg"]
+
+
+def variables(k: int = 4) -> dict[str, np.ndarray]:
+    """The names and shapes of the released code (BERT's modeling.py, bilin_model_builder.py)."""
+    shapes: dict[str, tuple[int, ...]] = {
+        "bert/embeddings/word_embeddings": (12, 4),
+        "bert/embeddings/position_embeddings": (16, 4),
+        "bert/embeddings/token_type_embeddings": (2, 4),
+        "bert/embeddings/LayerNorm/gamma": (4,),
+        "bert/embeddings/LayerNorm/beta": (4,),
+        "bert/pooler/dense/kernel": (4, 4),
+        "bert/pooler/dense/bias": (4,),
+        "cls/predictions/transform/dense/kernel": (4, 4),
+        "cls/predictions/transform/dense/bias": (4,),
+        "cls/predictions/transform/LayerNorm/gamma": (4,),
+        "cls/predictions/transform/LayerNorm/beta": (4,),
+        "cls/predictions/output_bias": (12,),
+        "cls/seq_relationship/output_weights": (2, 4),
+        "cpc_loss/cpc_weights": (2 * k, 4, 4),
+        "cpc_loss/cpc_weights/adam_m": (2 * k, 4, 4),
+        "global_step": (1,),
+    }
+    for layer in range(2):
+        at = f"bert/encoder/layer_{layer}"
+        for part in ("attention/self/query", "attention/self/key", "attention/self/value"):
+            shapes |= {f"{at}/{part}/kernel": (4, 4), f"{at}/{part}/bias": (4,)}
+        for part, (one, two) in {
+            "attention/output/dense": (4, 4),
+            "intermediate/dense": (4, 6),
+            "output/dense": (6, 4),
+        }.items():
+            shapes |= {f"{at}/{part}/kernel": (one, two), f"{at}/{part}/bias": (two,)}
+        for part in ("attention/output/LayerNorm", "output/LayerNorm"):
+            shapes |= {f"{at}/{part}/gamma": (4,), f"{at}/{part}/beta": (4,)}
+    random = np.random.default_rng(0)
+    return {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+class Stored:
+    """What TensorFlow's reader offers, over arrays."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self.arrays = arrays
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        return {name: list(array.shape) for name, array in self.arrays.items()}
+
+    def get_tensor(self, name: str) -> np.ndarray:
+        return self.arrays[name]
+
+
+def test_every_weight_finds_its_place() -> None:
+    arrays = variables()
+    model = to_model(Stored(arrays), BertConfig(**CONFIG), "full", "here").eval()
+    state = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    assert model.config.k == 4 and model.config.mlm
+    layer = "bert/encoder/layer_1"
+    for ours, theirs in {
+        "relations.weight": arrays["cpc_loss/cpc_weights"],
+        "masked_words.bias": arrays["cls/predictions/output_bias"],
+        "masked_words.norm.weight": arrays["cls/predictions/transform/LayerNorm/gamma"],
+        "backbone.pooler.dense.weight": arrays["bert/pooler/dense/kernel"].T,
+        "backbone.embeddings.LayerNorm.bias": arrays["bert/embeddings/LayerNorm/beta"],
+        "backbone.encoder.layer.1.intermediate.dense.weight": arrays[
+            f"{layer}/intermediate/dense/kernel"
+        ].T,
+        "backbone.encoder.layer.1.attention.self.key.bias": arrays[
+            f"{layer}/attention/self/key/bias"
+        ],
+    }.items():  # fmt: skip
+        assert np.array_equal(state[ours], theirs), ours
+    used = sum(a.size for n, a in arrays.items() if not conversion.LEFT_OUT.search(n))
+    assert sum(array.size for array in state.values()) == used
+
+
+def test_isolated_and_uni_encoders_are_told_apart() -> None:
+    arrays = variables()
+    assert to_model(Stored(arrays), BertConfig(**CONFIG), "isolated", "").config.encoder == (
+        "isolated"
+    )
+    arrays["cpc_loss/cpc_weights"] = np.zeros((4, 4), np.float32)
+    uni = to_model(Stored(arrays), BertConfig(**CONFIG), "full", "").config
+    assert (uni.encoder, uni.k) == ("uni", 2)
+
+
+def test_what_does_not_fit_is_named() -> None:
+    with pytest.raises(InputError, match="another/variable"):
+        rename("another/variable", "here")
+    arrays = variables()
+    del arrays["bert/pooler/dense/bias"]
+    with pytest.raises(InputError, match=r"backbone\.pooler\.dense\.bias.*has none"):
+        to_model(Stored(arrays), BertConfig(**CONFIG), "full", "here")
+    arrays = variables()
+    with pytest.raises(InputError, match="word_embeddings"):
+        to_model(Stored(arrays), BertConfig(**{**CONFIG, "vocab_size": 13}), "full", "here")
+    plain = {name: array for name, array in arrays.items() if "cpc" not in name}
+    with pytest.raises(InputError, match="no CONPONO model"):
+        to_model(Stored(plain), BertConfig(**CONFIG), "full", "here")
+
+
+@pytest.mark.skipif(find_spec("tensorflow") is not None, reason="TensorFlow is installed")
+def test_without_tensorflow_the_extra_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"discoforge\[tensorflow\]"):
+        conversion.open_checkpoint(tmp_path / "model.ckpt")
+
+
+def beside(folder: Path) -> None:
+    (folder / "bert_config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
+    (folder / "vocab.txt").write_text("\n".join(WORDS), encoding="utf-8")
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"bert_config\.json"):
+        convert(tmp_path / "model.ckpt-1", tmp_path / "out")
+
+
+def test_folder_loads_with_its_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversion, "open_checkpoint", lambda path: Stored(variables()))
+    beside(tmp_path)
+    about = convert(tmp_path / "model.ckpt-1", tmp_path / "out")
+    assert about["k"] == 4
+    zoo.register()
+    model = AutoModel.from_pretrained(tmp_path / "out")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert tokenizer("a g")["input_ids"] == [2, 5, 11, 3]
+    assert torch.equal(
+        model.relations.weight, torch.from_numpy(variables()["cpc_loss/cpc_weights"])
+    )
+
+
+def test_a_checkpoint_written_by_tensorflow(tmp_path: Path) -> None:
+    tensorflow = pytest.importorskip("tensorflow", reason="the extra tensorflow is not installed")
+    v1 = tensorflow.compat.v1
+    arrays = variables()
+    with v1.Graph().as_default(), v1.Session() as session:
+        for name, array in arrays.items():
+            v1.get_variable(name, initializer=array)
+        session.run(v1.global_variables_initializer())
+        v1.train.Saver().save(session, str(tmp_path / "model.ckpt"), global_step=7)
+    beside(tmp_path)
+    convert(tmp_path / "model.ckpt-7", tmp_path / "out")
+    zoo.register()
+    model = AutoModel.from_pretrained(tmp_path / "out")
+    assert np.array_equal(model.relations.weight.detach(), arrays["cpc_loss/cpc_weights"])

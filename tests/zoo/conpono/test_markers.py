@@ -1,0 +1,77 @@
+"""Section 3.4: markers in the examples that one model alone gets right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from corpora.errors import InputError
+from zoo.conpono.markers import analyse
+
+TRAINING = [("But it rained.", "So they left."), ("It was dry.", "Then it rained, but not long.")]
+
+
+def test_changes_by_hand() -> None:
+    # but: 2 in 2 training examples, so: 1, then: 1.
+    examples = [("But she sang.", "But he slept."), ("He ate.", "She left."), ("So.", "Butter.")]
+    found = analyse(TRAINING, examples, np.array([1, 1, 0]), np.array([0, 1, 1]))
+    one = found["one"]
+    assert (one["n"], found["two"]["n"]) == (1, 1)
+    # In the first example alone: but 2 against 1 an example (+100 %), so and then gone (-100 %).
+    assert one["both"]["markers"]["but"] == pytest.approx(1.0)
+    assert one["both"]["change"] == pytest.approx((2 * 1.0 + 1 * -1.0 + 1 * -1.0) / 4)
+    # First sentences: but 1 in 2 training examples; 1 in the set.
+    assert one["first"]["change"] == pytest.approx(1.0)
+    assert found["two"]["first"]["change"] == pytest.approx(-1.0)
+    assert found["two"]["both"]["markers"]["so"] == pytest.approx(1.0)  # "Butter" is no marker
+
+
+def test_random_samples_scatter_around_the_whole_set() -> None:
+    examples = [("But.", "Yes.") if i % 2 else ("No.", "Yes.") for i in range(200)]
+    right = np.arange(200) < 100
+    found = analyse(TRAINING, examples, right, ~right)
+    both = found["one"]["both"]
+    assert both["random_mean"] == pytest.approx(both["change"], abs=3 * both["random_deviation"])
+    assert 0 < both["random_deviation"] < 0.1
+    assert found == analyse(TRAINING, examples, right, ~right)
+
+
+def test_answers_of_another_length_are_refused() -> None:
+    with pytest.raises(InputError, match="1 examples, 2 and 1 answers"):
+        analyse(TRAINING, [("a", "b")], np.array([1, 0]), np.array([1]))
+    with pytest.raises(InputError, match="no marker"):
+        analyse([("a", "b")], [("a", "b")], np.array([1]), np.array([0]))
+
+
+def test_two_models_on_the_ordering_task(
+    tmp_path: Path, tiny_model: Any, tokenizer: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from zoo.conpono.compare import main
+    from zoo.modeling import save_model
+
+    for name, width in {"one": 32, "two": 16}.items():
+        save_model(tiny_model(width=width), tokenizer, tmp_path / name)
+    folder = tmp_path / "data" / "BSO" / "wiki"
+    folder.mkdir(parents=True)
+    for split, rows in {"train": 16, "valid": 12}.items():
+        lines = [
+            f"The baker {i} wakes{', but' * (i % 3 == 0)} late.\tSo the miller eats {i}."
+            for i in range(rows)
+        ]
+        (folder / f"{split}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    models = [str(tmp_path / "one"), str(tmp_path / "two")]
+    assert main([*models, "--data", str(tmp_path / "data")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["split"] in ("test", "validation")
+    rows = found["rows"]
+    for name, other in (("one", "two"), ("two", "one")):
+        assert 0 <= found["accuracy"][name] <= 1
+        assert found[name]["n"] - found[other]["n"] == pytest.approx(
+            rows * (found["accuracy"][name] - found["accuracy"][other])
+        )
+    assert main([*models, "--data", str(tmp_path / "data"), "--domain", "roc"]) == 2
+    assert "no BSO data of the domain 'roc'" in capsys.readouterr().err

@@ -1,0 +1,357 @@
+"""Equations 1 to 3 by hand, exact gradients in blocks, and a model that can learn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BertForMaskedLM,
+    PreTrainedTokenizerBase,
+    RobertaConfig,
+    RobertaForMaskedLM,
+    RobertaModel,
+)
+
+import zoo
+from corpora.schemas import CONPONO
+from tests.zoo.conftest import write_dataset
+from tests.zoo.conpono.conftest import CRAFTS, sequences
+from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
+from zoo.conpono.backbones import load_masked_words
+from zoo.conpono.batches import Collator, pack
+from zoo.conpono.examples import Candidates, Orderings
+from zoo.conpono.heads import MaskedWords, Relations, contrast, order_loss
+from zoo.conpono.masking import KEPT, Masking
+from zoo.conpono.modeling import ConponoModel
+from zoo.conpono.prepare import make_collator
+from zoo.conpono.rows import open_streamed
+from zoo.conpono.segments import Geometry
+from zoo.conpono.settings import Settings
+from zoo.conpono.texts import Template
+from zoo.conpono.tokens import token_stores
+from zoo.modeling import save_model
+from zoo.vocabularies import train_subwords
+
+Make = Callable[..., Candidates]
+MakeModel = Callable[..., ConponoModel]
+PLACES = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
+
+def hand_made() -> tuple[Relations, torch.Tensor]:
+    """K = 1, two candidates, vectors of two numbers."""
+    relations = Relations(2, 2)
+    weight = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 2.0], [1.0, 0.0]]]
+    relations.weight.data = torch.tensor(weight)
+    #                        c           t_1         t_2
+    vectors = torch.tensor([[[1.0, 2.0], [1.0, 0.0], [0.0, 1.0]]])
+    return relations, vectors
+
+
+def test_two_candidates_by_hand() -> None:
+    relations, vectors = hand_made()
+    scores = relations(vectors)
+    # W_-1 c = (1, 2); W_+1 c = (4, 1): t_1 takes the first number, t_2 the second.
+    assert scores.tolist() == [[[1.0, 2.0], [4.0, 1.0]]]
+    loss = contrast(scores, torch.tensor([[1, 0]]))
+    at_minus = -math.log(math.exp(2) / (math.exp(1) + math.exp(2)))
+    at_plus = -math.log(math.exp(4) / (math.exp(4) + math.exp(1)))
+    assert loss.item() == pytest.approx(at_minus + at_plus)
+    assert contrast(scores, torch.tensor([[KEPT, 0]])).item() == pytest.approx(at_plus)
+
+
+def test_mean_over_anchors_of_the_sum_over_targets() -> None:
+    random = torch.Generator().manual_seed(0)
+    scores = torch.randn(3, 4, 5, generator=random)
+    labels = torch.tensor([[0, 1, 2, 3], [KEPT, 0, KEPT, 1], [KEPT, KEPT, 0, KEPT]])
+    whole = contrast(scores, labels).item()
+    each = [contrast(scores[i : i + 1], labels[i : i + 1]).item() for i in range(3)]
+    assert whole == pytest.approx(sum(each) / 3)
+
+
+def test_gradient_of_w_k() -> None:
+    relations, vectors = hand_made()
+    contrast(relations(vectors), torch.tensor([[KEPT, 0]])).backward()
+    # dL/dW_k = sum_j (p_j - 1[j = target]) t_j c^T, and nothing for a distance without a target
+    probability = math.exp(1) / (math.exp(4) + math.exp(1))
+    expected = [[-probability, -2 * probability], [probability, 2 * probability]]
+    assert torch.allclose(relations.weight.grad[1], torch.tensor(expected))
+    assert not relations.weight.grad[0].any()
+
+
+def test_gradient_of_w_k_is_that_of_finite_differences() -> None:
+    relations = Relations(4, 3).double()
+    torch.nn.init.normal_(relations.weight, std=0.5)
+    vectors = torch.randn(2, 6, 3, dtype=torch.float64)
+    labels = torch.tensor([[0, 1, 2, KEPT], [KEPT, 3, 4, 0]])
+
+    def loss(weight: torch.Tensor) -> torch.Tensor:
+        anchor = torch.einsum("kde,be->bkd", weight, vectors[:, 0])
+        return contrast(anchor @ vectors[:, 1:].transpose(1, 2), labels)
+
+    assert torch.autograd.gradcheck(loss, (relations.weight,))
+    assert torch.allclose(loss(relations.weight), contrast(relations(vectors), labels).double())
+
+
+def test_uni_encoder_scores_without_the_anchor() -> None:
+    relations = Relations(2, 2, uni=True)
+    relations.weight.data = torch.tensor([[1.0, 2.0], [0.0, -1.0]])
+    vectors = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
+    assert relations(vectors).tolist() == [[[11.0, 1.0], [-4.0, 0.0]]]
+
+
+def test_order_loss_is_binary() -> None:
+    logits, labels = torch.tensor([[0.0, 3.0]]), torch.tensor([[1, 0]])
+    expected = (math.log(2) + math.log(1 + math.exp(3))) / 2
+    assert order_loss(logits, labels).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_w_k_is_drawn_with_standard_deviation_002(tiny_model: MakeModel, k: int) -> None:
+    weight = tiny_model(k=k).relations.weight
+    assert weight.shape == (2 * k, 32, 32)
+    assert weight.std().item() == pytest.approx(0.02, rel=0.1)
+
+
+@pytest.mark.parametrize("encoder", ["full", "isolated", "uni"])
+def test_layouts_give_the_vectors_of_single_texts(
+    candidates: Make, tiny_model: MakeModel, tokenizer: PreTrainedTokenizerBase, encoder: Any
+) -> None:
+    model = tiny_model(encoder=encoder).eval()
+    examples = candidates(mask_rate=0.15, encoder=encoder)
+    batch = [examples[row] for row in range(4)]
+    plain = []
+    for example in batch:
+        for ids, second in zip(sequences(example), example.seconds, strict=True):
+            types = torch.tensor([[0] * second + [1] * (len(ids) - second)])
+            out = model.backbone(torch.from_numpy(ids)[None], token_type_ids=types)
+            plain.append(out.pooler_output[0])
+    vectors = torch.stack(plain).view(4, -1, 32)
+    expected = model.relations(vectors)
+    found = {}
+    for layout in ("buckets", "packed"):
+        collate = Collator(tokenizer.pad_token_id, layout, 1024, 128)
+        inputs = collate(batch)
+        assert len(inputs["blocks"]) > 1
+        assert inputs["real_tokens"] == sum(len(example.ids) for example in batch)
+        if layout == "buckets":
+            assert inputs["real_tokens"] / inputs["slots"] > 0.9
+        found[layout] = model(**inputs)
+        assert torch.allclose(found[layout].scores, expected, atol=1e-5)
+    assert found["buckets"].mlm_loss.item() == pytest.approx(found["packed"].mlm_loss.item())
+    assert found["buckets"].mlm_loss.item() > 1
+
+
+def test_roberta_counts_positions_from_its_padding(
+    candidates: Make, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    torch.manual_seed(0)
+    config = RobertaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=140,
+        pad_token_id=tokenizer.pad_token_id,
+        type_vocab_size=1,
+    )
+    model = ConponoModel.from_backbone(RobertaModel(config), mlm=False).eval()
+    batch = [candidates()[row] for row in range(2)]
+    kinds: tuple[Any, ...] = ("buckets", "packed")
+    scores = []
+    for kind in kinds:
+        options = Settings(dataset="", output="", layout=kind, block_tokens=600)
+        collate = make_collator(options, model.backbone, tokenizer.pad_token_id, 128)
+        scores.append(model(**collate(batch)).scores)
+    assert torch.allclose(*scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [BertForMaskedLM, RobertaForMaskedLM])
+def test_a_stored_masked_word_head_is_taken_over(tmp_path: Path, kind: Any) -> None:
+    config = kind.config_class(
+        vocab_size=30,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+    )
+    stored = kind(config).eval()
+    for parameter in stored.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    stored.save_pretrained(tmp_path / "whole")
+    stored.base_model.save_pretrained(tmp_path / "bare")
+    head = MaskedWords(config)
+    assert not load_masked_words(head, str(tmp_path / "bare"))
+    assert load_masked_words(head, str(tmp_path / "whole"))
+    ids, labels = torch.tensor([[5, 6, 7]]), torch.tensor([5, 6, 7])
+    states = stored.base_model(input_ids=ids).last_hidden_state[0]
+    found = head(states, stored.get_input_embeddings().weight, labels)
+    expected = torch.nn.functional.cross_entropy(
+        stored(input_ids=ids).logits[0], labels, reduction="sum"
+    )
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def gradients(model: ConponoModel, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
+    model.train().zero_grad()
+    torch.manual_seed(3)
+    model(**inputs).loss.backward()
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def test_blocks_give_the_gradients_of_the_whole_batch(
+    candidates: Make, tiny_model: MakeModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    model = tiny_model()
+    examples = candidates(mask_rate=0.15)
+    batch = [examples[row] for row in range(4)]
+    whole = gradients(model, Collator(tokenizer.pad_token_id, block_tokens=1 << 20)(batch))
+    model.recompute = True
+    inputs = Collator(tokenizer.pad_token_id, block_tokens=500)(batch)
+    assert len(inputs["blocks"]) > 5
+    parts = gradients(model, inputs)
+    assert whole.keys() == parts.keys() == dict(model.named_parameters()).keys()
+    for name, gradient in whole.items():
+        assert torch.allclose(gradient, parts[name], atol=1e-6, rtol=1e-4), name
+
+
+def test_recomputing_keeps_dropout_and_forgets_activations(
+    candidates: Make, tiny_model: MakeModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    model = tiny_model(dropout=0.1)
+    examples = candidates(mask_rate=0.15)
+    batch = [examples[row] for row in range(4)]
+    inputs = Collator(tokenizer.pad_token_id, block_tokens=500)(batch)
+    kept: list[int] = []
+
+    def pack_hook(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(tensor.numel())
+        return tensor
+
+    found, sizes = [], []
+    for recompute in (False, True):
+        model.recompute = recompute
+        found.append(gradients(model, inputs))
+        kept.clear()
+        with torch.autograd.graph.saved_tensors_hooks(pack_hook, lambda tensor: tensor):
+            model(**inputs)
+        sizes.append(sum(kept))
+    for name, gradient in found[0].items():
+        assert torch.allclose(gradient, found[1][name], atol=1e-6), name
+    assert sizes[1] < sizes[0] / 20
+
+
+def short_windows(folder: Path) -> Path:
+    """64 paragraphs of nine sentences of three words: in 8 documents, so that negatives exist."""
+    made = [
+        {
+            "doc": craft,
+            "group": "g",
+            "sentences": [f"{craft} {other} {place}" for other in CRAFTS for place in PLACES],
+            "bounds": list(range(0, 73, 9)),
+        }
+        for craft in CRAFTS
+    ]
+    return write_dataset(folder, "conpono", {("default", "train"): (made, CONPONO)})
+
+
+def test_a_tiny_model_overfits_64_windows(tmp_path: Path, tiny_model: MakeModel) -> None:
+    dataset = open_streamed(str(short_windows(tmp_path / "data")))
+    tokenizer = train_subwords([*CRAFTS, *PLACES], 400, max_length=128)
+    store = token_stores(dataset, tokenizer, Geometry(), tmp_path / "m")["train"]
+    masking, template = Masking.of(tokenizer, 0.0), Template.of(tokenizer, 128)
+    examples = Candidates(store, store, template, masking, Geometry(), 8, seed=5)
+    assert len(examples) == 64
+    drawn = [examples[row] for row in range(64)]
+    collate = Collator(tokenizer.pad_token_id)
+    # Weights drawn wider than BERT's: a narrow encoder's vectors else hardly differ at first.
+    model = tiny_model(width=64, mlm=False, initializer_range=0.1)
+    optimizer = torch.optim.AdamW(model.parameters())
+    random, epochs = np.random.default_rng(0), 40
+    for epoch in range(epochs):
+        model.train()
+        rate = 2e-3 * min((epoch + 1) / 3, 1 - epoch / epochs)
+        for rows in random.permutation(64).reshape(8, 8).tolist():
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            loss = model(**collate([drawn[row] for row in rows])).loss
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        right, asked = held_out(model, examples, collate, batch=32)
+        if (right == asked).all():
+            break
+    assert right.sum() == asked.sum() > 64
+
+
+def test_equal_scores_count_as_wrong() -> None:
+    scores = np.array([[[1.0, 1.0, 0.0], [0.0, 3.0, 2.0]], [[0.0, 1.0, 2.0], [9.0, 9.0, 9.0]]])
+    labels = np.array([[0, 1], [KEPT, 2]])
+    right, asked = hits(scores, labels)
+    assert right.tolist() == [[0, 1], [0, 0]]
+    assert asked.tolist() == [[1, 1], [0, 1]]
+
+
+def test_accuracy_and_plot_by_distance(tmp_path: Path) -> None:
+    right, asked = np.array([[1, 0], [1, 0]]), np.array([[1, 1], [1, 0]])
+    found = accuracies(right, asked, [-1, 1], seed=0, name="t")
+    assert found["accuracy"]["value"] == pytest.approx(2 / 3)
+    assert found["accuracy_k-1"]["value"] == 1 and found["accuracy_k+1"]["n"] == 1
+    write_plot(tmp_path / "a.svg", {"test": found})
+    write_plot(tmp_path / "b.svg", {"test": found})
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_ordering_baseline_trains_on_pairs(
+    candidates: Make, tiny_model: MakeModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    base = candidates(mask_rate=0.15)
+    examples = Orderings(base.store, base.pool, base.template, base.masking, base.geometry, 8)
+    inputs = Collator(tokenizer.pad_token_id)([examples[0], examples[1]])
+    outputs = tiny_model(objective="bso")(**inputs)
+    assert outputs.scores.shape == inputs["labels"].shape == (2, 8)
+    assert outputs.objective_loss.item() == pytest.approx(math.log(2), abs=0.1)
+    assert outputs.loss.item() == pytest.approx((outputs.objective_loss + outputs.mlm_loss).item())
+
+
+def test_no_masked_words_no_loss(
+    candidates: Make, tiny_model: MakeModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    inputs = Collator(tokenizer.pad_token_id)([candidates()[0]])
+    model = tiny_model(mlm=False)
+    assert model(**inputs).mlm_loss.item() == 0
+    assert not any("masked_words" in name for name, _ in model.named_parameters())
+
+
+def test_saved_and_loaded_by_auto_model(
+    tmp_path: Path, candidates: Make, tiny_model: MakeModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    model = tiny_model(k=3, encoder="full").eval()
+    save_model(model, tokenizer, tmp_path)
+    zoo.register()
+    loaded = AutoModel.from_pretrained(tmp_path).eval()
+    assert isinstance(loaded, ConponoModel)
+    examples = replace(candidates(mask_rate=0.15), geometry=Geometry(k=3), targets=4)
+    inputs = Collator(tokenizer.pad_token_id)([examples[0]])
+    found, expected = loaded(**inputs), model(**inputs)
+    assert torch.allclose(found.scores, expected.scores, atol=1e-6)
+    assert found.mlm_loss.item() == pytest.approx(expected.mlm_loss.item())
+    pair = AutoTokenizer.from_pretrained(tmp_path)("The baker", "eats", return_tensors="pt")
+    assert loaded.backbone(**pair).pooler_output.shape == (1, 32)
+
+
+def test_packing_wastes_little() -> None:
+    lengths = np.random.default_rng(0).integers(60, 300, 500)
+    rows = pack(lengths, 512)
+    assert sorted(sequence for row in rows for sequence in row) == list(range(500))
+    assert max(lengths[row].sum() for row in rows) <= 512
+    assert lengths.sum() / (len(rows) * 512) > 0.95

@@ -1,0 +1,255 @@
+"""`compare`: one table, published rows labelled, nothing mixed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpora.errors import ConfigError, InputError
+from zoo.evaluate.compare import compare, published_tables
+from zoo.evaluate.compare_columns import Cell
+
+
+def dataset(revision: str, config: str = "all", name: str = "dissent") -> dict[str, Any]:
+    return {"name": name, "config": config, "revision": revision, "rows": {"test": 100}}
+
+
+def figure(value: float) -> dict[str, Any]:
+    return {"value": value, "ci": [value - 0.1, value + 0.1]}
+
+
+def dissent(model: str, value: float, **about: Any) -> dict[str, Any]:
+    return {
+        "suite": "dissent",
+        "split": "test",
+        "model": {"name": model, "type": "t"},
+        "dataset": dataset("r1"),
+        "examples": 100,
+        "metrics": {
+            "accuracy": figure(value),
+            "f1": figure(value / 2),
+            "majority": {"accuracy": 0.4, "f1": 0.1},
+        },
+        **about,
+    }
+
+
+def pairwise(model: str, outcomes: str, **about: Any) -> dict[str, Any]:
+    share = outcomes.count("1") / len(outcomes)
+    found = {
+        "accuracy": {**figure(share), "ties": 0},
+        "baselines": {"shorter": {**figure(0.9), "ties": 0}},
+        "outcomes": outcomes,
+        "pairs_digest": "d",
+    }
+    return {
+        "suite": "pairwise",
+        "split": "test",
+        "model": {"name": model, "type": "t"},
+        "dataset": dataset("c1", "", "coherence"),
+        "protocol": {"ties": "wrong", "prompt": True},
+        "examples": len(outcomes),
+        "metrics": {
+            "sets": {"probe_to_negation": found},
+            "means": {"probes": {"value": share, "of": 1}},
+        },
+        **about,
+    }
+
+
+def agreement(model: str) -> dict[str, Any]:
+    found = {"alpha": figure(0.5), "people": figure(0.8), "random": {"value": 0.4}}
+    return {
+        "suite": "agreement",
+        "model": {"name": model},
+        "dataset": dataset("c1", "", "coherence"),
+        "metrics": {"sets": {"lmvlm": found}},
+    }
+
+
+def write(path: Path, result: dict[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result), encoding="utf-8")
+    return path
+
+
+def test_models_rules_and_published_rows_in_one_table(tmp_path: Path) -> None:
+    one = write(tmp_path / "a.json", dissent("bilstm", 0.5))
+    two = write(tmp_path / "b.json", dissent("minilm", 0.6))
+    (table,) = compare([one, two]).tables
+    assert list(table.columns) == ["all F1", "all accuracy"]
+    shown = {(row.kind, row.name): row.cells for row in table.rows}
+    assert shown["model", "minilm"]["all accuracy"].text == "60.0 [50.0, 70.0]"
+    assert shown["rule", "rule: majority"]["all accuracy"] == Cell(40.0)
+    assert shown["published", "BERT"]["all accuracy"] == Cell(77.5)
+    text = compare([one, two]).to_markdown()
+    assert "| BERT (published: Nie, Bennett and Goodman 2019, table 5) | 60.1 | 77.5 |" in text
+    assert "BookCorpus" in text and "revision r1, split test" in text
+    assert all(row.kind != "published" for row in compare([one], published=False).tables[0].rows)
+
+
+def test_configurations_of_one_model_share_a_row(tmp_path: Path) -> None:
+    one = write(tmp_path / "a.json", dissent("m", 0.5))
+    two = write(tmp_path / "b.json", dissent("m", 0.7, dataset=dataset("r1", "books8")))
+    rows = [row for row in compare([one, two]).tables[0].rows if row.kind == "model"]
+    assert [(row.name, len(row.cells)) for row in rows] == [("m", 4)]
+    # The same figure twice (two seeds): two rows, told apart by their files.
+    again = write(tmp_path / "c.json", dissent("m", 0.6))
+    names = [row.name for row in compare([one, again]).tables[0].rows if row.kind == "model"]
+    assert names == [f"m ({one})", f"m ({again})"]
+
+
+def test_two_revisions_are_refused_and_both_named(tmp_path: Path) -> None:
+    one = write(tmp_path / "a.json", dissent("a", 0.5))
+    two = write(tmp_path / "b.json", dissent("b", 0.5, dataset=dataset("r2")))
+    with pytest.raises(InputError, match=r"a\.json .*revision r1.*b\.json .*revision r2"):
+        compare([one, two])
+    other = write(tmp_path / "c.json", dissent("b", 0.5, dataset=dataset("r1", name="mine")))
+    with pytest.raises(InputError, match=r"dissent, revision r1.*mine, revision r1"):
+        compare([one, other])
+    fewer = write(tmp_path / "d.json", dissent("b", 0.5, examples=10))
+    with pytest.raises(InputError, match=r"100 examples.*10 examples"):
+        compare([one, fewer])
+    split = write(tmp_path / "e.json", dissent("b", 0.5, split="validation"))
+    with pytest.raises(InputError, match=r"split test.*split validation"):
+        compare([one, split])
+
+
+def test_two_protocols_are_refused_and_both_named(tmp_path: Path) -> None:
+    one = write(tmp_path / "a.json", pairwise("a", "1100"))
+    protocol = {"ties": "wrong", "prompt": False}
+    two = write(tmp_path / "b.json", pairwise("b", "1100", protocol=protocol))
+    with pytest.raises(InputError, match=r"prompt = True.*prompt = False"):
+        compare([one, two])
+
+
+def test_pairwise_models_are_tested_against_each_other(tmp_path: Path) -> None:
+    one = write(tmp_path / "a.json", pairwise("a", "100000" + "1111"))
+    two = write(tmp_path / "b.json", pairwise("b", "011111" + "1111"))
+    (table,) = compare([one, two]).tables
+    assert table.columns == ["probe_to_negation", "mean of 1 probes"]
+    (note,) = [note for note in table.notes if "McNemar" in note]
+    assert "a alone is right on 1, b alone on 5 pairs; McNemar exact p = 0.22" in note
+    published = {row.name: row.cells for row in table.rows if row.kind == "published"}
+    assert published["Full model (XLNet)"]["probe_to_negation"].value == 78.0
+
+
+def test_several_suites_and_the_three_formats(tmp_path: Path) -> None:
+    folder = tmp_path / "evaluation"
+    write(folder / "pairs.json", pairwise("a", "1100"))
+    write(folder / "votes.json", agreement("a"))
+    write(folder / "run.json", {"seconds": 3})
+    found = compare([folder])
+    assert [table.suite for table in found.tables] == ["pairwise", "agreement"]
+    assert "| a | 0.500 [0.400, 0.600] |" in found.render()
+    assert "| annotators alone (published: Jwalapuram, Joty and Lin 2022" in found.render()
+    lines = list(csv.DictReader(io.StringIO(found.render("csv"))))
+    own = next(line for line in lines if line["kind"] == "model" and line["suite"] == "agreement")
+    assert (own["row"], own["column"], own["value"]) == ("a", "lmvlm", "0.5")
+    tables = json.loads(found.render("json"))["tables"]
+    kinds = {row["kind"] for table in tables for row in table["rows"]}
+    assert kinds == {"model", "rule", "published"}
+    with pytest.raises(ConfigError, match="no format 'makdown'"):
+        found.render("makdown")
+
+
+def test_a_model_folder_and_the_suite_on_it_share_columns(tmp_path: Path) -> None:
+    metrics = dissent("", 0.5)["metrics"] | {"per_class": {}}
+    trained = {
+        "recipe": "dissent/bilstm",
+        "model_type": "t",
+        "dataset": dataset("r1"),
+        "metrics": {"validation": metrics, "test": metrics},
+    }
+    folder = write(tmp_path / "bilstm" / "results.json", trained).parent
+    other = write(tmp_path / "b.json", dissent("minilm", 0.6))
+    (table,) = compare([folder, other]).tables
+    assert [row.name for row in table.rows if row.kind == "model"] == ["bilstm", "minilm"]
+
+
+def test_a_suite_that_compare_does_not_know_shows_all_its_figures(tmp_path: Path) -> None:
+    tasks = {"SP": {"accuracy": figure(0.4)}, "BSO": {"accuracy": figure(0.6), "rows": 3}}
+    result = {"suite": "new", "model": {"name": "m"}, "dataset": {}, "metrics": {"tasks": tasks}}
+    (table,) = compare([write(tmp_path / "n.json", result)]).tables
+    assert table.columns == ["tasks SP accuracy", "tasks BSO accuracy"]
+
+
+def test_discoeval_shows_the_rows_of_its_own_protocol(tmp_path: Path) -> None:
+    domains = {"arxiv": {"value": 0.5, "sd": 0.01}, "wiki": {"value": 0.6, "sd": 0.02}}
+    data = [{"task": "BSO", **dataset("r1", domain, "bso")} for domain in ("arxiv", "wiki")]
+    brought = {"model": "SPP", "source": "their README", "figures": {"BSO": 65.3, "SP": 48.4}}
+
+    def result(protocol: str) -> dict[str, Any]:
+        return {
+            "suite": "discoeval",
+            "model": {"name": "m"},
+            "dataset": data,
+            "protocol": {"protocol": protocol},
+            "metrics": {
+                "tasks": {"BSO": {"value": 0.55, "sd": 0.01, "domains": domains}},
+                "average": {"value": 0.55, "complete": False},
+                "published": [brought],
+            },
+        }
+
+    one = write(tmp_path / "a.json", result("single"))
+    (table,) = compare([one]).tables
+    assert table.columns == ["BSO", "BSO wiki", "BSO arxiv"]
+    names = {row.name for row in table.rows if row.kind == "published"}
+    assert {"BERT-Base", "SPP"} <= names and not any("CONPONO" in name for name in names)
+    assert "| m | 55.0 ± 1.0 | 60.0 ± 2.0 | 50.0 ± 1.0 |" in compare([one]).render()
+    with pytest.raises(InputError, match=r"protocol = single.*protocol = pairs"):
+        compare([one, write(tmp_path / "b.json", result("pairs"))])
+
+
+def test_pdtb_shows_the_papers_columns(tmp_path: Path) -> None:
+    result = {
+        "suite": "pdtb",
+        "task": "implicit",
+        "model": {"name": "m"},
+        "dataset": dataset("r1", name="pdtb_implicit"),
+        "metrics": {
+            name: {"accuracy": figure(0.4), "majority": {"accuracy": 0.3}}
+            for name in ("sentences", "pair")
+        },
+    }
+    (table,) = compare([write(tmp_path / "p.json", result)]).tables
+    assert table.columns == ["IMP", "IMP (pair)"]
+    shown = {row.name: row.cells for row in table.rows}
+    assert shown["BERT"]["IMP"].value == 52.7 and shown["rule: majority"]["IMP"].value == 30.0
+
+
+def test_what_is_no_result_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        compare([tmp_path / "none.json"])
+    with pytest.raises(InputError, match="no result here"):
+        compare([tmp_path])
+    broken = tmp_path / "x.json"
+    broken.write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match="is not JSON"):
+        compare([broken])
+    write(broken, {"suite": "pairwise", "metrics": {}})
+    with pytest.raises(InputError, match="no result of the suite 'pairwise'"):
+        compare([broken])
+    with pytest.raises(InputError, match="nothing to compare"):
+        compare([])
+
+
+def test_the_published_tables_are_whole() -> None:
+    suites = ("dissent", "pdtb", "permuted", "pairwise", "agreement", "discoeval", "superglue")
+    for suite in suites:
+        tables = published_tables(suite)
+        assert tables
+        for table in tables:
+            assert table["paper"] and table["source"]
+            for name, *values in table["rows"]:
+                assert isinstance(name, str) and len(values) == len(table["columns"])
+                assert all(v == "" or -1 <= v <= 100 for v in values)
+    averaged = [t for t in published_tables("discoeval") if t["columns"][-1] == "avg"]
+    for _, *tasks, mean in (row for table in averaged for row in table["rows"]):
+        assert sum(tasks) / len(tasks) == pytest.approx(mean, abs=0.11)

@@ -1,0 +1,99 @@
+"""Confusion matrices of an unbalanced and a balanced model, side by side (A.4)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import linregress
+
+from corpora.errors import InputError
+from zoo.evaluate.classification import weighted_average
+from zoo.evaluate.confusion import write
+from zoo.evaluate.confusions import compare, compare_results, main
+
+NAMES = ["and", "but", "if", "then"]
+
+
+def matrices(noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Counts of two models that share their confusions but for the markers' frequencies."""
+    random = np.random.default_rng(seed)
+    shared = random.normal(size=(4, 4)) + 2 * np.eye(4)
+    rows = np.array([8000, 4000, 1000, 500])
+    found = []
+    for weight in (1.0, 0.0):
+        logits = shared + weight * np.log(rows) + noise * random.normal(size=(4, 4))
+        shares = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+        found.append(np.rint(shares * rows[:, None]).astype(int))
+    for counts in found:
+        counts[:, 0] += rows - counts.sum(1)
+    return found[0], found[1]
+
+
+def result(counts: np.ndarray, name: str) -> dict:
+    confusion = {"classes": NAMES, "gold_by_predicted": counts.tolist()}
+    return {"model": {"name": name}, "metrics": {"confusion": confusion}}
+
+
+def test_shared_confusions_are_found_under_the_frequencies() -> None:
+    found = compare(*matrices(noise=0))
+    assert found["r2"] > 0.6 and found["p"] < 1e-3 and found["freedom"] == [1, 14]
+    unrelated = matrices(0, seed=1)[0], matrices(0, seed=2)[1]
+    assert compare(*unrelated)["r2"] < found["r2"]
+
+
+def test_the_figures_of_the_line_agree_with_scipy() -> None:
+    found = compare(*matrices(noise=0.3))
+    line = linregress(found["residuals"], found["balanced"])
+    assert found["r2"] == pytest.approx(line.rvalue**2)
+    assert found["p"] == pytest.approx(line.pvalue, rel=1e-6)
+    # The residuals keep nothing of the frequency that they were freed of.
+    assert np.sum(found["residuals"]) == pytest.approx(0, abs=1e-9)
+
+
+def test_the_command_writes_the_figures(tmp_path: Path) -> None:
+    for name, counts in zip(("a", "b"), matrices(0.1), strict=True):
+        (tmp_path / f"{name}.json").write_text(json.dumps(result(counts, name)), encoding="utf-8")
+    files = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
+    assert main([*files, "--output", str(tmp_path / "out")]) == 0
+    found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert found["models"] == ["a", "b"] and found["markers"] == NAMES
+    assert len((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()) == 17
+    assert "R² = 0." in (tmp_path / "out.svg").read_text(encoding="utf-8")
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_results_that_do_not_belong_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = matrices(0)
+    other = {**result(two, "b"), "metrics": {"confusion": {**result(two, "b")["metrics"]}}}
+    other["metrics"]["confusion"] = {"classes": NAMES[::-1], "gold_by_predicted": two.tolist()}
+    with pytest.raises(InputError, match="label sets"):
+        compare_results(result(one, "a"), other)
+    with pytest.raises(InputError, match="different rows"):
+        compare_results(result(one, "a"), result(two * 2, "b"))
+    (tmp_path / "a.json").write_text('{"metrics": {}}', encoding="utf-8")
+    assert main([str(tmp_path / "a.json")] * 2 + ["--output", str(tmp_path / "o")]) == 2
+    assert "no confusion matrix" in capsys.readouterr().err
+
+
+def test_a_marker_without_rows_is_left_out() -> None:
+    one, two = matrices(0.1)
+    one[3], two[3] = 0, 0
+    assert compare(one, two)["markers"] == [0, 1, 2]
+
+
+def test_the_same_matrix_gives_the_same_files(tmp_path: Path) -> None:
+    counts = matrices(0.1)[0]
+    first, again = (write(tmp_path / name, counts, NAMES) for name in ("a", "b"))
+    for one, two in zip(first, again, strict=True):
+        assert one.read_bytes() == two.read_bytes()
+
+
+def test_the_weighted_average_of_recall_is_accuracy() -> None:
+    counts = matrices(0.2)[0]
+    found = weighted_average(counts)
+    assert found["recall"] == pytest.approx(np.trace(counts) / counts.sum())

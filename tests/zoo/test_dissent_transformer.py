@@ -1,0 +1,222 @@
+"""Fine-tuning on pairs: DisSent's markers, NLI, the PDTB tasks, one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from corpora import schemas
+from zoo import trainer
+from zoo.dissent.labelled import load
+from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
+from zoo.dissent.pairs import encode_pairs
+from zoo.evaluate.__main__ import main
+from zoo.flops import operations, peak
+from zoo.train import train
+from zoo.vocabularies import train_subwords
+
+from .conftest import STORY, pair_rows, write_dataset
+from .test_resume import _resolve, contents, kill_at, killed
+
+Run = Callable[..., tuple[int, str]]
+TINY = ["dissent/transformer_tiny", "--vocab_size", "400", "--backbone_config.hidden_size", "32"]
+NLI = ["entailment", "neutral", "contradiction"]
+SMALL = """
+[settings.backbone_config]
+model_type = "bert"
+hidden_size = 16
+num_hidden_layers = 1
+num_attention_heads = 2
+intermediate_size = 16
+"""
+SENSES = ["Cause", "Concession", "Conjunction", "Rare"]
+
+
+def relation_rows(count: int, seed: int) -> list[dict[str, Any]]:
+    """Rows of `pdtb_implicit`; the label 3 is seldom."""
+    rows = []
+    for index, row in enumerate(pair_rows(count, seed)):
+        label = 3 if index % 16 == 5 else row["label"]
+        texts = {"arg1": row["s1"], "arg2": row["s2"]}
+        sense = SENSES[label]
+        rows.append({"doc": row["doc"], "label": label, **texts, "connective": "", "sense": sense})
+    return rows
+
+
+@pytest.fixture(scope="module")
+def relations(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sizes = {"train": 64, "validation": 24, "test": 24}
+    parts = {
+        ("default", split): (relation_rows(size, seed), schemas.pdtb(SENSES))
+        for seed, (split, size) in enumerate(sizes.items())
+    }
+    return write_dataset(tmp_path_factory.mktemp("data") / "pdtb", "pdtb_implicit", parts)
+
+
+def test_a_batch_is_what_the_tokenizer_makes_of_the_pairs() -> None:
+    tokenizer = train_subwords(STORY, 300)
+    one, two = STORY[:3], ["Yes.", STORY[4], STORY[3]]
+    pairs = encode_pairs(one, two, tokenizer, 40, np.array([2, 0, 1]))
+    batch = pairs.collate([pairs[row] for row in range(3)])
+    expected = tokenizer(one, two, padding=True, return_tensors="pt")
+    for name, values in expected.items():
+        assert torch.equal(batch[name], values), name
+    assert batch["labels"].tolist() == [2, 0, 1] and pairs.truncated == 0
+    assert pairs.lengths().tolist() == expected["attention_mask"].sum(1).tolist()
+
+
+def test_pairs_that_are_cut_are_counted_once() -> None:
+    tokenizer = train_subwords(STORY, 300)
+    whole = encode_pairs(STORY, STORY, tokenizer, 500).lengths()
+    limit = int(np.sort(whole)[2])
+    cut = encode_pairs(STORY, STORY, tokenizer, limit)
+    assert cut.truncated == int((whole > limit).sum()) > 0
+    assert cut.lengths().max() == limit
+
+
+def nli_rows(count: int) -> list[dict[str, Any]]:
+    rows = pair_rows(count, 1)
+    return [{"premise": r["s1"], "hypothesis": r["s2"], "label": r["label"]} for r in rows]
+
+
+def test_nli_from_a_folder(train_cli: Run, tmp_path: Path) -> None:
+    label = schemas.class_label("label", NLI)
+    schema = pa.schema([("premise", pa.string()), ("hypothesis", pa.string()), label])
+    parts = {("default", split): (nli_rows(48), schema) for split in ("train", "validation")}
+    folder = write_dataset(tmp_path / "nli", "nli", parts)
+    shipped = Path(trainer.__file__).parent / "dissent" / "nli.toml"
+    own = tmp_path / "recipe.toml"
+    text = shipped.read_text(encoding="utf-8")
+    text = text.replace('backbone = "google-bert/bert-base-uncased"', "vocab_size = 400")
+    own.write_text(text + SMALL, encoding="utf-8")
+    output = tmp_path / "model"
+    options = ["--dataset", folder, "--output", output, "--epochs", "1"]
+    code, message = train_cli(own, *options, "--validation_split", "validation")
+    assert code == 0, message
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    assert results["headline_name"].startswith("validation")  # no test split is there
+    assert results["labels"] == NLI
+
+
+def test_nli_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SNLI's and MNLI's ways: no label is -1, the validation split has a name of its own."""
+    import datasets
+
+    kinds = {"premise": datasets.Value("string"), "hypothesis": datasets.Value("string")}
+    features = datasets.Features({**kinds, "label": datasets.ClassLabel(names=NLI)})
+    rows = [*nli_rows(9), {**nli_rows(1)[0], "label": -1}]
+    part = datasets.Dataset.from_list(rows, features=features)
+    found = datasets.DatasetDict({"train": part, "validation_matched": part})
+    monkeypatch.setattr(datasets, "load_dataset", lambda *args, **kwargs: found)
+    monkeypatch.setattr("zoo.data._hub_revision", lambda name: "commit")
+    data = load("owner/nli", splits={"validation": "validation_matched", "test": "none"})
+    assert data.labels == NLI and data.columns == ("premise", "hypothesis")
+    assert set(data.tables) == {"train", "validation"} and len(data.gold("train")) == 9
+    assert "train: 1 rows without a label" in data.notes
+
+
+def test_base_then_markers_then_relations(
+    dissent_models: dict[str, Path], relations: Path, train_cli: Run, tmp_path: Path
+) -> None:
+    output = tmp_path / "model"
+    code, message = train_cli(
+        "dissent/pdtb",
+        *("--dataset", relations, "--output", output, "--classes", "3", "--epochs", "2"),
+        *("--backbone", dissent_models["transformer_tiny"], "--learning_rate", "1e-3"),
+    )
+    assert code == 0, message
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    assert results["labels"] == SENSES[:3]
+    assert any("rows of rarer labels left out" in note for note in results["notes"])
+    assert str(tmp_path) not in (output / "config.json").read_text(encoding="utf-8")
+    out = tmp_path / "pdtb.json"
+    words = ["pdtb", "--model", str(output), "--data", str(relations), "--classes", "3"]
+    assert main([*words, "--json", str(out)]) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))["metrics"]["fine_tuned"]
+    assert found["accuracy"] == results["metrics"]["test"]["accuracy"]
+
+
+@pytest.mark.parametrize("name", ["bilstm_tiny", "transformer_tiny", "sif"])
+def test_frozen_vectors_and_logistic_regression(
+    name: str, dissent_models: dict[str, Path], relations: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "pdtb.json"
+    words = ["pdtb", "--model", str(dissent_models[name]), "--data", str(relations)]
+    assert main([*words, "--json", str(out), "--classes", "3"]) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["task"] == "implicit" and set(found["metrics"]) == {"sentences", "pair"}
+    majority = found["metrics"]["sentences"]["majority"]["accuracy"]
+    assert found["metrics"]["sentences"]["accuracy"]["value"] > majority
+    assert found["metrics"]["sentences"]["rows"] < 24  # the rare label's rows are left out
+    assert (tmp_path / "pdtb.pair.csv").is_file()
+
+
+def test_a_model_without_vectors_or_labels(
+    dissent_models: dict[str, Path], relations: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pdtb", "--model", str(dissent_models["ngram"]), "--data", str(relations)]) != 0
+    assert "error:" in capsys.readouterr().err
+
+
+def test_columns_that_are_not_there(train_cli: Run, pairs_folder: Path, tmp_path: Path) -> None:
+    options = [*TINY[1:], "--dataset", pairs_folder, "--output", tmp_path / "m"]
+    code, message = train_cli(TINY[0], *options, "--columns", '["s1", "s3"]')
+    assert code != 0 and "no column 's3'" in message and "s1, s2" in message
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(pairs_folder: Path, tmp_path: Path) -> None:
+    words = [*TINY, "--dataset", str(pairs_folder), "--save_steps", "2", "--output"]
+    train([*words, str(tmp_path / "whole")])
+    for step in (4, 9):
+        output = tmp_path / f"killed-{step}"
+        with pytest.MonkeyPatch.context() as patch:
+            kill_at(patch, _resolve("zoo.trainer.ZooTrainer"), "training_step", step)
+            killed(lambda output=output: train([*words, str(output)]))
+        train([*words, str(output)])
+        assert contents(output) == contents(tmp_path / "whole")
+
+
+def test_out_of_memory_says_what_to_lower(
+    train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object, **kwargs: object) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("zoo.dissent.transformer_modeling.PairTransformer.forward", full)
+    options = [*TINY[1:], "--dataset", pairs_folder, "--output", tmp_path / "m"]
+    code, message = train_cli(TINY[0], *options)
+    assert code != 0
+    assert "lower batch_size (now 16)" in message and "max_tokens" in message
+
+
+def test_bf16_where_the_gpu_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert trainer.uses_bf16("auto") is (torch.cuda.is_available() and trainer.uses_bf16(True))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
+    assert not trainer.uses_bf16("auto") and trainer.uses_bf16(True)
+
+
+def test_operations_of_a_step_and_of_a_gpu() -> None:
+    config = BiLstmConfig(vocab_size=50, embedding_size=4, hidden_size=3, projection_size=2)
+    model = BiLstmForMarkers(config)
+    lstm = sum(p.numel() for p in model.encoder.lstm.parameters())
+    last = sum(p.numel() for m in (model.projection, model.classifier) for p in m.parameters())
+    assert operations(model, examples=5, tokens=70) == 6 * (70 * lstm + 5 * last)
+    assert peak("NVIDIA H200", half=True) == 989e12
+    assert peak("NVIDIA L4", half=True) != peak("NVIDIA L40S", half=True)
+    assert peak("a GPU of tomorrow", half=True) is None
+
+
+def test_the_most_frequent_labels_are_numbered_anew(relations: Path) -> None:
+    data = load(str(relations), classes=2)
+    assert len(data.labels) == 2 and "Rare" not in data.labels
+    for split in data.tables:
+        assert set(data.gold(split)) == {0, 1}
+    assert load(str(relations)).labels == SENSES

@@ -1,0 +1,172 @@
+"""Every type of DisSent model: trained, saved, loaded, asked and evaluated in the same way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoModelForSequenceClassification
+
+import zoo
+from corpora.errors import InputError
+from zoo.coherence import CoherenceConfig, CoherenceScorer
+from zoo.dissent import PairClassifier, predict, predictions, read_pairs
+from zoo.evaluate.__main__ import main
+from zoo.modeling import config_from, load_backbone
+
+from .conftest import MARKERS
+
+Run = Callable[..., tuple[int, str]]
+NAMES = ("bilstm_tiny", "transformer_tiny", "ngram", "sif")
+LEARNS = ("bilstm_tiny", "ngram", "sif")
+"""The transformer is drawn at random: 18 steps teach it little."""
+PAIRS = [
+    ("Anna sang.", "It was late and cold outside."),
+    ("Bela slept.", "Nobody heard the small bell."),
+    ("Carl read.", "We took our coats and went home."),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_probabilities_of_a_pair(name: str, dissent_models: dict[str, Path]) -> None:
+    found = predict(dissent_models[name], PAIRS)
+    assert len(found) == 3
+    for row in found:
+        assert set(row) == set(MARKERS) and sum(row.values()) == pytest.approx(1)
+        assert list(row.values()) == sorted(row.values(), reverse=True)
+    if name in LEARNS:
+        assert [next(iter(row)) for row in found] == MARKERS
+    # Neither the batch nor the order of the pairs matters.
+    again = list(predictions(dissent_models[name], reversed(PAIRS), batch_size=1))[::-1]
+    for one, two in zip(found, again, strict=True):
+        assert one == pytest.approx(two, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_suite_repeats_the_figures_of_training(
+    name: str, dissent_models: dict[str, Path], pairs_folder: Path, tmp_path: Path
+) -> None:
+    out, model = tmp_path / "out.json", str(dissent_models[name])
+    assert main(["dissent", "--model", model, "--data", str(pairs_folder), "--json", str(out)]) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    trained = json.loads((dissent_models[name] / "results.json").read_text(encoding="utf-8"))
+    assert found["metrics"] == trained["metrics"]["test"]
+    assert found["model"]["type"] == trained["model_type"]
+    assert (tmp_path / "out.confusion.png").read_bytes().startswith(b"\x89PNG")
+    if name in LEARNS:
+        assert found["metrics"]["accuracy"]["value"] > 0.8
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_folder_holds_no_pickle_and_loads_by_the_auto_classes(
+    name: str, dissent_models: dict[str, Path]
+) -> None:
+    files = {path.name for path in dissent_models[name].iterdir()}
+    assert {"config.json", "model.safetensors", "README.md", "results.json"} <= files
+    assert not {path for path in files if path.endswith((".pkl", ".bin", ".pt", ".joblib"))}
+    zoo.register()
+    model = AutoModelForSequenceClassification.from_pretrained(dissent_models[name])
+    assert [model.config.id2label[i] for i in range(3)] == MARKERS
+    if name != "ngram":  # a bag of n-grams has no sentence vector
+        encoder = AutoModel.from_pretrained(dissent_models[name])
+        ids = torch.ones(2, 4, dtype=torch.long)
+        assert encoder(input_ids=ids, attention_mask=ids).last_hidden_state.shape[:2] == (2, 4)
+
+
+@pytest.mark.parametrize("name", ["ngram", "sif"])
+def test_a_baseline_comes_out_the_same_again(
+    name: str, dissent_models: dict[str, Path], pairs_folder: Path, train_cli: Run, tmp_path: Path
+) -> None:
+    made = json.loads((dissent_models[name] / "results.json").read_text(encoding="utf-8"))
+    words = ["--grid", json.dumps(made["settings"]["grid"])]
+    if name == "sif":
+        words += ["--size", "20", "--min_frequency", "1"]
+    output = tmp_path / "again"
+    code, message = train_cli(
+        f"dissent/{name}", "--dataset", pairs_folder, "--output", output, *words
+    )
+    assert code == 0, message
+    for file in sorted(output.iterdir()):
+        assert file.read_bytes() == (dissent_models[name] / file.name).read_bytes(), file.name
+
+
+def test_a_backbone_goes_from_one_model_to_the_next(dissent_models: dict[str, Path]) -> None:
+    first = PairClassifier.load(dissent_models["transformer_tiny"]).model
+    backbone = load_backbone(str(dissent_models["transformer_tiny"]), {})
+    assert backbone.config.model_type == "bert"
+    for name, weights in first.backbone.state_dict().items():
+        assert torch.equal(weights, backbone.state_dict()[name]), name
+
+
+def test_a_model_without_backbone_is_named(
+    dissent_models: dict[str, Path], pairs_folder: Path, train_cli: Run, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('recipe = "dissent.transformer"\n', encoding="utf-8")
+    options = ["--dataset", pairs_folder, "--output", tmp_path / "m"]
+    code, message = train_cli(recipe, *options, "--backbone", dissent_models["bilstm_tiny"])
+    assert code != 0 and "has no backbone to go on from" in message
+    code, message = train_cli(recipe, *options)
+    assert code != 0
+
+
+def test_a_model_of_another_class(pairs_folder: Path, tmp_path: Path) -> None:
+    table = {"model_type": "bert", "hidden_size": 8, "num_attention_heads": 2}
+    table |= {"num_hidden_layers": 1, "intermediate_size": 8, "vocab_size": 50}
+    scorer = CoherenceScorer(CoherenceConfig(backbone_config=config_from(table)))
+    scorer.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="discoforge-coherence-scorer"):
+        PairClassifier.load(tmp_path)
+    with pytest.raises(InputError, match="no model is there"):
+        PairClassifier.load(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("p.tsv", "s1\ts2\nIt rained.\tWe left.\n\nHe\tran\n"),
+        ("p.tsv", "It rained.\tWe left.\nHe\tran\n"),
+        ("p.jsonl", '{"s1": "It rained.", "s2": "We left."}\n{"s1": "He", "s2": "ran"}\n'),
+    ],
+)
+def test_pairs_from_a_file(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert list(read_pairs(tmp_path / name)) == [("It rained.", "We left."), ("He", "ran")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("p.tsv", "a\tb\nc\n", "two columns"),
+        ("p.tsv", "a\tb\nc\t \n", "not empty"),
+        ("p.jsonl", '{"s1": "a", "s2": "b"}\n{"s1": "a"}\n', '"s1" and "s2"'),
+        ("p.jsonl", '{"s1": "a", "s2": "b"}\n[1]\n', '"s1" and "s2"'),
+    ],
+)
+def test_a_line_that_is_no_pair(name: str, text: str, expected: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        list(read_pairs(tmp_path / name))
+    assert f"{name}:2" in str(caught.value) and expected in str(caught.value)
+
+
+def test_ngrams_are_those_of_scikit_learn(dissent_models: dict[str, Path]) -> None:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    loaded = PairClassifier.load(dissent_models["ngram"])
+    counter = CountVectorizer(
+        ngram_range=(1, 3),
+        token_pattern=r"\w+|[^\w\s]",
+        vocabulary=loaded.tokenizer.ngrams,
+        binary=True,
+    )
+    for side, texts in enumerate(zip(*PAIRS, strict=True)):
+        offset = side * len(loaded.tokenizer)
+        found = loaded.tokenizer.features(texts, offset)
+        for row, features in enumerate(found):
+            expected = np.flatnonzero(counter.transform([texts[row]]).toarray()[0]) + offset
+            assert features.tolist() == expected.tolist()

@@ -1,0 +1,294 @@
+"""DiscoEval: features, data, protocols, and every kind of encoder that can be evaluated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from corpora import schemas
+from corpora.errors import ConfigError, InputError
+from zoo.evaluate import discoeval
+from zoo.evaluate.__main__ import main
+from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
+from zoo.evaluate.discoeval.features import COMBINE, features_of, inputs_of
+from zoo.evaluate.discoeval.protocol import Options, vectors_of
+from zoo.evaluate.discoeval.report import COLUMNS, published
+from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS
+from zoo.evaluate.encoders import FunctionEncoder
+
+from .conftest import SUBJECTS, VERBS, write_dataset
+
+QUICK = Options(seeds=2, cache="", second_opinion=False, tasks="SP,BSO,SSP")
+
+
+def words(count: int, seed: int) -> list[str]:
+    """Short sentences, most of them distinct."""
+    random = np.random.default_rng(seed)
+    return [
+        f"{random.choice(SUBJECTS)} {random.choice(VERBS)} {random.choice(VERBS)} {index} ."
+        for index in range(count)
+    ]
+
+
+def letters(texts: list[str]) -> np.ndarray:
+    """An encoder that sees only the mark `#`: how many of them a sentence has, as one of six.
+
+    Each number stands there a hundred times, since so few rows make few steps.
+    """
+    marks = np.eye(6, dtype=np.float32)[[text.count("#") for text in texts]]
+    return np.tile(marks, 100)
+
+
+@pytest.fixture(scope="module")
+def original_layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """DiscoEval's own layout: SP without training data, DC with, BSO and SSP; no test files."""
+    folder = tmp_path_factory.mktemp("original")
+    texts = iter(words(4000, 3))
+
+    def write(name: str, lines: list[list[str]]) -> None:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+
+    def sp(label: int) -> list[str]:
+        return [str(label), "#" * label + " " + next(texts), *(next(texts) for _ in range(4))]
+
+    def dc() -> list[list[str]]:
+        six = [next(texts) for _ in range(6)]
+        return [["0", *six[:3], "## " + next(texts), *six[4:]], ["1", *six]]
+
+    write("SP/wiki/valid.txt", [sp(i % 5) for i in range(80)])
+    for name, size in (("train", 40), ("valid", 20)):
+        write(f"DC/chat/{name}.txt", [line for _ in range(size) for line in dc()])
+        write(f"BSO/wiki/{name}.txt", [["# " + next(texts), next(texts)] for _ in range(size)])
+        ssp = [[str(i % 2), "#" * (i % 2) + " " + next(texts)] for i in range(size)]
+        write(f"SSP/abs/{name}.txt", ssp)
+    return folder
+
+
+def test_every_task_is_declared_in_full() -> None:
+    assert [*TASKS, "avg"] == list(COLUMNS)
+    for task in TASKS.values():
+        assert task.score == "accuracy" and task.licence and task.sizes[""] and task.domains
+        for protocol in ("single", "pairs"):
+            features, probe = task.features[protocol], task.probes[protocol]
+            assert features.combine in COMBINE
+            assert max(slot for group in features.inputs for slot in group) == task.slots - 1
+            assert (probe.l2 == L2_GRID) == (task.name in ("SP", "BSO"))
+    assert [task.name for task in TASKS.values() if not task.linear] == ["DC"]
+
+
+@pytest.mark.parametrize("protocol", ["single", "pairs"])
+def test_published_rows_average_to_what_they_say(protocol: str) -> None:
+    rows = dict(published(protocol))
+    assert len(rows) > 4
+    for name, figures in rows.items():
+        assert np.mean(figures[:-1]) == pytest.approx(figures[-1], abs=0.15), name
+
+
+def test_features_are_those_of_the_paper() -> None:
+    a, b, c = (np.array([[float(n), 2.0 * n]]) for n in (1, 3, 7))
+    assert COMBINE["position"]([a, b, c]).tolist() == [[1, 2, -2, -4, -6, -12]]
+    assert COMBINE["order"]([a, b]).tolist() == [[1, 2, 3, 6, -2, -4]]
+    assert COMBINE["relation"]([a, b]).tolist() == [[1, 2, 3, 6, 3, 12, 2, 4]]
+    assert COMBINE["concatenate"]([a, b, c]).tolist() == [[1, 2, 3, 6, 7, 14]]
+
+
+def _data(task: str, columns: list[list[list[str]]]) -> TaskData:
+    rows = len(columns[0])
+    split = Split(tuple(columns), np.arange(rows) % 2, np.arange(rows))
+    return TaskData(TASKS[task], "test", ("a", "b"), {"train": split})
+
+
+def test_a_subtree_is_the_mean_of_its_units_or_one_text() -> None:
+    data = _data("RST-DT", [[["A", "ccc"], ["a"]], [["bb"], ["bb", "a", "ccc"]]])
+    sizes = FunctionEncoder(lambda texts: np.array([[len(text)] for text in texts]))
+    single = TASKS["RST-DT"].features["single"]
+    inputs = inputs_of(data, single)
+    assert inputs.singles == ["a", "ccc", "bb"] and inputs.asked == 7
+    found = features_of(inputs, vectors_of(sizes, inputs, ["x"])["x"], single)
+    assert found["train"].tolist() == [[2, 2, 4, 0], [1, 2, 2, 1]]
+    joined = TASKS["RST-DT"].features["pairs"]
+    inputs = inputs_of(data, joined)
+    assert inputs.singles == ["a ccc", "a", "bb", "bb a ccc"]
+    found = features_of(inputs, vectors_of(sizes, inputs, ["x"])["x"], joined)
+    assert found["train"].tolist() == [[5, 2, 10, 3], [1, 8, 8, 7]]
+
+
+def test_the_pair_protocol_encodes_sentences_together() -> None:
+    columns = [
+        [[text.format(row)] for row in (1, 2)] for text in ("A{}", "B{}", "C{}", "D{}", "E{}")
+    ]
+    data = _data("SP", columns)
+    how = TASKS["SP"].features["pairs"]
+    inputs = inputs_of(data, how)
+    assert inputs.singles == ["a1", "a2"]
+    assert inputs.pairs[:3] == [("a1", "b1"), ("a2", "b2"), ("a1", "c1")] and len(inputs.pairs) == 8
+    vectors = [np.array([[1.0], [2.0]]), np.arange(10.0, 18)[:, None]]
+    found = features_of(inputs, vectors, how)
+    assert found["train"].tolist() == [[1, 10, 12, 14, 16], [2, 11, 13, 15, 17]]
+    assert inputs_of(_data("BSO", columns[:2]), TASKS["BSO"].features["pairs"]).singles == []
+    dc = inputs_of(_data("DC", [*columns, columns[0]]), TASKS["DC"].features["pairs"], lower=False)
+    assert dc.pairs[0] == ("A1", "B1") and len(dc.pairs) == 6
+
+
+def test_coherent_and_altered_texts_stay_together(original_layout: Path) -> None:
+    found = read(str(original_layout), ["DC"])
+    split = found.tasks[0].splits["validation"]
+    train, held = divide(split, seed=5)
+    assert len(train) == 30 and len(held) == 10
+    assert not set(train.units) & set(held.units)
+    for part in (train, held):
+        assert (np.bincount(part.units)[np.unique(part.units)] == 2).all()
+        assert part.labels.mean() == 0.5
+    again, _ = divide(split, seed=5)
+    assert again.units.tolist() == train.units.tolist()
+    assert divide(split, seed=6)[0].units.tolist() != train.units.tolist()
+
+
+def test_the_original_layout(original_layout: Path) -> None:
+    tasks = {data.name: data for data in read(str(original_layout)).tasks}
+    assert list(tasks) == ["SP wiki", "BSO wiki", "DC chat", "SSP abs"]
+    sp, bso = tasks["SP wiki"], tasks["BSO wiki"]
+    assert {name: len(split) for name, split in sp.splits.items()} == {
+        "train": 60,
+        "validation": 20,
+    }
+    assert "no training set" in sp.notes[0] and not bso.notes
+    first, second = (slot[:2] for slot in bso.splits["train"].slots)
+    assert first == second[::-1] and bso.splits["train"].labels[:4].tolist() == [1, 0, 1, 0]
+
+
+def test_a_limit_keeps_whole_units(original_layout: Path) -> None:
+    for data in read(str(original_layout), ["DC", "BSO"], limit=10).tasks:
+        assert {name: len(split) for name, split in data.splits.items()} == {
+            "train": 10,
+            "validation": 10,
+        }
+        assert (np.bincount(data.splits["train"].units) % 2 == 0).all()
+
+
+def test_a_function_is_evaluated(original_layout: Path) -> None:
+    found = discoeval.run(letters, original_layout, QUICK)
+    metrics = found["metrics"]
+    ssp = metrics["tasks"]["SSP"]["domains"]["abs"]
+    assert ssp["split"] == "validation" and ssp["value"] == 1.0 and ssp["ci"] == [1.0, 1.0]
+    assert ssp["rows"] == {"train": 40, "validation": 20} and len(ssp["seeds"]) == 2
+    assert metrics["tasks"]["BSO"]["value"] == metrics["tasks"]["SP"]["value"] == 1.0
+    assert metrics["average"]["complete"] is False
+    assert found == discoeval.run(letters, original_layout, QUICK)
+
+
+def test_arrays_give_what_the_function_gives(original_layout: Path) -> None:
+    options = Options(seeds=1, cache="", tasks="BSO,SSP", protocol="pairs")
+    texts = discoeval.texts(original_layout, options)
+    assert any(isinstance(text, tuple) for text in texts) and len(texts) == len(set(texts))
+    array = letters([text if isinstance(text, str) else " ".join(text) for text in texts])
+    by_array = discoeval.run(array, original_layout, options)
+    by_function = discoeval.run(letters, original_layout, options)
+    assert by_array["metrics"] == by_function["metrics"]
+    assert by_array["metrics"]["tasks"]["SSP"]["domains"]["abs"]["sklearn"]["value"] == 1.0
+    with pytest.raises(InputError, match="have no vector"):
+        discoeval.run({"one": array[0]}, original_layout, options)
+
+
+def test_a_function_must_give_one_vector_a_text(original_layout: Path) -> None:
+    with pytest.raises(InputError, match=r"gave an array of shape \(1, 600\)"):
+        discoeval.run(lambda texts: letters(texts[:1]), original_layout, QUICK)
+    with pytest.raises(InputError, match="NaN"):
+        discoeval.run(lambda texts: letters(texts) * np.nan, original_layout, QUICK)
+
+
+def test_built_folders_are_recognised_by_their_columns(tmp_path: Path) -> None:
+    texts = words(12, 1)
+    rows: dict[str, tuple[Any, Callable[[int], dict[str, Any]]]] = {
+        "sp": (schemas.SP, lambda i: {"sentences": texts[:5]}),
+        "bso": (schemas.BSO, lambda i: {"sentence1": texts[i], "sentence2": texts[i + 2]}),
+        "dc_chat": (
+            schemas.DC,
+            lambda i: {
+                "pair": i // 2,
+                "position": 1,
+                "donor": "",
+                "found_by": "",
+                "sentences": texts[:6],
+            },
+        ),
+        "ssp": (schemas.SSP, lambda i: {"section": "", "sentence": texts[i]}),
+        "pdtb_explicit": (
+            schemas.pdtb(["x", "y"]),
+            lambda i: {"arg1": texts[i], "arg2": "so", "connective": "", "sense": "x"},
+        ),
+        "rst": (
+            schemas.rst(["x", "y"]),
+            lambda i: {"relation": "x", "left": texts[: i + 1], "right": texts[-2:]},
+        ),
+        "pdtb_marked": (schemas.PDTB_MARKED, lambda i: {"arg1": texts[i], "arg2": "so"}),
+    }
+    for name, (schema, row) in rows.items():
+        listed = [{"doc": "d", "label": i % 2, **row(i)} for i in range(4)]
+        parts = {("default", split): (listed, schema) for split in ("train", "validation", "test")}
+        write_dataset(tmp_path / name, name, parts)
+    (tmp_path / "notes.txt").write_text("no dataset", encoding="utf-8")
+    found = read(str(tmp_path))
+    assert [data.name for data in found.tasks] == [
+        "SP sp",
+        "BSO bso",
+        "DC dc_chat",
+        "SSP ssp",
+        "PDTB-E pdtb_explicit",
+        "RST-DT rst",
+    ]
+    one = read(str(tmp_path / "bso"))
+    assert one.tasks[0].revision == "hash-of-bso"
+    assert one.tasks[0].splits["test"].units.tolist() == [0, 0, 1, 1]
+    options = Options(seeds=1, cache="", tasks="PDTB-E,RST-DT", second_opinion=False)
+    result = discoeval.run(letters, tmp_path, options)["metrics"]["tasks"]
+    rst = result["RST-DT"]["domains"]["rst"]
+    assert rst["split"] == "test" and rst["features"] == 2400 and "validation" in rst
+
+
+def test_what_is_wrong_with_the_data_is_said(original_layout: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no task 'BS0'") as caught:
+        read(str(original_layout), ["BS0"])
+    assert "did you mean 'BSO'" in str(caught.value)
+    with pytest.raises(InputError, match="holds no data of RST-DT"):
+        read(str(original_layout), ["RST-DT"])
+    with pytest.raises(InputError, match="any task"):
+        read(str(tmp_path))
+    broken = tmp_path / "DC" / "chat"
+    broken.mkdir(parents=True)
+    line = "\t".join(["1", *"abcdef"])
+    (broken / "valid.txt").write_text(f"{line}\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match="not pairs"):
+        read(str(tmp_path))
+
+
+def test_the_command_line_writes_result_table_and_heat_map(
+    original_layout: Path, tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "found.json"
+    command = ["discoeval", "--model", str(tiny_bert), "--data", str(original_layout)]
+    own = ["--tasks", "SP,SSP", "--seeds", "1", "--layers", "true"]
+    files = ["--json", str(out), "--cache", str(tmp_path / "vectors"), "--limit", "40"]
+    assert main([*command, *own, *files]) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["model"]["representation"] == "cls_mean" and found["protocol"]["seeds"] == 1
+    layers = found["metrics"]["layers"]
+    assert layers["layers"] == [0, 1, 2] and len(layers["accuracy"]["SP"]) == 3
+    csv = (tmp_path / "found.layers.csv").read_text(encoding="utf-8").splitlines()
+    assert csv[0] == "layer,SP,SSP" and len(csv) == 4
+    assert (tmp_path / "found.layers.png").stat().st_size > 1000
+    assert "Accuracy of each layer" in (tmp_path / "found.layers.svg").read_text(encoding="utf-8")
+    table = (tmp_path / "found.table.md").read_text(encoding="utf-8")
+    assert "BERT-Base (published" in table and "validation accuracy" in table
+    before = out.read_bytes()
+    assert main([*command, *own, *files]) == 0
+    assert out.read_bytes() == before
+    assert main([*command, "--protokol", "pairs"]) == 2
+    assert "did you mean 'protocol'" in capsys.readouterr().err

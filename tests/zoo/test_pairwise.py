@@ -1,0 +1,234 @@
+"""Pairwise test sets: reading, scoring, ties, the rules beside a model, McNemar."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from corpora.errors import ConfigError, InputError
+from corpora.schemas import COHERENCE_TESTS
+from zoo.evaluate.__main__ import main
+from zoo.evaluate.pairwise import evaluate_set, score_pairs
+from zoo.evaluate.pairwise_sets import TestPair, TestSet, open_sets
+from zoo.evaluate.pairwise_tests import mcnemar, outcomes_of, test_results
+from zoo.evaluate.scorers import AdjacentEncoder, AdjacentTfidf, baseline, load_scorer
+
+from .conftest import write_dataset
+
+STRINGS = pa.list_(pa.string())
+INTRUSION = pa.schema(
+    [pa.field("doc", pa.string()), pa.field("pos", STRINGS), pa.field("neg", STRINGS)]
+)
+
+
+def row(number: int, pos: Sequence[str], neg: Sequence[str], **more: Any) -> dict[str, Any]:
+    given = {"id": f"p{number}", "group": f"g{number // 2}", "prompt": [], "votes": []}
+    return {**given, "pos": list(pos), "neg": list(neg), **more}
+
+
+ROWS = [
+    row(0, ["A cat sat.", "The cat slept."], ["A cat sat.", "Rain fell on the distant hills."]),
+    row(1, ["Ann read.", "Ann liked the long book."], ["Ann read.", "Ann ate."]),
+    row(2, ["It was.", "So be it."], ["It was.", "So be it."]),
+    row(3, ["One.", "Two."], ["Two.", "One."]),
+]
+
+
+@pytest.fixture(scope="module")
+def jsonl_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sets")
+    write_jsonl(folder / "stories.jsonl", ROWS)
+    write_jsonl(folder / "probe_x.jsonl", ROWS[:2])
+    (folder / "README.md").write_text("not a set", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tests_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parts = {
+        ("insted", "test"): (ROWS, COHERENCE_TESTS),
+        ("probe_x", "test"): (ROWS[:2], COHERENCE_TESTS),
+    }
+    return write_dataset(tmp_path_factory.mktemp("data") / "coherence", "coherence_tests", parts)
+
+
+def write_jsonl(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    lines = (json.dumps({"pos": r["pos"], "neg": r["neg"], **r}) for r in rows)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+class ByLetter:
+    """Scores a text by how often `e` is in it."""
+
+    def score(self, texts: Sequence[str | Sequence[str]]) -> list[float]:
+        return [float(" ".join(text).count("e")) for text in texts]
+
+
+def test_mcnemar_by_hand() -> None:
+    # b = 1, c = 5: p = 2 (1 + 6) / 2^6.
+    found = mcnemar("1" + "0" * 5 + "1100", "0" + "1" * 5 + "1100")
+    assert found == {"only_this": 1, "only_other": 5, "p": pytest.approx(14 / 64)}
+    assert mcnemar("1100", "1100")["p"] == 1.0
+    # A tie is wrong: the second and third pair count for the first scorer.
+    assert mcnemar("111", "1==") == {"only_this": 2, "only_other": 0, "p": 0.5}
+    with pytest.raises(InputError, match="not of the same pairs"):
+        mcnemar("11", "1")
+
+
+def test_a_tie_is_neither_right_nor_a_loss() -> None:
+    assert outcomes_of(np.array([2.0, 1.0, 0.0]), np.array([1.0, 1.0, 1.0])) == "1=0"
+
+
+def test_identical_pairs_are_left_out_and_counted(jsonl_folder: Path, tests_folder: Path) -> None:
+    for place in (jsonl_folder, tests_folder):
+        found = {each.name: each for each in open_sets(str(place)).sets}
+        assert [(s.identical, len(s.pairs)) for s in found.values() if s.identical] == [(1, 3)]
+    one, two = open_sets(str(jsonl_folder)).sets[1], open_sets(str(tests_folder)).sets[0]
+    assert one.digest == two.digest
+    assert [pair.group for pair in two.pairs] == ["g0", "g0", "g1"]
+
+
+def test_one_configuration_one_file_and_intrusion(jsonl_folder: Path, tests_folder: Path) -> None:
+    assert [s.name for s in open_sets(f"{tests_folder}@probe_x").sets] == ["probe_x"]
+    assert [s.name for s in open_sets(str(jsonl_folder / "stories.jsonl")).sets] == ["stories"]
+
+
+def test_the_builders_intrusion_pairs(tmp_path: Path) -> None:
+    rows = [{"doc": f"d#{n}", "pos": r["pos"], "neg": r["neg"]} for n, r in enumerate(ROWS[:2])]
+    detection = pa.schema([pa.field("doc", pa.string())])
+    parts = {
+        ("pairwise", "test"): (rows, INTRUSION),
+        ("detection", "test"): ([{"doc": "d"}], detection),
+    }
+    folder = write_dataset(tmp_path / "i", "intrusion", parts)
+    for spec in (str(folder), f"{folder}@pairwise"):
+        (found,) = open_sets(spec).sets
+        assert (found.name, [pair.group for pair in found.pairs]) == ("intrusion", ["d", "d"])
+
+
+def test_accuracy_and_ties_by_hand() -> None:
+    pairs = [TestPair(r["id"], r["group"], (), tuple(r["pos"]), tuple(r["neg"])) for r in ROWS]
+    found = evaluate_set(TestSet("s", pairs), ByLetter(), {"shorter": baseline("shorter")}, seed=0)
+    # e: 2 to 2, 3 to 2, equal texts, the same letters: one right, three ties.
+    assert (found["accuracy"]["value"], found["accuracy"]["ties"]) == (0.25, 3)
+    assert found["outcomes"] == "=1=="
+    # Shorter: right on the first, wrong on the second, ties on the others.
+    assert found["baselines"]["shorter"]["value"] == 0.25
+    assert found["baselines"]["shorter"]["ties"] == 2
+
+
+def test_the_prompt_stands_before_both_texts() -> None:
+    seen: list[list[str]] = []
+
+    class Spy:
+        def score(self, texts: Sequence[Any]) -> list[float]:
+            seen.extend(texts)
+            return [0.0] * len(texts)
+
+    found = TestSet("s", [TestPair("p", "g", ("Once.",), ("A.",), ("B.",))])
+    score_pairs(found, Spy())
+    assert seen == [["Once.", "A."], ["Once.", "B."]]
+    score_pairs(found, Spy(), prompt=False)
+    assert seen[2:] == [["A."], ["B."]]
+
+
+def test_adjacent_cosines_by_hand() -> None:
+    vectors = {"a": [1.0, 0.0], "b": [0.0, 2.0], "c": [3.0, 3.0]}
+    scorer = AdjacentEncoder(lambda texts: np.array([vectors[text] for text in texts]))
+    half = 0.5**0.5
+    found = scorer.score([["a", "c", "b"], ["a", "b"], ["c"], ["a", "a", "b"]])
+    assert found == pytest.approx([half, 0.0, 0.0, 0.5])
+    related, unrelated, alone = AdjacentTfidf().score([["x y", "x z"], ["x y", "z w"], ["x"]])
+    assert related > unrelated == alone == 0.0
+
+
+def test_the_suite_with_a_rule_as_its_model(jsonl_folder: Path, tmp_path: Path) -> None:
+    out, second = tmp_path / "shorter.json", tmp_path / "longer.json"
+    assert run(jsonl_folder, "shorter", out) == 0
+    assert run(jsonl_folder, "longer", second, "--against", str(out)) == 0
+    found = json.loads(second.read_text(encoding="utf-8"))
+    sets = found["metrics"]["sets"]
+    assert sets["stories"]["identical"] == 1 and sets["stories"]["pairs"] == 3
+    assert found["metrics"]["means"]["probes"] == {"value": 0.5, "of": 1}
+    assert sets["stories"]["accuracy"]["value"] == sets["stories"]["baselines"]["longer"]["value"]
+    test = found["against"]["sets"]["stories"]
+    assert (test["only_this"], test["only_other"], test["p"]) == (1, 1, 1.0)
+    assert "notes" in found and str(tmp_path) not in second.read_text(encoding="utf-8")
+    # The same against the model itself in place of its result.
+    third = tmp_path / "again.json"
+    assert run(jsonl_folder, "longer", third, "--against", "baseline:shorter") == 0
+    assert json.loads(third.read_text(encoding="utf-8"))["against"]["sets"]["stories"] == test
+
+
+def test_results_of_other_pairs_are_not_tested_against_each_other(
+    jsonl_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    write_jsonl(other / "stories.jsonl", ROWS[1:])
+    out = tmp_path / "a.json"
+    assert run(other, "shorter", out) == 0
+    assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(out)) == 2
+    assert "not the same in both results" in capsys.readouterr().err
+    with pytest.raises(InputError, match="no test set in common"):
+        test_results({"metrics": {"sets": {"a": {}}}}, {"metrics": {"sets": {"b": {}}}})
+
+
+def test_bad_input_is_named(
+    tmp_path: Path, jsonl_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match="no test set here"):
+        open_sets(str(tmp_path))
+    write_jsonl(tmp_path / "v.jsonl", [row(0, ["A."], ["B."], votes=[2])])
+    with pytest.raises(InputError, match=r"v\.jsonl:1: .*votes"):
+        open_sets(str(tmp_path))
+    with pytest.raises(ConfigError, match="no baseline 'shortr'"):
+        load_scorer("baseline:shortr")
+    with pytest.raises(InputError, match="no model here"):
+        load_scorer(str(tmp_path))
+    assert run(jsonl_folder, "shorter", tmp_path / "o.json", "--agianst", "x") == 2
+    assert "did you mean 'against'" in capsys.readouterr().err
+
+
+def test_a_model_that_gives_no_score_is_refused(tmp_path: Path) -> None:
+    from transformers import BertConfig, BertModel
+
+    tiny = BertConfig(
+        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8
+    )
+    BertModel(tiny).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="'bert', which gives no score"):
+        load_scorer(str(tmp_path))
+
+
+def test_shorter_wins_on_two_probes_of_the_shared_data(discoforge_data: Path) -> None:
+    folder = discoforge_data / "coherence"
+    if not folder.is_dir():
+        pytest.skip("no coherence test sets here")
+    found = {each.name: each for each in open_sets(str(folder)).sets}
+    shorter = baseline("shorter")
+    for name in ("probe_past_to_future_flip", "probe_to_negation"):
+        coherent, other = score_pairs(found[name], shorter)
+        assert (coherent > other).mean() >= 0.85
+    assert found["probe_conjunction_flip"].identical == 1
+
+
+def run(folder: Path, rule: str, out: Path, *more: str) -> int:
+    words = ["pairwise", "--model", f"baseline:{rule}", "--data", str(folder), "--json", str(out)]
+    return main([*words, "--encoder", "none", *more])
+
+
+def test_permuted_documents_with_any_scorer(permuted_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "p.json"
+    words = ["permuted", "--model", "baseline:shorter", "--data", str(permuted_folder)]
+    assert main([*words, "--json", str(out)]) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    # A permutation has as many characters as its document: the rule only ties.
+    assert found["metrics"]["accuracy"]["ties"] == found["examples"] == found["metrics"]["pairs"]
+    assert found["model"] == {"name": "shorter", "type": "baseline"}

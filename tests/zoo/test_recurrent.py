@@ -1,0 +1,27 @@
+"""The LSTM's two ways of leaving padding out give the same states and gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from zoo.dissent.recurrent import GROUP, run_in_groups, run_packed
+
+
+@pytest.mark.parametrize("rows", [1, 5, GROUP + 7])
+def test_groups_equal_packed_sequences(rows: int) -> None:
+    torch.manual_seed(rows)
+    lstm = torch.nn.LSTM(4, 3, batch_first=True, bidirectional=True)
+    vectors = torch.randn(rows, 9, 4, requires_grad=True)
+    lengths = torch.randint(1, 9, (rows,))
+    states, gradients = [], []
+    for run in (run_packed, run_in_groups):
+        found = run(lstm, vectors, lengths)
+        states.append(found)
+        weights = torch.arange(found.numel()).reshape(found.shape) / found.numel()
+        wanted = [vectors, *lstm.parameters()]
+        gradients.append(torch.autograd.grad((found * weights).sum(), wanted))
+    torch.testing.assert_close(states[0], states[1])
+    assert not states[1][0, lengths[0] :].any()
+    for one, two in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)

@@ -1,0 +1,78 @@
+"""Which of SentEval's tasks mteb has, and what its scores say in the paper's columns."""
+
+from __future__ import annotations
+
+import math
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from corpora.errors import ConfigError, DiscoforgeError
+from zoo.evaluate import Request, senteval
+from zoo.evaluate.senteval import COLUMNS, TASKS, columns_of, notes_of, run, tasks_of
+
+
+def test_every_task_of_the_paper_is_mapped_or_said_to_be_absent() -> None:
+    counts = {column: sum(task.column == column for task in TASKS) for column in COLUMNS}
+    assert counts == {"USS": 5, "SSS": 3, "SC": 7, "Probing": 10}
+    assert len({task.name for task in TASKS}) == len(TASKS)
+    for task in TASKS:
+        assert task.same == (task.column == "USS")
+        assert bool(task.mteb) or not task.same
+        assert task.note or task.same
+
+
+def test_a_column_has_a_value_only_when_all_its_tasks_are_measured_alike() -> None:
+    scores = {f"STS{year}": year / 20 for year in range(12, 17)} | {"STS-B": 0.8, "SICK-R": 0.7}
+    found = columns_of(scores)
+    assert math.isclose(found["USS"]["value"], 14 / 20) and found["USS"]["complete"]
+    assert "value" not in found["SSS"]
+    assert found["SSS"]["missing"] == ["STS-B", "SICK-R", "SICK-E"]
+    assert len(found["Probing"]["missing"]) == 10
+    del scores["STS14"]
+    assert columns_of(scores)["USS"] == {"complete": False, "missing": ["STS14"]}
+    assert "USS: STS14: not run" in notes_of(scores)
+    assert tasks_of(scores)["STS-B"]["note"].startswith("cosine")
+
+
+def test_scores_are_taken_from_the_librarys_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    def result(name: str, score: float) -> Any:
+        rows = [{"cosine_pearson": score, "cosine_spearman": 0.0}]
+        return SimpleNamespace(task_name=name, dataset_revision="abc", scores={"test": rows})
+
+    asked: dict[str, Any] = {}
+
+    def evaluate(model: Any, tasks: Any, **options: Any) -> Any:
+        asked.update(options, tasks=tasks)
+        return SimpleNamespace(task_results=[result("STS12", 0.5), result("STSBenchmark", 0.6)])
+
+    library = SimpleNamespace(evaluate=evaluate, get_tasks=lambda tasks: tasks)
+    monkeypatch.setattr(senteval, "for_mteb", lambda mteb, encoder: encoder)
+    scores, revisions = run(library, object(), 8)
+    assert scores == {"STS12": 0.5, "STS-B": 0.6}
+    assert revisions == {"STS12": "abc", "STS-B": "abc"}
+    assert asked["cache"] is None and "SICK-R" in asked["tasks"]
+
+
+def test_without_the_extra_it_is_named() -> None:
+    if find_spec("mteb") is not None:
+        pytest.skip("mteb is installed here")
+    with pytest.raises(DiscoforgeError) as error:
+        senteval.evaluate(Request("m", "hub"))
+    assert "discoforge[senteval]" in str(error.value)
+
+
+def test_a_folder_is_no_data_for_it() -> None:
+    with pytest.raises(ConfigError, match="data 'folder'"):
+        senteval.evaluate(Request("m", "folder"))
+
+
+def test_an_encoder_as_the_library_takes_it() -> None:
+    mteb = pytest.importorskip("mteb", reason="the extra senteval is not installed")
+    encoder = SimpleNamespace(encode=lambda texts: np.ones((len(texts), 3)))
+    model = senteval.for_mteb(mteb, encoder)
+    batches = [{"text": ["a", "b"]}, {"text": ["c"]}]
+    assert model.encode(batches, task_metadata=None).shape == (3, 3)

@@ -1,0 +1,218 @@
+"""RTE, COPA and ReCoRD: the examples, the ranking loss, the scores, and a small run of each."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import torch
+from transformers import BertConfig, BertModel
+
+from corpora import schemas
+from corpora.errors import ConfigError, InputError
+from zoo.coherence import CoherenceScorer
+from zoo.data import open_dataset
+from zoo.evaluate import Request
+from zoo.evaluate.__main__ import main
+from zoo.evaluate.compare import compare
+from zoo.evaluate.superglue import Options, evaluate
+from zoo.evaluate.superglue_data import (
+    TASKS,
+    Example,
+    exact_match,
+    examples_of,
+    fewer_candidates,
+    word_f1,
+)
+from zoo.evaluate.superglue_train import PairModel
+from zoo.vocabularies import train_subwords
+
+from .conftest import SUBJECTS, write_dataset
+
+PASSAGE = "Anna met Bela at the fair.\n@highlight\nCarl sold apples there."
+
+
+def rte(count: int) -> list[dict[str, Any]]:
+    """The hypothesis follows where it names the premise's person."""
+    return [
+        {
+            "id": str(i),
+            "premise": f"{SUBJECTS[i % 4]} sang.",
+            "hypothesis": "Yes, it is so." if i % 2 else "No, never.",
+            "label": 0 if i % 2 else 1,
+        }
+        for i in range(count)
+    ]
+
+
+def copa(count: int) -> list[dict[str, Any]]:
+    good, bad = "It was warm and bright.", "A stone lay there."
+    return [
+        {
+            "id": str(i),
+            "premise": f"{SUBJECTS[i % 8]} went out.",
+            "question": "cause",
+            "choice1": bad if i % 2 else good,
+            "choice2": good if i % 2 else bad,
+            "label": i % 2,
+        }
+        for i in range(count)
+    ]
+
+
+def record(count: int) -> list[dict[str, Any]]:
+    names = SUBJECTS[:4]
+    return [
+        {
+            "id": str(i),
+            "passage": PASSAGE,
+            "query": "Then @placeholder went home.",
+            "entities": names[i % 4 :] + names[: i % 4],
+            "answers": [names[0]],
+        }
+        for i in range(count)
+    ]
+
+
+MADE = {"rte": (rte, schemas.RTE), "copa": (copa, schemas.COPA), "record": (record, schemas.RECORD)}
+
+
+@pytest.fixture(scope="module")
+def superglue_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parts = {
+        (config, split): (make(size), schema)
+        for config, (make, schema) in MADE.items()
+        for split, size in (("train", 32), ("validation", 8))
+    }
+    return write_dataset(tmp_path_factory.mktemp("data") / "superglue", "superglue", parts)
+
+
+@pytest.fixture(scope="module")
+def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    texts = [str(value) for make, _ in MADE.values() for row in make(16) for value in row.values()]
+    tokenizer = train_subwords(texts, 200, lower=True, max_length=64)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def test_the_settings_are_those_of_appendix_a4() -> None:
+    found = {t.name: (t.learning_rate, t.max_steps, t.epochs, t.checkpoint) for t in TASKS.values()}
+    assert found == {
+        "RTE": (8e-6, 3240, 0, 750),
+        "COPA": (1e-5, 300, 0, 50),
+        "ReCoRD": (2e-5, 0, 8, 0),
+    }
+
+
+def test_the_blank_of_record_is_filled_with_each_entity(superglue_folder: Path) -> None:
+    found = examples_of("record", open_dataset(f"{superglue_folder}@record")["validation"])
+    passage = "Anna met Bela at the fair. Carl sold apples there."
+    assert found[1].pairs[0] == (passage, "Then Bela went home.")
+    assert found[1].texts[found[1].right[0]] == "Anna"
+    copa = open_dataset(f"{superglue_folder}@copa")["train"]
+    plain, asked = examples_of("copa", copa), examples_of("copa", copa, copa_question=True)
+    assert plain[0].pairs[0] == ("Anna went out.", "It was warm and bright.")
+    assert asked[0].pairs[0][0] == "Anna went out. What was the cause?"
+
+
+def test_a_limit_of_candidates_keeps_a_right_one() -> None:
+    pairs = tuple(("p", str(i)) for i in range(5))
+    found = fewer_candidates(Example(pairs, (3, 4), tuple("abcde"), ("d", "e")), 3)
+    assert found.texts == ("a", "b", "d") and found.right == (2,)
+    whole = Example(pairs, (1,), tuple("abcde"))
+    assert fewer_candidates(whole, 5) is whole
+
+
+def test_the_ranking_loss_by_hand() -> None:
+    model = PairModel(SimpleNamespace(config=SimpleNamespace(hidden_size=1)), "first", 1)  # type: ignore[arg-type]
+    scores = torch.tensor([[1.0], [2.0], [0.0], [3.0], [1.0]])
+    model.logits = lambda encoded: scores  # type: ignore[method-assign]
+    sizes, right = torch.tensor([2, 3]), torch.tensor([0, 1, 1, 0, 1])
+    first = math.log(math.e + math.e**2) - 2
+    second = math.log(1 + math.e**3 + math.e) - math.log(1 + math.e)
+    loss = model(sizes, right)["loss"].item()
+    assert loss == pytest.approx((first + second) / 2)
+
+
+def test_exact_match_and_f1_by_hand() -> None:
+    assert exact_match("The White House", ["white house."]) == 1.0
+    assert exact_match("House", ["White House"]) == 0.0
+    # One of one word found, one of two to be found: 2 * 1 / 3.
+    assert word_f1("House", ["White House", "Rome"]) == pytest.approx(2 / 3)
+    assert word_f1("Paris", ["Rome"]) == 0.0
+
+
+def test_the_suite_learns_each_task(
+    tiny_bert: Path, superglue_folder: Path, tmp_path: Path
+) -> None:
+    def run(name: str, *more: str) -> dict[str, Any]:
+        out = tmp_path / f"{name}.json"
+        words = ["superglue", "--model", str(tiny_bert), "--data", str(superglue_folder)]
+        tried = ["--learning_rate", "0.01", "--batch", "8", "--max_length", "48"]
+        assert main([*words, "--json", str(out), *tried, *more]) == 0
+        return json.loads(out.read_text(encoding="utf-8"))
+
+    found = run("two", "--tasks", "rte,copa", "--max_steps", "55")
+    tasks = found["metrics"]["tasks"]
+    assert [point["step"] for point in tasks["COPA"]["runs"][0]["checkpoints"]] == [50, 55]
+    assert (found["split"], found["examples"], found["protocol"]["batch"]) == ("validation", 16, 8)
+    tasks |= run("record", "--tasks", "record", "--max_steps", "15")["metrics"]["tasks"]
+    assert set(tasks) == {"RTE", "COPA", "ReCoRD"}
+    assert all(task["accuracy"]["value"] > task["chance"] for task in tasks.values())
+    assert tasks["ReCoRD"]["em"]["value"] == tasks["ReCoRD"]["accuracy"]["value"]
+    (table,) = compare([tmp_path]).tables
+    assert table.columns == ["RTE", "COPA", "ReCoRD", "ReCoRD EM", "ReCoRD F1"]
+
+
+def test_the_backbone_of_our_own_models_and_several_seeds(
+    tiny_bert: Path, superglue_folder: Path, tmp_path: Path
+) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    scorer = CoherenceScorer.from_backbone(AutoModel.from_pretrained(tiny_bert), 64, 0)
+    scorer.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
+    options = {"max_steps": 2, "seeds": 2, "batch": 4}
+    found = evaluate(Request(str(tmp_path), f"{superglue_folder}@rte", options=options))
+    rte = found["metrics"]["tasks"]["RTE"]
+    assert found["model"]["type"] == scorer.config.model_type
+    assert [run["seed"] for run in rte["runs"]] == [0, 1] and rte["accuracy"]["deviation"] >= 0
+
+
+def test_bad_input_is_named(tiny_bert: Path, superglue_folder: Path, tmp_path: Path) -> None:
+    def run(data: Any, **options: Any) -> None:
+        evaluate(Request(str(tiny_bert), str(data), options=options))
+
+    with pytest.raises(ConfigError, match="no task 'coppa'"):
+        run(superglue_folder, tasks="coppa")
+    with pytest.raises(ConfigError, match="batch = 'many'"):
+        run(superglue_folder, batch="many")
+    hidden = pa.Table.from_pylist([{**copa(1)[0], "label": -1}])
+    with pytest.raises(InputError, match=r"superglue@copa, row 0: label -1, expected 0 to 1"):
+        examples_of("copa", hidden)
+    with pytest.raises(InputError, match="no column 'label'"):
+        examples_of("copa", hidden.drop_columns(["label"]))
+    blank = pa.Table.from_pylist([{**record(1)[0], "query": "Nothing is left out."}])
+    with pytest.raises(InputError, match="the query has no @placeholder"):
+        examples_of("record", blank)
+    none = {("other", "train"): (rte(2), schemas.RTE)}
+    with pytest.raises(InputError, match="none of rte, copa, record"):
+        run(write_dataset(tmp_path / "n", "superglue", none))
+    assert Options().batch == 32

@@ -1,0 +1,160 @@
+"""Suite `agreement`: does the model choose as people do? (Jwalapuram et al. 2022, section 2.2)
+
+Krippendorff's alpha (nominal) over the annotators' votes with the model's choices as one more
+annotator. The authors' script drops a model's ties, which shifts the choices after them to other
+pairs; here a tie is a missing value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from corpora.errors import InputError
+from corpora.extras import require
+from corpora.rng import stream
+from zoo.evaluate import bootstrap
+from zoo.evaluate.pairwise import cut_of, describe, score_pairs
+from zoo.evaluate.scorers import load_scorer
+
+if TYPE_CHECKING:
+    from zoo.evaluate import Request
+    from zoo.evaluate.pairwise_sets import TestSet
+
+CODERS = 100
+"""Random coders drawn for the comparison."""
+MISSING = -1
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line can change."""
+
+    prompt: bool = True
+    """Whether a pair's prompt is part of both texts."""
+
+
+def evaluate(request: Request) -> dict[str, Any]:
+    """Alpha with and without the model on every set that has votes.
+
+    Raises `InputError` where no set has any.
+    """
+    from zoo.evaluate import options_of
+    from zoo.evaluate.pairwise_sets import open_sets
+
+    options = options_of(request, Options)
+    found = open_sets(request.data, request.split, request.limit)
+    voted = [each for each in found.sets if any(len(pair.votes) > 1 for pair in each.pairs)]
+    if not voted:
+        raise InputError(
+            "no test set here has votes of at least two annotators",
+            where=request.data,
+            hint='give @lmvlm or @summeval, or JSON Lines with "votes": [1, 0, -1]',
+        )
+    model = load_scorer(request.model, request.seed)
+    sets = {
+        each.name: evaluate_set(each, *score_pairs(each, model, options.prompt), request.seed)
+        for each in voted
+    }
+    return {
+        "model": describe(request.model, model),
+        "dataset": dict(found.description),
+        "protocol": {
+            "alpha": "nominal",
+            "ties": "missing",
+            "prompt": options.prompt,
+            "limit": request.limit,
+        },
+        "examples": sum(each["pairs"] for each in sets.values()),
+        "cut": cut_of(model),
+        "metrics": {"sets": sets, "resampled": "groups"},
+        "notes": [note for name, each in sets.items() for note in _notes(name, each)],
+    }
+
+
+def evaluate_set(
+    found: TestSet, coherent: np.ndarray, other: np.ndarray, seed: int
+) -> dict[str, Any]:
+    """Alpha of the people, with the model, and with a random coder in the model's place.
+
+    `both_ways` is alpha with each pair counted in both orders, which makes the two values equally
+    frequent: where `pos` is the text that most preferred, nearly every vote is 1, and alpha as
+    published is low however well the people agree.
+    """
+    people = vote_counts([pair.votes for pair in found.pairs])
+    chosen = np.where(coherent > other, 1, np.where(coherent < other, 0, MISSING))
+    model = people + vote_counts([(int(choice),) for choice in chosen])
+    random = stream(seed, "zoo.evaluate.coder", found.name)
+    coders = [
+        alpha(people + np.eye(2, dtype=np.int64)[random.integers(0, 2, len(people))])
+        for _ in range(CODERS)
+    ]
+    groups = [pair.group for pair in found.pairs]
+    majority = np.sign(people[:, 1] - people[:, 0])
+    decided = majority != 0
+    right = np.sign(coherent - other)[decided] == majority[decided]
+    return {
+        "alpha": _with_interval(model, groups, seed, found.name),
+        "both_ways": alpha(both_ways(model)),
+        "people": {
+            **_with_interval(people, groups, seed, found.name),
+            "both_ways": alpha(both_ways(people)),
+        },
+        "random": {"value": float(np.mean(coders)), "range": bootstrap.interval(np.array(coders))},
+        "majority_accuracy": float(right.mean()) if decided.any() else 0.0,
+        "ties": int((chosen == MISSING).sum()),
+        "pairs": len(found.pairs),
+        "identical": found.identical,
+        "annotators": max(len(pair.votes) for pair in found.pairs),
+        "preferred_pos": float(people[:, 1].sum() / people.sum()),
+    }
+
+
+def vote_counts(votes: Sequence[Sequence[int]]) -> np.ndarray:
+    """How often each pair got a 0 and a 1, `[pairs, 2]`; other votes are missing values."""
+    return np.array([[list(row).count(0), list(row).count(1)] for row in votes], np.int64)
+
+
+def both_ways(counts: np.ndarray) -> np.ndarray:
+    """Each pair, and the same pair with its texts exchanged: `[2 pairs, 2]`."""
+    return np.concatenate([counts, counts[:, ::-1]])
+
+
+def alpha(counts: np.ndarray) -> float:
+    """Krippendorff's alpha (nominal) from `counts [pairs, values]`.
+
+    1 where all that can be compared is one value: nobody disagrees. Raises `DiscoforgeError`
+    without the library krippendorff, `InputError` if no pair has two votes.
+    """
+    library = require("krippendorff", "eval", "for Krippendorff's alpha")
+    comparable = counts[counts.sum(1) > 1]
+    if not len(comparable):
+        raise InputError("no pair has votes of two annotators: there is no agreement to measure")
+    if (comparable.sum(0) > 0).sum() < 2:
+        return 1.0
+    return float(library.alpha(value_counts=comparable, level_of_measurement="nominal"))
+
+
+def _with_interval(
+    counts: np.ndarray, groups: Sequence[str], seed: int, name: str
+) -> dict[str, Any]:
+    """Alpha, and its interval when whole groups of pairs are drawn anew."""
+    _, index = np.unique(np.asarray(groups), return_inverse=True)
+    units = int(index.max()) + 1
+    random = stream(seed, f"zoo.bootstrap.alpha.{name}")
+    drawn = random.multinomial(units, np.full(units, 1 / units), size=bootstrap.RESAMPLES)
+    values = [alpha(np.repeat(counts, times[index], axis=0)) for times in drawn]
+    return {"value": alpha(counts), "ci": bootstrap.interval(np.array(values))}
+
+
+def _notes(name: str, each: dict[str, Any]) -> list[str]:
+    share = each["preferred_pos"]
+    if 0.2 < share < 0.8:
+        return []
+    return [
+        f"{name}: {share:.0%} of the votes are for pos, so alpha has little to measure; "
+        "see both_ways"
+    ]

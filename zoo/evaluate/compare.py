@@ -1,0 +1,244 @@
+"""`discoforge compare A B ...`: several models in one table, the published rows labelled so."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from corpora.errors import ConfigError, InputError, nearest
+from zoo.evaluate.compare_columns import Cell, Cells
+from zoo.evaluate.compare_read import Measured, read_results, refuse_mixed
+from zoo.evaluate.pairwise_tests import test_results
+
+PUBLISHED = Path(__file__).with_name("published.toml")
+FORMATS = ("markdown", "csv", "json")
+COEFFICIENTS = frozenset({"agreement"})
+"""Suites whose published figures are no percentages."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table. `kind` is `model`, `rule` or `published`; `source` says where from."""
+
+    name: str
+    kind: str
+    cells: Mapping[str, Cell]
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The models of one suite."""
+
+    suite: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table for each suite; `render` writes them in one of `FORMATS`."""
+
+    tables: Sequence[Table]
+
+    def render(self, form: str = "markdown") -> str:
+        """Raises `ConfigError` for another format."""
+        writers = {"markdown": self.to_markdown, "csv": self.to_csv, "json": self.to_json}
+        if form not in writers:
+            hint = f"{nearest(form, FORMATS)}they are: {', '.join(FORMATS)}"
+            raise ConfigError(f"no format {form!r}", hint=hint)
+        return writers[form]()
+
+    def to_markdown(self) -> str:
+        return "\n".join(_markdown(table) for table in self.tables)
+
+    def to_csv(self) -> str:
+        """A line for each figure."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["suite", "row", "kind", "source", "column", "value", "low", "high", "sd"])
+        for table in self.tables:
+            for row in table.rows:
+                head = [table.suite, row.name, row.kind, row.source]
+                for column, cell in row.cells.items():
+                    sd = "" if cell.sd is None else cell.sd
+                    writer.writerow([*head, column, cell.value, *(cell.ci or ("", "")), sd])
+        return text.getvalue()
+
+    def to_json(self) -> str:
+        tables = [
+            {
+                "suite": table.suite,
+                "columns": list(table.columns),
+                "rows": [_as_dict(row) for row in table.rows],
+                "notes": list(table.notes),
+            }
+            for table in self.tables
+        ]
+        return json.dumps({"tables": tables}, indent=2, ensure_ascii=False) + "\n"
+
+
+def compare(paths: Iterable[str | Path], *, published: bool = True) -> Comparison:
+    """Tables of the results at `paths`: JSON files, model folders, folders of evaluations.
+
+    Results of one model that fill different columns share a row. Raises `InputError` for a path
+    without a result, and for results that differ in the data's revision or in the protocol.
+    """
+    found = [result for path in paths for result in read_results(Path(path))]
+    if not found:
+        raise InputError("nothing to compare", hint="name result files or model folders")
+    refuse_mixed(found)
+    suites = list(dict.fromkeys(result.suite for result in found))
+    return Comparison(
+        [_table(suite, [r for r in found if r.suite == suite], published) for suite in suites]
+    )
+
+
+def published_tables(suite: str) -> list[dict[str, Any]]:
+    """The tables of `published.toml` for a suite: paper, source, columns, rows."""
+    with PUBLISHED.open("rb") as file:
+        tables = tomllib.load(file)["table"]
+    return [table for table in tables if table["suite"] == suite]
+
+
+def _table(suite: str, found: Sequence[Measured], published: bool) -> Table:
+    models = _model_rows(found)
+    rules = _rule_rows(found)
+    columns = _in_order(suite, dict.fromkeys(name for row in models for name in row.cells))
+    rows = [*models, *rules]
+    notes = _notes(suite, found)
+    if published:
+        protocols = {str(r.result.get("protocol", {}).get("protocol", "")) for r in found}
+        printed, said = _published_rows(suite, columns, protocols)
+        named = {row.name for row in printed}
+        printed += [row for row in _carried_rows(found, columns) if row.name not in named]
+        rows, notes = [*rows, *printed], [*notes, *said]
+    return Table(suite, columns, rows, notes)
+
+
+def _in_order(suite: str, columns: Iterable[str]) -> list[str]:
+    """The columns that a paper has in its order, then the others."""
+    printed = [name for table in published_tables(suite) for name in table["columns"]]
+    return sorted(columns, key=lambda name: (*printed, name).index(name))
+
+
+def _model_rows(found: Sequence[Measured]) -> list[Row]:
+    """A row for each model; results of equal name that share a column get rows of their own."""
+    rows: list[tuple[str, Path, Cells]] = []
+    for result in found:
+        own = result.rows[""]
+        home = next(
+            (c for name, _, c in rows if name == result.model and not c.keys() & own.keys()), None
+        )
+        if home is None:
+            rows.append((result.model, result.path, dict(own)))
+        else:
+            home.update(own)
+    names = [name for name, *_ in rows]
+    return [
+        Row(name if names.count(name) == 1 else f"{name} ({path})", "model", cells, str(path))
+        for name, path, cells in rows
+    ]
+
+
+def _rule_rows(found: Sequence[Measured]) -> list[Row]:
+    """The rules beside the models: the same in every result, since the data are the same."""
+    rules: dict[str, Cells] = {}
+    for result in found:
+        for name, cells in result.rows.items():
+            if name:
+                rules[name] = {**cells, **rules.get(name, {})}
+    return [Row(name, "rule", cells) for name, cells in rules.items()]
+
+
+def _published_rows(
+    suite: str, columns: Sequence[str], protocols: Collection[str]
+) -> tuple[list[Row], list[str]]:
+    """The published rows that have a figure in `columns`, and what their tables say of the data.
+
+    A table of one of a suite's protocols stands only beside results of it.
+    """
+    rows, notes = [], []
+    for table in published_tables(suite):
+        if table.get("protocol") not in (None, *protocols):
+            continue
+        source = f"{table['paper']}, {table['source']}"
+        before = len(rows)
+        for name, *values in table["rows"]:
+            pairs = zip(table["columns"], values, strict=True)
+            cells = {c: _printed(suite, v) for c, v in pairs if v != "" and c in columns}
+            if cells:
+                rows.append(Row(name, "published", cells, source))
+        if len(rows) > before and "data" in table:
+            notes.append(f"Published rows of {source}: {table['data']}.")
+    return rows, notes
+
+
+def _carried_rows(found: Sequence[Measured], columns: Sequence[str]) -> list[Row]:
+    """The published rows that a result brings along (suite discoeval), once each."""
+    rows: dict[str, Row] = {}
+    for result in found:
+        for row in result.result["metrics"].get("published", []):
+            cells = {c: Cell(float(v)) for c, v in row["figures"].items() if c in columns}
+            if cells:
+                rows.setdefault(row["model"], Row(row["model"], "published", cells, row["source"]))
+    return list(rows.values())
+
+
+def _printed(suite: str, value: float) -> Cell:
+    """A figure with the decimals that the paper prints."""
+    if suite in COEFFICIENTS:
+        return Cell(float(value), None, 2)
+    return Cell(float(value), None, 1 if round(value, 1) == value else 2)
+
+
+def _notes(suite: str, found: Sequence[Measured]) -> list[str]:
+    """The data, what each result says of itself, and McNemar between the models of `pairwise`."""
+    data = dict.fromkeys(text for result in found for text in result.data.values())
+    notes = [f"Data: {'; '.join(data)}."] if data else []
+    notes += [f"{r.model}: {note}" for r in found for note in r.result.get("notes", [])]
+    if suite != "pairwise":
+        return notes
+    for one, two in combinations(found, 2):
+        if not one.rows[""].keys() & two.rows[""].keys():
+            continue
+        for name, test in test_results(one.result, two.result).items():
+            notes.append(
+                f"{name}: {one.model} alone is right on {test['only_this']}, {two.model} alone on "
+                f"{test['only_other']} pairs; McNemar exact p = {test['p']:.2g}."
+            )
+    return notes
+
+
+def _markdown(table: Table) -> str:
+    lines = [
+        f"## {table.suite}\n",
+        "| " + " | ".join(["", *table.columns]) + " |",
+        "|" + "---|" + "---:|" * len(table.columns),
+    ]
+    for row in table.rows:
+        name = f"{row.name} (published: {row.source})" if row.kind == "published" else row.name
+        cells = [row.cells[c].text if c in row.cells else "-" for c in table.columns]
+        lines.append("| " + " | ".join([name, *cells]) + " |")
+    notes = [f"- {note}" for note in table.notes]
+    return "\n".join([*lines, "", *notes, ""] if notes else [*lines, ""])
+
+
+def _as_dict(row: Row) -> dict[str, Any]:
+    cells = {
+        name: {
+            "value": cell.value,
+            **({"ci": list(cell.ci)} if cell.ci else {}),
+            **({} if cell.sd is None else {"sd": cell.sd}),
+        }
+        for name, cell in row.cells.items()
+    }
+    return {"name": row.name, "kind": row.kind, "source": row.source, "cells": cells}

@@ -1,0 +1,171 @@
+"""What a suite's result shows in a table: its columns, and the rules that stand beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Result = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure as it is shown: percent, but for alpha and correlations; with its interval."""
+
+    value: float
+    ci: tuple[float, float] | None = None
+    digits: int = 1
+    sd: float | None = None
+    """Over trainings with several seeds."""
+
+    @property
+    def text(self) -> str:
+        shown = f"{self.value:.{self.digits}f}"
+        if self.sd is not None:
+            return f"{shown} ± {self.sd:.{self.digits}f}"
+        if self.ci is None:
+            return shown
+        return f"{shown} [{self.ci[0]:.{self.digits}f}, {self.ci[1]:.{self.digits}f}]"
+
+
+Cells = dict[str, Cell]
+Rows = dict[str, Cells]
+"""Rows by name; the model's own has the name ""."""
+
+
+def rows_of(result: Result) -> Rows:
+    """The model's row (named "") and those of the rules beside it, from a suite's result."""
+    found = SUITES.get(str(result.get("suite")), _any_suite)(result)
+    return {name: cells for name, cells in found.items() if cells or not name}
+
+
+def percent(figure: Any) -> Cell:
+    """A share, or `{"value": share, "ci": [low, high]}`, in percent."""
+    return _cell(figure, 100, 1)
+
+
+def plain(figure: Any) -> Cell:
+    """A coefficient between -1 and 1, with three decimals."""
+    return _cell(figure, 1, 3)
+
+
+def _cell(figure: Any, scale: float, digits: int) -> Cell:
+    if not isinstance(figure, Mapping):
+        return Cell(scale * float(figure), None, digits)
+    ci = figure.get("ci")
+    bounds = (scale * ci[0], scale * ci[1]) if ci else None
+    return Cell(scale * float(figure["value"]), bounds, digits)
+
+
+def _dissent(result: Result) -> Rows:
+    metrics, config = result["metrics"], result["dataset"]["config"]
+    majority = metrics["majority"]
+
+    def cells(figures: Mapping[str, Any]) -> Cells:
+        return {
+            f"{config} F1": percent(figures["f1"]),
+            f"{config} accuracy": percent(figures["accuracy"]),
+        }
+
+    return {"": cells(metrics), "rule: majority": cells(majority)}
+
+
+def _permuted(result: Result) -> Rows:
+    metrics, config = result["metrics"], result["dataset"]["config"]
+    column = "permuted accuracy" + ("" if config == "pairwise" else f" ({config})")
+    beside = {f"rule: {name}": {column: percent(f)} for name, f in metrics["baselines"].items()}
+    return {"": {column: percent(metrics["accuracy"])}, **beside}
+
+
+def _pairwise(result: Result) -> Rows:
+    sets = result["metrics"]["sets"]
+    rows: Rows = {"": {name: percent(found["accuracy"]) for name, found in sets.items()}}
+    for name, found in sets.items():
+        for rule, figure in found["baselines"].items():
+            of = f" ({result['encoder']})" if rule == "cosine" else ""
+            rows.setdefault(f"rule: {rule}{of}", {})[name] = percent(figure)
+    if means := result["metrics"].get("means", {}):
+        probes = [name for name in sets if name.startswith("probe_")]
+        for cells in rows.values():
+            mean = sum(cells[name].value for name in probes) / len(probes)
+            cells[f"mean of {means['probes']['of']} probes"] = Cell(mean)
+    return rows
+
+
+def _agreement(result: Result) -> Rows:
+    sets = result["metrics"]["sets"]
+    return {
+        "": {name: plain(found["alpha"]) for name, found in sets.items()},
+        "annotators alone": {name: plain(found["people"]) for name, found in sets.items()},
+        "annotators and a random coder": {
+            name: plain(found["random"]["value"]) for name, found in sets.items()
+        },
+    }
+
+
+def _discoeval(result: Result) -> Rows:
+    """Each task, its domains where it has several, and the average of all seven tasks."""
+    cells, parts = {}, {}
+    for task, found in result["metrics"]["tasks"].items():
+        cells[task] = Cell(100 * found["value"], sd=100 * found["sd"])
+        if len(found["domains"]) > 1:
+            for domain, one in found["domains"].items():
+                parts[f"{task} {domain}"] = Cell(100 * one["value"], sd=100 * one["sd"])
+    average = result["metrics"]["average"]
+    if average["complete"]:
+        cells["avg"] = percent(average)
+    return {"": {**cells, **parts}}
+
+
+def _pdtb(result: Result) -> Rows:
+    """Implicit relations (IMP) or marked against unmarked (MVU); `pair`: encoded together."""
+    column = "MVU" if result["task"] == "marked" else "IMP"
+    metrics = result["metrics"]
+    own = {
+        f"{column} (pair)" if name == "pair" else column: percent(found["accuracy"])
+        for name, found in metrics.items()
+    }
+    majority = percent(next(iter(metrics.values()))["majority"]["accuracy"])
+    return {"": own, "rule: majority": dict.fromkeys(own, majority)}
+
+
+def _superglue(result: Result) -> Rows:
+    cells = {}
+    for task, found in result["metrics"]["tasks"].items():
+        cells[task] = percent(found["accuracy"])
+        if "em" in found:
+            cells[f"{task} EM"], cells[f"{task} F1"] = percent(found["em"]), percent(found["f1"])
+    return {"": cells}
+
+
+def _senteval(result: Result) -> Rows:
+    columns = result["metrics"]["columns"]
+    return {"": {name: percent(found) for name, found in columns.items() if found["complete"]}}
+
+
+def _any_suite(result: Result) -> Rows:
+    """Every `{"value": share, ...}` of the metrics, under the names on the way to it."""
+    return {"": {" ".join(path): percent(found) for path, found in _figures(result["metrics"])}}
+
+
+def _figures(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if not isinstance(tree, Mapping):
+        return
+    if isinstance(tree.get("value"), int | float):
+        yield path, tree
+        return
+    for key, below in tree.items():
+        yield from _figures(below, (*path, str(key)))
+
+
+SUITES: dict[str, Callable[[Result], Rows]] = {
+    "dissent": _dissent,
+    "permuted": _permuted,
+    "pairwise": _pairwise,
+    "agreement": _agreement,
+    "discoeval": _discoeval,
+    "pdtb": _pdtb,
+    "superglue": _superglue,
+    "senteval": _senteval,
+}

@@ -1,0 +1,157 @@
+"""Results from files and folders, and the refusal to put two data or protocols in one table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corpora.errors import InputError
+from zoo.evaluate.compare_columns import Rows, rows_of
+
+HASH = re.compile("[0-9a-f]{16}")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One result: its JSON, the rows that it gives, and where it was read."""
+
+    result: Mapping[str, Any]
+    rows: Rows
+    path: Path
+
+    @property
+    def suite(self) -> str:
+        return str(self.result["suite"])
+
+    @property
+    def model(self) -> str:
+        """The model's name; of a build's stage, whose folder is a hash, the folder around it."""
+        name = str(self.result.get("model", {}).get("name") or self.path.stem)
+        return f"{self.path.parent.parent.name} {name[:6]}" if HASH.fullmatch(name) else name
+
+    @property
+    def data(self) -> dict[str, str]:
+        """Each data set with its revision and split; several where a suite reads several."""
+        split = self.result.get("split", "test")
+        return {
+            name: f"{name}, revision {about['revision']}, split {split}"
+            for name, about in _datasets(self.result.get("dataset", {}))
+            if isinstance(about, Mapping) and "revision" in about
+        }
+
+
+def _datasets(found: Any) -> list[tuple[str, Any]]:
+    """The data sets of a result: one, a list (discoeval), or several by name (senteval)."""
+    if isinstance(found, list):
+        return [(f"{about['name']}@{about['config']}", about) for about in found]
+    if "revision" in found:
+        return [(str(found.get("name", "?")), found)]
+    return [(str(name), about) for name, about in found.items()]
+
+
+def read_results(path: Path) -> list[Measured]:
+    """The results in a JSON file, a model folder, or a folder of an evaluation.
+
+    Raises `InputError` for a path that holds none.
+    """
+    if path.is_dir():
+        own = path / "results.json"
+        files = [own] if own.is_file() else sorted(path.glob("*.json"))
+        found = [_read(file) for file in files]
+        kept = [each for each in found if each is not None]
+    else:
+        one = _read(path)
+        kept = [] if one is None else [one]
+    if not kept:
+        raise InputError(
+            "no result here",
+            where=str(path),
+            hint="give what discoforge evaluate --json wrote, or a folder with results.json",
+        )
+    return kept
+
+
+def _read(path: Path) -> Measured | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError("no such file or folder", where=str(path)) from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is not JSON: {error}", where=str(path)) from error
+    if not isinstance(found, dict) or "metrics" not in found:
+        return None
+    result = found if "suite" in found else _of_training(found, path)
+    try:
+        return Measured(result, rows_of(result), path)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"is no result of the suite {result['suite']!r}: {error!r}", where=str(path)
+        ) from error
+
+
+def _of_training(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The results.json of a model folder as the result of the suite that training ends with."""
+    metrics = found["metrics"].get("test", found["metrics"])
+    suite, data = str(found.get("recipe", "?")).partition("/")[0], found.get("dataset", {})
+    if "per_class" in metrics:
+        suite = "dissent"
+    elif {"documents", "pairs", "baselines"} <= set(metrics):
+        # Whatever it was trained on, a scorer's recipe ends with the pairs.
+        suite, data = "permuted", {**data, "config": "pairwise"}
+    return {
+        "suite": suite,
+        "split": "test",
+        "model": {"name": path.parent.name, "type": found.get("model_type", "")},
+        "dataset": data,
+        "metrics": metrics,
+        "seed": found.get("seed"),
+    }
+
+
+def refuse_mixed(found: Sequence[Measured]) -> None:
+    """Raise `InputError` if two results of one suite are not comparable.
+
+    They are not if a data set has two revisions (or splits), if figures of one column are from
+    different data, from another number of examples, or by another protocol.
+    """
+    for number, two in enumerate(found):
+        for one in found[:number]:
+            if one.suite == two.suite:
+                _check(one, two)
+
+
+def _check(one: Measured, two: Measured) -> None:
+    for name in one.data.keys() & two.data.keys():
+        _same(one, two, one.data[name], two.data[name], "evaluated on")
+    if not one.rows[""].keys() & two.rows[""].keys():
+        return
+    if not one.data.keys() & two.data.keys():
+        _same(one, two, "; ".join(one.data.values()), "; ".join(two.data.values()), "evaluated on")
+    _check_protocols(one, two)
+    counts = one.result.get("examples"), two.result.get("examples")
+    same_columns = one.rows[""].keys() == two.rows[""].keys()
+    if same_columns and None not in counts:
+        _same(one, two, f"{counts[0]} examples", f"{counts[1]} examples", "evaluated on")
+
+
+def _check_protocols(one: Measured, two: Measured) -> None:
+    """A key that only one result has is no difference: a model folder says less than a suite."""
+    first, second = one.result.get("protocol", {}), two.result.get("protocol", {})
+    shared = sorted(first.keys() & second.keys())
+    different = [key for key in shared if first[key] != second[key]]
+    texts = [", ".join(f"{key} = {p[key]}" for key in different) for p in (first, second)]
+    _same(one, two, texts[0], texts[1], "measured with")
+
+
+def _same(one: Measured, two: Measured, first: str, second: str, verb: str) -> None:
+    if first == second:
+        return
+    raise InputError(
+        f"{one.path} was {verb} {first}; {two.path} was {verb} {second}",
+        where=f"suite {one.suite}",
+        hint="one table holds one revision of the data and one protocol: evaluate both alike",
+    )

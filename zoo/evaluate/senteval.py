@@ -1,0 +1,188 @@
+"""Suite `senteval`: what of SentEval the library mteb has, in the columns of DiscoEval's table 2.
+
+mteb runs its tasks with its own protocol and data. Only the unsupervised tasks (USS) are measured
+as SentEval measures them; `TASKS` says of each other one what differs or that it is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from corpora.errors import ConfigError, DiscoforgeError
+from corpora.extras import require
+from corpora.store import versions
+
+if TYPE_CHECKING:
+    from zoo.evaluate import Request
+
+HUB = "hub"
+COLUMNS = ("USS", "SSS", "SC", "Probing")
+UNTRAINED = "cosine of the vectors; SentEval trains a regression on their features: not comparable"
+ABSENT = "not in mteb"
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A task of SentEval, its column, and mteb's task for it ("" where there is none).
+
+    `same`: measured as SentEval does, so that it counts in the column.
+    """
+
+    name: str
+    column: str
+    mteb: str = ""
+    metric: str = "cosine_pearson"
+    same: bool = False
+    note: str = ABSENT
+
+
+def _tasks() -> tuple[Mapped, ...]:
+    sts = [Mapped(f"STS{y}", "USS", f"STS{y}", same=True, note="") for y in range(12, 17)]
+    trained = [
+        Mapped("STS-B", "SSS", "STSBenchmark", note=UNTRAINED),
+        Mapped("SICK-R", "SSS", "SICK-R", note=UNTRAINED),
+        Mapped("SICK-E", "SSS", note="in mteb only in translations"),
+    ]
+    sc = [Mapped(n, "SC") for n in ("MR", "CR", "MPQA", "SUBJ", "SST", "TREC", "MRPC")]
+    probing = [
+        Mapped(name, "Probing")
+        for name in (
+            *("Length", "WordContent", "Depth", "TopConstituents", "BigramShift"),
+            *("Tense", "SubjNumber", "ObjNumber", "OddManOut", "CoordinationInversion"),
+        )
+    ]
+    return (*sts, *trained, *sc, *probing)
+
+
+TASKS = _tasks()
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line can change."""
+
+    representation: str = "auto"
+    """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
+
+
+def evaluate(request: Request) -> dict[str, Any]:
+    """The columns that mteb can fill. Its data are read from the Hub: `--data hub`.
+
+    Raises `DiscoforgeError` without the extra `senteval`.
+    """
+    from zoo.evaluate import options_of
+
+    options = options_of(request, Options)
+    if request.data != HUB:
+        raise ConfigError(
+            f"data {request.data!r}",
+            where="suite senteval",
+            hint="mteb loads its own data from the Hub: give --data hub",
+        )
+    mteb = require("mteb", "senteval", "to run the tasks of SentEval")
+    from zoo.evaluate.encoders import load_encoder
+
+    encoder = load_encoder(request.model, options.representation)
+    scores, revisions = run(mteb, encoder, request.batch_size)
+    return {
+        "model": {"name": Path(request.model).name, "type": type(encoder).__name__},
+        "dataset": {name: {"revision": revision} for name, revision in revisions.items()},
+        "protocol": {
+            "library": f"mteb {versions('mteb')['mteb']}",
+            "representation": encoder.representation,
+        },
+        "examples": len(scores),
+        "metrics": {"columns": columns_of(scores), "tasks": tasks_of(scores)},
+        "notes": notes_of(scores),
+    }
+
+
+def run(mteb: Any, encoder: Any, batch_size: int) -> tuple[dict[str, float], dict[str, str]]:
+    """The scores (our names) and the revisions of the data, by the library's own evaluation."""
+    wanted = {task.mteb: task for task in TASKS if task.mteb}
+    found = mteb.evaluate(
+        for_mteb(mteb, encoder),
+        mteb.get_tasks(tasks=list(wanted)),
+        cache=None,
+        show_progress_bar=False,
+        encode_kwargs={"batch_size": batch_size},
+    )
+    scores, revisions = {}, {}
+    for result in found.task_results:
+        task = wanted[result.task_name]
+        scores[task.name] = float(
+            np.mean([row[task.metric] for rows in result.scores.values() for row in rows])
+        )
+        revisions[task.name] = str(result.dataset_revision)
+    if not scores:
+        raise DiscoforgeError(
+            "mteb ran none of its tasks",
+            where="suite senteval",
+            hint="see its log: are its data sets on this machine or the Hub in reach?",
+        )
+    return scores, revisions
+
+
+def for_mteb(mteb: Any, encoder: Any) -> Any:
+    """An encoder with `encode(texts)` as a model that the library takes."""
+    from mteb.models import ModelMeta
+    from mteb.models.abs_encoder import AbsEncoder
+
+    class Wrapped(AbsEncoder):
+        """Gives each batch of a loader to the encoder; similarity is the cosine."""
+
+        def __init__(self) -> None:
+            self.model, self.mteb_model_meta = encoder, ModelMeta.create_empty()
+
+        def encode(self, inputs: Any, **kwargs: Any) -> np.ndarray:
+            texts = [text for batch in inputs for text in batch["text"]]
+            return np.asarray(encoder.encode(texts))
+
+    return Wrapped()
+
+
+def columns_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """The paper's columns from the scores by task.
+
+    A column is complete, and has a value, only if each of its tasks was measured as SentEval
+    does; else it lists what is missing. The mean is over tasks, as the paper averages.
+    """
+    columns: dict[str, dict[str, Any]] = {}
+    for column in COLUMNS:
+        tasks = [task for task in TASKS if task.column == column]
+        missing = [task.name for task in tasks if not task.same or task.name not in scores]
+        columns[column] = {"complete": not missing, "missing": missing}
+        if not missing:
+            columns[column]["value"] = float(np.mean([scores[task.name] for task in tasks]))
+    return columns
+
+
+def tasks_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Each score with what it is, and why it counts in no column where it does not."""
+    return {
+        task.name: {
+            "value": scores[task.name],
+            "metric": task.metric,
+            "column": task.column,
+            "note": task.note,
+        }
+        for task in TASKS
+        if task.name in scores
+    }
+
+
+def notes_of(scores: Mapping[str, float]) -> list[str]:
+    """What cannot be mapped, one line a column."""
+    notes = ["USS: mteb correlates all pairs of a year at once, SentEval each of its subsets"]
+    for column, found in columns_of(scores).items():
+        reasons: dict[str, list[str]] = {}
+        for task in TASKS:
+            if task.name in found["missing"] and task.column == column:
+                reasons.setdefault(task.note or "not run", []).append(task.name)
+        notes += [f"{column}: {', '.join(names)}: {why}" for why, names in reasons.items()]
+    return notes
