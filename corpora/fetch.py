@@ -58,8 +58,14 @@ def known_sources() -> dict[str, RemoteSource]:
 
 
 def _source(name: str, row: Mapping[str, Any]) -> RemoteSource:
-    files = tuple(RemoteFile(path, **what) for path, what in row["files"].items())
-    return RemoteSource(name=name, **{**row, "files": files})
+    rest = {key: value for key, value in row.items() if key not in ("files", "list")}
+    named = row.get("files", {}).items()
+    files = [RemoteFile(path, **what) for path, what in named]
+    if "list" in row:
+        lines = Path(__file__).with_name(row["list"]).read_text(encoding="utf-8").splitlines()
+        rows = (line.split("\t") for line in lines)
+        files += [RemoteFile(path, sha256, int(size)) for sha256, size, path in rows]
+    return RemoteSource(name=name, files=tuple(files), **rest)
 
 
 def fetch(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 CLASS_NAMES = b"discoforge:class_names"
+ROWS_IN_CACHE = 512
 
 
 class RowGroups:
@@ -42,14 +42,38 @@ class RowGroups:
 
 
 def open_parquet(
-    path: Path, schema: pa.Schema, metadata: Mapping[str, str] | None = None
+    path: Path,
+    schema: pa.Schema,
+    metadata: Mapping[str, str] | None = None,
+    *,
+    texts: Sequence[str] = (),
 ) -> pq.ParquetWriter:
-    """A Parquet writer with this project's settings; the schema names its Hub features."""
+    """A Parquet writer with this project's settings; the schema names its Hub features.
+
+    `texts`: columns whose values hardly repeat. They are written without a dictionary, which
+    would be given up at its size limit anyway, and without a least and a greatest value.
+    """
     kept = {**(schema.metadata or {}), **hub_metadata(schema)}
     kept.update({key.encode(): value.encode() for key, value in (metadata or {}).items()})
+    others = [path for field in schema if field.name not in texts for path in _leaves(field)]
     return pq.ParquetWriter(
-        path, schema.with_metadata(kept), compression="zstd", compression_level=3
+        path,
+        schema.with_metadata(kept),
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=others if texts else True,
+        write_statistics=others if texts else True,
     )
+
+
+def _leaves(field: pa.Field) -> list[str]:
+    """The columns of a field as Parquet names them."""
+    if pa.types.is_struct(field.type):
+        return [f"{field.name}.{leaf}" for child in field.type for leaf in _leaves(child)]
+    if pa.types.is_list(field.type) or pa.types.is_fixed_size_list(field.type):
+        inner = pa.field("element", field.type.value_type)
+        return [f"{field.name}.list.{leaf}" for leaf in _leaves(inner)]
+    return [field.name]
 
 
 def class_label(name: str, names: Iterable[str]) -> pa.Field:
@@ -86,26 +110,24 @@ def _hub_type(kind: pa.DataType) -> dict[str, Any]:
         return {"feature": _hub_type(kind.value_type), "length": kind.list_size, "_type": "List"}
     if pa.types.is_list(kind):
         return {"feature": _hub_type(kind.value_type), "_type": "List"}
-    return {"dtype": str(kind), "_type": "Value"}
+    name = {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
+    return {"dtype": name, "_type": "Value"}
 
 
-def batches_of(
-    rows: Iterable[Mapping[str, Any]] | Iterable[pa.RecordBatch], schema: pa.Schema, size: int
-) -> Iterator[pa.RecordBatch]:
-    """Rows as record batches of `size` rows; batches pass as they are."""
-    iterator = iter(rows)
-    first = next(iterator, None)
-    if first is None:
-        return
-    if isinstance(first, pa.RecordBatch):
-        yield from chain([first], iterator)
-        return
-    together = chain([first], iterator)
-    while some := list(islice(together, size)):
-        yield batch_of(some, schema)
+Columns = dict[str, list[Any]]
 
 
-def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """One record batch of dictionaries; a missing field is a `KeyError`, not a null."""
-    columns = [pa.array(list(map(itemgetter(f.name), rows)), f.type) for f in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+def columns_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> Columns:
+    """Dictionaries as columns of Python values; a missing field is a `KeyError`, not a null."""
+    columns: Columns = {name: [] for name in schema.names}
+    for start in range(0, len(rows), ROWS_IN_CACHE):  # each is visited once a column
+        some = rows[start : start + ROWS_IN_CACHE]
+        for name, values in columns.items():
+            values.extend(map(itemgetter(name), some))
+    return columns
+
+
+def batch_of(columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
+    """Columns of Python values as one record batch."""
+    arrays = [pa.array(columns[field.name], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -152,6 +152,7 @@ CONPONO = pa.schema(
     ]
 )
 """Sentences of a document; paragraph `k` is `sentences[bounds[k]:bounds[k + 1]]`."""
+
 CRITERIA = pa.schema(
     [
         _field("doc", STRING),
@@ -206,6 +207,47 @@ PDTB_MARKED = pa.schema(
     ]
 )
 """Two arguments: does a connective stand between them in the text (label 1)?"""
+
+COHERENCE_TESTS = pa.schema(
+    [
+        _field("id", STRING),
+        _field("group", STRING),
+        _field("prompt", pa.list_(STRING)),
+        _field("pos", pa.list_(STRING)),
+        _field("neg", pa.list_(STRING)),
+        _field("votes", pa.list_(pa.int8())),
+    ]
+)
+"""Two texts, of which `pos` is the more coherent; `votes`: 1 for it, 0 against, -1 for neither."""
+
+RTE = pa.schema(
+    [
+        _field("id", STRING),
+        _field("premise", STRING),
+        _field("hypothesis", STRING),
+        class_label("label", ["entailment", "not_entailment"]),
+    ]
+)
+COPA = pa.schema(
+    [
+        _field("id", STRING),
+        _field("premise", STRING),
+        _field("question", STRING),
+        _field("choice1", STRING),
+        _field("choice2", STRING),
+        class_label("label", ["choice1", "choice2"]),
+    ]
+)
+RECORD = pa.schema(
+    [
+        _field("id", STRING),
+        _field("passage", STRING),
+        _field("query", STRING),
+        _field("entities", pa.list_(STRING)),
+        _field("answers", pa.list_(STRING)),
+    ]
+)
+"""RTE, COPA and ReCoRD of SuperGLUE; ReCoRD's answers are those of its entities that fit."""
 
 PERMUTED_DOCUMENTS = pa.schema(
     [_field("id", STRING), _field("group", STRING), _field("sentences", pa.list_(STRING))]

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from corpora import card as cards
@@ -32,6 +31,7 @@ from corpora.atomic import (
     write_text,
 )
 from corpora.errors import InputError
+from corpora.keys import shared
 from corpora.splitwriter import SplitWriter
 
 __all__ = [
@@ -148,11 +148,13 @@ class DatasetFolder:
         schema: pa.Schema,
         *,
         texts: Sequence[str] = (),
+        long: Sequence[str] = (),
         rows_per_group: int = 0,
     ) -> SplitWriter:
         """The writer of one split; `texts` are the columns whose overlap is counted.
 
-        `rows_per_group`: fewer for long rows, as a row group is held in memory.
+        `long`: further columns of text, counted in another configuration. `rows_per_group`:
+        fewer for long rows, as a row group is held in memory.
         """
         if split not in SPLITS:
             raise ValueError(f"split {split!r} is none of {', '.join(SPLITS)}")
@@ -163,6 +165,7 @@ class DatasetFolder:
                 split,
                 schema,
                 texts=texts,
+                long=long,
                 rows_per_shard=self.rows_per_shard,
                 rows_per_group=rows_per_group or self.rows_per_group,
             )
@@ -263,8 +266,7 @@ class DatasetFolder:
                 if name == config and writer.texts
             }
             for one, two in combinations(keys, 2):
-                shared = np.intersect1d(keys[one], keys[two], assume_unique=True)
-                found.setdefault(config, {})[f"{one}/{two}"] = int(shared.size)
+                found.setdefault(config, {})[f"{one}/{two}"] = shared(keys[one], keys[two])
         return found
 
 

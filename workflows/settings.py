@@ -15,7 +15,7 @@ Settings = TypeVar("Settings")
 
 def settings_of(kind: type[Settings], table: Mapping[str, Any], where: str) -> Settings:
     """`kind(**table)` with types checked; an unknown key is an error with the nearest name."""
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    names = [field.name for field in fields(kind) if field.init]  # type: ignore[arg-type]
     for key in table:
         if key not in names:
             raise ConfigError(

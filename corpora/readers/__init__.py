@@ -12,7 +12,7 @@ from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.readers.registry import READERS, Reader
 from corpora.readers.source import OnBad, Refused, SeenIds, Source, check_id
 
-__all__ = ["READERS", "OnBad", "Reader", "open_source", "parse_spec", "source_files"]
+__all__ = ["READERS", "OnBad", "Reader", "open_source", "opened", "parse_spec", "source_files"]
 
 COMMON_OPTIONS = frozenset({"licence", "language", "name"})
 
@@ -35,13 +35,27 @@ def open_source(
     `InputError` for an unknown kind or a missing path; later `InputError` for a file of
     another format, for an id that comes twice, and for a source without any document.
     """
-    reader, target = parse_spec(spec)
-    options = dict(options or {})
-    _check_options(reader, options)
-    source = Source(reader.kind, target, reader.find(target), options, on_bad)
+    reader, source = opened(spec, options, on_bad=on_bad)
     if skipped is not None:
         source.skipped = skipped
     return _documents(reader, source)
+
+
+def opened(
+    spec: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    on_bad: Callable[[BadRecord], None] | None = None,
+) -> tuple[Reader, Source]:
+    """The reader of `spec` and the source, its files found and its options checked.
+
+    For what reads more from a source than documents (`corpora.tasks.coherence_tests`). Raises
+    as `open_source` does before the first document.
+    """
+    reader, target = parse_spec(spec)
+    options = dict(options or {})
+    _check_options(reader, options)
+    return reader, Source(reader.kind, target, reader.find(target), options, on_bad)
 
 
 def source_files(spec: str) -> list[Path]:

@@ -59,7 +59,7 @@ def _of_file(path: Path, stem: str, source: Source) -> Iterator[Document | None]
         elif lines:
             building.refuse(f"{path}:{number}", "comment: between the words of a sentence", line)
         elif line.startswith("# newdoc"):
-            if building.begun:
+            if building.begun or count:
                 yield building.document()
             count += 1
             name = line.partition("=")[2].strip() or f"{stem}:{count:06d}"

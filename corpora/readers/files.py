@@ -159,7 +159,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
     try:
         with _open(path) as handle:
             chunk = handle.read(_CHUNK)
-            _refuse_binary(chunk, path)
+            refuse_binary(chunk, path)
             while chunk:
                 yield chunk
                 chunk = handle.read(_CHUNK)
@@ -191,7 +191,8 @@ def _open(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 
-def _refuse_binary(chunk: bytes, path: Path) -> None:
+def refuse_binary(chunk: bytes, path: Path) -> None:
+    """Raise `InputError` if the first bytes of a file are those of another format than text."""
     found = [name for magic, name in _FOREIGN if chunk.startswith(magic)]
     if not found and b"\0" in chunk[:8192]:
         found = ["binary data"]

@@ -33,12 +33,16 @@ def read(source: Source) -> Iterator[Document]:
     """
     split = source.option("split", str, "train")
     stem = source.target.rstrip("/").rpartition("/")[2]
-    yield from documents(_records(source, split), source, stem)
+    yield from documents(records(source, split), source, stem)
 
 
-def _records(source: Source, split: str) -> Iterator[Place]:
+def records(source: Source, split: str, config: str | None = None) -> Iterator[Place]:
+    """The rows of one split of a configuration (by default the option `config`), streamed.
+
+    Raises `InputError` as `read` does.
+    """
     where = f"hub:{source.target}[{split}]"
-    rows = iter(_open(source, split, where))
+    rows = iter(_open(source, split, config or source.option("config", str), where))
     number = 0
     while True:
         try:
@@ -51,14 +55,14 @@ def _records(source: Source, split: str) -> Iterator[Place]:
         yield f"{where}:{number}", row
 
 
-def _open(source: Source, split: str, where: str) -> Iterable[dict[str, Any]]:
+def _open(source: Source, split: str, config: str | None, where: str) -> Iterable[dict[str, Any]]:
     import datasets
 
     folder = Path(source.target).expanduser()
     try:
         rows: Iterable[dict[str, Any]] = datasets.load_dataset(
             str(folder) if folder.is_dir() else source.target,
-            source.option("config", str),
+            config,
             split=split,
             revision=source.option("revision", str),
             streaming=True,

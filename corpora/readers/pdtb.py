@@ -13,9 +13,13 @@ from pathlib import Path
 
 from corpora.document import Document, Relation, Span
 from corpora.errors import BadRecord, InputError
+from corpora.readers.files import refuse_binary
 from corpora.readers.pdtb_rows import Row, parse_rows
 
 OnBad = Callable[[BadRecord], None]
+
+SIZE_LIMIT = 64 << 20
+"""Largest file taken, in bytes: gold and raw files are read whole."""
 
 _SUFFIXES = (".pdtb", ".pipe", ".txt")
 _LAYOUT = "expected DIR/gold/SECTION/ID with the relations and DIR/raw/SECTION/ID with the texts"
@@ -35,8 +39,9 @@ def read_gold(
     these documents. A relation with an empty connective span is kept, with no spans.
 
     Bad relations (too few fields, spans that are unreadable or outside of the text) and whole
-    documents (raw text missing, not in `encoding`) go to `on_bad` and are left out; without it
-    the first one raises `InputError`. So does a folder that is not laid out as expected.
+    documents (raw text missing, empty, over 64 MiB, not in `encoding`) go to `on_bad` and are
+    left out; without it the first one raises `InputError`. So does a folder that is not laid out
+    as expected.
     `encoding` is `latin-1` for the Wall Street Journal where its files are.
     """
     folder = Path(folder)
@@ -95,6 +100,8 @@ def _read_document(
         else:
             rows.append(row)
     text = _reading(_read(raw, encoding), rows)
+    if not text.strip():
+        raise _BadDocument(BadRecord(str(raw), "no text: the raw file has none"))
     relations = list(_checked(rows, text, raw, on_bad))
     return Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
 
@@ -107,7 +114,11 @@ def _refuse(record: BadRecord, on_bad: OnBad | None) -> None:
 
 
 def _read(path: Path, encoding: str) -> str:
+    if path.stat().st_size > SIZE_LIMIT:
+        reason = f"too long: more than {SIZE_LIMIT >> 20} MiB"
+        raise _BadDocument(BadRecord(str(path), reason))
     data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    refuse_binary(data, path)
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:

@@ -27,6 +27,12 @@ _PLAIN = frozenset(
 )
 _CLASSES = frozenset(("GLOBAL", "INST", "STACK_GLOBAL"))
 _PUTS = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+_OPENING = _PUTS | {"MEMOIZE", "MARK", "LIST", "DICT", "EMPTY_LIST", "EMPTY_TUPLE", "EMPTY_DICT"}
+_OPENING |= {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
+_IN_A_ROW = 10_000
+"""So many of these with nothing else between them are lists in lists; Python's own pickles of
+many empty lists have an `APPENDS` after each thousand."""
+
 _HINT = "only lists, tuples, dicts, strings, numbers, booleans and None are taken from a pickle"
 
 
@@ -70,7 +76,7 @@ def _read(path: Path) -> bytes:
 def _check(data: bytes, path: Path) -> None:
     """Admit the instructions of plain values; memory never runs ahead of what was read."""
     strings: deque[str] = deque(("?", "?"), maxlen=2)
-    count = 0
+    count = opened = 0
     try:
         for operation, argument, position in pickletools.genops(data):
             count += 1
@@ -81,6 +87,9 @@ def _check(data: bytes, path: Path) -> None:
             if operation.name in _PUTS and int(argument or 0) > count:
                 # The unpickler would make room for so many objects.
                 raise InputError("a pickle refused: absurd memo number", where=where, hint=_HINT)
+            opened = opened + 1 if operation.name in _OPENING else 0
+            if opened > _IN_A_ROW:
+                raise InputError("a pickle refused: nested too deep", where=where, hint=_HINT)
             if isinstance(argument, str):
                 strings.append(argument)
     except InputError:

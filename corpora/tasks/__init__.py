@@ -1,4 +1,4 @@
-"""Task builders: documents or pair tables in, dataset folders out.
+"""Task builders: documents, pair tables or sources in, dataset folders out.
 
 A builder is a module with `VERSION`, a frozen dataclass `Settings` and
 `build(inputs, folder, settings, *, seed, stage) -> manifest`; `BUILDERS` lists them.
@@ -18,12 +18,13 @@ from corpora.errors import ConfigError, nearest
 class Builder:
     """A dataset's builder: where it lives and what it reads.
 
-    `reads` is `documents` (with a sentence layer) or `pairs` (Parquet files of pairs).
+    `reads` is `documents` (with a sentence layer), `pairs` (Parquet files of pairs) or `sources`
+    (`(spec, options)` each: data that is no running text, read by the builder itself).
     """
 
     name: str
     module: str
-    reads: Literal["documents", "pairs"] = "documents"
+    reads: Literal["documents", "pairs", "sources"] = "documents"
 
     @property
     def version(self) -> int:
@@ -59,6 +60,8 @@ BUILDERS = {
         Builder("intrusion", "intrusion"),
         Builder("conpono", "conpono"),
         Builder("criteria", "criteria"),
+        Builder("coherence_tests", "coherence_tests", "sources"),
+        Builder("superglue", "superglue", "sources"),
     )
 }
 

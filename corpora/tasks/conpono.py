@@ -14,17 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.candidates import Candidates
 from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import CONPONO
-from corpora.splits import SPLITS, Shares
-from corpora.store import DatasetFolder, Stage, used
+from corpora.splits import SPLITS
+from corpora.store import DatasetFolder, Stage
+from corpora.tasks import per_document
 
 VERSION = 1
-DOCUMENTS_PER_BATCH = 64
-ROWS_PER_GROUP = 256
 
 CARD = Card(
     title="Paragraphs for CONPONO",
@@ -94,34 +92,35 @@ def build(
     `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
     one row can be made, or if two documents have one id.
     """
-    with (
-        DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Candidates(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
-    ):
-        for document in documents:
-            kept = list(paragraphs(document, settings, dataset))
-            sentences = [sentence for paragraph in kept for sentence in paragraph]
-            # A candidate's own id is free: it carries the bounds.
-            bounds = " ".join(map(str, accumulate(map(len, kept), initial=0)))
-            pool.add(document, [sentences] if kept else [], [bounds] if kept else [])
-        assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
-        distinct = pool.distinct()
-        dataset.reject("exact_duplicate", len(pool) - distinct.size)
-        dataset.languages = pool.languages
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
-        counts = dataset.details["paragraphs"] = dict.fromkeys(SPLITS, 0)
-        for split in SPLITS:
-            writer = dataset.writer(
-                "default", split, CONPONO, texts=("sentences",), rows_per_group=ROWS_PER_GROUP
-            )
-            rows = pool.of_split(split, assignment, distinct)
-            for batch in pool.read(rows, DOCUMENTS_PER_BATCH):
-                dataset.count_licences(batch["licence"])
-                made = _rows(batch)
-                counts[split] += len(made["bounds"].flatten()) - made.num_rows
-                writer.append(made)
+    counts = dict.fromkeys(SPLITS, 0)
+
+    def kept(document: Document, dataset: DatasetFolder) -> tuple[list[str], str] | None:
+        found = list(paragraphs(document, settings, dataset))
+        sentences = [sentence for paragraph in found for sentence in paragraph]
+        bounds = " ".join(map(str, accumulate(map(len, found), initial=0)))
+        return (sentences, bounds) if found else None
+
+    def rows(batch: pa.RecordBatch, split: str) -> pa.RecordBatch:
+        made = _rows(batch)
+        counts[split] += len(made["bounds"].flatten()) - made.num_rows
+        return made
+
+    def said(dataset: DatasetFolder) -> None:
+        dataset.details["paragraphs"] = counts
         dataset.note(f"Paragraphs: {', '.join(f'{n:,} {split}' for split, n in counts.items())}.")
-        return dataset.finish("default")
+
+    return per_document.build(
+        documents,
+        folder,
+        settings,
+        schema=CONPONO,
+        card=CARD,
+        kept=kept,
+        rows=rows,
+        seed=seed,
+        stage=stage,
+        said=said,
+    )
 
 
 def paragraphs(

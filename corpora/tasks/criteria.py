@@ -12,18 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.candidates import Candidates
 from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import CRITERIA
-from corpora.splits import SPLITS, Shares
-from corpora.store import DatasetFolder, Stage, used
+from corpora.store import DatasetFolder, Stage
+from corpora.tasks import per_document
 from corpora.tasks.discoeval.common import CITATION
 
 VERSION = 1
-DOCUMENTS_PER_BATCH = 64
-ROWS_PER_GROUP = 256
 DEEPEST = 7
 """Wikipedia has up to seven levels; deeper headings of other sources count as this one."""
 
@@ -95,34 +92,33 @@ def build(
     one row can be made, or if two documents have one id.
     """
     levels: Counter[int] = Counter()
-    with (
-        DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Candidates(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
-    ):
-        for document in documents:
-            sentences, places = located(document, settings.bins)
-            enough = len(sentences) >= settings.min_sentences
-            dataset.reject("too_few_sentences", not enough)
-            # A candidate's own id is free: it carries the places of the sentences.
-            ids = [json.dumps(places)] if enough else []
-            pool.add(document, [sentences] if enough else [], ids)
-        assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
-        distinct = pool.distinct()
-        dataset.reject("exact_duplicate", len(pool) - distinct.size)
-        dataset.languages = pool.languages
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
-        for split in SPLITS:
-            writer = dataset.writer(
-                "default", split, CRITERIA, texts=("sentences",), rows_per_group=ROWS_PER_GROUP
-            )
-            rows = pool.of_split(split, assignment, distinct)
-            for batch in pool.read(rows, DOCUMENTS_PER_BATCH):
-                dataset.count_licences(batch["licence"])
-                made = _rows(batch)
-                levels.update(made["level"].flatten().to_pylist())
-                writer.append(made)
+
+    def kept(document: Document, dataset: DatasetFolder) -> tuple[list[str], str] | None:
+        sentences, places = located(document, settings.bins)
+        enough = len(sentences) >= settings.min_sentences
+        dataset.reject("too_few_sentences", not enough)
+        return (sentences, json.dumps(places)) if enough else None
+
+    def rows(batch: pa.RecordBatch, split: str) -> pa.RecordBatch:
+        made = _rows(batch)
+        levels.update(made["level"].flatten().to_pylist())
+        return made
+
+    def said(dataset: DatasetFolder) -> None:
         dataset.details["levels"] = {str(level): n for level, n in sorted(levels.items())}
-        return dataset.finish("default")
+
+    return per_document.build(
+        documents,
+        folder,
+        settings,
+        schema=CRITERIA,
+        card=CARD,
+        kept=kept,
+        rows=rows,
+        seed=seed,
+        stage=stage,
+        said=said,
+    )
 
 
 def located(document: Document, bins: int) -> tuple[list[str], dict[str, Any]]:

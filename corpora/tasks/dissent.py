@@ -114,8 +114,9 @@ def _copy(
             if config == "balanced":
                 fits &= balanced[part][rows]
             for split in SPLITS:
-                texts = ("s1", "s2") if config == "all" else ()  # the others are parts of it
-                writer = dataset.writer(config, split, table.schema, texts=texts)
+                # The other configurations are parts of `all`: their overlap is in its.
+                texts = ("s1", "s2") if config == "all" else ()
+                writer = dataset.writer(config, split, table.schema, texts=texts, long=("s1", "s2"))
                 writer.append(table.filter(pa.array(fits & (splits == split))))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,6 +56,12 @@ def _by_section(name: str, sections: str) -> str:
     match = _WSJ.match(name)
     section = int(match[1]) if match else -1
     return next((part for part, inside in SECTIONS[sections].items() if section in inside), "")
+
+
+def table_hash(table: str) -> str:
+    """sha256 of a table of splits, so that settings that name it change with it; else empty."""
+    path = Path(table)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if table and path.is_file() else ""
 
 
 def read_table(path: Path) -> dict[str, str]:

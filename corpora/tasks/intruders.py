@@ -6,9 +6,8 @@ measures: bags of words and overlaps of words then say little of which text was 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,98 +40,69 @@ LONELY = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """The sentences of a text: sparse unit vectors [sentences, features], marks, and lengths.
+class Scene:
+    """A text, the host, and the sentences (guests) that might intrude on it.
 
-    `marks` are 1 for the features that few texts have. `usable`: may be an intruder.
+    `host` [sentences, features] and `guests` [guests, features]: parts of unit vectors, over the
+    features that the host has; `few` [features]: those that few texts have, called marks.
+    `marks` and `words`: of the host's sentences, then of the guests. `usable`: of the guests.
     """
 
-    row: int
-    vectors: Any
-    marks: Any
-    words: NDArray[np.float64]
+    host: Matrix
+    guests: Matrix
+    few: Flags
+    marks: NDArray[np.int64]
+    words: NDArray[np.int64]
     usable: Flags
 
 
 @dataclass(frozen=True, slots=True)
 class Intruder:
-    """Sentence `number` of the text `donor`, at how similar to the rest, and at what cost.
+    """Which guest, at what cost, and how similar to the rest; `replaced`: what it replaces."""
 
-    `replaced` is the similarity of the sentence that it replaces.
-    """
-
-    donor: int
-    number: int
+    guest: int
     cost: float
     similarity: float
     replaced: float
 
 
-def find_intruder(
-    host: Text, position: int, donors: Sequence[Text], bounds: Bounds
-) -> Intruder | None:
+def find_intruder(scene: Scene, position: int, bounds: Bounds) -> Intruder | None:
     """The best intruder at a position of the host, or None if none keeps to the bounds."""
-    own, guests = _dense(host.vectors, [donor.vectors for donor in donors])
-    words = np.concatenate([donor.words for donor in donors])
-    ratio = np.abs(np.log(words / host.words[position]))
-    fits = np.concatenate([donor.usable for donor in donors])
-    fits &= ratio <= np.log(bounds.max_ratio)
+    host, n = scene.host, len(scene.host)
+    ratio = np.abs(np.log(scene.words[n:] / scene.words[position]))
+    fits = scene.usable & (ratio <= np.log(bounds.max_ratio))
     # Nearly a copy of no sentence of the text, the replaced one included.
-    fits &= (own @ guests.T).max(axis=0) <= bounds.max_similarity
-    everyone = np.vstack([guests, own[position]])
-    rest = _to_rest(own, everyone, position)
-    fits &= (rest[:-1] >= bounds.min_similarity) & (rest[:-1] <= bounds.max_similarity)
-    if not fits.any():
+    fits &= (scene.guests @ host.T).max(axis=1) <= bounds.max_similarity
+    rest = _to_rest(host, scene.guests, position)
+    fits &= (rest >= bounds.min_similarity) & (rest <= bounds.max_similarity)
+    kept = np.flatnonzero(fits)
+    if not kept.size:
         return None
-    marked, lonely = _marked(host, position, donors)
-    cost = (ratio / SCALES[3]) ** 2 + LONELY * (marked[:-1] < lonely)
-    measures = (rest, marked, _to_neighbours(own, everyone, position))
+    everyone = np.vstack([scene.guests[kept], host[position]])
+    marked, lonely = _marked(scene, kept, position)
+    cost = (ratio[kept] / SCALES[3]) ** 2 + LONELY * (marked[:-1] < lonely)
+    to_rest = _to_rest(host, everyone, position)
+    measures = (to_rest, marked, _to_neighbours(host, everyone, position))
     for measure, scale in zip(measures, SCALES, strict=False):
         steps = (measure[:-1] - measure[-1]) / scale
         cost = cost + steps**2 * np.where(steps < 0, SHORTFALL, 1)
-    best = int(np.argmin(np.where(fits, cost, np.inf)))
-    donor, number = _place(best, donors)
-    return Intruder(donor, number, float(cost[best]), float(rest[best]), float(rest[-1]))
+    best = int(np.argmin(cost))
+    return Intruder(int(kept[best]), float(cost[best]), float(to_rest[best]), float(to_rest[-1]))
 
 
-def _place(guest: int, donors: Sequence[Text]) -> tuple[int, int]:
-    """Which donor's which sentence a guest is, counted over all donors."""
-    ends = np.cumsum([len(donor.words) for donor in donors])
-    which = int(np.searchsorted(ends, guest, side="right"))
-    return donors[which].row, guest - int(ends[which]) + len(donors[which].words)
-
-
-def _dense(host: Any, donors: Sequence[Any]) -> tuple[Matrix, Matrix]:
-    """The host's sentences and all guests, over the features that the host has."""
-    columns = np.unique(host.indices)
-    return _over(columns, [host]), _over(columns, donors)
-
-
-def _over(columns: NDArray[np.int32], matrices: Sequence[Any]) -> Matrix:
-    """Sparse matrices, one below the other, as a dense one of only these columns."""
-    sizes = np.concatenate([np.diff(matrix.indptr) for matrix in matrices])
-    dense = np.zeros((sizes.size, columns.size))
-    if columns.size:
-        indices = np.concatenate([matrix.indices for matrix in matrices])
-        data = np.concatenate([matrix.data for matrix in matrices])
-        at = np.minimum(np.searchsorted(columns, indices), columns.size - 1)
-        there = columns[at] == indices
-        dense[np.repeat(np.arange(sizes.size), sizes)[there], at[there]] = data[there]
-    return dense
-
-
-def _marked(host: Text, position: int, donors: Sequence[Text]) -> tuple[Matrix, float]:
+def _marked(scene: Scene, kept: NDArray[np.int64], position: int) -> tuple[Matrix, float]:
     """The share of marks of each guest, and of the replaced sentence; the least of the others."""
-    own, guests = _dense(host.marks, [donor.marks for donor in donors])
-    totals = np.concatenate([np.diff(donor.marks.indptr) for donor in donors])
-    marks = own.sum(axis=1)
-    everyone, sizes = np.vstack([guests, own[position]]), np.append(totals, marks[position])
+    n = len(scene.host)
+    host = (scene.host[:, scene.few] > 0).astype(np.float64)
+    guests = (scene.guests[np.ix_(kept, scene.few)] > 0).astype(np.float64)
+    sizes = np.append(scene.marks[n:][kept], scene.marks[position])
     others = [
-        float(_share(own, own[i : i + 1], marks[i : i + 1], i)[0])
-        for i in range(1, len(own))
+        float(_share(host, host[i : i + 1], scene.marks[i : i + 1], i)[0])
+        for i in range(1, n)
         if i != position
     ]
-    return _share(own, everyone, sizes, position), min(others, default=0.0)
+    everyone = np.vstack([guests, host[position]])
+    return _share(host, everyone, sizes, position), min(others, default=0.0)
 
 
 def _to_rest(host: Matrix, guests: Matrix, position: int) -> Matrix:
@@ -141,7 +111,7 @@ def _to_rest(host: Matrix, guests: Matrix, position: int) -> Matrix:
     return (guests @ rest) / (np.sqrt(rest @ rest) or 1.0)
 
 
-def _share(host: Matrix, guests: Matrix, sizes: NDArray[np.float64], position: int) -> Matrix:
+def _share(host: Matrix, guests: Matrix, sizes: NDArray[np.int64], position: int) -> Matrix:
     """The share of each guest's marks (`sizes` of them) that another sentence of the host has."""
     rest = (host.sum(axis=0) - host[position]) > 0
     return (guests @ rest) / np.maximum(sizes, 1)

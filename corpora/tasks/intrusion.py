@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -21,13 +20,15 @@ from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
 from corpora.splits import SPLITS, Shares
 from corpora.store import DatasetFolder, Stage, used
 from corpora.tasks.discoeval.common import lead, one_of, units
-from corpora.tasks.intruders import Intruder, Text, find_intruder
+from corpora.tasks.intruders import Intruder, Scene, find_intruder
 from corpora.tasks.pool import Pool
-from corpora.tasks.similar import Neighbours, Profiles
+from corpora.tasks.postings import Postings
+from corpora.tasks.sentence_features import SentenceFeatures
+from corpora.tasks.similar import FEATURES, MOST
 
-VERSION = 1
+VERSION = 2
 TEXTS_A_BATCH = 256
-TEXTS_KEPT = 4_096
+ROWS_PER_GROUP = 2_048
 FROM_ONE_DOCUMENT = 20
 """So many texts of the host's own document are passed over in the search for another one."""
 
@@ -139,20 +140,18 @@ def build(
 ) -> dict[str, Any]:
     """Build the dataset from documents with a sentence layer; returns the manifest.
 
-    `folder` is the partial folder that `corpora.store.staged` yields. In memory stay about 450
+    `folder` is the partial folder that `corpora.store.staged` yields. In memory stay about 150
     bytes a text. Raises `InputError` if not one row can be made, or if two documents have one id.
     """
     with (
         DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
         Pool(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
-        Profiles(folder / ".profiles") as profiles,
+        SentenceFeatures(folder) as features,
     ):
         for document in documents:
             found = list(texts_of(document, settings, dataset))
-            names = [f"{document.id}#{number}" for number in range(len(found))]
-            pool.add(document, found, names)
-            for name, sentences in zip(names, found, strict=True):
-                profiles.add(name, " ".join(sentences))
+            pool.add(document, found)
+            features.add(found)
         assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
         distinct = pool.distinct()
         dataset.reject("exact_duplicate", len(pool) - distinct.size)
@@ -160,7 +159,7 @@ def build(
         dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
         for split in SPLITS:
             rows = pool.of_split(split, assignment, distinct)
-            _write(split, _pairs(rows, pool, profiles, settings, dataset), dataset)
+            _write(split, _pairs(rows, pool, features, settings, dataset), dataset)
         return dataset.finish("detection")
 
 
@@ -184,33 +183,47 @@ def texts_of(document: Document, settings: Settings, dataset: DatasetFolder) -> 
 
 def _write(split: str, pairs: Iterable[dict[str, Any]], dataset: DatasetFolder) -> None:
     """Each pair as one row of `pairwise` and two of `detection`."""
-    detection = dataset.writer("detection", split, INTRUSION_DETECTION, texts=("sentences",))
-    pairwise = dataset.writer("pairwise", split, INTRUSION_PAIRWISE, texts=("pos", "neg"))
+    detection = dataset.writer(
+        "detection",
+        split,
+        INTRUSION_DETECTION,
+        texts=("sentences",),
+        rows_per_group=2 * ROWS_PER_GROUP,
+    )
+    # Its texts are those of `detection`, and so is their overlap.
+    pairwise = dataset.writer(
+        "pairwise",
+        split,
+        INTRUSION_PAIRWISE,
+        long=("pos", "neg"),
+        rows_per_group=ROWS_PER_GROUP,
+    )
     iterator = iter(pairs)
     while some := list(islice(iterator, TEXTS_A_BATCH)):
         pairwise.extend(some)
-        for pair in some:
-            forms = ((0, -1, pair["pos"]), (1, pair["position"], pair["neg"]))
-            detection.extend(
-                {"doc": pair["doc"], "label": label, "position": position, "sentences": sentences}
-                for label, position, sentences in forms
+        detection.extend(
+            {"doc": pair["doc"], "label": label, "position": position, "sentences": sentences}
+            for pair in some
+            for label, position, sentences in (
+                (0, -1, pair["pos"]),
+                (1, pair["position"], pair["neg"]),
             )
+        )
 
 
 def _pairs(
-    rows: Rows, pool: Pool, profiles: Profiles, settings: Settings, dataset: DatasetFolder
+    rows: Rows, pool: Pool, features: SentenceFeatures, settings: Settings, dataset: DatasetFolder
 ) -> Iterator[dict[str, Any]]:
     """A pair for each text of a split that an intruder can be found for."""
-    places = {row: pool.place(row) for row in rows.tolist()}
-    rows = np.array(sorted(places, key=lambda row: (stable_id(places[row]), row)), np.int64)
-    index = Neighbours(profiles.matrix([places[row] for row in rows.tolist()]))
-    texts = Texts(pool, profiles, settings.min_words)
-    at = 0
-    for batch in index.nearest(np.arange(rows.size), settings.similar + FROM_ONE_DOCUMENT):
-        for others, similarity in batch:
+    keys = np.array([stable_id(pool.place(row)) for row in rows.tolist()], np.uint64)
+    rows = rows[np.lexsort((rows, keys))]
+    profiles = map(features.profile, rows.tolist())
+    search = _Search(pool, features, settings)
+    with Postings(dataset.folder, profiles, FEATURES, most=MOST) as index:
+        for at, row in enumerate(rows.tolist()):
+            others, similarity = index.nearest(at, settings.similar + FROM_ONE_DOCUMENT)
             near = rows[others[similarity <= settings.max_text_similarity]]
-            pair = _pair(int(rows[at]), near.tolist(), texts, settings)
-            at += 1
+            pair = search.pair(row, near)
             if isinstance(pair, str):
                 dataset.reject(pair)
                 continue
@@ -218,39 +231,60 @@ def _pairs(
             yield pair
 
 
-def _pair(row: int, near: list[int], texts: Texts, settings: Settings) -> dict[str, Any] | str:
-    """The pair of one text, or the reason why there is none.
+class _Search:
+    """Looks for the intruders of texts; a sentence intrudes only once."""
 
-    The position is random: the first of a random order at which any sentence keeps to the
-    bounds. Where the best one there shows too much, the text is left out rather than tried
-    elsewhere, or easy positions would be the rule.
-    """
-    pool = texts.pool
-    own, host = pool.document_of(row), texts.get(row)
-    found = [other for other in near if pool.document_of(other) != own][: settings.similar]
-    if not found:
-        return "no_similar_text"
-    donors = [texts.get(other) for other in found]
-    random = stream(pool.seed, pool.stage, pool.place(row))
-    for position in (1 + random.permutation(len(host.words) - 1)).tolist():
-        chosen = find_intruder(host, position, donors, settings)
-        if chosen is None:
-            continue
-        if chosen.cost > settings.max_cost:
-            return "intruder_shows"
-        texts.used.add((chosen.donor, chosen.number))
-        return _row(row, position, chosen, pool)
-    return "no_fitting_sentence"
+    def __init__(self, pool: Pool, features: SentenceFeatures, settings: Settings) -> None:
+        self.pool, self.features, self.settings = pool, features, settings
+        self.used = np.zeros((len(pool), settings.max_sentences), bool)
+
+    def pair(self, row: int, near: Rows) -> dict[str, Any] | str:
+        """The pair of one text, or the reason why there is none.
+
+        The position is random: the first of a random order at which any sentence keeps to the
+        bounds. Where the best one there shows too much, the text is left out rather than tried
+        elsewhere, or easy positions would be the rule.
+        """
+        pool, settings = self.pool, self.settings
+        elsewhere = pool.documents_of(near) != pool.documents_of(np.array([row]))
+        donors = near[elsewhere][: settings.similar].tolist()
+        if not donors:
+            return "no_similar_text"
+        scene, places = self._scene(row, donors)
+        random = stream(pool.seed, pool.stage, pool.place(row))
+        for position in (1 + random.permutation(len(scene.host) - 1)).tolist():
+            chosen = find_intruder(scene, position, settings)
+            if chosen is None:
+                continue
+            if chosen.cost > settings.max_cost:
+                return "intruder_shows"
+            donor, number = places[chosen.guest].tolist()
+            self.used[donor, number] = True
+            return _row(row, position, chosen, donor, number, pool)
+        return "no_fitting_sentence"
+
+    def _scene(self, row: int, donors: list[int]) -> tuple[Scene, Rows]:
+        """The text among its guests, and the text and number of each guest."""
+        rows = [row, *donors]
+        found = self.features.sentences(rows)
+        first = np.searchsorted(found.text, np.arange(len(rows)))
+        number = np.arange(len(found.text)) - first[found.text]
+        text = np.array(rows)[found.text]
+        usable = (number > 0) & (found.words >= self.settings.min_words) & ~self.used[text, number]
+        scene = self.features.scene(found, usable)
+        return scene, np.stack([text, number], axis=1)[len(scene.host) :]
 
 
-def _row(row: int, position: int, chosen: Intruder, pool: Pool) -> dict[str, Any]:
+def _row(
+    row: int, position: int, chosen: Intruder, donor: int, number: int, pool: Pool
+) -> dict[str, Any]:
     record = pool.record(row)
     sentences = record["sentences"]
     changed = list(sentences)
-    changed[position] = pool.record(chosen.donor)["sentences"][chosen.number]
+    changed[position] = pool.record(donor)["sentences"][number]
     return {
         "doc": pool.place(row),
-        "donor": pool.place(chosen.donor),
+        "donor": pool.place(donor),
         "position": position,
         "similarity": chosen.similarity,
         "replaced_similarity": chosen.replaced,
@@ -258,31 +292,3 @@ def _row(row: int, position: int, chosen: Intruder, pool: Pool) -> dict[str, Any
         "neg": changed,
         "licence": record["licence"],
     }
-
-
-class Texts:
-    """The texts of a split as vectors, the last ones kept; a sentence intrudes only once."""
-
-    def __init__(self, pool: Pool, profiles: Profiles, min_words: int) -> None:
-        self.pool, self.profiles, self.min_words = pool, profiles, min_words
-        self.used: set[tuple[int, int]] = set()
-        self._known: OrderedDict[int, Text] = OrderedDict()
-
-    def get(self, row: int) -> Text:
-        """The text with what may still be taken from it: never its first sentence."""
-        text = self._known.pop(row, None) or self._read(row)
-        self._known[row] = text
-        if len(self._known) > TEXTS_KEPT:
-            self._known.popitem(last=False)
-        text.usable[:] = text.words >= self.min_words
-        text.usable[0] = False
-        for number in range(len(text.words)):
-            if (row, number) in self.used:
-                text.usable[number] = False
-        return text
-
-    def _read(self, row: int) -> Text:
-        sentences = self.pool.record(row)["sentences"]
-        vectors = self.profiles.vectors(sentences)
-        words = np.array([len(sentence.split()) for sentence in sentences], np.float64)
-        return Text(row, vectors, self.profiles.marks(vectors), words, words > 0)

@@ -14,10 +14,9 @@ from corpora.card import Card
 from corpora.document import Document
 from corpora.schemas import PDTB_MARKED
 from corpora.splits import SPLITS
-from corpora.store import DatasetFolder, Stage, used
-from corpora.tasks.document_splits import prescribed
+from corpora.store import DatasetFolder, Stage
 from corpora.tasks.pool import Pool
-from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of
+from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of, split_rows
 
 VERSION = 1
 LABELS = {"Implicit": "0", "Explicit": "1"}
@@ -79,26 +78,10 @@ def build(
         for document in documents:
             found = relations_of(document, LABELS, dataset)
             pool.add(document, [[one, two, LABELS[r.kind]] for r, one, two in found])
-        assignment = prescribed(
-            pool.documents,
-            settings.sections,
-            settings.table,
-            settings.shares,
-            seed=seed,
-            stage=stage.name,
-        )
-        dataset.languages = pool.languages
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
-        rows = pool.distinct()
-        dataset.reject("exact_duplicate", len(pool) - rows.size)
-        for part in (*SPLITS, ""):
-            own = [
-                r for r in rows.tolist() if assignment.split.get(pool.document_of(r), "") == part
-            ]
-            if part:
-                _write(part, own, pool, dataset)
-            else:
-                dataset.reject("document_in_no_split", len(own))
+        split, rows = split_rows(pool, settings, dataset, seed=seed, stage=stage)
+        for part in SPLITS:
+            own = [row for row in rows.tolist() if split[pool.document_of(row)] == part]
+            _write(part, own, pool, dataset)
         return dataset.finish("default")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpora.candidates import Candidates, Rows
 from corpora.document import Document
@@ -37,6 +38,10 @@ class Pool(Candidates):
 
     def document_of(self, row: int) -> str:
         return self._names[self._document[row]]
+
+    def documents_of(self, rows: Rows) -> NDArray[np.int32]:
+        """The number of the document of each row: equal where the document is the same."""
+        return np.frombuffer(self._document, np.int32)[rows]
 
     def place(self, row: int) -> str:
         """A name of a candidate that no other document changes: `DOCUMENT#NUMBER`."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from corpora.candidates import Rows
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
 from corpora.splits import Shares
-from corpora.store import DatasetFolder
+from corpora.store import DatasetFolder, Stage, used
 from corpora.tasks.discoeval.common import one_of
-from corpora.tasks.document_splits import SECTIONS
+from corpora.tasks.document_splits import SECTIONS, prescribed, table_hash
+from corpora.tasks.pool import Pool
 
 PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,
   title = {The {P}enn {D}iscourse {T}reebank 2.0},
@@ -29,6 +31,7 @@ class Splitting:
     `sections`: of the Wall Street Journal, `discoeval` (2-14, 15-18, 19-23) or `dissent` (2-22,
     0-1, 23-24). `table`: a file of lines `SPLIT<TAB>DOCUMENT` instead. Documents of other
     sources without a table are assigned by the shares `train`, `validation`, `test`.
+    `table_sha256` is no setting: it makes settings differ where the table's contents do.
     """
 
     sections: Literal["discoeval", "dissent"] = "discoeval"
@@ -36,13 +39,39 @@ class Splitting:
     train: float = 0.8
     validation: float = 0.1
     test: float = 0.1
+    table_sha256: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         one_of("sections", self.sections, tuple(SECTIONS))
+        object.__setattr__(self, "table_sha256", table_hash(self.table))
 
     @property
     def shares(self) -> Shares:
         return Shares(self.train, self.validation, self.test)
+
+
+def split_rows(
+    pool: Pool, settings: Splitting, dataset: DatasetFolder, *, seed: int, stage: Stage
+) -> tuple[dict[str, str], Rows]:
+    """The split of each document that has one, and the distinct rows of these documents.
+
+    What is left out is counted, the split and the settings stand in the details.
+    """
+    assignment = prescribed(
+        pool.documents,
+        settings.sections,
+        settings.table,
+        settings.shares,
+        seed=seed,
+        stage=stage.name,
+    )
+    dataset.languages = pool.languages
+    dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
+    rows = pool.distinct()
+    dataset.reject("exact_duplicate", len(pool) - rows.size)
+    inside = [pool.document_of(row) in assignment.split for row in rows.tolist()]
+    dataset.reject("document_in_no_split", rows.size - sum(inside))
+    return assignment.split, rows[inside]
 
 
 def relations_of(

@@ -25,9 +25,6 @@ KEPT = 48
 MOST = 1_000
 """A feature of more documents than that is not looked up: it tells little, and costs most."""
 
-COMMON = 0.1
-"""Words of a larger share of the texts say little of what a text is about."""
-
 Found = list[tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
@@ -41,10 +38,15 @@ class Hasher:
             n_features=FEATURES, ngram_range=(1, 2), alternate_sign=False, norm=None
         )
 
-    def counts(self, texts: Sequence[str]) -> Any:
-        """A sparse matrix [texts, FEATURES] of logarithmic counts."""
+    def numbers(self, texts: Sequence[str]) -> Any:
+        """A sparse matrix [texts, FEATURES] of counts."""
         found = self._vectorizer.transform(texts)
         found.sort_indices()
+        return found
+
+    def counts(self, texts: Sequence[str]) -> Any:
+        """The same of logarithmic counts."""
+        found = self.numbers(texts)
         found.data = 1 + np.log(found.data)
         return found
 
@@ -86,20 +88,6 @@ class Profiles:
         self._ends.append(self._ends[-1] + counts.nnz)
         pairs = np.stack([counts.indices.astype(np.float64), counts.data], axis=1)
         self._file.write(pairs.tobytes())
-
-    def vectors(self, texts: Sequence[str]) -> Any:
-        """Texts as unit vectors of TF-IDF, a sparse matrix [texts, FEATURES]."""
-        counts = self._hasher.counts(texts)
-        counts.data *= self._weights()[counts.indices]
-        return _unit(counts)
-
-    def marks(self, vectors: Any) -> Any:
-        """1 for each feature of few texts (at most `COMMON` of all), the others left out."""
-        few = self.frequency[vectors.indices] <= max(10, COMMON * len(self.rows))
-        found = vectors.copy()
-        found.data = few.astype(np.float64)
-        found.eliminate_zeros()
-        return found
 
     def matrix(self, names: Sequence[str], kept: int = KEPT) -> Any:
         """The weightiest features of these texts as unit vectors, a row each."""

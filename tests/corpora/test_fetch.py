@@ -202,10 +202,14 @@ def test_the_list_is_pinned_and_whole() -> None:
 
 
 def test_the_real_files_are_those_of_the_list(discoforge_data: Path) -> None:
-    folders = {"ewt": "treebank/en_ewt", "irc": "irc", "discoeval": "discoeval"}
+    folders = {"ewt": "treebank/en_ewt", "irc": "irc", "discoeval": "discoeval", "gdtb": "gdtb"}
+    upstream = (("rst/gdtb/pdtb/", ""), ("rst/rstweb/", "rst/"))
     for name, source in known_sources().items():
         for file in source.files:
-            data = (discoforge_data / folders[name] / file.path).read_bytes()
+            path = file.path
+            for theirs, ours in upstream if name == "gdtb" else ():
+                path = path.replace(theirs, ours)
+            data = (discoforge_data / folders[name] / path).read_bytes()
             assert (len(data), hashlib.sha256(data).hexdigest()) == (file.size, file.sha256)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 import random
 from contextlib import suppress
@@ -16,7 +17,9 @@ from corpora.document import Document
 from corpora.document_columns import document_batch
 from corpora.errors import BadRecord, DiscoforgeError
 from corpora.readers import open_source
+from tests.corpora.test_bad_input import KINDS
 from tests.corpora.test_readers_more_bad import GOOD, NAMES, PAIRS
+from tests.corpora.test_tasks_superglue import COPA, RECORD
 
 FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
 PIECES = (
@@ -64,6 +67,10 @@ SEEDS = [
     ("rst", "x.rs3", (FIXTURES / "rst" / "ferry.rs3").read_bytes()),
     ("rst", "x.dis", (FIXTURES / "rst" / "market.out.dis").read_bytes()),
     *(("coherence", "x.pkl", pickle.dumps(PAIRS, protocol)) for protocol in (0, 2, 4)),
+    ("summeval", "x.jsonl", KINDS["summeval"].good(0) + KINDS["summeval"].good(1)),
+    ("superglue", "RTE/train.jsonl", KINDS["superglue"].good(0) + KINDS["superglue"].good(1)),
+    ("superglue", "ReCoRD/val.jsonl", json.dumps(RECORD).encode() + b"\n"),
+    ("superglue", "COPA/val.jsonl", json.dumps(COPA).encode() + b"\n"),
 ]
 
 EVERY = pytest.mark.parametrize(

@@ -104,11 +104,8 @@ def test_a_copy_of_a_text_is_no_donor(built, documents):
         built(documents=pair, validation=0, test=0)
 
 
-def test_neither_order_nor_batches_nor_the_cache_change_a_byte(
-    built, documents, folder_bytes, monkeypatch
-):
+def test_neither_order_nor_batches_change_a_byte(built, documents, folder_bytes, monkeypatch):
     one = folder_bytes(built("one")[0])
-    monkeypatch.setattr(intrusion, "TEXTS_KEPT", 3)
     monkeypatch.setattr(intrusion, "TEXTS_A_BATCH", 5)
     assert one == folder_bytes(built("two", documents[::-1])[0])
     assert one != folder_bytes(built("three", seed=2)[0])

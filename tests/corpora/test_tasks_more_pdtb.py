@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -143,6 +143,18 @@ def test_other_documents_are_split_by_shares_or_by_a_table(built, tmp_path):
     assert docs == {"train": {"story2", "story3"}, "validation": {"story1"}}
     assert manifest["details"]["split"]["reason"] == "as documents.tsv says"
     assert manifest["rejects"]["document_in_no_split"] == 27 * 12
+
+
+@pytest.mark.parametrize("name", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked", "rst"])
+def test_settings_change_with_the_contents_of_a_table(tmp_path, name):
+    """The stage's hash covers the settings, so a changed table makes another stage."""
+    table, kind = tmp_path / "documents.tsv", find_builder(name).settings
+    found = set()
+    for text in ("", "train\ta\n", "dev\ta\n", "dev\ta\n"):
+        table.write_text(text, encoding="utf-8")
+        found.add(kind(table=str(table)).table_sha256)
+    assert len(found) == 3 and kind().table_sha256 == ""
+    assert "table_sha256" in asdict(kind())
 
 
 def test_a_bad_table_names_its_line(tmp_path):

@@ -15,7 +15,7 @@ from workflows.config import Source, Validation
 from workflows.settings import settings_of
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
-from workflows.tasks.sources import Pairs, Sentences
+from workflows.tasks.sources import Pairs, Sentences, reader_options, record_of
 
 
 class Validate(StageTask):
@@ -93,13 +93,29 @@ class Dataset(StageTask):
 
     def chosen(self) -> Any:
         where = f"{self.build.path}: datasets.{self.name}"
-        table = {key: value for key, value in self.table.items() if key != "builder"}
+        table = {
+            key: self.build.place(value) if isinstance(value, str) else value
+            for key, value in self.table.items()
+            if key != "builder"
+        }
         return settings_of(self.builder.settings, table, where)
 
+    @property
+    def direct(self) -> bool:
+        """Whether the builder reads its sources itself, without a stage before it."""
+        return self.builder.reads == "sources"
+
     def settings(self) -> dict[str, Any]:
-        return {"builder": self.builder.name, **asdict(self.chosen()), "seed": self.build.seed}
+        own = {"builder": self.builder.name, **asdict(self.chosen()), "seed": self.build.seed}
+        given = [reader_options(source) for source in self.own_sources()]
+        return {**own, "given": given} if self.direct else own
+
+    def sources(self) -> list[SourceRecord]:
+        return [record_of(source) for source in self.own_sources()] if self.direct else []
 
     def requires(self) -> list[StageTask]:
+        if self.direct:
+            return []
         names = [source.name for source in self.own_sources()]
         if self.builder.reads == "documents":
             return [Sentences(config=self.config, source=name) for name in names]
@@ -107,7 +123,9 @@ class Dataset(StageTask):
         return [Pairs(config=self.config, source=name, parser=parser, mode=mode) for name in names]
 
     def inputs(self) -> Any:
-        """The pair files, or the documents with their sentences, of all sources."""
+        """The pair files, the documents with their sentences, or the sources themselves."""
+        if self.direct:
+            return [(source.spec, reader_options(source)) for source in self.own_sources()]
         tasks = self.requires()
         if self.builder.reads == "pairs":
             return [path for task in tasks for path in sorted(task.folder.glob("pairs-*.parquet"))]

@@ -18,6 +18,18 @@ from workflows.sources import SourceRecord, files_hash
 from workflows.stage import StageTask
 
 
+def record_of(entry: Source) -> SourceRecord:
+    """A source of the build file as manifests and stage hashes know it."""
+    revision = str(entry.options.get("revision", ""))
+    return SourceRecord(entry.name, entry.spec, entry.licences, revision, entry.get)
+
+
+def reader_options(entry: Source) -> dict[str, Any]:
+    """The options that a source's reader gets, licence, language and name included."""
+    given = {key: value for key in ("licence", "language") if (value := getattr(entry, key))}
+    return {**entry.options, "name": entry.name, **given}
+
+
 class SourceStage(StageTask):
     """A stage over one source of the build file."""
 
@@ -50,19 +62,13 @@ class Documents(SourceStage):
         }
 
     def sources(self) -> list[SourceRecord]:
-        entry = self.entry
-        revision = str(entry.options.get("revision", ""))
-        return [SourceRecord(entry.name, entry.spec, entry.licences, revision, entry.get)]
+        return [record_of(self.entry)]
 
     def work(self, folder: Path) -> dict[str, Any]:
         from corpora.ingest import ingest
 
-        entry = self.entry
-        options = {**entry.options, "name": entry.name}
-        for key in ("licence", "language"):
-            if value := getattr(entry, key):
-                options[key] = value
-        return ingest(entry.spec, options, folder, max_bad_share=self.build.max_bad_share)
+        entry, share = self.entry, self.build.max_bad_share
+        return ingest(entry.spec, reader_options(entry), folder, max_bad_share=share)
 
 
 class Sentences(SourceStage):

@@ -17,11 +17,10 @@ from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import pdtb as pdtb_schema
 from corpora.splits import SPLITS
-from corpora.store import DatasetFolder, Stage, used
+from corpora.store import DatasetFolder, Stage
 from corpora.tasks.discoeval.common import CITATION, one_of
-from corpora.tasks.document_splits import prescribed
 from corpora.tasks.pool import Pool
-from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of, sense_at
+from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of, sense_at, split_rows
 
 FIELDS = {
     "doc": "id of the document",
@@ -109,25 +108,10 @@ def build(
             found = list(_rows_of(document, kind, settings, dataset))
             pool.add(document, [row for _, row in found])
             labels += [label for label, _ in found]
-        assignment = prescribed(
-            pool.documents,
-            settings.sections,
-            settings.table,
-            settings.shares,
-            seed=seed,
-            stage=stage.name,
-        )
-        dataset.languages = pool.languages
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
-        rows = pool.distinct()
-        dataset.reject("exact_duplicate", len(pool) - rows.size)
-        inside = [pool.document_of(row) in assignment.split for row in rows.tolist()]
-        dataset.reject("document_in_no_split", rows.size - sum(inside))
-        rows = rows[inside]
+        split, rows = split_rows(pool, settings, dataset, seed=seed, stage=stage)
         names = _classes([labels[row] for row in rows.tolist()], settings)
         kept = rows[[labels[row] in names for row in rows.tolist()]]
         dataset.reject("class_too_rare", rows.size - kept.size)
-        split = {n: assignment.split.get(n, "") for n in pool.documents}
         for part in SPLITS:
             own = [row for row in kept.tolist() if split[pool.document_of(row)] == part]
             _write(part, np.array(own, np.int64), names, labels, pool, dataset)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,7 +21,7 @@ from corpora.splits import SPLITS, Assignment, Shares
 from corpora.store import DatasetFolder, Stage, used
 from corpora.tasks.discoeval.common import CITATION
 from corpora.tasks.discoeval.rst_relations import class_of
-from corpora.tasks.document_splits import prescribed
+from corpora.tasks.document_splits import prescribed, table_hash
 from corpora.tasks.pool import Pool
 
 VERSION = 1
@@ -76,7 +76,7 @@ class Settings:
     `validation_documents`: how many of RST-DT's training documents are for validation, but at
     most a fifth of them. `table`: a file of lines
     `SPLIT<TAB>DOCUMENT` instead. Documents of other sources are assigned by the shares `train`,
-    `validation`, `test`.
+    `validation`, `test`. `table_sha256` is no setting: it follows from the table.
     """
 
     validation_documents: int = 35
@@ -84,8 +84,10 @@ class Settings:
     train: float = 0.8
     validation: float = 0.1
     test: float = 0.1
+    table_sha256: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "table_sha256", table_hash(self.table))
         if self.validation_documents < 0:
             raise ConfigError(
                 f"validation_documents = {self.validation_documents}", hint="0 or more"

@@ -1,0 +1,71 @@
+"""Every builder's folder as the Hub sees it: each configuration loads, with its names and types."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from corpora.readers import open_source
+from corpora.readers.sample import FOLDER
+from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
+from corpora.sentences import split_document
+from corpora.store import staged, write_parquet
+from corpora.tasks import BUILDERS, find_builder
+from tests.corpora.test_tasks_dissent import pair
+
+SOURCES = {
+    "sp": ("sample:stories", "sample:abstracts"),
+    "bso": ("sample:news",),
+    "dc": ("sample:articles",),
+    "ssp": ("sample:abstracts",),
+    "permuted": ("sample:stories",),
+    "intrusion": ("sample:stories",),
+    "conpono": ("sample:news",),
+    "criteria": ("sample:articles",),
+    "pdtb_explicit": (f"pdtb:{FOLDER / 'gold'}",),
+    "pdtb_implicit": (f"pdtb:{FOLDER / 'gold'}",),
+    "pdtb_marked": (f"pdtb:{FOLDER / 'gold'}",),
+    "rst": (f"rst:{FOLDER / 'rst'}",),
+}
+ALL_TRAIN = {"train": 1, "validation": 0, "test": 0}
+SETTINGS = {
+    "intrusion": {"max_cost": 60, **ALL_TRAIN},
+    "conpono": {"merge_above": 7, **ALL_TRAIN},
+    "pdtb_explicit": {"min_count": 1},
+    "pdtb_implicit": {"min_count": 1},
+}
+
+
+def inputs(name: str, folder: Path):
+    """Documents of the sample, or for `dissent` a table of pairs."""
+    if name == "dissent":
+        rows = [pair(i, MARKERS_ALL[i % 15]) for i in range(300)]
+        batch = pairs_to_batch(sorted(rows, key=lambda row: row["doc"]))
+        write_parquet(folder / "pairs.parquet", [batch], PAIRS)
+        return [folder / "pairs.parquet"]
+    return map(split_document, chain.from_iterable(map(open_source, SOURCES[name])))
+
+
+def test_every_builder_is_tried():
+    reads = {name for name, builder in BUILDERS.items() if builder.reads != "sources"}
+    assert reads == {"dissent", *SOURCES}
+
+
+@pytest.mark.parametrize("name", ["dissent", *SOURCES])
+def test_each_configuration_loads_with_its_names_and_types(name, tmp_path, stage, load):
+    builder, folder = find_builder(name), tmp_path / "built" / "data"
+    with staged(folder) as partial:
+        chosen = builder.settings(**SETTINGS.get(name, {}))
+        source = inputs(name, tmp_path)
+        manifest = builder.build(source, partial, chosen, seed=1, stage=stage)
+    for config, entry in manifest["configs"].items():
+        found = load(folder, config)
+        rows = {split: body["rows"] for split, body in entry["splits"].items() if body["rows"]}
+        assert {split: data.num_rows for split, data in found.items()} == rows
+        for data in found.values():
+            assert data.features.to_dict() == entry["features"]
+            for column, feature in data.features.items():
+                if names := getattr(feature, "names", None):
+                    assert set(data[column]) <= set(range(len(names)))
