@@ -73,23 +73,52 @@ def make_batch(documents: Sequence[ParsedDocument], patterns: CompiledPatterns) 
 
 
 def _derive_traits(batch: Batch, patterns: CompiledPatterns) -> None:
-    """Set the properties that follow from a token's children: subject, copula, finite, clause."""
-    traits, bits = batch.traits, patterns.bits
-    tag_finite, verb = bits.get("finite_tag", 0), bits.get("verb", 0)
-    finite = (traits & tag_finite) != 0
-    for name, source in (("subject", None), ("copula", None), ("finite", finite)):
-        labels = patterns.class_labels["auxiliary" if name == "finite" else name]
-        child = labels[batch.label]
-        if source is not None:
-            child = child & source
-        parents = batch.head[child]
-        flag = np.zeros(len(batch), dtype=bool)
-        flag[parents[parents >= 0]] = True
-        if source is not None:
-            flag |= source
-        traits[flag] |= bits[name]
-    predicate = verb | bits["copula"] | bits["subject"]
-    traits[(traits & predicate) != 0] |= bits["clause"]
+    """Set the properties that follow from a token's children and from the conjunct before it.
+
+    `subject`, `copula`, `finite` and `clause` come from its own children (what is left of a clause
+    whose verb is left out makes one too), `statement` also from what conjuncts share.
+    """
+    traits, bits, labels = batch.traits, patterns.bits, patterns.class_labels
+    finite = (traits & bits.get("finite_tag", 0)) != 0
+    subject = _with_child(batch, labels["subject"][batch.label])
+    copula = _with_child(batch, labels["copula"][batch.label])
+    finite |= _with_child(batch, labels["auxiliary"][batch.label] & finite)
+    verb = (traits & bits.get("verb", 0)) != 0
+    clause = verb | copula | subject | _with_child(batch, labels["remnant"][batch.label])
+    statement = _shared(batch, patterns, finite)
+    if not patterns.table.pro_drop:
+        statement &= _shared(batch, patterns, subject)
+    for name, flag in (
+        ("subject", subject),
+        ("copula", copula),
+        ("finite", finite),
+        ("clause", clause),
+        ("statement", statement),
+    ):
+        traits |= flag * np.int32(bits[name])
+
+
+def _with_child(batch: Batch, child: BoolArray) -> BoolArray:
+    """The tokens that have one of the marked tokens as a child."""
+    parents = batch.head[child]
+    flag = np.zeros(len(batch), dtype=bool)
+    flag[parents[parents >= 0]] = True
+    return flag
+
+
+def _shared(batch: Batch, patterns: CompiledPatterns, own: BoolArray) -> BoolArray:
+    """`own`, and the conjuncts of what has it.
+
+    Under UD the subject and the auxiliaries of coordinated predicates hang on the first one, and
+    conjuncts are alike: what is joined to a finite predicate is finite ("may come and go").
+    """
+    found = own.copy()
+    conjuncts = np.flatnonzero(patterns.class_labels["conjunct"][batch.label] & (batch.head >= 0))
+    conjuncts = conjuncts[~own[conjuncts]]
+    while len(taking := conjuncts[found[batch.head[conjuncts]]]):
+        found[taking] = True
+        conjuncts = conjuncts[~found[conjuncts]]
+    return found
 
 
 def previous_conjunct(batch: Batch, patterns: CompiledPatterns) -> Ints:
@@ -119,3 +148,18 @@ def leftmost_child(batch: Batch, labels: BoolArray) -> Ints:
     children = np.flatnonzero(labels[batch.label] & (batch.head >= 0))[::-1]
     found[batch.head[children]] = children
     return found
+
+
+def child_after(batch: Batch, token: Ints, head: Ints, labels: BoolArray) -> Ints:
+    """The first child of each `head` under `labels` to the right of each token; -1 if none."""
+    children = np.flatnonzero(labels[batch.label] & (batch.head >= 0))
+    if len(children) == 0:
+        return np.full(len(token), -1, dtype=np.int32)
+    width = len(batch) + 1
+    keys = batch.head[children].astype(np.int64) * width + children
+    order = np.argsort(keys)
+    keys, children = keys[order], children[order]
+    at = np.searchsorted(keys, head.astype(np.int64) * width + token)
+    after = children[np.minimum(at, len(children) - 1)]
+    fits = (at < len(children)) & (head >= 0) & (batch.head[after] == head)
+    return np.where(fits, after, -1).astype(np.int32)

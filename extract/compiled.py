@@ -24,6 +24,7 @@ CLASSES = (
     "core",
     "opener",
     "dependent",
+    "remnant",
 )
 
 
@@ -31,14 +32,15 @@ CLASSES = (
 class Row:
     """One pattern with its labels and properties as numbers.
 
-    `deprels`, `s2_deprels` and `climb` are boolean arrays over label numbers, `not_before` over
-    word numbers; the rest are bits of properties.
+    `deprels`, `s2_deprels`, `s1_deprels`, `s1_not` and `climb` are boolean arrays over label
+    numbers, `not_before` over word numbers; the rest are bits of properties.
     """
 
     pattern: Pattern
     index: int
     deprels: NDArray[np.bool_]
     s2_deprels: NDArray[np.bool_] | None
+    s1_deprels: NDArray[np.bool_] | None
     s1_not: NDArray[np.bool_] | None
     climb: NDArray[np.bool_] | None
     not_before: NDArray[np.bool_] | None
@@ -198,6 +200,7 @@ class CompiledPatterns:
             index=index,
             deprels=self._mask_of_labels(pattern.deprels),
             s2_deprels=self._mask_of_labels(pattern.s2_deprels) if pattern.s2_deprels else None,
+            s1_deprels=self._mask_of_labels(pattern.s1_deprels) if pattern.s1_deprels else None,
             s1_not=self._mask_of_labels(pattern.s1_not) if pattern.s1_not else None,
             climb=self._mask_of_labels(pattern.climb) if pattern.climb else None,
             not_before=self._mask_of_words(pattern.not_before) if pattern.not_before else None,

@@ -20,7 +20,7 @@ from extract.parse import Ints, ParsedDocument
 from extract.spans import Runs, clause_runs
 from extract.text import texts_of
 
-MODES = ("recall", "require_clause")
+MODES = ("recall", "require_clause", "own_subjects")
 TEXTS = ("written", "tokenised")
 REFUSALS = ("", "s1_empty", "s2_empty", "s1_no_clause", "s2_no_clause")
 SEPARATING = " \t\n\r.,;:-–—…•*/。，、；："
@@ -76,7 +76,7 @@ def extract_batch(
     asked = patterns.wanted[found.sequence]
     refuse(found.take(~asked), np.zeros(len(found) - int(asked.sum()), np.int32), ["multiword"])
     found = found.take(asked)
-    matches = Matcher(batch, patterns, mode == "require_clause").match(found)
+    matches = Matcher(batch, patterns, mode != "recall").match(found)
     failed = matches.row < 0
     refuse(found.take(failed), matches.stage[failed], REASONS)
     pairs, why = _sides(
@@ -100,23 +100,29 @@ def _sides(
         (_side(runs, 1, batch, len(found), before), _side(runs, 2, batch, len(found)))
         for runs in clause_runs(batch, patterns, found, matches)
     ]
-    s1, s2 = _clauses(batch, patterns, found, matches)
-    strict = mode == "require_clause"
+    s1, s2 = _clauses(batch, patterns, found, matches, ("statement",))
+    whole = s1 & s2
+    if mode == "own_subjects":
+        needs = ("finite",) if patterns.table.pro_drop else ("finite", "subject")
+        s1, s2 = _clauses(batch, patterns, found, matches, needs)
+    strict = mode != "recall"
     conditions = [loud[0].counts == 0, loud[1].counts == 0, strict & ~s1, strict & ~s2]
     why = np.select(conditions, [1, 2, 3, 4], default=0).astype(np.int8)
-    return Found(found, matches, spans, loud, s1 & s2), why
+    return Found(found, matches, spans, loud, whole), why
 
 
 def _clauses(
-    batch: Batch, patterns: CompiledPatterns, found: Candidates, matches: Matches
+    batch: Batch,
+    patterns: CompiledPatterns,
+    found: Candidates,
+    matches: Matches,
+    needs: Sequence[str],
 ) -> tuple[BoolArray, BoolArray]:
-    """Whether S1 and S2 have a finite verb or copula and an overt subject.
+    """Whether the heads of S1 and S2 have all the properties of `needs`.
 
     For the sentence before, its root tells; where that sentence was not parsed, it has none.
     """
-    need = patterns.bits["finite"]
-    if not patterns.table.pro_drop:
-        need |= patterns.bits["subject"]
+    need = patterns.mask(needs)
     whole = (batch.traits & need) == need
     row_is_clause = np.zeros(len(batch.row_doc) + 1, dtype=bool)
     row_is_clause[batch.row[(batch.head < 0) & whole]] = True

@@ -22,7 +22,7 @@ from extract.patterns import load_patterns, resolve_markers
 from extract.pool import by_words, in_order
 from extract.prefilter import Prefilter
 
-BATCH_TOKENS = 50_000
+BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
 OnReject = Callable[[Reject], None]
 
@@ -30,7 +30,8 @@ OnReject = Callable[[Reject], None]
 class Extractor:
     """Extracts pairs with one parser, marker set and mode.
 
-    `mode` is `recall` or `require_clause` (both sides a finite clause with an overt subject);
+    `mode` is `recall`, `require_clause` (both sides have a finite verb and an overt subject, be it
+    shared with the conjunct before) or `own_subjects` (each side has its own);
     `text` is `written` or `tokenised`. `gold_sentences` keeps the sentence layer of the source
     where it has one (else it is split by rules), `gold_tokens` its tokens too. Why candidates
     were no pairs is counted in `reject_counts`; `on_reject` gets each of them.
@@ -163,7 +164,7 @@ class Extractor:
                 f"the embedded parser knows English, not {self.language!r}",
                 hint=f"take --parser stanza:{self.language}, or gold with a conllu: source",
             )
-        previous = self.mode == "require_clause" or self.text == "tokenised"
+        previous = self.mode != "recall" or self.text == "tokenised"
         settings.setdefault("prefilter", Prefilter(self.markers, self.language, previous))
         if self.gold_tokens:
             settings["gold_tokens"] = True

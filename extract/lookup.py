@@ -28,4 +28,4 @@ class Lookup:
         if known < len(self._strings):
             new = [self._value(string) for string in self._strings.strings[known:]]
             self._values = np.concatenate([self._values, np.array(new, dtype=self._values.dtype)])
-        return self._values[codes]
+        return self._values.take(codes)

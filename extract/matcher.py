@@ -6,16 +6,17 @@ per token, no parse per marker (DisSent, section 4.2 and appendix A.1, made decl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from extract.batch import Batch, BoolArray, leftmost_child, previous_conjunct
+from extract.batch import Batch, BoolArray, child_after, leftmost_child, previous_conjunct
 from extract.candidates import Candidates
 from extract.compiled import CompiledPatterns, Row
 from extract.parse import Ints
 
+Test = Callable[[Ints], BoolArray]
 PREVIOUS = -2
 MAX_DEPTH = 1000
 REASONS = (
@@ -38,7 +39,7 @@ class Matches:
     s1: Ints
     stage: Ints
 
-    def take(self, keep: BoolArray) -> Matches:
+    def take(self, keep: BoolArray | Ints) -> Matches:
         return Matches(self.row[keep], self.s2[keep], self.s1[keep], self.stage[keep])
 
 
@@ -91,14 +92,20 @@ class Matcher:
         token = found.token[which]
         ok = narrow(self._marker_fits(row, token), 2)
         which, token = which[ok], token[ok]
+        if len(which) == 0:
+            return
         s2 = self._s2_head(row, token)
         ok = narrow((s2 >= 0) & self._placed(row, found, which, s2), 3)
         which, s2 = which[ok], s2[ok]
+        if len(which) == 0:
+            return
         ok = _has(batch, s2, row.s2_needs, row.s2_lacks)
         if row.s2_deprels is not None:
             ok &= row.s2_deprels[batch.label[s2]]
         ok = narrow(ok, 4)
         which, s2 = which[ok], s2[ok]
+        if len(which) == 0:
+            return
         s1 = self._s1_head(row, found.token[which], s2)
         ok = narrow(self._s1_fits(row, found.first[which], s1), 5)
         which, s2, s1 = which[ok], s2[ok], s1[ok]
@@ -131,27 +138,14 @@ class Matcher:
         if row.pattern.s2 == "self":
             return token
         if row.pattern.s2 == "complement" and row.s2_deprels is not None:
-            return self._child_after(token, token, row.s2_deprels)
+            return child_after(self.batch, token, token, row.s2_deprels)
         head = self.batch.head[token]
         if row.pattern.s2 == "edge_clause":
             return self._edge_clause(token, head)
         if row.pattern.s2 == "right_conjunct":
-            return self._child_after(token, head, self.patterns.class_labels["conjunct"])
+            conjuncts = self.patterns.class_labels["conjunct"]
+            return child_after(self.batch, token, head, conjuncts)
         return head
-
-    def _child_after(self, token: Ints, head: Ints, labels: BoolArray) -> Ints:
-        """The first child of `head` under `labels` to the right of each token; -1 if none."""
-        children = np.flatnonzero(labels[self.batch.label] & (self.batch.head >= 0))
-        if len(children) == 0:
-            return np.full(len(token), -1, dtype=np.int32)
-        width = len(self.batch) + 1
-        keys = self.batch.head[children].astype(np.int64) * width + children
-        order = np.argsort(keys)
-        keys, children = keys[order], children[order]
-        at = np.searchsorted(keys, head.astype(np.int64) * width + token)
-        after = children[np.minimum(at, len(children) - 1)]
-        fits = (at < len(children)) & (head >= 0) & (self.batch.head[after] == head)
-        return np.where(fits, after, -1).astype(np.int32)
 
     def _s1_head(self, row: Row, token: Ints, s2: Ints) -> Ints:
         """S1's head, -1 where there is none, `PREVIOUS` for the sentence before."""
@@ -166,12 +160,8 @@ class Matcher:
         if row.pattern.alike:
             return self._alike(s1, s2)
         if choice in ("clause", "sentence"):
-            whole = choice == "sentence" or self.whole_clauses
-            through = self._unfit(("finite", "subject") if whole else ())
-            if row.climb is not None:
-                through |= row.climb[self.batch.label]
-            return self._ascend(s1, through)
-        return s1 if row.climb is None else self._ascend(s1, row.climb[self.batch.label])
+            return self._ascend(s1, self._unfit(row, choice == "sentence" or self.whole_clauses))
+        return s1 if row.climb is None else self._ascend(s1, self._labelled(row.climb))
 
     def _edge_clause(self, token: Ints, head: Ints) -> Ints:
         """The clause whose first phrase the marker hangs on, -1 where it hangs on none.
@@ -179,33 +169,47 @@ class Matcher:
         From the head up through the subject, object or adverbial that it is in, as long as these
         stand before the predicate.
         """
-        dependent = self.patterns.class_labels["dependent"][self.batch.label]
-        forward = self.batch.head > np.arange(len(self.batch))
-        found = self._ascend(head, dependent & forward)
+        dependent = self._labelled(self.patterns.class_labels["dependent"])
+        found = self._ascend(head, lambda t: dependent(t) & (self.batch.head[t] > t))
         return np.where((found != head) & (found > token), found, -1)
 
     def _alike(self, s1: Ints, s2: Ints) -> Ints:
         """S1's head, or the finite clause above it where S2 is finite: conjuncts are alike."""
-        finite = (self.batch.traits & self.patterns.bits["finite"]) != 0
-        above = self._ascend(s1, ~finite)
-        return np.where((s1 >= 0) & finite[s2] & finite[above], above, s1)
+        finite = self._having(self.patterns.bits["finite"])
+        above = self._ascend(s1, lambda t: ~finite(t))
+        return np.where((s1 >= 0) & finite(s2) & finite(above), above, s1)
 
-    def _unfit(self, one_of: Sequence[str]) -> BoolArray:
-        """The tokens that head no clause, or one with none of the properties."""
-        traits, bits = self.batch.traits, self.patterns.bits
-        unfit = (traits & bits["clause"]) == 0
-        if one_of:
-            unfit |= (traits & self.patterns.mask(one_of)) == 0
+    def _unfit(self, row: Row, whole: bool) -> Test:
+        """Tells the tokens that head no clause (no `whole` one) or that the row climbs through."""
+        bits = self.patterns.bits
+        clause = self._having(bits["clause"])
+        wanted = self._having(self.patterns.mask(("finite", "subject", "statement")))
+        climbed = None if row.climb is None else self._labelled(row.climb)
+
+        def unfit(tokens: Ints) -> BoolArray:
+            found = ~clause(tokens)
+            if whole:
+                found |= ~wanted(tokens)
+            return found if climbed is None else found | climbed(tokens)
+
         return unfit
 
-    def _ascend(self, tokens: Ints, through: BoolArray) -> Ints:
+    def _having(self, bits: int) -> Test:
+        """Tells the tokens that have one of the properties."""
+        return lambda tokens: (self.batch.traits[tokens] & bits) != 0
+
+    def _labelled(self, labels: BoolArray) -> Test:
+        """Tells the tokens that have one of the labels."""
+        return lambda tokens: labels[self.batch.label[tokens]]
+
+    def _ascend(self, tokens: Ints, through: Test) -> Ints:
         """Each token's nearest ancestor, or itself, that `through` does not tell to pass."""
         tokens = tokens.copy()
         passing = np.flatnonzero(tokens >= 0)
         for _ in range(MAX_DEPTH):
+            passing = passing[through(tokens[passing]) & (self.batch.head[tokens[passing]] >= 0)]
             if len(passing) == 0:
                 break
-            passing = passing[through[tokens[passing]] & (self.batch.head[tokens[passing]] >= 0)]
             tokens[passing] = self.batch.head[tokens[passing]]
         return tokens
 
@@ -213,6 +217,8 @@ class Matcher:
         if row.pattern.s1 == "previous":
             return s1 == PREVIOUS
         ok = (s1 >= 0) & _has(self.batch, s1, row.s1_needs, row.s1_lacks)
+        if row.s1_deprels is not None:
+            ok &= row.s1_deprels[self.batch.label[s1]]
         if row.s1_not is not None:
             ok &= ~row.s1_not[self.batch.label[s1]]
         if row.pattern.apart:

@@ -24,7 +24,7 @@ S1_CHOICES = (
 ORDERS = ("any", "s1_first", "s2_first")
 SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
 CHILD_SPEC = re.compile(r"(<|>>?)?[=@]?[a-z]+(:[a-z]+)*(\+(clause|subject))?")
-DERIVED = ("subject", "copula", "finite", "clause")
+DERIVED = ("subject", "copula", "finite", "clause", "statement")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class Pattern:
     s2_needs: tuple[str, ...] = ()
     s2_lacks: tuple[str, ...] = ()
     s1: str = "parent"
+    s1_deprels: tuple[str, ...] = ()
     s1_not: tuple[str, ...] = ()
     s1_needs: tuple[str, ...] = ()
     s1_lacks: tuple[str, ...] = ()

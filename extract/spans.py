@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,10 @@ from extract.parse import Ints
 
 MAX_DOUBLINGS = 32
 """Enough for any depth; a tree with a cycle, which no reader lets through, ends here too."""
+
+
+WORDS_AT_ONCE = 1 << 20
+"""Matches times the tokens of their sentences: a bound on memory, however long a sentence is."""
 
 
 @dataclass(slots=True)
@@ -43,6 +48,29 @@ def clause_runs(
 
     Twice: all that belongs to them, and what their text is made of.
     """
+    rows = batch.row[found.first]
+    size = batch.offsets[rows + 1] - batch.offsets[rows]
+    block = np.cumsum(size, dtype=np.int64) // WORDS_AT_ONCE
+    bounds = [*np.flatnonzero(np.diff(block, prepend=-1)).tolist(), len(rows)]
+    parts = []
+    for first, last in pairwise(bounds):
+        chosen = np.arange(first, last)
+        both = _block_runs(batch, patterns, found.take(chosen), matches.take(chosen))
+        parts.append([Runs(r.match + first, r.side, r.first, r.last) for r in both])
+    if len(parts) == 1:
+        return parts[0][0], parts[0][1]
+    return _joined([p[0] for p in parts]), _joined([p[1] for p in parts])
+
+
+def _joined(parts: list[Runs]) -> Runs:
+    none = np.empty(0, dtype=np.int32)
+    columns = ([getattr(p, name) for p in parts] for name in ("match", "side", "first", "last"))
+    return Runs(*(np.concatenate([none, *column]) for column in columns))
+
+
+def _block_runs(
+    batch: Batch, patterns: CompiledPatterns, found: Candidates, matches: Matches
+) -> tuple[Runs, Runs]:
     rows = batch.row[found.first]
     begin, size = batch.offsets[rows], batch.offsets[rows + 1] - batch.offsets[rows]
     base = np.cumsum(size, dtype=np.int32) - size

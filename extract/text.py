@@ -29,10 +29,10 @@ def texts_of(
 ) -> list[str]:
     """The text of each row of spans, `written` or `tokenised`; `doc` numbers its document."""
     blank, stop = " " if table.spaces else "", table.stop
-    rows = zip(doc.tolist(), column.lists(), strict=True)
     if text == "written":
         sources = [document.text for document in documents]
-        return [written(sources[d], spans, stop, blank) for d, spans in rows]
+        return _all_written(sources, doc, column, stop, blank)
+    rows = zip(doc.tolist(), column.lists(), strict=True)
     sizes = np.array([len(d.head) for d in batch.documents])
     ends = np.cumsum(sizes).tolist()
     begins = [0, *ends[:-1]]
@@ -49,20 +49,41 @@ def _forms(batch: Batch, begin: int, end: int, spans: Sequence[Span]) -> list[st
     return forms
 
 
+def _all_written(
+    sources: Sequence[str], doc: Ints, column: SpanColumn, stop: str, blank: str
+) -> list[str]:
+    """`written` for every row, without an object for a row of one span."""
+    start, end = column.start.tolist(), column.end.tolist()
+    bounds = column.offsets.tolist()
+    texts: list[str] = []
+    for d, a, b in zip(doc.tolist(), bounds, bounds[1:], strict=False):
+        text = sources[d]
+        if b == a + 1:
+            texts.append(_finished(text[start[a] : end[a]], stop))
+        else:
+            parts = [text[start[k] : end[k]] for k in range(a, b)]
+            texts.append(_finished(_joined(parts, blank), stop))
+    return texts
+
+
 def written(text: str, spans: Sequence[Span], stop: str = ".", blank: str = " ") -> str:
     """The author's own text under `spans`: white space folded, first letter raised, a final stop.
 
     A bracket or double quote at either end whose partner lies outside is taken away.
     """
-    start, end = spans[0]
-    joined = text[start:end] if len(spans) == 1 else _joined([text[a:b] for a, b in spans], blank)
+    return _finished(_joined([text[a:b] for a, b in spans], blank), stop)
+
+
+def _finished(joined: str, stop: str) -> str:
     if "  " in joined or not joined.isprintable():
         joined = " ".join(joined.split()) or stop
-    if joined[0] in QUOTES or joined[-1] in QUOTES:
+    first, last = joined[0], joined[-1]
+    if first in QUOTES or last in QUOTES:
         joined = _raised(_balanced(joined))
         return joined if _ends(joined) else joined + stop
-    first = joined[0].upper()
-    return first + joined[1:] if joined[-1] in TERMINAL else first + joined[1:] + stop
+    if not first.isupper():
+        joined = first.upper() + joined[1:]
+    return joined if last in TERMINAL else joined + stop
 
 
 def tokenised(forms: Sequence[str], stop: str = ".") -> str:
@@ -80,7 +101,7 @@ def _joined(parts: list[str], blank: str) -> str:
 
 
 def _ends(text: str) -> bool:
-    stripped = text.rstrip(CLOSERS)
+    stripped = text.rstrip(CLOSERS + " ")
     return bool(stripped) and stripped[-1] in TERMINAL
 
 

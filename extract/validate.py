@@ -7,6 +7,7 @@ Three views, always side by side: strict scores of marker and arguments, the pap
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from corpora.errors import ConfigError, nearest
 from corpora.rng import stream
 from extract.pairs import Pair
 from extract.validation import strict
-from extract.validation.characters import aligned_in_characters
 from extract.validation.distances import AT_MOST, BELOW, Sequences, measure, summary
 from extract.validation.figures import plot
 from extract.validation.markdown import to_markdown
@@ -99,19 +99,30 @@ class Scoring:
         self.counts = {p: strict.count(material, markers, p) for p in strict.POLICIES}
         self.vocabulary = Vocabulary(material.texts, vocabulary)
         encoded = [self.vocabulary.encode(text.words) for text in material.texts]
-        self.pairs = _sequences(material.pairs, encoded, markers)
+        in_words = _sequences(material.pairs, encoded, markers)
         # A gold pair without words on one side would be at distance 0 from any such pair.
         complete = [g for g in material.gold if g.arg1 and g.arg2]
-        self.gold = _sequences(complete, encoded, markers)
+        gold_in_words = _sequences(complete, encoded, markers)
+        self.units = {
+            "words": (in_words, gold_in_words),
+            "characters": (self._spelt(in_words), self._spelt(gold_in_words)),
+        }
 
     def blocks(self, documents: list[int]) -> dict[str, Any]:
         """`strict`, `paper` and `control` over pairs and gold of these documents alone."""
         weights = strict.draws(len(documents), self.resamples, stream(self.seed, STAGE))
-        pairs = self.pairs.take(np.flatnonzero(np.isin(self.pairs.doc, documents)))
-        gold = self.gold.take(np.flatnonzero(np.isin(self.gold.doc, documents)))
-        distances = measure(pairs, gold)
         return {
             "strict": strict.summary(self.counts[self.policy][documents], self.markers, weights),
+            **self.alignment(documents, "characters"),
+        }
+
+    def alignment(self, documents: list[int], unit: str) -> dict[str, Any]:
+        """`paper` and `control` over these documents, by distances in `unit`."""
+        pairs, gold = (
+            side.take(np.flatnonzero(np.isin(side.doc, documents))) for side in self.units[unit]
+        )
+        distances = measure(pairs, gold)
+        return {
             "paper": summary(distances.own, pairs.marker, self.markers),
             "control": summary(distances.control, pairs.marker, self.markers),
         }
@@ -127,16 +138,29 @@ class Scoring:
             "empty_connective": strict.count_unmarked(self.material, self.markers),
             "paper": {
                 "vocabulary": len(self.vocabulary),
-                "gold_pairs": len(self.gold),
-                "unit": "words",
-                "aligned_in_characters": aligned_in_characters(
-                    self.pairs, self.gold, self.vocabulary.decode
-                ),
+                "gold_pairs": len(self.units["words"][1]),
+                "unit": "characters",
+                "in_words": self._in_words(unseen),
                 "criterion_paper": f"min < {BELOW:.1f}",
                 "criterion_strict": f"max <= {AT_MOST:.1f}, same document and marker",
             },
             "left_out": dict(sorted(self.material.left_out.items())),
         }
+
+    def _in_words(self, documents: list[int]) -> dict[str, Any]:
+        """The overall figures of the other reading, over the unseen documents or else over all."""
+        blocks = self.alignment(documents or list(range(len(self.material.texts))), "words")
+        return {
+            view: {criterion: rows["overall"] for criterion, rows in criteria.items()}
+            for view, criteria in blocks.items()
+        }
+
+    def _spelt(self, items: Sequences) -> Sequences:
+        """Strings of word codes as the words themselves."""
+        decode = self.vocabulary.decode
+        return replace(
+            items, first=list(map(decode, items.first)), second=list(map(decode, items.second))
+        )
 
     def _multiword(self, unseen: list[int]) -> dict[str, Any]:
         """Occurrence under each policy for markers inside gold connectives of several words."""

@@ -89,7 +89,7 @@ def extract(
     parser: ParserOption = "embedded",
     markers: Markers = "all15",
     language: Annotated[str, typer.Option(help="Which pattern table.")] = "en",
-    mode: Annotated[str, typer.Option(help="recall or require_clause.")] = "recall",
+    mode: Annotated[str, typer.Option(help="recall, require_clause or own_subjects.")] = "recall",
     text: Annotated[str, typer.Option(help="written or tokenised.")] = "written",
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
@@ -124,7 +124,7 @@ def validate(
     parser: ParserOption = "embedded",
     markers: Markers = "all15",
     language: Annotated[str, typer.Option(help="Which pattern table.")] = "en",
-    mode: Annotated[str, typer.Option(help="recall or require_clause.")] = "recall",
+    mode: Annotated[str, typer.Option(help="recall, require_clause or own_subjects.")] = "recall",
     documents: Annotated[
         Path | None, typer.Option(help="A file of document ids, one a line: only these count.")
     ] = None,

@@ -65,7 +65,7 @@ class Parse(Table):
 
 class Extract(Table):
     markers: str = "all15"
-    mode: Literal["recall", "require_clause"] = "require_clause"
+    mode: Literal["recall", "require_clause", "own_subjects"] = "require_clause"
     text: Literal["written", "tokenised"] = "written"
 
 
@@ -79,7 +79,7 @@ class Validation(Table):
     sources: tuple[str, ...] = Field(min_length=1)
     gold: str
     parser: str = "embedded"
-    mode: Literal["recall", "require_clause"] = "recall"
+    mode: Literal["recall", "require_clause", "own_subjects"] = "recall"
     get: str = ""
 
 

@@ -1,7 +1,8 @@
 """Alignment of pairs with gold by normalised Levenshtein distance (DisSent, appendix A.2).
 
-With `d(a, b) = Levenshtein(a, b) / max(len(a), len(b))` over words, `d1 = d(S1, G1)` and
-`d2 = d(S2, G2)`, two criteria say whether a pair is aligned with a gold pair:
+With `d(a, b) = Levenshtein(a, b) / max(len(a), len(b))` over the symbols of two strings
+(characters, or words at one symbol each), `d1 = d(S1, G1)` and `d2 = d(S2, G2)`, two criteria say
+whether a pair is aligned with a gold pair:
 
 - `criterion_paper`: the least `min(d1, d2)` over all gold pairs is below 0.7;
 - `criterion_strict`: the least `max(d1, d2)` over the gold pairs of the same document and marker
@@ -30,11 +31,13 @@ PAPER, STRICT = "criterion_paper", "criterion_strict"
 BELOW, AT_MOST = np.float32(0.7), np.float32(0.3)
 CELLS = 1 << 20
 """Distances held at once: a bound on memory (two arrays of 4 MB), and small enough for a cache."""
+SHORT = 64
+"""rapidfuzz compares several strings of up to so many symbols with another one at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """Pairs or gold pairs as strings of one character a word, with document and marker codes."""
+    """Pairs or gold pairs as strings, with document and marker codes."""
 
     first: list[str]
     second: list[str]
@@ -108,9 +111,36 @@ def _nothing(size: int) -> Floats:
 
 
 def distances(one: Sequence[str], other: Sequence[str]) -> Floats:
-    """Normalised Levenshtein distance [one, other] of each string to each other one."""
+    """Normalised Levenshtein distance [one, other] of each string to each other one.
+
+    Rows of short strings apart from the long ones, and long ones with short ones the other way
+    round: only rows that are all short are compared several at once (ten times as fast).
+    """
+    short, long = _by_length(one)
+    if not len(long):
+        return _matrix(one, other)
+    short_other, long_other = _by_length(other)
+    found = np.empty((len(one), len(other)), dtype=np.float32)
+    found[short] = _matrix(_at(one, short), other)
+    of_long = _at(one, long)
+    found[np.ix_(long, short_other)] = _matrix(_at(other, short_other), of_long).T
+    found[np.ix_(long, long_other)] = _matrix(of_long, _at(other, long_other))
+    return found
+
+
+def _matrix(one: Sequence[str], other: Sequence[str]) -> Floats:
     scorer = Levenshtein.normalized_distance
     return process.cdist(one, other, scorer=scorer, dtype=np.float32)
+
+
+def _by_length(strings: Sequence[str]) -> tuple[Ints, Ints]:
+    """The indices of the short strings, and of the others."""
+    is_short = np.array([len(string) <= SHORT for string in strings], dtype=np.bool_)
+    return np.flatnonzero(is_short), np.flatnonzero(~is_short)
+
+
+def _at(strings: Sequence[str], indices: Ints) -> list[str]:
+    return [strings[i] for i in indices.tolist()]
 
 
 def _align_paper(pairs: Sequences, gold: Sequences, rows: slice, found: Distances) -> None:

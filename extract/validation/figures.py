@@ -14,7 +14,11 @@ _CRITERIA = {
 }
 _FIGURES = {
     "figure2_error_rate": ("error_rate", "Extraction error rate", "share not aligned"),
-    "figure3_distance": ("distance", "Distance of aligned pairs", "mean normalised distance"),
+    "figure3_distance": (
+        "distance",
+        "Distance of aligned pairs",
+        "mean distance in characters",
+    ),
 }
 _COLOURS = {"paper": "#33658a", "control": "#d9a441"}
 _LABELS = {"paper": "gold of all documents", "control": "gold of other documents only (control)"}

@@ -83,9 +83,32 @@ class ClearGold(GoldParser):
             "We/P/nsubj/2 stayed/V!/ROOT/0 because/SCONJ/mark/5 it/P/nsubj/5 rained/V!/advcl/2",
             ("because", "We stayed.", "It rained."),
         ),
+        (
+            "She/P/nsubjpass/3 was/X!/auxpass/3 asked/V/ROOT/0 for/ADP/prep/3 help/N/pobj/4 "
+            "after/SCONJ/mark/9 the/DET/det/8 boat/N/nsubj/9 sank/V!/advcl/3 ././punct/3",
+            ("after", "She was asked for help.", "The boat sank."),
+        ),
+        (
+            "Oh/INTJ/intj/7 ,/PUNCT/punct/7 although/SCONJ/mark/5 it/P/nsubj/5 rained/V!/advcl/7 "
+            "they/P/nsubj/7 kept/V!/ROOT/0 on/PART/prt/7 playing/V/xcomp/7 ././punct/7",
+            ("although", "Oh they kept on playing.", "It rained."),
+        ),
+        (
+            "He/P/nsubj/2 gave/V!/ROOT/0 us/P/dative/2 tea/N/dobj/2 and/CCONJ/cc/2 then/R/advmod/7 "
+            "told/V!/conj/2 us/P/dative/7 that/SCONJ/mark/11 he/P/nsubj/11 was/X!/ccomp/7 "
+            "a/DET/det/13 smith/N/attr/11 ././punct/2",
+            ("and", "He gave us tea.", "Then told us that he was a smith."),
+        ),
+        (
+            "The/DET/det/2 man/N/nsubj/8 who/P/nsubj/4 came/V!/relcl/2 last/A/amod/6 "
+            "week/N/npadvmod/4 will/X!/aux/8 leave/V/ROOT/0 if/SCONJ/mark/11 you/P/nsubj/11 "
+            "ask/V!/advcl/8 him/P/dobj/11 ././punct/8",
+            ("if", "The man who came last week will leave.", "You ask him."),
+        ),
     ],
 )
 def test_the_labels_of_spacy(sentence: str, expected: tuple[str, str, str]) -> None:
-    (pair,) = Extractor(ClearGold()).pairs([document(sentence)])
+    marker = expected[0]
+    (pair,) = Extractor(ClearGold(), marker).pairs([document(sentence)])
     assert isinstance(pair, Pair)
     assert (pair.marker, pair.s1, pair.s2) == expected

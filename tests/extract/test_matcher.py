@@ -142,6 +142,41 @@ def test_require_clause_wants_a_finite_verb_and_a_subject_on_both_sides() -> Non
     assert rejects(source, mode="require_clause") == {"after": "s2_no_clause"}
 
 
+def test_a_subject_may_be_shared_but_not_only_meant() -> None:
+    shared = (
+        "It/P/nsubj:pass/3 was/X!/aux:pass/3 written/V/root/0 in/ADP/case/5 ink/N/obl/3 "
+        "and/CCONJ/cc/7 sealed/V/conj/3 by/ADP/case/9 hand/N/obl/7"
+    )
+    (pair,) = pairs(shared, mode="require_clause")
+    assert (pair.s1, pair.s2, pair.has_clauses) == (
+        *("It was written in ink.", "Sealed by hand."),
+        True,
+    )
+    assert rejects(shared, mode="own_subjects") == {"and": "s2_no_clause"}
+    meant = "Open/V/root/0 it/P/obj/1 and/CCONJ/cc/4 read/V/conj/1 it/P/obj/4"
+    assert rejects(meant, mode="require_clause") == {"and": "s1_no_clause"}
+
+
+def test_a_clause_whose_verb_is_left_out_is_one() -> None:
+    (pair,) = pairs(
+        "Ann/N/nsubj/2 won/V!/root/0 gold/N/obj/2 and/CCONJ/cc/5 Tom/N/conj/2 silver/N/orphan/5"
+    )
+    assert (pair.s1, pair.s2) == ("Ann won gold.", "Tom silver.")
+    assert rejects("Ann/N/nsubj/2 met/V!/root/0 Sue/N/obj/2 and/CCONJ/cc/5 Tom/N/conj/3") == {
+        "and": "s2_head"
+    }
+
+
+def test_verbs_side_by_side_are_one_event_but_not_in_a_list() -> None:
+    two = "They/P/nsubj/2 peeled/V!/root/0 and/CCONJ/cc/4 chopped/V!/conj/2 onions/N/obj/4"
+    assert rejects(two) == {"and": "s1_head"}
+    (pair,) = pairs(
+        "They/P/nsubj/2 washed/V!/root/0 ,/PUNCT/punct/4 peeled/V!/conj/2 and/CCONJ/cc/6 "
+        "chopped/V!/conj/2 onions/N/obj/6"
+    )
+    assert (pair.s1, pair.s2) == ("Peeled.", "Chopped onions.")
+
+
 def test_markers_of_two_words() -> None:
     (pair,) = pairs(
         "Birds/N/nsubj/3 are/X!/cop/3 clever/A/root/0 ././punct/3",
@@ -158,3 +193,15 @@ def test_non_projective_trees_are_matched() -> None:
         "rained/V!/advcl/2 of/ADP/case/8 floods/N/nmod/1 ././punct/2"
     )
     assert (pair.s1, pair.s2) == ("News came today of floods.", "It rained.")
+
+
+def test_a_sentence_of_5000_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A chain as deep as it is long; in blocks and at once the same comes out.
+    links = (
+        f"and/CCONJ/cc/{i + 1} he/P/nsubj/{i + 2} ran/V!/conj/{i - 1}" for i in range(3, 5000, 3)
+    )
+    source = "He/P/nsubj/2 ran/V!/root/0 " + " ".join(links)
+    found = pairs(source)
+    assert len(found) == 1666
+    monkeypatch.setattr("extract.spans.WORDS_AT_ONCE", 1 << 30)
+    assert pairs(source) == found

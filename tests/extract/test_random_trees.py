@@ -16,7 +16,7 @@ WORDS = [
 ]  # fmt: skip
 LABELS = [
     "root", "nsubj", "cc", "conj", "mark", "advmod", "advcl", "acl:relcl", "parataxis", "xcomp",
-    "punct", "cop", "aux", "discourse", "obl", "ccomp", "never:seen",
+    "punct", "cop", "aux", "discourse", "obl", "ccomp", "orphan", "never:seen",
 ]  # fmt: skip
 TAGS = ["VERB", "NOUN", "AUX", "PUNCT", "ADV", ""]
 
@@ -53,7 +53,7 @@ def trees(draw: st.DrawFn) -> Document:
 
 
 @settings(max_examples=150, deadline=None)
-@given(trees(), st.sampled_from(["recall", "require_clause"]))
+@given(trees(), st.sampled_from(["recall", "require_clause", "own_subjects"]))
 def test_the_matcher_is_total(document: Document, mode: str) -> None:
     candidates = {f.lower() for f in document.tokens.form} & {"and", "if", "because", "when"}
     rejects: list[Reject] = []

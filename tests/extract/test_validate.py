@@ -254,6 +254,7 @@ def test_the_same_seed_gives_the_same_intervals(discoforge_data: Path) -> None:
     assert rows[0]["ci"][0] < rows[0]["f1"] < rows[0]["ci"][1]
 
 
+@pytest.mark.slow
 def test_the_real_gold_as_pairs_scores_one(discoforge_data: Path) -> None:
     sources = list(open_source(f"conllu:{discoforge_data / 'treebank' / 'en_gum'}"))
     documents = list(read_gold(discoforge_data / "gdtb"))
@@ -266,8 +267,10 @@ def test_the_real_gold_as_pairs_scores_one(discoforge_data: Path) -> None:
     assert result["paper"]["criterion_strict"]["overall"]["error_rate"] == 0
     # What makes the control worth having: gold of other documents satisfies only the paper's.
     assert result["control"]["criterion_strict"]["overall"]["aligned"] == 0
-    assert result["control"]["criterion_paper"]["overall"]["aligned"] > 0
-    assert result["settings"]["paper"]["aligned_in_characters"]["control"] > 0.99
+    assert result["control"]["criterion_paper"]["overall"]["error_rate"] < 0.01
+    in_words = result["settings"]["paper"]["in_words"]
+    assert in_words["control"]["criterion_strict"]["aligned"] == 0
+    assert in_words["control"]["criterion_paper"]["error_rate"] < 0.8
     assert validate([], documents, sources, ALL15)["documents"]["unseen"] == len(sources)
 
 

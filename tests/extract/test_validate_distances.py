@@ -7,7 +7,6 @@ import pytest
 from rapidfuzz.distance import Levenshtein
 
 from extract.validation import distances as module
-from extract.validation.characters import aligned_in_characters
 from extract.validation.distances import PAPER, STRICT, Sequences, measure, summary
 from extract.validation.vocabulary import Vocabulary, gather
 from extract.validation.words import GoldText
@@ -89,23 +88,16 @@ def test_no_gold_aligns_nothing() -> None:
     rows = summary(measure(pairs, nothing).own, pairs.marker, ["but"])
     expected = {"extracted": 1, "aligned": 0, "error_rate": 1.0, "distance": None}
     assert rows[PAPER] == {"overall": expected, "per_marker": {"but": expected}}
-    assert aligned_in_characters(pairs, nothing, str) == {"own": None, "control": None}
 
 
-def test_the_character_share_is_that_of_a_double_loop() -> None:
-    pairs, gold = random_rows(150, seed=3), random_rows(70, seed=4)
-    shares = aligned_in_characters(sequences(pairs), sequences(gold), lambda text: text * 2)
-    for name in ("own", "control"):
-        near = [
-            any(
-                Levenshtein.normalized_distance(pair[side] * 2, row[side] * 2) < 0.7
-                for row in gold
-                for side in (0, 1)
-                if name == "own" or row[2] != pair[2]
-            )
-            for pair in pairs
-        ]
-        assert shares[name] == pytest.approx(np.mean(near))
+def test_long_and_short_strings_have_their_own_distances() -> None:
+    source = random.Random(3)
+    texts = ["".join(source.choices("abcde", k=k)) for k in (0, 1, 5, 40, 64, 65, 90, 200) * 3]
+    found = module.distances(texts, texts[::-1])
+    expected = [
+        [Levenshtein.normalized_distance(one, other) for other in texts[::-1]] for one in texts
+    ]
+    assert found == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_the_vocabulary_keeps_frequent_words_and_replaces_numbers() -> None:

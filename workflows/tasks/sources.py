@@ -165,7 +165,7 @@ class Pairs(SourceStage):
 
     stage = "pairs"
     parser = luigi.Parameter(default="", description="another parser than the build file's")
-    mode = luigi.Parameter(default="", description="recall or require_clause")
+    mode = luigi.Parameter(default="", description="recall, require_clause or own_subjects")
 
     @property
     def key(self) -> str:

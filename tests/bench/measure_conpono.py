@@ -1,0 +1,229 @@
+"""The paper's effect on open text: CONPONO on a small backbone, on DiscoEval's SP, BSO and DC.
+
+    python tests/bench/measure_conpono.py --data DATA --backbone MINILM --output OUT \
+        [--size smoke|taste|small|full] [--only REGEX] [--seeds N]
+
+Builds the dataset from DATA's novels and GUM (its articles are GUM's own). Trains CONPONO with
+K = 2 and K = 1, isolated, without masked words, and the ordering baseline, on as many segment
+pairs each, with every seed; evaluates them on DATA's discoeval (pairs encoded together, pooled),
+and the initialisation under both protocols with three representations. What is there is not made
+again. Writes OUT/figures.json and OUT/table.md from the evaluations that are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from corpora.document import Document
+from corpora.readers import open_source
+from corpora.sentences import split_document
+from corpora.store import Stage, is_complete, staged, write_json, write_text
+from corpora.tasks import conpono
+from zoo.evaluate.discoeval.data import read
+from zoo.evaluate.discoeval.features import features_of
+from zoo.evaluate.discoeval.protocol import Options, inputs_under, score, vectors_of
+from zoo.evaluate.encoders import load_encoder
+from zoo.train import train
+
+TASKS = ("SP", "BSO", "DC")
+MODELS: dict[str, dict[str, Any]] = {
+    "k2": {},
+    "bso": {"objective": "bso"},
+    "k1": {"k": 1},
+    "isolated": {"encoder": "isolated"},
+    "no-mlm": {"mlm": "false"},
+}
+SIZES: dict[str, dict[str, Any]] = {
+    # Whether everything runs; its figures say nothing.
+    "smoke": {
+        "max_steps": 2,
+        "batch_size": 2,
+        "candidates": 6,
+        "max_tokens": 48,
+        "max_eval_rows": 4,
+    },
+    # A quarter of an hour a model on one core: single sentences in place of the paper's 4 and 3.
+    "taste": {
+        "max_steps": 120,
+        "batch_size": 8,
+        "candidates": 8,
+        "max_tokens": 64,
+        "anchor_sentences": 1,
+        "target_sentences": 1,
+        "max_eval_rows": 48,
+        "bf16": "true",
+        "block_tokens": 2048,
+    },
+    # Hours on a CPU of one's own.
+    "small": {"max_steps": 600, "batch_size": 8, "candidates": 16, "max_tokens": 160},
+    # A GPU: the paper's lengths and candidates.
+    "full": {"epochs": 20, "batch_size": 32, "candidates": 32, "max_tokens": 320},
+}
+RATES = {"smoke": 1e-4, "taste": 1e-4, "small": 1e-4, "full": 5e-5}
+LIMITS = {"smoke": 24, "taste": 400, "small": 2000, "full": 0}
+"""Rows of each split of DiscoEval (0: all)."""
+PROTOCOLS = ("pairs", "single")
+KINDS = ("pooled", "cls", "mean")
+
+
+def documents(data: Path) -> Iterator[Document]:
+    """The novels' chapters and GUM's documents, with sentences."""
+    options = {"layout": "paragraph", "group": "book", "id": "chapter_id", "licence": "CC0-1.0"}
+    for path in sorted((data / "books").glob("*.jsonl")):
+        yield from map(split_document, open_source(f"jsonl:{path}", options))
+    yield from open_source(f"conllu:{data / 'treebank' / 'en_gum'}", {"licence": "CC-BY-SA-4.0"})
+
+
+def build(data: Path, folder: Path) -> None:
+    """The dataset, unless it is there: paragraphs of more than 10 sentences, the paper's books."""
+    if not is_complete(folder):
+        stage = Stage("conpono", 1, "measure-conpono-1")
+        with staged(folder) as partial:
+            settings = conpono.Settings(merge_above=10, train=0.96, validation=0.02, test=0.02)
+            conpono.build(documents(data), partial, settings, seed=13, stage=stage)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where everything of one measurement is."""
+
+    output: Path
+    dataset: str
+    discoeval: str
+    backbone: str
+    size: str
+
+    def model(self, name: str, seed: int) -> Path:
+        return self.output / "models" / f"{name}-{seed}"
+
+    def evaluation(self, name: str) -> Path:
+        return self.output / "evaluations" / f"{name}.json"
+
+
+def trained(place: Place, name: str, seed: int) -> Path:
+    """Train one model, or find it made."""
+    settings = {
+        "dataset": place.dataset,
+        "backbone": place.backbone,
+        "output": place.model(name, seed),
+        "seed": seed,
+        "learning_rate": RATES[place.size],
+        **SIZES[place.size],
+        **MODELS[name],
+    }
+    train(["conpono/minilm", *(str(w) for key, v in settings.items() for w in (f"--{key}", v))])
+    return place.model(name, seed)
+
+
+def evaluated(
+    place: Place, names: Mapping[str, str], model: str | Callable[[], Path], protocol: Any
+) -> None:
+    """DiscoEval's three tasks for one model, all representations from one pass.
+
+    `names` are those of the evaluations by representation; what is there is not made again.
+    """
+    if all(place.evaluation(name).is_file() for name in names.values()):
+        return
+    path = model if isinstance(model, str) else str(model())
+    options = Options(protocol=protocol, second_opinion=False)
+    encoder = load_encoder(path, dtype="bfloat16" if place.size == "taste" else "float32")
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in names.values()}
+    for data in read(place.discoeval, TASKS, limit=LIMITS[place.size]).tasks:
+        inputs = inputs_under(data, options)
+        for kind, vectors in vectors_of(encoder, inputs, list(names)).items():
+            features = features_of(inputs, vectors, data.task.features[protocol])
+            value = score(data, features, options, "test", 0)["value"]
+            found[names[kind]].setdefault(data.task.name, []).append(value)
+    for name, tasks in found.items():
+        means = {task: float(np.mean(values)) for task, values in tasks.items()}
+        write_json(place.evaluation(name), means)
+
+
+def figures(place: Place, seeds: int) -> dict[str, Any]:
+    """Per cent on each task and their mean: of each seed, and with an interval (Student's t)."""
+    rows: dict[str, Any] = {}
+    for protocol in PROTOCOLS:
+        for kind in KINDS:
+            rows[f"initialisation, {protocol}, {kind}"] = [f"initial-{protocol}-{kind}"]
+    for name in MODELS:
+        rows[name] = [f"{name}-{seed}" for seed in range(seeds)]
+    found = {}
+    for row, names in rows.items():
+        made = [place.evaluation(name) for name in names if place.evaluation(name).is_file()]
+        values = [json.loads(path.read_text(encoding="utf-8")) for path in made]
+        if values:
+            found[row] = _row(values)
+    return found
+
+
+def _row(values: list[Mapping[str, float]]) -> dict[str, Any]:
+    means = np.array([100 * np.mean([one[task] for task in TASKS]) for one in values])
+    row: dict[str, Any] = {t: round(100 * float(np.mean([v[t] for v in values])), 2) for t in TASKS}
+    row |= {"mean": round(float(means.mean()), 2), "seeds": [round(float(m), 2) for m in means]}
+    if len(means) > 1:
+        half = stats.t.ppf(0.975, len(means) - 1) * means.std(ddof=1) / np.sqrt(len(means))
+        row["half_interval"] = round(float(half), 2)
+    return row
+
+
+def table(found: Mapping[str, Any]) -> str:
+    lines = ["| model | SP | BSO | DC | mean | seeds |", "|---|---:|---:|---:|---:|---|"]
+    for name, row in found.items():
+        spread = f" ± {row['half_interval']}" if "half_interval" in row else ""
+        tasks = " | ".join(f"{row[task]:.1f}" for task in TASKS)
+        seeds = ", ".join(f"{seed:.1f}" for seed in row["seeds"])
+        lines.append(f"| {name} | {tasks} | {row['mean']:.1f}{spread} | {seeds} |")
+    return "\n".join(lines) + "\n"
+
+
+def work(place: Place, seeds: int) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Every piece of work by name, the most telling first."""
+    for protocol in PROTOCOLS:
+        names = {kind: f"initial-{protocol}-{kind}" for kind in KINDS}
+        yield f"initial-{protocol}", partial(evaluated, place, names, place.backbone, protocol)
+    for seed in range(seeds):
+        for model in MODELS:
+            name = f"{model}-{seed}"
+            source = partial(trained, place, model, seed)
+            yield name, partial(evaluated, place, {"pooled": name}, source, "pairs")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--backbone", required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--size", choices=SIZES, default="taste")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default=".")
+    o = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    build(o.data, o.output / "dataset")
+    place = Place(
+        o.output, str(o.output / "dataset"), str(o.data / "discoeval"), o.backbone, o.size
+    )
+    for name, task in work(place, o.seeds):
+        if re.search(o.only, name):
+            task()
+    found = figures(place, o.seeds)
+    write_json(
+        o.output / "figures.json", {"size": o.size, "settings": SIZES[o.size], "rows": found}
+    )
+    write_text(o.output / "table.md", table(found))
+    sys.stdout.write(table(found))
+
+
+if __name__ == "__main__":
+    main()
