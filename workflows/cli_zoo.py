@@ -89,6 +89,25 @@ def score(
         show_scores(model, files, reference=reference or [], explain=explain, as_json=as_json)
 
 
+@commands.command("predict-marker")
+def predict_marker(
+    model: Annotated[str, typer.Argument(help="A DisSent model: folder or Hub id.")],
+    s1: Annotated[str, typer.Argument(help="The first sentence, or a file of pairs.")],
+    s2: Annotated[str, typer.Argument(help="The second sentence (none with a file).")] = "",
+    top: Annotated[int, typer.Option(min=0, help="Show so many markers (0: all).")] = 0,
+) -> None:
+    """Print the probability of each marker between S1 and S2, or for the pairs of a file.
+
+    A file is TSV (two columns) or JSONL (`s1`, `s2`); its answers are printed as JSON Lines.
+    """
+    from workflows.prediction import show_markers, show_markers_of_file
+
+    if s2:
+        show_markers(model, s1, s2, top)
+    else:
+        show_markers_of_file(model, Path(s1), top)
+
+
 @commands.command()
 def zoo(
     results: Annotated[Path | None, typer.Option(help="A folder of trained models.")] = None,
