@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 from spacy.vocab import Vocab
-from thinc.api import fix_random_seed
 
-from zoo.parser import card, evaluate, silver, train
+from zoo.parser import card, evaluate, train
 from zoo.parser.baseline import baseline_las
 from zoo.parser.documents import (
     Grouping,
-    bare_doc,
     batches,
     examples,
     group,
@@ -26,7 +22,6 @@ from zoo.parser.documents import (
     typographic,
     without_final_punctuation,
 )
-from zoo.parser.stream import Rare, portions
 from zoo.parser.tokenizer import adapt_tokenizer
 from zoo.parser.treebank import Sentence, read_treebank, treebank_files
 from zoo.parser.upos import learn_upos
@@ -49,7 +44,7 @@ def sentences() -> list[Sentence]:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("parser") / "out"
-    settings = steps(training=150, consolidation=10)
+    settings = steps(training=150, regularisation=10)
     paths = ["--treebank", str(TINY), "--dev", str(TINY), "--output", str(output)]
     assert train.main([*paths, *settings]) == 0
     return output
@@ -130,59 +125,6 @@ def test_variants_keep_the_tree(sentences: list[Sentence]) -> None:
     assert shorter.spaces[-1]
 
 
-def test_an_unsure_arc_teaches_nothing(sentences: list[Sentence]) -> None:
-    wrong = replace(
-        sentences[0],
-        heads=(2, *sentences[0].heads[1:]),
-        sure=(False, *[True] * (len(sentences[0]) - 1)),
-    )
-    fix_random_seed(0)
-    rng = np.random.default_rng(3)
-    blank = spacy.blank("en")
-    parser = blank.add_pipe("parser", config={"min_action_freq": 1})
-    right = list(examples(blank.vocab, sentences, Grouping(sentences=1, augment=0.0), rng))
-    partial = list(examples(blank.vocab, [wrong], Grouping(augment=0.0), rng))
-    blank.initialize(lambda: right)
-    assert partial[0].get_aligned_parse()[0] == [None, 2, 2, 6, 5, 6, 2, 2]
-    for items in [right] * 30 + [[*right, *partial]] * 10:
-        blank.update(items)
-    doc = parser(bare_doc(blank.vocab, [sentences[0]], keep_starts=True))
-    assert [token.head.i for token in doc] == [1, 2, 2, 6, 5, 6, 2, 2]
-
-
-def test_rare_words_are_hidden_more_often_than_frequent_ones(sentences: list[Sentence]) -> None:
-    words = [replace(sentences[0], forms=("the",) * 7 + ("stove",))] * 200
-    rare = Rare(words, 200.0, np.random.default_rng(4))
-    doc = bare_doc(spacy.blank("en").vocab, words, keep_starts=False)
-    rare.hide(doc)
-    hidden = {form: [t.norm_ != form for t in doc if t.text == form] for form in ("the", "stove")}
-    assert 0.05 < np.mean(hidden["the"]) < 0.2 and 0.4 < np.mean(hidden["stove"]) < 0.6
-    assert "".join(token.text_with_ws for token in doc) == doc.text
-
-
-def test_portions_go_round(sentences: list[Sentence]) -> None:
-    turns = list(islice(portions(sentences, 20), 8))
-    assert all(20 <= sum(map(len, turn)) < 40 for turn in turns)
-    assert [s for turn in turns for s in turn][: 2 * len(sentences)] == [*sentences, *sentences]
-    assert list(islice(portions(sentences, 0), 2)) == list(islice(portions([], 9), 2)) == [[], []]
-
-
-def test_teachers_vouch_for_the_arcs_that_they_share(sentences: list[Sentence]) -> None:
-    one = sentences[0]
-    other = replace(one, heads=(2, *one.heads[1:]), deprels=(*one.deprels[:-1], "dep"))
-    assert silver.agreed([one, one]).sure == (True,) * 8
-    found = silver.agreed([one, other])
-    assert found.sure == (False, *[True] * 6, False) and found.heads == other.heads
-    assert silver.agreed([one, replace(one, heads=(-1,) * 8)]) is None
-
-
-def test_unsure_arcs_survive_the_file(sentences: list[Sentence], tmp_path: Path) -> None:
-    unsure = replace(sentences[1], sure=(True, False, True, True, True, True))
-    path = tmp_path / "silver.conllu"
-    assert silver.write_conllu([sentences[0], unsure], path) == (2, 14, 13)
-    assert list(read_treebank([path])) == [sentences[0], unsure]
-
-
 def test_the_upos_table_keeps_a_longer_key_only_where_it_decides() -> None:
     def words(xpos: str, deprel: str, upos: str) -> Sentence:
         return Sentence("d", 0, ("be",), (True,), (upos,), (xpos,), (-1,), (deprel,))
@@ -225,29 +167,11 @@ def test_the_same_seed_gives_the_same_parser(trained: Path, tmp_path: Path) -> N
     record = json.loads((trained / "training.json").read_text(encoding="utf-8"))
     assert record["seed"] == 0
     paths = ["--treebank", str(TINY), "--dev", str(TINY), "--output"]
-    settings = steps(training=3)
+    settings = steps(training=3, regularisation=2)
     for name in ("a", "b"):
         assert train.main([*paths, str(tmp_path / name), *settings]) == 0
     models = [(tmp_path / n / "en_ud_compact/parser/model").read_bytes() for n in ("a", "b")]
     assert models[0] == models[1]
-
-
-@pytest.mark.slow
-def test_silver_trees_continue_a_training(trained: Path, tmp_path: Path) -> None:
-    text = "The boat left because the bell rang. Nora read a letter.\nHer brother slept."
-    lines = [json.dumps({"text": line}) for line in text.splitlines()]
-    (tmp_path / "tale.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    pipeline, trees = str(trained / "en_ud_compact"), str(tmp_path / "silver.conllu")
-    teachers = ["--teacher", pipeline, "--teacher", pipeline]
-    assert silver.main([*teachers, "--text", str(tmp_path), "--output", trees]) == 0
-    assert [len(s) for s in read_treebank([Path(trees)])] == [8, 5, 4]
-    paths = ["--treebank", str(TINY), "--dev", str(TINY), "--output", str(tmp_path / "out")]
-    more = ["--init", pipeline, "--silver", trees, "--stage", "consolidation"]
-    assert train.main([*paths, *more, *steps(consolidation=5)]) == 0
-    record = json.loads((tmp_path / "out" / "training.json").read_text(encoding="utf-8"))
-    before = json.loads((trained / "training.json").read_text(encoding="utf-8"))
-    assert record["selected"]["las"] >= before["selected"]["las"]
-    assert list(record["silver"]) == [f"{tmp_path.name}/silver.conllu"]
 
 
 @pytest.mark.slow
@@ -276,13 +200,6 @@ def test_errors_name_the_value_and_leave_nothing(
     assert train.main(["--treebank", str(missing), "--output", str(output)]) == 2
     assert f"no treebank at {missing}" in caplog.text
     assert list(tmp_path.iterdir()) == []
-    usual = ["--treebank", str(TINY), "--dev", str(TINY), "--output", str(output)]
-    assert train.main([*usual, "--stage", "consolidation"]) == 2
-    assert "give --silver FILE" in caplog.text
-    assert train.main([*usual, "--stage", "polish"]) == 2
-    assert "has no stage 'polish'" in caplog.text
-    assert silver.main(["--teacher", "x", "--text", str(tmp_path), "--output", "y"]) == 2
-    assert f"no *.jsonl in {tmp_path}" in caplog.text
     output.mkdir()
     assert train.main(["--treebank", str(TINY), "--output", str(output)]) == 2
     assert f"{output} exists" in caplog.text
