@@ -132,3 +132,25 @@ def convert_coherence(
 
     left_out = convert(checkpoint, output, backbone, max_tokens)
     typer.echo(f"{output}" + (f" (left out: {', '.join(left_out)})" if left_out else ""))
+
+
+@converters.command("conpono")
+def convert_conpono(
+    checkpoint: Annotated[Path, typer.Argument(help="The TensorFlow checkpoint's prefix.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The model folder.")],
+    encoder: Annotated[
+        str, typer.Option(help="How targets are encoded: full or isolated.")
+    ] = "full",
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="vocab.txt (default: beside the checkpoint).")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="bert_config.json (default: beside the checkpoint).")
+    ] = None,
+    lower: Annotated[bool, typer.Option("--lower/--no-lower", help="Lower-case texts.")] = True,
+) -> None:
+    """Convert the released CONPONO checkpoint (needs TensorFlow: discoforge[tensorflow])."""
+    from zoo.conpono.convert import convert
+
+    convert(checkpoint, output, encoder=encoder, vocabulary=vocabulary, config=config, lower=lower)
+    typer.echo(str(output))

@@ -1,0 +1,179 @@
+"""The released TensorFlow checkpoint as a model folder of this zoo.
+
+TensorFlow is asked for here alone: `pip install 'discoforge[tensorflow]'`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from transformers import AutoModel, BertConfig, BertTokenizer
+
+from corpora.errors import ConfigError, InputError
+from corpora.store import MANIFEST, staged, write_json
+from zoo.conpono.modeling import ConponoModel
+from zoo.modeling import parameter_count, save_model
+
+PLAIN = {
+    "bert/embeddings/word_embeddings": "backbone.embeddings.word_embeddings.weight",
+    "bert/embeddings/position_embeddings": "backbone.embeddings.position_embeddings.weight",
+    "bert/embeddings/token_type_embeddings": "backbone.embeddings.token_type_embeddings.weight",
+    "cls/predictions/output_bias": "masked_words.bias",
+    "cpc_loss/cpc_weights": "relations.weight",
+    "cpc_weights": "relations.weight",
+}
+RENAMED = (
+    (re.compile(r"^bert/encoder/layer_(\d+)/"), r"backbone.encoder.layer.\1."),
+    (re.compile(r"^bert/"), "backbone."),
+    (re.compile(r"^cls/predictions/transform/LayerNorm/"), "masked_words.norm."),
+    (re.compile(r"^cls/predictions/transform/"), "masked_words."),
+)
+ENDINGS = {"gamma": "weight", "beta": "bias", "bias": "bias", "kernel": "weight"}
+LEFT_OUT = re.compile(r"adam_[mv]|Adam|global_step|cls/seq_relationship|_CHECKPOINTABLE")
+"""The optimizer's state, and BERT's head for the next sentence, which CONPONO does not use."""
+
+
+class Reader(Protocol):
+    """What `tf.train.load_checkpoint` returns."""
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]: ...
+
+    def get_tensor(self, name: str) -> np.ndarray: ...
+
+
+def open_checkpoint(checkpoint: Path) -> Reader:
+    """TensorFlow's reader of a checkpoint (`model.ckpt-50000`, or a folder that holds one).
+
+    Raises `ConfigError` without TensorFlow, `InputError` where no checkpoint is.
+    """
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise ConfigError(
+            "reading a TensorFlow checkpoint needs TensorFlow",
+            hint="pip install 'discoforge[tensorflow]'",
+        ) from error
+    try:
+        return tensorflow.train.load_checkpoint(str(checkpoint))
+    except (ValueError, tensorflow.errors.OpError) as error:
+        raise InputError(
+            f"no TensorFlow checkpoint: {str(error).splitlines()[0]}",
+            where=str(checkpoint),
+            hint="give the path without .index or .data-00000-of-00001",
+        ) from error
+
+
+def convert(
+    checkpoint: Path,
+    folder: Path,
+    *,
+    encoder: Literal["full", "isolated"] = "full",
+    vocabulary: Path | None = None,
+    config: Path | None = None,
+    lower: bool = True,
+) -> dict[str, Any]:
+    """Write the model folder `folder` from a released checkpoint; returns what it holds.
+
+    `config` is BERT's `bert_config.json` and `vocabulary` its `vocab.txt`, looked for beside the
+    checkpoint. Full and isolated encoders have the same weights: `encoder` says which it was.
+    """
+    checkpoint = Path(checkpoint)
+    beside = checkpoint if checkpoint.is_dir() else checkpoint.parent
+    settings = BertConfig.from_json_file(str(_found(config, beside / "bert_config.json", "config")))
+    words = _found(vocabulary, beside / "vocab.txt", "vocabulary")
+    model = to_model(open_checkpoint(checkpoint), settings, encoder, where=str(checkpoint))
+    ids = {word: i for i, word in enumerate(words.read_text(encoding="utf-8").splitlines())}
+    tokenizer = BertTokenizer(vocab=ids, do_lower_case=lower)
+    tokenizer.model_max_length = settings.max_position_embeddings
+    about = {
+        "converted_from": checkpoint.name,
+        "model_type": model.config.model_type,
+        "encoder": model.config.encoder,
+        "k": model.config.k,
+        "parameters": parameter_count(model),
+    }
+    with staged(Path(folder)) as partial:
+        save_model(model, tokenizer, partial)
+        write_json(partial / MANIFEST, about)
+    return about
+
+
+def to_model(
+    reader: Reader, config: BertConfig, encoder: Literal["full", "isolated"], where: str
+) -> ConponoModel:
+    """The model with a checkpoint's weights.
+
+    Raises `InputError` for a variable that is missing, has another shape, or is not known.
+    """
+    found = dict(_weights(reader, where))
+    if "relations.weight" not in found:
+        raise InputError(
+            "this checkpoint has no cpc_weights: it is no CONPONO model",
+            where=where,
+            hint="a plain BERT is loaded by AutoModel, and needs no conversion",
+        )
+    relations = found["relations.weight"]
+    model = ConponoModel.from_backbone(
+        AutoModel.from_config(config),
+        encoder="uni" if relations.dim() == 2 else encoder,
+        k=len(relations) // 2,
+        max_tokens=config.max_position_embeddings,
+        mlm="masked_words.dense.weight" in found,
+        pad_token_id=config.pad_token_id,
+    )
+    wanted = {name: tensor.shape for name, tensor in model.state_dict().items()}
+    for name in sorted({*wanted, *found}):
+        if name not in found or name not in wanted or found[name].shape != wanted[name]:
+            shapes = [tuple(s) if s else "none" for s in (wanted.get(name), _shape(found, name))]
+            raise InputError(
+                f"{name}: the configuration asks for {shapes[0]}, the checkpoint has {shapes[1]}",
+                where=where,
+                hint="is this the bert_config.json of that checkpoint?",
+            )
+    model.load_state_dict(found)
+    return model
+
+
+def _weights(reader: Reader, where: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """The checkpoint's variables under this model's names, kernels turned."""
+    for name in sorted(reader.get_variable_to_shape_map()):
+        if LEFT_OUT.search(name):
+            continue
+        tensor = torch.from_numpy(np.array(reader.get_tensor(name)))
+        yield rename(name, where), tensor.T.contiguous() if name.endswith("kernel") else tensor
+
+
+def rename(name: str, where: str = "") -> str:
+    """The name in this model of a variable of the released code. Raises `InputError`."""
+    if name in PLAIN:
+        return PLAIN[name]
+    path, _, ending = name.rpartition("/")
+    for pattern, replacement in RENAMED:
+        if ending in ENDINGS and pattern.match(f"{path}/"):
+            known = pattern.sub(replacement, f"{path}/").rstrip("/.")
+            return f"{known.replace('/', '.')}.{ENDINGS[ending]}"
+    raise InputError(
+        f"the checkpoint has a variable that is not known: {name!r}",
+        where=where,
+        hint="only CONPONO's own checkpoints are read (BERT, pooler, cpc_weights)",
+    )
+
+
+def _shape(found: dict[str, torch.Tensor], name: str) -> torch.Size | None:
+    return found[name].shape if name in found else None
+
+
+def _found(given: Path | None, beside: Path, option: str) -> Path:
+    path = Path(given) if given else beside
+    if not path.is_file():
+        raise InputError(
+            f"no {beside.name}",
+            where=str(path),
+            hint=f"give it with --{option}: it is among the files of the BERT that was trained on",
+        )
+    return path

@@ -1,0 +1,187 @@
+"""The CONPONO model: one encoder, W_k, a masked-word head (section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Literal
+
+import torch
+from huggingface_hub.dataclasses import strict
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import initialization as init
+from transformers.configuration_utils import SubConfigSpec
+from transformers.utils import ModelOutput
+
+from zoo.conpono.batches import attention_mask
+from zoo.conpono.heads import MaskedWords, Ordering, Relations, contrast, order_loss
+from zoo.modeling import ZooModel
+
+STANDARD_DEVIATION = 0.02
+
+
+@strict
+class ConponoConfig(PretrainedConfig):
+    """The backbone's configuration, and what the model was trained for.
+
+    `objective` "bso" is the ordering baseline, which has no W_k.
+    """
+
+    model_type = "discoforge-conpono"
+    sub_configs_defaults = {  # noqa: RUF012 (transformers' own form)
+        "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
+    }
+
+    backbone_config: PretrainedConfig | dict | None = None
+    objective: Literal["conpono", "bso"] = "conpono"
+    encoder: Literal["full", "isolated", "uni"] = "full"
+    k: int = 2
+    anchor_sentences: int = 4
+    target_sentences: int = 3
+    max_tokens: int = 512
+    mlm: bool = True
+    pad_token_id: int | None = 0
+
+
+@dataclass
+class ConponoOutput(ModelOutput):
+    """`loss` is the sum of its parts `objective_loss` and `mlm_loss`.
+
+    `scores [batch, 2K, candidates]`, or `[batch, pairs]` for the ordering baseline.
+    """
+
+    loss: Tensor | None = None
+    objective_loss: Tensor | None = None
+    mlm_loss: Tensor | None = None
+    scores: Tensor | None = None
+
+
+class ConponoModel(ZooModel):
+    """Tells the text at distance k from an anchor among candidates.
+
+    `backbone` is the encoder that evaluations take; `recompute` makes training forget a block's
+    activations and compute them again in the backward pass (GradCache's exchange of time for
+    memory: the gradients are those of the whole batch).
+    """
+
+    config_class = ConponoConfig
+    base_model_prefix = "backbone"
+    main_input_name = "order"
+
+    def __init__(self, config: ConponoConfig) -> None:
+        super().__init__(config)
+        backbone = config.backbone_config
+        self.backbone = AutoModel.from_config(backbone)
+        width = backbone.hidden_size
+        if config.objective == "bso":
+            self.ordering = Ordering(width)
+        else:
+            self.relations = Relations(2 * config.k, width, uni=config.encoder == "uni")
+        if config.mlm:
+            self.masked_words = MaskedWords(backbone)
+        self.recompute = False
+        self.post_init()
+
+    @classmethod
+    def from_backbone(cls, backbone: PreTrainedModel, **settings: Any) -> ConponoModel:
+        """A model around `backbone` with new heads; `settings` are fields of the configuration."""
+        model = cls(ConponoConfig(backbone_config=backbone.config, **settings))
+        model.backbone = backbone
+        return model
+
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, Relations):
+            init.normal_(module.weight, std=STANDARD_DEVIATION)
+        elif isinstance(module, Ordering):
+            init.normal_(module.linear.weight, std=STANDARD_DEVIATION)
+            init.zeros_(module.linear.bias)
+        elif isinstance(module, MaskedWords):
+            init.normal_(module.dense.weight, std=STANDARD_DEVIATION)
+            for bias in (module.dense.bias, module.norm.bias, module.bias):
+                init.zeros_(bias)
+            init.ones_(module.norm.weight)
+
+    def forward(
+        self,
+        blocks: Sequence[Mapping[str, Any]],
+        order: Tensor,
+        labels: Tensor,
+        **kwargs: object,
+    ) -> ConponoOutput:
+        """Encode the blocks that `Collator` makes; `order [batch * sequences]`.
+
+        `labels [batch, 2K]` for CONPONO, `[batch, pairs]` for the ordering baseline.
+        """
+        encoded = [self._encode_lightly(block) for block in blocks]
+        vectors = torch.cat([found for found, _ in encoded])[order]
+        vectors = vectors.view(len(labels), -1, vectors.size(-1))
+        mlm_loss = vectors.new_zeros((), dtype=torch.float32)
+        masked = sum(block["mlm_labels"].numel() for block in blocks)
+        if self.config.mlm and masked:
+            mlm_loss = torch.stack([loss for _, loss in encoded]).sum() / masked
+        with torch.autocast(vectors.device.type, enabled=False):
+            if self.config.objective == "bso":
+                scores = self.ordering(vectors)
+                objective_loss = order_loss(scores, labels)
+            else:
+                scores = self.relations(vectors)
+                objective_loss = contrast(scores, labels)
+        return ConponoOutput(objective_loss + mlm_loss, objective_loss, mlm_loss, scores)
+
+    def floating_point_ops(self, inputs: Mapping[str, Any], *args: Any, **kwargs: Any) -> int:
+        """Six operations a weight of the encoder and real token: what the Trainer counts."""
+        weights = sum(p.numel() for p in self.backbone.parameters())
+        return (
+            6
+            * (weights - self.backbone.get_input_embeddings().weight.numel())
+            * int(inputs["real_tokens"])
+        )
+
+    def _encode_lightly(self, block: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+        if self.recompute and self.training and torch.is_grad_enabled():
+            return checkpoint(self.encode, block, use_reentrant=False)
+        return self.encode(block)
+
+    def encode(self, block: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+        """The vectors `[sequences, width]` of a block, and its summed masked-word loss.
+
+        `input_ids`, `token_type_ids` `[rows, tokens]`; `position_ids` where rows are packed;
+        `segments`, the number of the sequence that holds each token, or None where there is no
+        padding; `starts [sequences]` and `masked`, places in the flattened rows.
+        """
+        ids, packed = block["input_ids"], block["position_ids"] is not None
+        more: dict[str, Tensor] = {}
+        if packed:
+            more["position_ids"] = block["position_ids"]
+        if takes_types(self.backbone):
+            more["token_type_ids"] = block["token_type_ids"]
+        if block["segments"] is not None:
+            more["attention_mask"] = attention_mask(block["segments"], packed)
+        states = self.backbone(input_ids=ids, **more).last_hidden_state.flatten(0, 1)
+        loss = states.new_zeros((), dtype=torch.float32)
+        if self.config.mlm and block["masked"].numel():
+            words = self.backbone.get_input_embeddings().weight
+            loss = self.masked_words(states[block["masked"]], words, block["mlm_labels"])
+        return self.pool(states[block["starts"]]), loss
+
+    def pool(self, states: Tensor) -> Tensor:
+        """The vectors of `states [sequences, width]` at [CLS]: through the backbone's pooler,
+
+        where it has one (the paper's "pooled representation"), else as they are.
+        """
+        pooler = getattr(self.backbone, "pooler", None)
+        return states if pooler is None else pooler(states[:, None])
+
+
+def takes_types(backbone: PreTrainedModel) -> bool:
+    """Whether the backbone tells a first text from a second by `token_type_ids`."""
+    given = "token_type_ids" in signature(backbone.forward).parameters
+    return given and getattr(backbone.config, "type_vocab_size", 0) > 1
+
+
+def takes_positions(backbone: PreTrainedModel) -> bool:
+    """Whether positions can be given, as packed rows need."""
+    return "position_ids" in signature(backbone.forward).parameters

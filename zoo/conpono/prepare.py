@@ -1,0 +1,73 @@
+"""From a recipe's settings to examples and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedModel
+
+from corpora.errors import ConfigError
+from zoo.conpono.batches import Collator
+from zoo.conpono.examples import Candidates, Examples, Orderings
+from zoo.conpono.modeling import takes_positions
+from zoo.conpono.rows import batches
+from zoo.conpono.settings import Settings
+from zoo.conpono.tokens import TokenStore
+from zoo.data import Dataset
+from zoo.job import Job
+
+
+def sentences(dataset: Dataset) -> Iterator[str]:
+    """The sentences of the training split, for a tokenizer that is trained on them."""
+    for batch in batches(dataset["train"], ("sentences",)):
+        for texts in batch["sentences"].to_pylist():
+            yield from texts
+
+
+def make_examples(job: Job, split: str, stores: Mapping[str, TokenStore], **parts: Any) -> Examples:
+    """The examples of one split. A small one takes its random segments from the training split."""
+    s: Settings = job.settings  # type: ignore[assignment]
+    if split not in stores:
+        raise ConfigError(
+            f"the split {split!r} has no rows",
+            where=s.dataset,
+            hint="the corpus is too small for it: add sources, and build again",
+        )
+    store = pool = stores[split]
+    shared = {"candidates": s.candidates, "seed": s.seed, "split": split, **parts}
+    if s.objective == "bso":
+        return Orderings(store, pool, **shared)
+    shared |= {"encoder": s.encoder, "targets": s.targets or s.k}
+    try:
+        return Candidates(store, pool, **shared)
+    except ConfigError:
+        if split == "train":
+            raise
+    job.note(f"{split} is too small for {s.candidates} candidates: random ones are from train")
+    return Candidates(store, stores["train"], **shared)
+
+
+def make_collator(
+    settings: Settings, backbone: PreTrainedModel, pad_id: int, width: int
+) -> Collator:
+    """Lays a batch into blocks, packed rows of `width`; positions as the backbone counts them."""
+    if settings.layout == "packed" and not takes_positions(backbone):
+        raise ConfigError(
+            f"{backbone.config.model_type} takes no positions, which packed rows need",
+            where="layout",
+            hint='set layout = "buckets"',
+        )
+    # RoBERTa and its kin number positions from pad_token_id + 1.
+    roberta = "roberta" in backbone.config.model_type
+    first = backbone.config.pad_token_id + 1 if roberta else 0
+    return Collator(pad_id, settings.layout, settings.block_tokens, width, first_position=first)
+
+
+def spread(examples: Examples, rows: int) -> Examples:
+    """`rows` of the examples, spread evenly over them (0: all)."""
+    if not 0 < rows < len(examples):
+        return examples
+    return replace(examples, rows=np.linspace(0, len(examples) - 1, rows).astype(np.int64))

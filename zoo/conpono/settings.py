@@ -1,0 +1,50 @@
+"""The settings of CONPONO's recipes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from zoo.settings import Settings as SharedSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SharedSettings):
+    """The paper's values (section 2.3 and A.2). An example is an anchor with its candidates."""
+
+    batch_size: int = 32
+    """Anchors a step (the default of the released code; the paper gives no number)."""
+    eval_batch_size: int = 32
+    learning_rate: float = 5e-5
+    warmup: float = 0.25
+    """The share of the steps in which the learning rate rises; then it falls to 0."""
+    objective: Literal["conpono", "bso"] = "conpono"
+    encoder: Literal["full", "isolated", "uni"] = "full"
+    k: int = 2
+    """The largest distance of a target, in both directions."""
+    targets: int = 4
+    """Targets an anchor; fewer where fewer exist. 0: as many as k, as in the released code."""
+    candidates: int = 32
+    """Targets and random segments together; for `bso` the pairs of an example."""
+    anchor_sentences: int = 4
+    target_sentences: int = 3
+    max_tokens: int = 512
+    mlm: bool = True
+    mask_rate: float = 0.15
+    """The share of the words that are hidden (the released code: 0.10)."""
+    backbone: str = ""
+    """A pretrained encoder: a folder or a Hub id that `AutoModel` loads."""
+    backbone_config: Mapping[str, Any] = field(default_factory=dict)
+    """In place of `backbone`: a configuration with its model_type; weights drawn at random."""
+    pad_token: str = ""
+    vocab_size: int = 8000
+    """Of the tokenizer trained on the sentences, where there is no pretrained backbone."""
+    lower: bool = True
+    layout: Literal["buckets", "packed"] = "buckets"
+    """How sequences are laid into blocks: rows of like length, or several sequences a row."""
+    block_tokens: int = 16384
+    recompute: bool = False
+    """Keep one block's activations at a time (exact gradients, a third more time)."""
+    workers: int = 0
+    """Processes that draw examples beside the training process."""

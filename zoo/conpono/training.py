@@ -1,0 +1,133 @@
+"""The Trainer: loss parts, the share of real tokens, and what the input pipeline costs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import Sampler
+
+from corpora.store import write_json
+from zoo.callbacks import Throughput
+from zoo.conpono.examples import Examples
+from zoo.conpono.modeling import ConponoOutput
+from zoo.samplers import EpochSampler
+from zoo.trainer import ZooTrainer
+
+PARTS = ("objective_loss", "mlm_loss")
+
+
+class EpochRows(Sampler):
+    """Pairs `(row, epoch)`: a worker then draws the epoch's examples without being told of it."""
+
+    def __init__(self, rows: EpochSampler) -> None:
+        self.rows = rows
+
+    def set_epoch(self, epoch: int) -> None:
+        self.rows.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        epoch = self.rows.epoch
+        return ((int(row), epoch) for row in self.rows.order(epoch))
+
+
+class InOrder(Sampler):
+    """Row after row: validation always sees the same examples."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.rows))
+
+
+class PipelineThroughput(Throughput):
+    """Also the time that training waited for data, and the share of places that held an id."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.waited, self.slots = 0.0, 0
+
+    def count(self, inputs: Mapping[str, Any]) -> None:
+        self.examples += len(inputs["labels"])
+        self.tokens += inputs["real_tokens"]
+        self.slots += inputs["slots"]
+
+    @property
+    def real_share(self) -> float:
+        """Real tokens among all places of the encoder's input so far."""
+        return self.tokens / max(self.slots, 1)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        super().on_train_end(args, state, control, **kwargs)
+        if state.is_world_process_zero:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+            found["real_token_share"] = round(self.real_share, 4)
+            found["seconds_waiting_for_data"] = round(self.waited, 3)
+            # Means since the last log, or since the run was resumed: they belong to this run.
+            found["losses"] = [
+                {key: entry[key] for key in ("step", "loss", *PARTS)}
+                for entry in state.log_history
+                if PARTS[0] in entry
+            ]
+            write_json(self.path, found)
+
+
+class ConponoTrainer(ZooTrainer):
+    """A `ZooTrainer` over `Examples`; it logs both parts of the loss."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.remove_callback(Throughput)
+        self.throughput = PipelineThroughput(self.job.run_file, self.job.recipe.name)
+        self.add_callback(self.throughput)
+        self._parts: list[Tensor] = []
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+        return EpochRows(self.sampler)
+
+    def _get_eval_sampler(self, eval_dataset: Examples) -> Any:
+        return InOrder(len(eval_dataset))
+
+    def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
+        begin = time.perf_counter()
+        found = super().get_batch_samples(*args, **kwargs)
+        self.throughput.waited += time.perf_counter() - begin
+        return found
+
+    def compute_loss(
+        self, model: Any, inputs: Any, return_outputs: bool = False, **kwargs: Any
+    ) -> Any:
+        outputs: ConponoOutput = model(**inputs)
+        if model.training:
+            # Kept on the device: reading them here would stop it at every step.
+            parts = torch.stack([getattr(outputs, part).detach() for part in PARTS])
+            self._parts.append(parts)
+        return (outputs.loss, outputs) if return_outputs else outputs.loss
+
+    def prediction_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The loss, its parts for each example, the scores and the labels of one batch."""
+        inputs = self._prepare_inputs(inputs)
+        with torch.no_grad(), self.compute_loss_context_manager():
+            outputs: ConponoOutput = model(**inputs)
+        parts = torch.stack([getattr(outputs, part) for part in PARTS])
+        parts = parts.expand(len(inputs["labels"]), len(PARTS))
+        return outputs.loss, (outputs.scores, parts), inputs["labels"]
+
+    def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        if self._parts and "loss" in logs:
+            means = torch.stack(self._parts).mean(0).tolist()
+            logs |= {name: round(value, 4) for name, value in zip(PARTS, means, strict=True)}
+            logs["real_token_share"] = round(self.throughput.real_share, 4)
+            self._parts.clear()
+        super().log(logs, *args, **kwargs)
