@@ -13,6 +13,7 @@ import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from corpora.store import write_json
+from zoo import flops
 from zoo.schedules import AccuracySchedule
 
 log = logging.getLogger("zoo")
@@ -97,10 +98,11 @@ def _line(logs: Mapping[str, Any]) -> str:
 
 
 class Throughput(TrainerCallback):
-    """Writes examples/s and real tokens/s of training (validation left out) to `path`.
+    """Writes the speed of training (validation left out) to `path`.
 
-    A token is real if its attention mask is 1; padding is not counted. What changes from run to
-    run (seconds, memory, host) stands in this file and nowhere in the model folder.
+    Examples/s, real tokens/s and, on a GPU, the share of its peak operations (`zoo.flops`), of
+    this process. A token is real if its attention mask is 1; padding is not counted. What changes
+    from run to run (seconds, memory, host) stands in this file and nowhere in the model folder.
     """
 
     def __init__(self, path: Path, recipe: str) -> None:
@@ -129,6 +131,8 @@ class Throughput(TrainerCallback):
         if not state.is_world_process_zero:
             return
         seconds = max(self.seconds, 1e-9)
+        operations = flops.operations(kwargs["model"], self.examples, self.tokens)
+        share = flops.share_of_peak(operations, seconds, bool(args.bf16 or args.fp16))
         write_json(
             self.path,
             {
@@ -137,6 +141,9 @@ class Throughput(TrainerCallback):
                 "seconds": round(self.seconds, 3),
                 "examples_per_second": round(self.examples / seconds, 1),
                 "real_tokens_per_second": round(self.tokens / seconds, 1),
+                "tflops": round(operations / seconds / 1e12, 4),
+                "share_of_peak_flops": None if share is None else round(share, 4),
+                "processes": args.world_size,
                 "device": str(args.device),
                 "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "",
                 "threads": torch.get_num_threads(),

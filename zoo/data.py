@@ -62,17 +62,20 @@ class Dataset:
         }
 
 
-def open_dataset(spec: str, config: str = "") -> Dataset:
+def open_dataset(spec: str, config: str = "", splits: Mapping[str, str] | None = None) -> Dataset:
     """Open `FOLDER` or a Hub id `OWNER/NAME`, with `@CONFIG` or `config` for its configuration.
+
+    `splits` says what its splits are called where not train, validation and test:
+    `{"validation": "validation_matched"}`.
 
     Raises `InputError` for a folder that is absent, has no manifest or lacks files, and
     `ConfigError` for a configuration that it does not have.
     """
     spec, config = split_spec(spec, config)
     if Path(spec).is_dir():
-        return _open_folder(Path(spec), config)
+        return _open_folder(Path(spec), config, splits or {})
     _check_hub_id(spec)
-    return _open_hub(spec, config)
+    return _open_hub(spec, config, splits or {})
 
 
 def split_spec(spec: str, config: str = "") -> tuple[str, str]:
@@ -148,10 +151,10 @@ def spread(table: pa.Table, rows: int) -> pa.Table:
     return table.take(np.linspace(0, table.num_rows - 1, rows).astype(np.int64))
 
 
-def _open_folder(folder: Path, config: str) -> Dataset:
+def _open_folder(folder: Path, config: str, names: Mapping[str, str]) -> Dataset:
     manifest = read_manifest(folder)
     config = _choose(manifest.get("configs", {}), config, str(folder))
-    splits = {split: _read_split(folder, manifest, config, split) for split in SPLITS}
+    splits = {s: _read_split(folder, manifest, config, names.get(s, s)) for s in SPLITS}
     found = {split: table for split, table in splits.items() if table is not None}
     name = str(manifest.get("name", folder.name))
     return Dataset(name, config, _stage_hash(manifest), found, manifest)
@@ -213,7 +216,7 @@ def _hub_revision(name: str) -> str:
         ) from error
 
 
-def _open_hub(name: str, config: str) -> Dataset:
+def _open_hub(name: str, config: str, names: Mapping[str, str]) -> Dataset:
     import datasets
 
     revision = _hub_revision(name)
@@ -221,16 +224,17 @@ def _open_hub(name: str, config: str) -> Dataset:
         found = datasets.load_dataset(name, config or None, revision=revision)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(f"cannot load it from the Hub: {error}", where=name) from error
-    return Dataset(name, config or "default", revision, tables_of(found))
+    return Dataset(name, config or "default", revision, tables_of(found, names))
 
 
-def tables_of(found: Any) -> dict[str, pa.Table]:
+def tables_of(found: Any, names: Mapping[str, str] | None = None) -> dict[str, pa.Table]:
     """The splits of a `datasets.DatasetDict` as tables, label names included."""
     tables = {}
     for split in SPLITS:
-        if split in found:
-            features = {"info": {"features": found[split].features.to_dict()}}
-            table = found[split].with_format("arrow")[:]
+        named = (names or {}).get(split, split)
+        if named in found:
+            features = {"info": {"features": found[named].features.to_dict()}}
+            table = found[named].with_format("arrow")[:]
             metadata = {b"huggingface": json.dumps(features).encode()}
             tables[split] = table.replace_schema_metadata(metadata)
     return tables

@@ -173,8 +173,9 @@ def fit(trainer: ZooTrainer, *, early_stop: EarlyStop | None = None) -> TrainerS
         raise DiscoforgeError(
             "out of memory on the GPU",
             where=job.recipe.name,
-            hint=f"lower batch_size (now {job.settings.batch_size}); raise gradient_accumulation "
-            "by the same factor to keep the batch",
+            hint=f"lower batch_size (now {job.settings.batch_size}) and raise "
+            "gradient_accumulation by the same factor to keep the batch, or lower max_tokens; "
+            "the same command then goes to another --output",
         ) from error
     return trainer.state
 

@@ -72,6 +72,18 @@ def test_a_batch_is_what_the_tokenizer_makes_of_the_pairs() -> None:
     assert pairs.lengths().tolist() == expected["attention_mask"].sum(1).tolist()
 
 
+def test_the_trainer_validates_the_rows_that_it_says(
+    train_cli: Run, pairs_folder: Path, tmp_path: Path
+) -> None:
+    """Once it has learnt the markers' words, validation says so, as the test does."""
+    options = [*TINY[1:], "--dataset", pairs_folder, "--output", tmp_path / "m"]
+    code, message = train_cli(TINY[0], *options, "--epochs", "10")
+    assert code == 0, message
+    results = json.loads((tmp_path / "m" / "results.json").read_text(encoding="utf-8"))
+    assert results["training"]["validations"][-1]["accuracy"] > 0.9
+    assert results["metrics"]["test"]["accuracy"]["value"] > 0.9
+
+
 def test_pairs_that_are_cut_are_counted_once() -> None:
     tokenizer = train_subwords(STORY, 300)
     whole = encode_pairs(STORY, STORY, tokenizer, 500).lengths()

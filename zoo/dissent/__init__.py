@@ -8,9 +8,40 @@ from __future__ import annotations
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers, BiLstmModel
+from zoo.dissent.ngrams import NgramConfig, NgramForMarkers
+from zoo.dissent.prediction import PairClassifier, predict, predictions, read_pairs
+from zoo.dissent.sif_modeling import SifConfig, SifForMarkers, SifModel
+from zoo.dissent.transformer_modeling import (
+    PairTransformer,
+    PairTransformerConfig,
+    PairTransformerModel,
+)
 
-AutoConfig.register(BiLstmConfig.model_type, BiLstmConfig, exist_ok=True)
-AutoModel.register(BiLstmConfig, BiLstmModel, exist_ok=True)
-AutoModelForSequenceClassification.register(BiLstmConfig, BiLstmForMarkers, exist_ok=True)
+for _config, _encoder, _classifier in (
+    (BiLstmConfig, BiLstmModel, BiLstmForMarkers),
+    (PairTransformerConfig, PairTransformerModel, PairTransformer),
+    (SifConfig, SifModel, SifForMarkers),
+    (NgramConfig, None, NgramForMarkers),
+):
+    AutoConfig.register(_config.model_type, _config, exist_ok=True)
+    if _encoder is not None:
+        AutoModel.register(_config, _encoder, exist_ok=True)
+    AutoModelForSequenceClassification.register(_config, _classifier, exist_ok=True)
 
-__all__ = ["BiLstmConfig", "BiLstmForMarkers", "BiLstmModel"]
+__all__ = [
+    "BiLstmConfig",
+    "BiLstmForMarkers",
+    "BiLstmModel",
+    "NgramConfig",
+    "NgramForMarkers",
+    "PairClassifier",
+    "PairTransformer",
+    "PairTransformerConfig",
+    "PairTransformerModel",
+    "SifConfig",
+    "SifForMarkers",
+    "SifModel",
+    "predict",
+    "predictions",
+    "read_pairs",
+]

@@ -61,10 +61,24 @@ class Pairs(Dataset):
 
 def encode(table: pa.Table, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> Pairs:
     """The rows of a DisSent table as token ids; each sentence cut at `max_tokens`."""
+    one, two = table["s1"].to_pylist(), table["s2"].to_pylist()
+    labels = table["label"].to_numpy().astype(np.int64)
+    return encode_texts(one, two, tokenizer, max_tokens, labels)
+
+
+def encode_texts(
+    one: Sequence[str],
+    two: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int,
+    labels: np.ndarray | None = None,
+) -> Pairs:
+    """Pairs of sentences as token ids; each sentence cut at `max_tokens`."""
     pieces, lengths, truncated = [np.zeros(0, np.int32)], [], 0
-    for s1, s2 in _chunks(table):
-        sentences = [text for pair in zip(s1, s2, strict=True) for text in pair]
-        found = tokenizer(sentences, add_special_tokens=False)["input_ids"]
+    for start in range(0, len(one), CHUNK):
+        both = zip(one[start : start + CHUNK], two[start : start + CHUNK], strict=True)
+        sentences = [text for pair in both for text in pair]
+        found = tokenizer(sentences, add_special_tokens=False, verbose=False)["input_ids"]
         truncated += sum(len(ids) > max_tokens for ids in found)
         kept = [ids[:max_tokens] or [tokenizer.unk_token_id] for ids in found]
         lengths += map(len, kept)
@@ -72,8 +86,8 @@ def encode(table: pa.Table, tokenizer: PreTrainedTokenizerBase, max_tokens: int)
         pieces.append(np.fromiter(chain.from_iterable(kept), np.int32))
     tokens = np.concatenate(pieces)
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    labels = table["label"].to_numpy().astype(np.int64)
-    return Pairs(tokens, bounds, labels, tokenizer.pad_token_id, truncated)
+    gold = np.zeros(len(one), np.int64) if labels is None else labels
+    return Pairs(tokens, bounds, gold, tokenizer.pad_token_id, truncated)
 
 
 def texts(table: pa.Table) -> Iterator[str]:

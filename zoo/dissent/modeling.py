@@ -10,12 +10,12 @@ import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import PretrainedConfig
 from transformers import initialization as init
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
+from zoo.dissent.recurrent import run_in_groups, run_packed
 from zoo.modeling import ZooModel
 
 
@@ -91,12 +91,8 @@ class BiLstmModel(_BiLstmPreTrained):
         if attention_mask is None:
             attention_mask = torch.ones_like(input_ids)
         lengths = attention_mask.sum(1)
-        packed = pack_padded_sequence(
-            self.embeddings(input_ids), lengths.cpu(), batch_first=True, enforce_sorted=False
-        )
-        states, _ = pad_packed_sequence(
-            self.lstm(packed)[0], batch_first=True, total_length=input_ids.size(1)
-        )
+        run = run_packed if input_ids.is_cuda else run_in_groups
+        states = run(self.lstm, self.embeddings(input_ids), lengths)
         return BaseModelOutputWithPooling(states, self._pool(states, attention_mask, lengths))
 
     def _pool(self, states: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
@@ -110,6 +106,8 @@ class BiLstmForMarkers(_BiLstmPreTrained):
 
     S = [s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2]; logits = W2 (W1 S + b1) + b2
     """
+
+    once_a_row = ("projection", "classifier")
 
     def __init__(self, config: BiLstmConfig) -> None:
         super().__init__(config)

@@ -20,20 +20,25 @@ class Rows(Protocol):
     def collate(self, rows: Sequence[Any]) -> dict[str, Any]: ...
 
 
-@torch.inference_mode()
 def predict(model: torch.nn.Module, rows: Rows, batch_size: int = 256) -> np.ndarray:
-    """The most probable class of each row, `[rows]`; batches hold rows of like length."""
+    """The most probable class of each row, `[rows]`."""
+    return logits(model, rows, batch_size).argmax(-1)
+
+
+@torch.inference_mode()
+def logits(model: torch.nn.Module, rows: Rows, batch_size: int = 256) -> np.ndarray:
+    """The model's logits of each row, `[rows, classes]`; batches hold rows of like length."""
     model.eval()
     device = next(model.parameters()).device
     order = np.argsort(-rows.lengths(), kind="stable")
-    predicted = np.zeros(len(rows), np.int64)
+    found = np.zeros((len(rows), model.config.num_labels), np.float32)
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
         inputs = rows.collate([rows[int(row)] for row in batch])
         inputs.pop("labels", None)
-        logits = model(**{name: value.to(device) for name, value in inputs.items()}).logits
-        predicted[batch] = logits.argmax(-1).cpu().numpy()
-    return predicted
+        scores = model(**{name: value.to(device) for name, value in inputs.items()}).logits
+        found[batch] = scores.float().cpu().numpy()
+    return found
 
 
 def report(
@@ -47,11 +52,13 @@ def report(
     confusion = confusion_matrix(gold, predicted, len(names))
     majority = np.zeros_like(confusion)
     majority[:, int(confusion.sum(1).argmax())] = confusion.sum(1)
+    averages = weighted_average(confusion)
     return {
         "rows": len(gold),
         "accuracy": _with_interval(confusion, accuracy, seed, "accuracy"),
         "f1": _with_interval(confusion, macro_f1, seed, "f1"),
         "per_class": per_class(confusion, names),
+        "weighted_average": averages,
         "majority": {
             "class": names[int(confusion.sum(1).argmax())],
             "accuracy": accuracy(majority),
@@ -92,6 +99,13 @@ def per_class(confusion: np.ndarray, names: Sequence[str]) -> dict[str, dict[str
         }
         for i, name in enumerate(names)
     }
+
+
+def weighted_average(confusion: np.ndarray) -> dict[str, float]:
+    """Precision and recall averaged over the rows' classes: the line `Avg` of tables 8 to 10."""
+    precision, recall, _ = _scores(confusion)
+    shares = confusion.sum(1) / max(confusion.sum(), 1)
+    return {"precision": float(shares @ precision), "recall": float(shares @ recall)}
 
 
 def _scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Suite `dissent`: predicting the marker that joined two sentences (tables 5 and 8)."""
+"""Suite `dissent`: predicting the marker that joined two sentences (tables 5 and 8 to 10)."""
 
 from __future__ import annotations
 
@@ -6,43 +6,48 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transformers import AutoTokenizer
+import pyarrow as pa
 
-from zoo.data import check_labels, open_dataset, spread
-from zoo.dissent import BiLstmForMarkers
-from zoo.dissent.data import encode
+from zoo.data import Dataset, check_labels, open_dataset, spread
+from zoo.dissent.labelled import columns_of
+from zoo.dissent.prediction import PairClassifier
 from zoo.evaluate import Request, confusion
 from zoo.evaluate.classification import predict, report
-from zoo.modeling import best_device
 
 
 def evaluate(request: Request) -> dict[str, Any]:
     """Accuracy, F1, each marker's scores, majority baseline and confusion matrix.
 
-    Raises `InputError` if the model's labels are not the dataset's, or it is another model.
+    For every type of DisSent model, and for other pairs with a label (NLI, PDTB) that such a
+    model was trained on. Raises `InputError` if the model's labels are not the dataset's, or if
+    the model classifies no pairs.
     """
-    data = open_dataset(request.data)
-    model = BiLstmForMarkers.from_pretrained(request.model).to(best_device())
-    labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
-    check_labels(labels, data.labels(), f"{data.name}@{data.config}")
-    tokenizer = AutoTokenizer.from_pretrained(request.model)
-    rows = spread(data[request.split], request.limit)
-    pairs = encode(rows, tokenizer, tokenizer.model_max_length)
-    metrics = report(pairs.labels, predict(model, pairs, request.batch_size), labels, request.seed)
+    data = open_dataset(request.data, splits={"test": request.split})
+    classifier = PairClassifier.load(request.model)
+    check_labels(classifier.labels, data.labels(), f"{data.name}@{data.config}")
+    return score(classifier, data, spread(data["test"], request.limit), request)
+
+
+def score(
+    classifier: PairClassifier, data: Dataset, table: pa.Table, request: Request
+) -> dict[str, Any]:
+    """The result of `evaluate` on the rows of `table` that have a label."""
+    gold = table["label"].to_numpy().astype(np.int64)
+    table, gold = table.filter(pa.array(gold >= 0)), gold[gold >= 0]
+    one, two = (table[name].to_pylist() for name in columns_of(table, (), data.name))
+    rows = classifier.rows(one, two, gold)
+    predicted = predict(classifier.model, rows, request.batch_size)
     return {
-        "model": {"name": Path(request.model).name, "type": model.config.model_type},
+        "model": {"name": Path(request.model).name, "type": classifier.model_type},
         "dataset": data.describe(),
-        "examples": len(pairs),
-        "truncated": pairs.truncated,
-        "metrics": metrics,
+        "examples": len(rows),
+        "truncated": rows.truncated,
+        "metrics": report(gold, predicted, classifier.labels, request.seed),
     }
 
 
 def write_files(result: dict[str, Any], stem: Path) -> list[Path]:
-    """`STEM.confusion.csv` and `STEM.confusion.svg`."""
+    """`STEM.confusion.csv`, `.svg` and `.png`."""
     found = result["metrics"]["confusion"]
     counts = np.array(found["gold_by_predicted"])
-    files = [stem.with_name(f"{stem.name}.confusion.{kind}") for kind in ("csv", "svg")]
-    confusion.write_csv(files[0], counts, found["classes"])
-    confusion.write_svg(files[1], counts, found["classes"])
-    return files
+    return confusion.write(stem.with_name(f"{stem.name}.confusion"), counts, found["classes"])

@@ -1,0 +1,119 @@
+"""Recipe: bag of n-grams and logistic regression (Nie et al. 2019, appendix A.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+
+from zoo.dissent.labelled import load
+from zoo.dissent.logistic import fit_logistic
+from zoo.dissent.ngrams import (
+    NgramConfig,
+    NgramForMarkers,
+    NgramRows,
+    NgramVocabulary,
+    encode_ngrams,
+)
+from zoo.dissent.results import finish
+from zoo.evaluate.classification import predict, report
+from zoo.job import Job, is_main_process
+from zoo.modeling import parameter_count, save_model
+from zoo.settings import Settings as SharedSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SharedSettings):
+    """A pair's features are the distinct n-grams of s1 and, apart from them, those of s2."""
+
+    longest: int = 3
+    min_texts: int = 2
+    """An n-gram must be in so many sentences."""
+    features: int = 200_000
+    """So many n-grams at most, the most frequent."""
+    grid: tuple[float, ...] = (0.1, 1.0, 10.0)
+    """Inverse penalties, of which validation accuracy chooses one."""
+    iterations: int = 200
+    columns: tuple[str, ...] = ()
+    empty_classes: Literal["error", "warn"] = "error"
+
+
+def train(job: Job) -> None:
+    """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
+    s: Settings = job.settings  # type: ignore[assignment]
+    if not is_main_process():
+        return
+
+    # Data
+    data = load(
+        s.dataset,
+        s.dataset_config,
+        columns=s.columns,
+        max_train_rows=s.max_train_rows,
+        max_eval_rows=s.max_eval_rows,
+        empty=s.empty_classes,
+    )
+    for note in data.notes:
+        job.note(note)
+    vocabulary = NgramVocabulary.fit(
+        data.all_texts("train"), s.longest, min_texts=s.min_texts, limit=s.features
+    )
+    rows = {
+        split: encode_ngrams(*data.texts(split), vocabulary, labels=data.gold(split))
+        for split in data.tables
+    }
+
+    # Model
+    model = NgramForMarkers(
+        NgramConfig(
+            features=2 * len(vocabulary),
+            id2label=dict(enumerate(data.labels)),
+            label2id={label: index for index, label in enumerate(data.labels)},
+        )
+    )
+
+    # Objective
+    fitted = fit_logistic(
+        (_matrix(rows["train"]), rows["train"].labels),
+        (_matrix(rows["validation"]), rows["validation"].labels),
+        len(data.labels),
+        grid=s.grid,
+        iterations=s.iterations,
+    )
+    with torch.no_grad():
+        model.weight[:-1] = torch.from_numpy(fitted.coefficients.T)
+        model.bias.copy_(torch.from_numpy(fitted.intercept))
+
+    # Evaluation
+    split = "test" if "test" in rows else "validation"
+    predicted = predict(model, rows[split])
+    metrics = {split: report(rows[split].labels, predicted, data.labels, s.seed)}
+
+    # Card
+    save_model(model, vocabulary, job.folder)
+    finish(
+        job,
+        data,
+        model_type=model.config.model_type,
+        parameters=parameter_count(model),
+        metrics=metrics,
+        details={"ngrams": len(vocabulary)},
+        training={
+            "c": fitted.c,
+            "validation_accuracy": fitted.accuracy,
+            "iterations": fitted.iterations,
+            "converged": fitted.converged,
+        },
+    )
+
+
+def _matrix(rows: NgramRows) -> csr_matrix:
+    """What the model computes its logits from: `[rows, features]`, each row of length 1."""
+    sizes = rows.lengths()
+    values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes).astype(np.float32)
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    ids = np.concatenate([np.zeros(0, np.int64), *rows.features])
+    return csr_matrix((values, ids, bounds), shape=(len(rows), rows.pad_id))

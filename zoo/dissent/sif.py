@@ -1,0 +1,186 @@
+"""Recipe: SIF sentence vectors and logistic regression (Nie et al. 2019, appendix A.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from corpora.errors import ConfigError
+from corpora.rng import stream
+from zoo.dissent.data import Pairs, encode_texts
+from zoo.dissent.glove import read_glove
+from zoo.dissent.labelled import load
+from zoo.dissent.logistic import Fitted, fit_logistic
+from zoo.dissent.pmi import pmi_vectors
+from zoo.dissent.results import finish
+from zoo.dissent.sif_modeling import SifConfig, SifForMarkers, SifModel
+from zoo.evaluate.classification import predict, report
+from zoo.job import Job, is_main_process
+from zoo.modeling import parameter_count, save_model
+from zoo.settings import Settings as SharedSettings
+from zoo.vocabularies import train_words
+
+BATCH = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SharedSettings):
+    """Arora et al.'s weight, and where the word vectors are from."""
+
+    vectors: str = ""
+    """A GloVe text file; without one, PMI and SVD vectors of the training pairs' own words."""
+    size: int = 300
+    """Numbers of a word vector, where they are made here."""
+    smoothing: float = 1e-3
+    """`a` in a / (a + p(w))."""
+    vocab_size: int = 50000
+    min_frequency: int = 2
+    lower: bool = True
+    max_tokens: int = 64
+    grid: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1)
+    """Inverse penalties, of which validation accuracy chooses one."""
+    iterations: int = 200
+    columns: tuple[str, ...] = ()
+    empty_classes: Literal["error", "warn"] = "error"
+
+
+def train(job: Job) -> None:
+    """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
+    s: Settings = job.settings  # type: ignore[assignment]
+    if not is_main_process():
+        return
+
+    # Data
+    data = load(
+        s.dataset,
+        s.dataset_config,
+        columns=s.columns,
+        max_train_rows=s.max_train_rows,
+        max_eval_rows=s.max_eval_rows,
+        empty=s.empty_classes,
+    )
+    for note in data.notes:
+        job.note(note)
+    tokenizer = train_words(
+        data.all_texts("train"), s.vocab_size, min_frequency=s.min_frequency, lower=s.lower
+    )
+    tokenizer.model_max_length = s.max_tokens
+    rows = {
+        split: encode_texts(*data.texts(split), tokenizer, s.max_tokens, data.gold(split))
+        for split in data.tables
+    }
+
+    # Model
+    vectors, origin = _word_vectors(s, tokenizer, rows["train"])
+    job.note(origin)
+    model = SifForMarkers(
+        SifConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=vectors.shape[1],
+            pad_token_id=tokenizer.pad_token_id,
+            id2label=dict(enumerate(data.labels)),
+            label2id={label: index for index, label in enumerate(data.labels)},
+        )
+    )
+    _fill(model.encoder, vectors, rows["train"], s)
+
+    # Objective
+    features = {split: _features(model, part) for split, part in rows.items() if split != "test"}
+    mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
+    fitted = fit_logistic(
+        ((features["train"] - mean) / deviation, rows["train"].labels),
+        ((features["validation"] - mean) / deviation, rows["validation"].labels),
+        len(data.labels),
+        grid=s.grid,
+        iterations=s.iterations,
+    )
+    _set_classifier(model, fitted, mean, deviation)
+
+    # Evaluation
+    split = "test" if "test" in rows else "validation"
+    predicted = predict(model, rows[split])
+    metrics = {split: report(rows[split].labels, predicted, data.labels, s.seed)}
+
+    # Card
+    save_model(model, tokenizer, job.folder)
+    finish(
+        job,
+        data,
+        model_type=model.config.model_type,
+        parameters=parameter_count(model),
+        metrics=metrics,
+        details={"vocabulary": len(tokenizer), "truncated": rows[split].truncated},
+        training={
+            "c": fitted.c,
+            "validation_accuracy": fitted.accuracy,
+            "iterations": fitted.iterations,
+            "converged": fitted.converged,
+        },
+    )
+
+
+def _word_vectors(
+    s: Settings, tokenizer: PreTrainedTokenizerBase, pairs: Pairs
+) -> tuple[np.ndarray, str]:
+    """Vectors `[vocabulary, size]`, zero where there is none, and a sentence on their origin."""
+    words = len(tokenizer)
+    if not s.vectors:
+        vectors = pmi_vectors(pairs.tokens, pairs.bounds, words, s.size, s.seed)
+        vectors[[tokenizer.pad_token_id, tokenizer.unk_token_id]] = 0
+        return vectors, "word vectors: PMI and SVD of the training pairs, no other text"
+    ids, found = read_glove(Path(s.vectors), tokenizer.get_vocab())
+    if not np.isfinite(found).all():
+        raise ConfigError("a word vector is not finite", where=s.vectors)
+    vectors = np.zeros((words, found.shape[1]), np.float32)
+    vectors[ids] = found
+    return vectors, f"word vectors: {len(ids)} of {words} words are in {Path(s.vectors).name}"
+
+
+@torch.no_grad()
+def _fill(encoder: SifModel, vectors: np.ndarray, pairs: Pairs, s: Settings) -> None:
+    """Set the word vectors, the words' weights, and the first component of the sentences."""
+    from sklearn.utils.extmath import randomized_svd
+
+    shares = np.bincount(pairs.tokens, minlength=len(vectors)) / max(len(pairs.tokens), 1)
+    weights = s.smoothing / (s.smoothing + shares) * (vectors != 0).any(1)
+    encoder.embeddings.weight.copy_(torch.from_numpy(vectors))
+    encoder.word_weight.copy_(torch.from_numpy(weights.astype(np.float32)))
+    sentences = np.concatenate([_sentences(encoder, batch) for batch in _batches(pairs)])
+    random = int(stream(s.seed, "zoo.dissent.sif").integers(2**31))
+    _, _, right = randomized_svd(sentences, 1, random_state=random)
+    encoder.component.copy_(torch.from_numpy(right[0].astype(np.float32)))
+
+
+def _sentences(encoder: SifModel, batch: dict[str, torch.Tensor]) -> np.ndarray:
+    ids, mask = batch["input_ids"].flatten(0, 1), batch["attention_mask"].flatten(0, 1)
+    return encoder(ids, mask).pooler_output.numpy()
+
+
+@torch.no_grad()
+def _features(model: SifForMarkers, pairs: Pairs) -> np.ndarray:
+    found = [model.features(b["input_ids"], b["attention_mask"]) for b in _batches(pairs)]
+    return torch.cat(found).numpy()
+
+
+def _batches(pairs: Pairs) -> list[dict[str, torch.Tensor]]:
+    starts = range(0, len(pairs), BATCH)
+    return [
+        pairs.collate([pairs[row] for row in range(start, min(start + BATCH, len(pairs)))])
+        for start in starts
+    ]
+
+
+@torch.no_grad()
+def _set_classifier(
+    model: SifForMarkers, fitted: Fitted, mean: np.ndarray, deviation: np.ndarray
+) -> None:
+    """The weights for features as they are, from those for standardised ones."""
+    scaled = fitted.coefficients / deviation
+    model.classifier.weight.copy_(torch.from_numpy(scaled.astype(np.float32)))
+    bias = fitted.intercept - scaled @ mean
+    model.classifier.bias.copy_(torch.from_numpy(bias.astype(np.float32)))

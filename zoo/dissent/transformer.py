@@ -1,0 +1,164 @@
+"""Recipe: a pretrained encoder fine-tuned on pairs of texts (Nie et al. 2019, section 3.2).
+
+On DisSent's markers, on NLI as the paper's comparison (table 7), or on the PDTB tasks of its
+section 6; the backbone may be the model that one of the others left (base, DisSent, PDTB).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from zoo.backbones import pooling_of, tokenizer_of
+from zoo.callbacks import EarlyStop
+from zoo.dissent.labelled import Labelled, load
+from zoo.dissent.pairs import PairTexts, encode_pairs
+from zoo.dissent.results import finish
+from zoo.dissent.transformer_modeling import PairTransformer
+from zoo.evaluate.classification import predict, report
+from zoo.job import Job, is_main_process
+from zoo.modeling import load_backbone, parameter_count, save_model
+from zoo.settings import Settings as SharedSettings
+from zoo.trainer import ZooTrainer, fit, history, training_arguments
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SharedSettings):
+    """The paper's learning rate and epoch; what it does not say is BERT's own fine-tuning."""
+
+    learning_rate: float = 2e-5
+    epochs: float = 1
+    batch_size: int = 32
+    weight_decay: float = 0.01
+    warmup: float = 0.1
+    """The share of the steps over which the learning rate rises; then it falls to 0."""
+    bf16: bool | Literal["auto"] = "auto"
+    dropout: float = 0.1
+    max_tokens: int = 128
+    """Of a pair; a longer one loses the end of its longer text."""
+    max_validation_rows: int = 0
+    """Validate on so many rows, spread evenly over the split (0: as `max_eval_rows`)."""
+    patience: int = 0
+    """Stop after so many validations without a new best accuracy (0: never)."""
+    backbone: str = ""
+    """A folder or a Hub id that `AutoModel` loads, or a model of this zoo."""
+    backbone_config: Mapping[str, Any] = field(default_factory=dict)
+    """In place of `backbone`: a configuration with its model_type; weights drawn at random."""
+    pooling: Literal["auto", "first", "last", "mean"] = "auto"
+    """Where the pair's vector stands (auto: at [CLS], without one at the last token)."""
+    pad_token: str = ""
+    """A token of the vocabulary to pad with, for a tokenizer that has no pad token."""
+    vocab_size: int = 8000
+    """Of the tokenizer trained on the texts, where there is no pretrained backbone."""
+    lower: bool = True
+    columns: tuple[str, ...] = ()
+    """The two columns of texts; found by their usual names if not given."""
+    validation_split: str = "validation"
+    test_split: str = "test"
+    classes: int = 0
+    """Keep so many labels, those with most training rows (0: all)."""
+    empty_classes: Literal["error", "warn"] = "error"
+
+
+def train(job: Job) -> None:
+    """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
+    s: Settings = job.settings  # type: ignore[assignment]
+
+    # Data
+    data = load(
+        s.dataset,
+        s.dataset_config,
+        splits={"validation": s.validation_split, "test": s.test_split},
+        columns=s.columns,
+        classes=s.classes,
+        max_train_rows=s.max_train_rows,
+        max_eval_rows=s.max_eval_rows,
+        max_validation_rows=s.max_validation_rows,
+        empty=s.empty_classes,
+    )
+    for note in data.notes:
+        job.note(note)
+    tokenizer = tokenizer_of(
+        s.backbone,
+        data.all_texts("train"),
+        pad_token=s.pad_token,
+        vocab_size=s.vocab_size,
+        lower=s.lower,
+        limit=s.max_tokens,
+    )
+
+    # Model
+    torch.manual_seed(s.seed)
+    table = dict(s.backbone_config)
+    if table:
+        table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    backbone = load_backbone(s.backbone, table)
+    model = PairTransformer.from_backbone(
+        backbone,
+        s.max_tokens,
+        pooling=pooling_of(backbone.config, tokenizer) if s.pooling == "auto" else s.pooling,
+        dropout=s.dropout,
+        pad_token_id=tokenizer.pad_token_id,
+        id2label=dict(enumerate(data.labels)),
+        label2id={label: index for index, label in enumerate(data.labels)},
+    )
+    tokenizer.model_max_length = model.config.max_tokens
+
+    # Data as the model takes it
+    rows = _encode(data, tokenizer, model.config.max_tokens)
+    truncated = {split: part.truncated for split, part in rows.items()}
+    if any(truncated.values()):
+        cut = ", ".join(f"{split} {count}" for split, count in truncated.items())
+        job.note(f"pairs cut at {model.config.max_tokens} tokens: {cut}")
+
+    # Objective (the model's cross-entropy) and Trainer
+    trainer = ZooTrainer(
+        model,
+        training_arguments(
+            job,
+            warmup_steps=s.warmup,
+            metric_for_best_model="accuracy",
+            load_best_model_at_end=True,
+        ),
+        job=job,
+        lengths=rows["train"].lengths(),
+        data_collator=rows["train"].collate,
+        train_dataset=rows["train"],
+        eval_dataset=rows["validation"],
+        compute_metrics=_accuracy,
+        preprocess_logits_for_metrics=lambda logits, _: logits.argmax(-1),
+    )
+    state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
+    if not is_main_process():
+        return
+
+    # Evaluation (the Trainer has validated already)
+    split = "test" if "test" in rows else "validation"
+    predicted = predict(model, rows[split], s.eval_batch_size)
+    metrics = {split: report(rows[split].labels, predicted, data.labels, s.seed)}
+
+    # Card
+    save_model(model, tokenizer, job.folder)
+    finish(
+        job,
+        data,
+        model_type=model.config.model_type,
+        parameters=parameter_count(model),
+        metrics=metrics,
+        details={"truncated": truncated},
+        training=history(state),
+    )
+
+
+def _encode(data: Labelled, tokenizer: Any, max_tokens: int) -> dict[str, PairTexts]:
+    return {
+        split: encode_pairs(*data.texts(split), tokenizer, max_tokens, data.gold(split))
+        for split in data.tables
+    }
+
+
+def _accuracy(prediction: Any) -> dict[str, float]:
+    return {"accuracy": float((prediction.predictions == prediction.label_ids).mean())}

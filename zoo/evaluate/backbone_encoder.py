@@ -1,0 +1,247 @@
+"""A frozen transformer or BiLSTM as an encoder: several representations from one pass.
+
+`K` is a layer, 0 the embeddings:
+
+    mean, mean:K    the mean over the real tokens of the last layer, or of layer K
+    cls, cls:K      the vector of the [CLS] token
+    cls_mean        the [CLS] token's, averaged over all layers and the embeddings (DiscoEval 5.1)
+    pooled          the model's own sentence vector: BERT's pooler, the BiLSTM's max-pool
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from corpora.errors import ConfigError, nearest
+from zoo.evaluate.vectors import Text, VectorCache, digests
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+log = logging.getLogger("zoo")
+
+NAMES = ("mean", "cls", "cls_mean", "pooled")
+AUTO = "auto"
+EMPTY = "."
+"""What stands in for a text without a word, as in the released DiscoEval code."""
+SHARD = 4096
+"""Texts that are encoded before their vectors are written."""
+LENGTH = "length"
+"""Kept beside the vectors: a text's tokens before it was cut, `[texts, 1]`."""
+
+
+class BackboneEncoder:
+    """A frozen transformer or BiLSTM with its tokenizer.
+
+    `key` names what made the vectors in `cache`. `tokens` counts the real tokens that were encoded
+    (not those of vectors from the cache).
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        representation: str = AUTO,
+        *,
+        name: str = "",
+        key: str = "",
+        cache: Path | str | None = None,
+        batch_tokens: int = 4096,
+        max_tokens: int = 0,
+    ) -> None:
+        from zoo.backbones import max_positions, pooling_of
+
+        self.model, self.tokenizer = model.eval(), tokenizer
+        limits = (max_tokens, max_positions(model.config) or 0, tokenizer.model_max_length)
+        self.max_tokens = min(limit for limit in limits if limit)
+        self.representation = self.named(representation)
+        self.name, self.batch_tokens = name or model.config.model_type, batch_tokens
+        self.pooling = pooling_of(model.config, tokenizer)
+        self.cache = VectorCache(
+            cache, f"{key[:24]}-{model.dtype}-{self.max_tokens}" if key else ""
+        )
+        self.tokens = 0
+        self._cut: set[bytes] = set()
+
+    @property
+    def truncated(self) -> int:
+        """How many distinct texts were longer than the model takes; the rest of each is lost."""
+        return len(self._cut)
+
+    @property
+    def layers(self) -> int:
+        """How many layers have hidden states to read, besides the embeddings (0: none)."""
+        return int(getattr(self.model.config, "num_hidden_layers", 0) or 0)
+
+    def named(self, representation: str) -> str:
+        """The representation in full. Raises `ConfigError` for one that the model has not."""
+        if representation == AUTO:
+            return "mean" if self.layers else "pooled"
+        name, _, layer = representation.partition(":")
+        if name not in NAMES or (layer and (name not in ("mean", "cls") or not layer.isdigit())):
+            raise ConfigError(
+                f"no representation {representation!r}",
+                hint=f"{nearest(name, NAMES)}they are: {', '.join(NAMES)}, mean:LAYER, cls:LAYER",
+            )
+        if layer and int(layer) > self.layers:
+            raise ConfigError(
+                f"no layer {layer}: the model has {self.layers}, and 0 is its embeddings",
+                where=f"representation {representation}",
+            )
+        return representation
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """The vectors of `texts`, `[texts, dim]`, as float32."""
+        return self.vectors(texts, [self.representation])[self.representation]
+
+    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """The vectors of pairs of texts, each pair encoded as one input: `[pairs, dim]`."""
+        return self.encode(pairs)  # type: ignore[arg-type]
+
+    def vectors(
+        self, texts: Sequence[Text], representations: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Several representations from one pass: `[texts, dim]` each.
+
+        Every distinct text is encoded once, in batches of texts of like length.
+        """
+        names = [self.named(name) for name in representations]
+        distinct = list(dict.fromkeys(texts))
+        keys = digests(distinct)
+        found = self._cached_or_new(distinct, keys, [*names, LENGTH])
+        if distinct:
+            long = np.flatnonzero(found[LENGTH][:, 0] > self.max_tokens)
+            self._cut.update(keys[row].tobytes() for row in long)
+        row = {text: index for index, text in enumerate(distinct)}
+        rows = [row[text] for text in texts]
+        return {name: found[name][rows] for name in names}
+
+    def _cached_or_new(
+        self, texts: list[Text], keys: np.ndarray, names: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        known = np.all([self.cache.known(name, keys) for name in names], axis=0)
+        missing = np.flatnonzero(~known)
+        new = self._new([texts[row] for row in missing], keys[missing], names)
+        if not known.any():
+            return new
+        found = {}
+        for name in names:
+            old = self.cache.take(name, keys[known])
+            found[name] = np.empty((len(texts), old.shape[1]), np.float32)
+            found[name][known] = old
+            if len(missing):
+                found[name][missing] = new[name]
+        return found
+
+    def _new(
+        self, texts: Sequence[Text], keys: np.ndarray, names: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Encode distinct texts, a shard of like lengths at a time."""
+        found: dict[str, np.ndarray] = {}
+        ids, lengths = self.tokenize(texts)
+        order = np.argsort(lengths, kind="stable")
+        for start in range(0, len(order), SHARD):
+            rows = order[start : start + SHARD]
+            new = self.encode_ids([ids[row] for row in rows], [n for n in names if n != LENGTH])
+            new[LENGTH] = lengths[rows, None]
+            self.cache.put(keys[rows], new)
+            for name, vectors in new.items():
+                whole = found.setdefault(name, np.empty((len(texts), vectors.shape[1]), np.float32))
+                whole[rows] = vectors
+            log.debug("encoded %d of %d texts", start + len(rows), len(order))
+        return found
+
+    def tokenize(self, texts: Sequence[Text]) -> tuple[list[dict[str, list[int]]], np.ndarray]:
+        """The ids of each text with special tokens, and their number before long ones are cut."""
+        if not texts:
+            return [], np.zeros(0, np.float32)
+        first = [_filled(text if isinstance(text, str) else text[0]) for text in texts]
+        second = None if isinstance(texts[0], str) else [_filled(text[1]) for text in texts]
+        found = self.tokenizer(first, second, verbose=False)
+        lengths = np.array([len(ids) for ids in found["input_ids"]], np.float32)
+        rows = [{name: found[name][row] for name in found} for row in range(len(texts))]
+        for row in np.flatnonzero(lengths > self.max_tokens).tolist():
+            other = second[row] if second else None
+            limit = {"truncation": True, "max_length": self.max_tokens}
+            rows[row] = dict(self.tokenizer(first[row], other, **limit))
+        return rows, lengths
+
+    def encode_ids(
+        self, ids: Sequence[Mapping[str, Sequence[int]]], names: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Vectors of tokenised texts, in batches of at most `batch_tokens` ids with padding."""
+        from zoo.coherence.texts import batches_by_length
+
+        lengths = [len(one["input_ids"]) for one in ids]
+        self.tokens += sum(lengths)
+        found: dict[str, np.ndarray] = {}
+        for rows in batches_by_length(lengths, self.batch_tokens):
+            for name, vectors in self._batch([ids[row] for row in rows], names).items():
+                empty = np.empty((len(ids), vectors.shape[1]), np.float32)
+                found.setdefault(name, empty)[rows] = vectors.float().cpu().numpy()
+        return found
+
+    def _batch(
+        self, batch: Sequence[Mapping[str, Sequence[int]]], names: Sequence[str]
+    ) -> dict[str, Tensor]:
+        """One pass over texts of like length, padded on the right."""
+        import torch
+
+        width = max(len(one["input_ids"]) for one in batch)
+        inputs = {}
+        for key in batch[0]:
+            fill = (self.tokenizer.pad_token_id or 0) if key == "input_ids" else 0
+            rows = [[*one[key], *[fill] * (width - len(one[key]))] for one in batch]
+            inputs[key] = torch.tensor(rows, device=self.model.device)
+        deep = any(name == "cls_mean" or ":" in name for name in names)
+        extra = {"output_hidden_states": True} if deep else {}
+        with torch.inference_mode():
+            output = self.model(**inputs, **extra)
+        return {name: self._read(output, inputs["attention_mask"], name) for name in names}
+
+    def _read(self, output: Any, mask: Tensor, name: str) -> Tensor:
+        """One representation from a model's output: `[batch, dim]`."""
+        import torch
+
+        from zoo.backbones import pooled
+
+        if name == "pooled":
+            return _pooled(output, self.name)
+        kind, _, layer = name.partition(":")
+        if name == "cls_mean":
+            states = [pooled(layer.float(), mask, self.pooling) for layer in _deep(output)]
+            return torch.stack(states).mean(0)
+        states = _deep(output)[int(layer)] if layer else output.last_hidden_state
+        return pooled(states.float(), mask, "mean" if kind == "mean" else self.pooling)
+
+
+def _filled(text: str) -> str:
+    return text if text.strip() else EMPTY
+
+
+def _pooled(output: Any, name: str) -> Tensor:
+    found = getattr(output, "pooler_output", None)
+    if found is None:
+        raise ConfigError(
+            "the model has no pooled vector",
+            where=name,
+            hint="choose another representation: mean, cls or cls_mean",
+        )
+    return found
+
+
+def _deep(output: Any) -> Any:
+    found = getattr(output, "hidden_states", None)
+    if found is None:
+        raise ConfigError(
+            "the model gives no hidden states of its layers",
+            where="representation",
+            hint="choose mean, cls or pooled",
+        )
+    return found

@@ -1,0 +1,134 @@
+"""Suite `pdtb`: implicit relations, and marked against unmarked (DisSent, section 6, table 7).
+
+The dataset says which: `pdtb_implicit` (the 11 most frequent senses) or `pdtb_marked`. A model
+that was fine-tuned on it (recipe `dissent/pdtb`) is asked for its labels. Of every other model
+the frozen vectors go to a logistic regression, whose penalty the validation split chooses:
+
+    sentences   [x1, x2, x1 * x2, |x1 - x2|], each argument encoded by itself
+    pair        the vector of both arguments encoded as one input
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from zoo.data import check_labels
+from zoo.dissent.labelled import Labelled, load
+from zoo.dissent.logistic import fit_logistic
+from zoo.dissent.prediction import TYPES, PairClassifier, model_type
+from zoo.evaluate import Request, confusion, options_of
+from zoo.evaluate.classification import predict, report
+from zoo.evaluate.encoders import Encoder, load_encoder
+
+COLUMNS = ("arg1", "arg2")
+GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""Inverse penalties of the logistic regression."""
+ITERATIONS = 200
+
+
+@dataclass(frozen=True)
+class Options:
+    """The suite's own options."""
+
+    protocol: Literal["sentences", "pair", "both"] = "both"
+    representation: str = "auto"
+    """How the frozen vectors are read off: see `zoo.evaluate.encoders`."""
+    classes: int = 11
+    """So many labels at most, those with most training rows (section 6)."""
+    cache: str = ""
+    """A folder in which the vectors are kept for the next run."""
+
+
+def evaluate(request: Request) -> dict[str, Any]:
+    """Accuracy, F1 and each class's scores by the protocols above; majority class beside them.
+
+    Raises `InputError` for a model that has neither sentence vectors nor the dataset's labels.
+    """
+    options = options_of(request, Options)
+    data = load(
+        request.data,
+        splits={"test": request.split},
+        columns=COLUMNS,
+        classes=options.classes,
+        max_eval_rows=request.limit,
+        empty="warn",
+    )
+    classifier = _fine_tuned(request.model, data)
+    if classifier is not None:
+        metrics = {"fine_tuned": _ask(classifier, data, request)}
+    else:
+        metrics = _frozen(request, options, data)
+    return {
+        "model": {"name": Path(request.model).name, "type": model_type(request.model)},
+        "dataset": data.data.describe(),
+        "task": "marked" if "marked" in data.labels else "implicit",
+        "notes": data.notes,
+        "metrics": metrics,
+    }
+
+
+def write_files(result: dict[str, Any], stem: Path) -> list[Path]:
+    """The confusion matrix of each protocol: `STEM.PROTOCOL.csv`, `.svg`, `.png`."""
+    files = []
+    for name, metrics in result["metrics"].items():
+        found = metrics["confusion"]
+        counts = np.array(found["gold_by_predicted"])
+        files += confusion.write(stem.with_name(f"{stem.name}.{name}"), counts, found["classes"])
+    return files
+
+
+def features(encoder: Encoder, data: Labelled, split: str, protocol: str) -> np.ndarray:
+    """The frozen features of a split's rows, `[rows, width]`."""
+    one, two = data.texts(split)
+    if protocol == "pair":
+        return encoder.encode_pairs(list(zip(one, two, strict=True)))
+    both = encoder.encode([*one, *two])
+    x1, x2 = both[: len(one)], both[len(one) :]
+    return np.concatenate([x1, x2, x1 * x2, np.abs(x1 - x2)], axis=1)
+
+
+def _fine_tuned(model: str, data: Labelled) -> PairClassifier | None:
+    """The model, if it was trained to give this dataset's labels."""
+    if model_type(model) not in TYPES:
+        return None
+    classifier = PairClassifier.load(model)
+    if set(classifier.labels) & set(data.labels):
+        check_labels(classifier.labels, data.labels, f"{data.data.name}@{data.data.config}")
+        return classifier
+    return None
+
+
+def _ask(classifier: PairClassifier, data: Labelled, request: Request) -> dict[str, Any]:
+    gold = data.gold("test")
+    rows = classifier.rows(*data.texts("test"), gold)
+    predicted = predict(classifier.model, rows, request.batch_size)
+    return {**report(gold, predicted, data.labels, request.seed), "truncated": rows.truncated}
+
+
+def _frozen(request: Request, options: Options, data: Labelled) -> dict[str, Any]:
+    encoder = load_encoder(request.model, options.representation, cache=options.cache or None)
+    both = options.protocol == "both"
+    protocols = ("sentences", "pair") if both else (options.protocol,)
+    return {name: _probe(encoder, data, name, request.seed) for name in protocols}
+
+
+def _probe(encoder: Encoder, data: Labelled, protocol: str, seed: int) -> Mapping[str, Any]:
+    """Logistic regression on standardised frozen features."""
+    found = {split: features(encoder, data, split, protocol) for split in data.tables}
+    mean, deviation = found["train"].mean(0), found["train"].std(0) + 1e-8
+    scaled = {split: (values - mean) / deviation for split, values in found.items()}
+    fitted = fit_logistic(
+        (scaled["train"], data.gold("train")),
+        (scaled["validation"], data.gold("validation")),
+        len(data.labels),
+        grid=GRID,
+        iterations=ITERATIONS,
+    )
+    metrics = report(data.gold("test"), fitted.predict(scaled["test"]), data.labels, seed)
+    probe = {"c": fitted.c, "validation_accuracy": fitted.accuracy, "converged": fitted.converged}
+    return {**metrics, "probe": probe, "width": int(found["train"].shape[1])}
