@@ -65,6 +65,19 @@ def compare(
 
 
 @commands.command()
+def confusions(
+    unbalanced: Annotated[Path, typer.Argument(help="Results of the suite `dissent` (JSON).")],
+    balanced: Annotated[Path, typer.Argument(help="The same of a model of balanced data.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The files' name, no ending.")],
+) -> None:
+    """Compare two models' confusions by regression (DisSent, appendix A.4): R2 with p, plots."""
+    from zoo.evaluate.confusions import main as compare_confusions
+
+    words = [str(unbalanced), str(balanced), "--output", str(output)]
+    raise typer.Exit(compare_confusions(words))
+
+
+@commands.command()
 def score(
     files: Annotated[list[str], typer.Argument(help="Text or JSONL files; `-` reads from stdin.")],
     model: Annotated[str, typer.Option(help="A coherence scorer: folder or Hub id.")],

@@ -104,22 +104,25 @@ class Model(Table):
 class Evaluation(Table):
     """One `[evaluations.NAME]` entry: models on data that they did not train on.
 
-    `dataset` is a dataset of the build, with `@CONFIG` for its configuration; `data` in its
-    place a spec `kind:PATH` of files that are there (`{data}` in it stands for the data folder).
+    `dataset` is a dataset of the build, with `@CONFIG` for its configuration, or a list of them
+    for a suite that takes several; `data` in its place a spec `kind:PATH` of files that are there
+    (`{data}` in it stands for the data folder).
     `settings` are the suite's own options.
     """
 
     suite: str
     models: tuple[str, ...] = Field(min_length=1)
-    dataset: str = ""
+    dataset: str | tuple[str, ...] = ""
     data: str = ""
     limit: int = Field(0, ge=0)
     settings: dict[str, Any] = {}
     get: str = ""
 
     @property
-    def dataset_name(self) -> str:
-        return self.dataset.partition("@")[0]
+    def datasets(self) -> tuple[str, ...]:
+        """The names of the build's datasets that are evaluated on."""
+        listed = (self.dataset,) if isinstance(self.dataset, str) else self.dataset
+        return tuple(name.partition("@")[0] for name in listed if name)
 
 
 class BuildFile(Table):
@@ -290,8 +293,9 @@ def _check_evaluation(build: BuildFile, key: str, evaluation: Evaluation) -> Non
             where=build.path,
             hint='give dataset = "NAME[@CONFIG]" of this build, or data = "kind:PATH"',
         )
-    if evaluation.dataset and evaluation.dataset_name not in build.datasets:
-        raise _no_dataset(build, where, evaluation.dataset_name)
+    for name in evaluation.datasets:
+        if name not in build.datasets:
+            raise _no_dataset(build, where, name)
     for model in evaluation.models:
         if model not in build.models:
             raise _no_model(build, where, model)

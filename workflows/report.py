@@ -136,7 +136,8 @@ def _evaluations(tasks: Sequence[StageTask], folder: Path) -> str:
         results = _json(task.folder / "results.json")
         rows = [(name, value) for name, value in _flat(results) if isinstance(value, int | float)]
         plan = task.plan
-        title = f"### {task.name} on `{plan.dataset or plan.data}` ({plan.suite})"
+        data = plan.data or ", ".join(f"`{name}`" for name in plan.datasets)
+        title = f"### {task.name} on {data} ({plan.suite})"
         parts += [title, markdown(("metric", "value"), rows)]
         for plot in sorted(task.folder.glob("*.svg")):
             copy = folder / f"{task.key.replace('/', '-')}-{plot.name}"

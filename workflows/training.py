@@ -69,23 +69,32 @@ def _setting_names(module: str) -> set[str]:
 
 
 def _fields_in(module: str, name: str) -> set[str]:
-    """The annotated fields of a class of the zoo and of its bases there."""
+    """The annotated fields of a class of the zoo and of its bases there, imported or not."""
     from zoo.recipe import ROOM
 
     text = ROOM.parent.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
     tree = ast.parse(text)
-    own = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
-    names = {n.target.id for n in own.body if isinstance(n, ast.AnnAssign)}  # type: ignore[attr-defined]
     imported = {
         alias.asname or alias.name: (node.module, alias.name)
         for node in tree.body
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("zoo")
         for alias in node.names
     }
-    for base in own.bases:
-        if isinstance(base, ast.Name):
-            names |= _fields_in(*imported.get(base.id, (module, base.id)))
-    return names
+    if name in imported:
+        return _fields_in(*imported[name])
+    own = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name), None)
+    if own is None:  # a base from elsewhere
+        return set()
+    names = {
+        n.target.id
+        for n in own.body
+        if isinstance(n, ast.AnnAssign)
+        and isinstance(n.target, ast.Name)
+        and not ast.unparse(n.annotation).startswith("ClassVar")
+    }
+    return names.union(
+        *(_fields_in(module, base.id) for base in own.bases if isinstance(base, ast.Name))
+    )
 
 
 def check_suite(name: str, where: str) -> None:

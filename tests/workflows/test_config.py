@@ -226,3 +226,15 @@ def test_what_evaluations_and_bases_name_must_be_there(
     assert text != CHAIN
     with pytest.raises(ConfigError, match=message):
         graph(write_config(text))
+
+
+def test_the_settings_of_every_recipe_are_known_without_loading_it() -> None:
+    """What is read from the recipe modules' text is what their `Settings` have."""
+    from dataclasses import fields
+
+    from workflows.training import _setting_names
+    from zoo.recipe import read_recipe, shipped
+
+    for module in sorted({read_recipe(path).module for path in shipped().values()}):
+        kind = read_recipe(next(p for p in shipped().values() if read_recipe(p).module == module))
+        assert _setting_names(module) == {f.name for f in fields(kind.load_module().Settings)}

@@ -36,7 +36,7 @@ class Report(StageTask):
                 judged = bool(build.models[name].suite)
                 stages.append((Evaluate if judged else Train)(config=config, name=name))
         for on, plan in build.evaluations.items():
-            if plan.data or plan.dataset_name in fed:
+            if plan.data or set(fed).issuperset(plan.datasets):
                 stages += [
                     Evaluate(config=config, name=name, on=on)
                     for name in plan.models
@@ -61,7 +61,7 @@ class Report(StageTask):
         lines += [
             f"evaluation {name}"
             for name, plan in build.evaluations.items()
-            if plan.dataset and plan.dataset_name not in fed
+            if not fed.issuperset(plan.datasets)
         ]
         return lines if build.validation else [*lines, "validation"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -79,9 +80,7 @@ class Evaluate(ModelStage):
 
     def requires(self) -> list[StageTask]:
         stages: list[StageTask] = [Train(config=self.config, name=self.name)]
-        if name := self.plan.dataset_name:
-            stages.append(Dataset(config=self.config, name=name))
-        return stages
+        return stages + [Dataset(config=self.config, name=name) for name in self.plan.datasets]
 
     def settings(self) -> dict[str, Any]:
         check_suite(self.plan.suite, self.build.path)
@@ -93,13 +92,24 @@ class Evaluate(ModelStage):
             return []
         return [SourceRecord(f"{self.on}-data", self.build.place(plan.data), get=plan.get)]
 
-    def data(self) -> str:
-        """The folder, file or Hub id that the suite reads, with `@CONFIG`."""
+    def data(self, shelf: Path) -> str:
+        """The folder, file or Hub id that the suite reads, with `@CONFIG`.
+
+        Several datasets are linked by name in the new folder `shelf`.
+        """
         plan = self.plan
         if plan.data:
             return self.build.place(plan.data).partition(":")[2]
-        _, at, config = plan.dataset.partition("@")
-        return f"{self.requires()[1].folder}{at}{config}"
+        folders = [stage.folder for stage in self.requires()[1:]]
+        if isinstance(plan.dataset, str):
+            _, at, config = plan.dataset.partition("@")
+            return f"{folders[0]}{at}{config}"
+        shelf.mkdir()
+        for name, folder in zip(plan.datasets, folders, strict=True):
+            (shelf / name).symlink_to(folder, target_is_directory=True)
+        return str(shelf)
 
     def work(self, folder: Path) -> dict[str, Any]:
-        return evaluate(self.plan, self.requires()[0].folder, self.data(), folder, self.build)
+        with tempfile.TemporaryDirectory() as place:
+            data = self.data(Path(place) / "data")
+            return evaluate(self.plan, self.requires()[0].folder, data, folder, self.build)
