@@ -129,28 +129,33 @@ def _datasets(tasks: Sequence[StageTask]) -> str:
 
 
 def _evaluations(tasks: Sequence[StageTask], folder: Path) -> str:
+    """One table for the models that are judged alike, with the rules beside them."""
     if not tasks:
         return ""
-    parts = ["## Models"]
+    from zoo.evaluate.compare import compare
+
+    alike: dict[tuple[str, str], list[StageTask]] = {}
     for task in tasks:
-        results = _json(task.folder / "results.json")
-        rows = [(name, value) for name, value in _flat(results) if isinstance(value, int | float)]
-        plan = task.plan
-        data = plan.data or ", ".join(f"`{name}`" for name in plan.datasets)
-        title = f"### {task.name} on {data} ({plan.suite})"
-        parts += [title, markdown(("metric", "value"), rows)]
-        for plot in sorted(task.folder.glob("*.svg")):
-            copy = folder / f"{task.key.replace('/', '-')}-{plot.name}"
-            copy.write_bytes(plot.read_bytes())
-            parts.append(f"![{plot.stem}]({copy.name})")
+        data = task.plan.data or ", ".join(task.plan.datasets)
+        alike.setdefault((task.plan.suite, data), []).append(task)
+    parts = ["## Models"]
+    for (suite, data), group in alike.items():
+        table = compare([task.folder / "results.json" for task in group], published=False)
+        text = table.to_markdown().replace(f"## {suite}", f"### {suite}: {data}", 1)
+        parts.append(text.strip())
+        parts += [_plot(task, plot, folder) for task in group for plot in _plots(task)]
     return "\n\n".join(parts)
 
 
-def _flat(value: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    """Nested results as dotted names; lists are left out."""
-    if isinstance(value, dict):
-        return [pair for k, v in value.items() for pair in _flat(v, f"{prefix}{k}.")]
-    return [] if isinstance(value, list) else [(prefix.rstrip("."), value)]
+def _plots(task: StageTask) -> list[Path]:
+    return sorted(task.folder.glob("*.svg"))
+
+
+def _plot(task: StageTask, plot: Path, folder: Path) -> str:
+    """Copy a plot of an evaluation beside the report, and show it."""
+    copy = folder / f"{task.key.replace('/', '-')}-{plot.name}"
+    copy.write_bytes(plot.read_bytes())
+    return f"![{plot.stem} of {task.name}]({copy.name})"
 
 
 def _sources(report: StageTask) -> str:

@@ -130,13 +130,13 @@ def train(
 
 
 def evaluate(
-    plan: Evaluation, trained: Path, data: str, folder: Path, build: BuildFile
+    plan: Evaluation, name: str, trained: Path, data: str, folder: Path, build: BuildFile
 ) -> dict[str, Any]:
-    """Evaluate the trained model on `data` into `folder`; the counts for its manifest."""
+    """Evaluate the trained model `name` on `data` into `folder`; the counts for its manifest."""
     results = folder / "results.json"
     command = [
         *(sys.executable, "-m", "zoo.evaluate", plan.suite),
-        *("--model", str(trained), "--data", data, "--json", str(results)),
+        *("--model", str(trained), "--name", name, "--data", data, "--json", str(results)),
         *("--threads", str(build.threads), "--seed", str(build.seed), "--limit", str(plan.limit)),
     ]
     _run(command + _options(plan.settings), build.threads)

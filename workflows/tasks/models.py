@@ -60,6 +60,7 @@ class Evaluate(ModelStage):
     """Evaluate a model: on the held-out split of its dataset, or as `[evaluations.ON]` says."""
 
     stage = "evaluation"
+    version = 2
     on = luigi.Parameter(default="", description="an [evaluations.NAME] table's name")
     resources: ClassVar[dict[str, int]] = {"training": 1}
 
@@ -112,4 +113,5 @@ class Evaluate(ModelStage):
     def work(self, folder: Path) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as place:
             data = self.data(Path(place) / "data")
-            return evaluate(self.plan, self.requires()[0].folder, data, folder, self.build)
+            model = self.requires()[0].folder
+            return evaluate(self.plan, self.name, model, data, folder, self.build)

@@ -60,6 +60,8 @@ def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
         "seed": options.seed,
         "versions": versions(*LIBRARIES),
     }
+    if options.name:
+        result["model"] = {**result["model"], "name": options.name}
     if options.json is None:
         sys.stdout.write(json.dumps(result, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         return
@@ -85,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--model", required=True, help="a model folder or Hub id")
     parser.add_argument("--data", required=True, help="a dataset folder or Hub id, @CONFIG")
     parser.add_argument("--json", type=Path, help="where the result goes (default: shown)")
+    parser.add_argument("--name", default="", help="of the model in tables (default: its folder's)")
     parser.add_argument("--split", default="test")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap")
     parser.add_argument("--threads", type=int, default=1)

@@ -47,7 +47,7 @@ class Measured:
 def _datasets(found: Any) -> list[tuple[str, Any]]:
     """The data sets of a result: one, a list (discoeval), or several by name (senteval)."""
     if isinstance(found, list):
-        return [(f"{about['name']}@{about['config']}", about) for about in found]
+        return [(f"{about['task']} {about['domain']}", about) for about in found]
     if "revision" in found:
         return [(str(found.get("name", "?")), found)]
     return [(str(name), about) for name, about in found.items()]
