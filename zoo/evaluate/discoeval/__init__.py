@@ -1,0 +1,145 @@
+"""Suite `discoeval`: what frozen sentence vectors know of discourse (Chen et al. 2019).
+
+    from zoo.evaluate import discoeval
+    found = discoeval.run(my_function, "path/to/DiscoEval/data")
+
+`run` takes a model folder, an encoder, a function of a list of texts, or arrays.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corpora.store import write_text
+from zoo.evaluate import Request, options_of
+from zoo.evaluate.discoeval import layers, report
+from zoo.evaluate.discoeval.data import Found, read
+from zoo.evaluate.discoeval.protocol import (
+    Options,
+    inputs_under,
+    representation_of,
+    run_task,
+)
+from zoo.evaluate.encoders import BackboneEncoder, as_encoder, load_encoder
+from zoo.evaluate.vectors import Text
+
+__all__ = ["Options", "evaluate", "run", "texts", "write_files"]
+
+log = logging.getLogger("zoo")
+
+DEFAULTS = Options(cache="")
+
+
+def evaluate(request: Request) -> dict[str, Any]:
+    """Every task that the data has; options are the fields of `Options`."""
+    options = options_of(request, Options)
+    # Read first: a wrong folder is said before a model is loaded.
+    found = read(request.data, options.task_names, seed=request.seed, limit=request.limit)
+    encoder = load_encoder(
+        request.model,
+        options.representation,
+        cache=options.cache or None,
+        dtype=options.dtype,
+        batch_tokens=options.batch_tokens,
+    )
+    return _run(encoder, found, options, request.split, request.seed)
+
+
+def run(
+    what: Any,
+    data: str | Path,
+    options: Options = DEFAULTS,
+    *,
+    name: str = "",
+    split: str = "test",
+    seed: int = 0,
+    limit: int = 0,
+) -> dict[str, Any]:
+    """Evaluate a model folder, an encoder, a function of texts, or arrays on `data`.
+
+    A function takes a list of texts and returns `[texts, dim]`. Arrays are a mapping from text to
+    vector, or one array whose rows are those of `texts(data, options)`.
+    """
+    found = read(str(data), options.task_names, seed=seed, limit=limit)
+    if isinstance(what, np.ndarray):
+        what = dict(zip(_texts(found, options), what, strict=True))
+    if isinstance(what, str | Path):
+        encoder: Any = load_encoder(
+            str(what), options.representation, cache=options.cache or None, dtype=options.dtype
+        )
+    else:
+        encoder = as_encoder(what, name)
+    return _run(encoder, found, options, split, seed)
+
+
+def texts(
+    data: str | Path, options: Options = DEFAULTS, *, seed: int = 0, limit: int = 0
+) -> list[Text]:
+    """The distinct texts (and, with the protocol `pairs`, pairs) that the suite has encoded."""
+    found = read(str(data), options.task_names, seed=seed, limit=limit)
+    return _texts(found, options)
+
+
+def write_files(result: dict[str, Any], stem: Path) -> list[Path]:
+    """`STEM.table.md`; with layers also `STEM.layers.csv`, `.svg` and `.png`."""
+    files = [stem.with_name(f"{stem.name}.table.md")]
+    write_text(files[0], report.table(result))
+    if "layers" in result["metrics"]:
+        place = stem.with_name(f"{stem.name}.layers")
+        csv = place.with_name(f"{place.name}.csv")
+        layers.write_csv(csv, result["metrics"]["layers"])
+        files += [csv, *layers.write_heat_map(place, result["metrics"]["layers"])]
+    return files
+
+
+def _run(encoder: Any, found: Found, options: Options, split: str, seed: int) -> dict[str, Any]:
+    domains: dict[str, dict[str, Any]] = {}
+    for data in found.tasks:
+        one = run_task(data, encoder, options, split, seed)
+        log.info("%s: %.1f (%s)", data.name, 100 * one["value"], one["split"])
+        domains.setdefault(data.task.name, {})[data.domain] = one
+    metrics = {**report.summary(domains), "skipped": found.skipped}
+    if options.layers:
+        metrics["layers"] = layers.per_layer(found.tasks, encoder, options, split, seed)
+    return {
+        "model": _describe(encoder, options),
+        "dataset": [
+            {"task": data.task.name, "labels": list(data.labels), **data.describe()}
+            for data in found.tasks
+        ],
+        "protocol": _protocol(options, domains),
+        "metrics": metrics,
+    }
+
+
+def _texts(found: Found, options: Options) -> list[Text]:
+    listed: dict[Text, None] = {}
+    for data in found.tasks:
+        inputs = inputs_under(data, options)
+        listed.update(dict.fromkeys([*inputs.singles, *inputs.pairs]))
+    return list(listed)
+
+
+def _describe(encoder: Any, options: Options) -> dict[str, Any]:
+    found = {"name": encoder.name, "representation": representation_of(encoder, options)}
+    if isinstance(encoder, BackboneEncoder):
+        found |= {
+            "type": encoder.model.config.model_type,
+            "dtype": options.dtype,
+            "max_tokens": encoder.max_tokens,
+            "truncated": encoder.truncated,
+        }
+    return found
+
+
+def _protocol(options: Options, domains: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What must be equal for two results to stand in one table."""
+    kept = ("protocol", "seeds", "hidden", "lower")
+    splits = {one["split"] for found in domains.values() for one in found.values()}
+    return {**{name: asdict(options)[name] for name in kept}, "split": ", ".join(sorted(splits))}

@@ -1,0 +1,216 @@
+"""The data of a task, from a built dataset folder, several of them, or the original layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpora.errors import ConfigError, InputError, nearest
+from corpora.rng import stream
+from corpora.store import MANIFEST
+from zoo.data import label_names, open_dataset, read_manifest, split_spec
+from zoo.evaluate.discoeval.tasks import TASKS, Task
+
+Slot = list[list[str]]
+"""One place of every example: the texts that stand in it (several for a subtree's EDUs)."""
+
+TRAIN_SHARE = 0.75
+"""Of the validation set, where there is no training set."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Examples as columns: `slots[k][example]`, `labels [examples]`.
+
+    `units [examples]`: examples with the same number belong together (an incoherent text with
+    its original, a swapped pair with the unswapped).
+    """
+
+    slots: tuple[Slot, ...]
+    labels: np.ndarray
+    units: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, rows: np.ndarray) -> Split:
+        slots = tuple([slot[row] for row in rows.tolist()] for slot in self.slots)
+        return Split(slots, self.labels[rows], self.units[rows])
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """One task in one domain. `labels` are the names of the classes."""
+
+    task: Task
+    domain: str
+    labels: tuple[str, ...]
+    splits: dict[str, Split]
+    revision: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.task.name} {self.domain}"
+
+    def describe(self) -> dict[str, Any]:
+        rows = {split: len(examples) for split, examples in self.splits.items()}
+        return {"domain": self.domain, "revision": self.revision, "rows": rows}
+
+
+@dataclass
+class Found:
+    """What a folder holds of the suite, and why parts of it are left out."""
+
+    tasks: list[TaskData] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+def read(spec: str, tasks: Sequence[str] = (), *, seed: int = 0, limit: int = 0) -> Found:
+    """The tasks in `spec`, only those named in `tasks` if any are.
+
+    `spec` is a built dataset folder or Hub id (`@CONFIG`), a folder of built folders, or a folder
+    in DiscoEval's own layout (`SP/wiki/train.txt`). Raises `InputError` if it holds none.
+    """
+    from zoo.evaluate.discoeval import original
+
+    for name in tasks:
+        if name not in TASKS:
+            hint = f"{nearest(name, TASKS)}the tasks are: {', '.join(TASKS)}"
+            raise ConfigError(f"no task {name!r}", where="tasks", hint=hint)
+    wanted = tuple(tasks) or tuple(TASKS)
+    place = Path(split_spec(spec)[0])
+    if original.is_original(place):
+        found = original.read_folder(place, wanted)
+    elif place.is_dir() and not (place / MANIFEST).is_file():
+        found = _read_several(place, wanted)
+    else:
+        built = _read_built(spec, place.name)
+        found = Found([built] if built is not None and built.task.name in wanted else [])
+    if not found.tasks:
+        raise InputError(
+            "holds no data of " + (", ".join(tasks) or "any task of DiscoEval"),
+            where=spec,
+            hint="give a folder built with sp, bso, dc, ssp, pdtb_explicit, pdtb_implicit or rst, "
+            "a folder of such folders, or DiscoEval's own data folder",
+        )
+    order = list(TASKS)
+    ready = [_prepared(data, seed, limit) for data in found.tasks]
+    found.tasks = sorted(ready, key=lambda data: (order.index(data.task.name), data.domain))
+    return found
+
+
+def _read_several(folder: Path, wanted: Sequence[str]) -> Found:
+    """Every configuration of every dataset folder below; what is no DiscoEval task is passed."""
+    found = Found()
+    for place in sorted(folder.iterdir()):
+        if not (place / MANIFEST).is_file():
+            continue
+        configs = read_manifest(place).get("configs", {})
+        for config in configs:
+            name = place.name if len(configs) == 1 else f"{place.name}@{config}"
+            try:
+                data = _read_built(f"{place}@{config}", name)
+            except InputError as error:
+                found.skipped[name] = error.message
+                continue
+            if data is not None and data.task.name in wanted:
+                found.tasks.append(data)
+    return found
+
+
+def _read_built(spec: str, domain: str) -> TaskData | None:
+    """A dataset that discoforge built; None if its columns are of no task of the suite."""
+    data = open_dataset(spec)
+    first = next(iter(data.splits.values()))
+    task = _task_of(set(first.schema.names), data.name + str(data.manifest.get("stage", "")))
+    if task is None:
+        return None
+    splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
+    labels = tuple(label_names(first.schema))
+    return TaskData(task, domain, labels, splits, data.revision)
+
+
+def _task_of(columns: set[str], about: str) -> Task | None:
+    """The task whose schema has these columns (corpora.schemas)."""
+    if {"left", "right", "relation"} <= columns:
+        return TASKS["RST-DT"]
+    if {"arg1", "arg2", "sense"} <= columns:
+        return TASKS["PDTB-E" if "explicit" in about else "PDTB-I"]
+    if {"sentence1", "sentence2", "label"} <= columns:
+        return TASKS["BSO"]
+    if {"sentence", "section", "label"} <= columns:
+        return TASKS["SSP"]
+    if {"sentences", "donor", "found_by", "label"} <= columns:
+        return TASKS["DC"]
+    return TASKS["SP"] if columns == {"doc", "label", "sentences"} else None
+
+
+def _split_of(table: pa.Table, task: Task) -> Split:
+    names = {
+        "BSO": ("sentence1", "sentence2"),
+        "SSP": ("sentence",),
+        "PDTB-E": ("arg1", "arg2"),
+        "PDTB-I": ("arg1", "arg2"),
+        "RST-DT": ("left", "right"),
+    }.get(task.name)
+    labels = table["label"].to_numpy().astype(np.int64)
+    columns = [table[name].to_pylist() for name in names or ()]
+    if names is None:
+        sentences = table["sentences"].to_pylist()
+        columns = [list(column) for column in zip(*sentences, strict=True)]
+    if task.name != "RST-DT":
+        columns = [[[text] for text in column] for column in columns]
+    return Split(tuple(columns), labels, _units(table, task))
+
+
+def _units(table: pa.Table, task: Task) -> np.ndarray:
+    if task.name == "DC":
+        return table["pair"].to_numpy().astype(np.int64)
+    # The builder writes a pair and its swapped form one after the other.
+    return np.arange(len(table)) // (2 if task.name == "BSO" else 1)
+
+
+def _prepared(data: TaskData, seed: int, limit: int) -> TaskData:
+    """Within the limit of rows a split, and with a training set."""
+    notes = list(data.notes)
+    splits = {name: _limited(split, limit) for name, split in data.splits.items()}
+    if "validation" not in splits:
+        raise InputError(
+            "has no validation split, on which the classifier's training is stopped",
+            where=data.name,
+            hint="build it from more documents, or add valid.txt",
+        )
+    if "train" not in splits:
+        train, held = divide(splits["validation"], seed)
+        splits = {**splits, "train": train, "validation": held}
+        notes.append(
+            f"no training set: {len(train)} rows of the validation set train, {len(held)} stay"
+        )
+    classes = len(np.unique(splits["train"].labels))
+    if classes < 2:
+        raise InputError(f"its training set has {classes} class(es)", where=data.name)
+    return replace(data, splits=splits, notes=tuple(notes))
+
+
+def divide(split: Split, seed: int) -> tuple[Split, Split]:
+    """Two parts, the first with three quarters of the units, drawn at random; no unit in both."""
+    units = np.unique(split.units)
+    random = stream(seed, "zoo.discoeval.divide").permutation(units)
+    chosen = np.isin(split.units, random[: round(TRAIN_SHARE * len(units))])
+    return split.take(np.flatnonzero(chosen)), split.take(np.flatnonzero(~chosen))
+
+
+def _limited(split: Split, limit: int) -> Split:
+    """At most `limit` rows, whole units, spread evenly over the split (0: all)."""
+    if not 0 < limit < len(split):
+        return split
+    units = np.unique(split.units)
+    count = max(1, round(limit * len(units) / len(split)))
+    kept = units[np.linspace(0, len(units) - 1, count).astype(np.int64)]
+    return split.take(np.flatnonzero(np.isin(split.units, kept)))

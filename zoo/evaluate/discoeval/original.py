@@ -1,0 +1,114 @@
+"""DiscoEval's own data folder: `SP/wiki/train.txt` and so on, tab-separated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from corpora.errors import InputError
+from corpora.readers.discoeval import read_discoeval
+from zoo.evaluate.discoeval.data import Found, Split, TaskData
+from zoo.evaluate.discoeval.tasks import TASKS
+
+FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
+FOLDERS = {"SP": "SP", "BSO": "BSO", "DC": "DC", "SSP": "SSP"}
+RELATIONS = {"PDTB-E": "PDTB/Explicit", "PDTB-I": "PDTB/Implicit"}
+DOMAINS = {"rocstory": "roc"}
+LABELS = {
+    "SP": ("0", "1", "2", "3", "4"),
+    "BSO": ("swapped", "original"),
+    "DC": ("incoherent", "coherent"),
+    "SSP": ("body", "abstract"),
+}
+
+
+def is_original(folder: Path) -> bool:
+    """Whether a folder holds `TASK/.../valid.txt` of some task."""
+    single = (folder / name for name in RELATIONS.values())
+    domains = (path for name in FOLDERS.values() for path in (folder / name).glob("*"))
+    return any((place / FILES["validation"]).is_file() for place in (*single, *domains))
+
+
+def read_folder(folder: Path, wanted: Sequence[str]) -> Found:
+    """Every domain of every wanted task that is there. Labels of PDTB are numbers."""
+    found = Found()
+    for task in wanted:
+        if task in RELATIONS:
+            place = folder / RELATIONS[task]
+            if place.is_dir():
+                found.tasks.append(_task(task, "pdtb", place, _relations))
+        elif task in FOLDERS:
+            for place in sorted(
+                path for path in (folder / FOLDERS[task]).glob("*") if path.is_dir()
+            ):
+                domain = DOMAINS.get(place.name, place.name)
+                found.tasks.append(_task(task, domain, place, _examples))
+        elif (folder / "RST").is_dir():
+            found.skipped[task] = (
+                "its files are pickles, which are not opened: build the dataset rst from the trees"
+            )
+    return found
+
+
+def _task(task: str, domain: str, place: Path, reader: Callable[[str, Path], Split]) -> TaskData:
+    splits = {
+        split: reader(task, place / name)
+        for split, name in FILES.items()
+        if (place / name).is_file()
+    }
+    labels = LABELS.get(task) or _label_set(place, splits)
+    return TaskData(TASKS[task], domain, labels, splits, revision="original files")
+
+
+def _examples(task: str, path: Path) -> Split:
+    """A file of SP, BSO, DC or SSP. Each line of BSO gives an example and its swapped form."""
+    examples = list(read_discoeval(task, path))
+    sentences = [list(example.sentences) for example in examples]
+    if not sentences:
+        raise InputError("has no examples", where=str(path))
+    labels = np.array([example.label for example in examples], np.int64)
+    units = np.arange(len(examples))
+    if task == "BSO":
+        sentences = [pair for one in sentences for pair in (one, one[::-1])]
+        labels, units = np.tile([1, 0], len(units)), np.repeat(units, 2)
+    if task == "DC":
+        _check_pairs(labels, path)
+        units = units // 2
+    slots = tuple([[text] for text in column] for column in zip(*sentences, strict=True))
+    return Split(slots, labels, units)
+
+
+def _check_pairs(labels: np.ndarray, path: Path) -> None:
+    """DC's lines come in pairs: the incoherent text, then the coherent one."""
+    if len(labels) % 2 or (labels[0::2] + labels[1::2] != 1).any():
+        raise InputError(
+            "its lines are not pairs of an incoherent and a coherent text",
+            where=str(path),
+            hint="take the file as it is published: its order says what belongs together",
+        )
+
+
+def _relations(task: str, path: Path) -> Split:
+    """A file of PDTB: label number, first argument, second argument."""
+    labels, first, second = [], [], []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        fields = line.split("\t")
+        if len(fields) < 3 or not fields[0].isdigit():
+            raise InputError(
+                "expected a label number and two texts, separated by tabs",
+                where=f"{path}:{number}",
+            )
+        labels.append(int(fields[0]))
+        first.append([fields[1]])
+        second.append([fields[2]])
+    return Split((first, second), np.array(labels, np.int64), np.arange(len(labels)))
+
+
+def _label_set(place: Path, splits: dict[str, Split]) -> tuple[str, ...]:
+    path = place / "labelset.txt"
+    if path.is_file():
+        return tuple(path.read_text(encoding="utf-8").split("\n")[:-1])
+    highest = max(int(split.labels.max()) for split in splits.values() if len(split))
+    return tuple(str(label) for label in range(highest + 1))

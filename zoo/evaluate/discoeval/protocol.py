@@ -1,0 +1,183 @@
+"""One task, one encoder: vectors, features, classifiers with several seeds, accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from corpora.errors import ConfigError
+from zoo.evaluate import bootstrap
+from zoo.evaluate.discoeval.data import TaskData
+from zoo.evaluate.discoeval.features import Inputs, features_of, inputs_of
+from zoo.evaluate.discoeval.tasks import Protocol
+from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder
+
+C_GRID = tuple(2.0**power for power in range(-2, 4))
+"""Of scikit-learn's logistic regression, as in the released code; chosen on validation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How the suite runs. Every name is an option `--name value` of the command line."""
+
+    protocol: Protocol = "single"
+    """`single`: DiscoEval section 3; `pairs`: CONPONO section 3.1."""
+    representation: str = AUTO
+    """mean, cls, cls_mean, pooled, mean:LAYER, cls:LAYER; `auto` is what the protocol's paper
+    takes: cls_mean (single), pooled (pairs)."""
+    tasks: str = ""
+    """Names with commas, such as `SP,BSO`; all that the data has if empty."""
+    seeds: int = 3
+    """Classifiers trained a task; the figure is their mean."""
+    hidden: int = -1
+    """Hidden units of every classifier in place of the task's own (0: none)."""
+    second_opinion: bool = True
+    """Also scikit-learn's logistic regression, where the classifier is linear."""
+    layers: bool = False
+    """Also every layer by itself, and the heat map (figure 8)."""
+    layer_vectors: Literal["cls", "mean"] = "cls"
+    lower: bool = True
+    """Lower-case the texts, as the released code does."""
+    cache: str = "build/vectors"
+    """Where vectors are kept, by model; an empty text for nowhere."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    batch_tokens: int = 4096
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise ConfigError(f"seeds = {self.seeds}: at least one is needed", where="options")
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        return tuple(name.strip() for name in self.tasks.split(",") if name.strip())
+
+
+def representation_of(encoder: Encoder, options: Options) -> str:
+    """The representation in full; empty for an encoder that has no choice of them."""
+    if not isinstance(encoder, BackboneEncoder):
+        return ""
+    if options.representation != AUTO or not encoder.layers:
+        return encoder.named(options.representation)
+    if options.protocol == "single":
+        return "cls_mean"
+    return "pooled" if getattr(encoder.model, "pooler", None) is not None else "cls"
+
+
+def inputs_under(data: TaskData, options: Options) -> Inputs:
+    """The texts of a task under the protocol."""
+    return inputs_of(data, data.task.features[options.protocol], options.lower)
+
+
+def vectors_of(
+    encoder: Encoder, inputs: Inputs, representations: Sequence[str]
+) -> dict[str, list[np.ndarray]]:
+    """For each representation the vectors of the single texts and of the pairs."""
+    found: dict[str, list[np.ndarray]] = {name: [] for name in representations}
+    for texts, is_pair in ((inputs.singles, False), (inputs.pairs, True)):
+        if not texts:
+            continue
+        if isinstance(encoder, BackboneEncoder):
+            for name, vectors in encoder.vectors(texts, representations).items():
+                found[name].append(vectors)
+        else:
+            vectors = encoder.encode_pairs(texts) if is_pair else encoder.encode(texts)  # type: ignore[arg-type]
+            for name in representations:
+                found[name].append(np.asarray(vectors, np.float32))
+    return found
+
+
+def score(
+    data: TaskData, features: Mapping[str, np.ndarray], options: Options, split: str, seed: int
+) -> dict[str, Any]:
+    """Accuracy of the task's classifier on `split`: mean and deviation over the seeds.
+
+    Without that split it is the validation accuracy, as the released harness reports it beside
+    the test's; it is a little too good, since it also chose when training stopped.
+    """
+    from zoo.evaluate.discoeval.probe import fit
+
+    settings = data.task.probes[options.protocol]
+    if options.hidden >= 0:
+        settings = replace(settings, hidden=options.hidden)
+    split = split if split in data.splits else "validation"
+    part = {name: (features[name], data.splits[name].labels) for name in features}
+    probes = [
+        fit(part["train"], part["validation"], len(data.labels), settings, seed + number)
+        for number in range(options.seeds)
+    ]
+    gold = data.splits[split].labels
+    right = np.stack([probe.predict(part[split][0]) == gold for probe in probes])
+    found = {
+        **_summary(right.mean(1)),
+        "ci": _interval(right.mean(0), data.splits[split].units, seed, data.name),
+        "split": split,
+        "l2": [probe.l2 for probe in probes],
+        "epochs": [probe.epochs for probe in probes],
+        "majority": _majority(data, split),
+    }
+    if split != "validation":
+        found["validation"] = _summary(np.array([probe.accuracy for probe in probes]))
+    if options.second_opinion and not settings.hidden:
+        found["sklearn"] = second_opinion(part, split, seed)
+    return found
+
+
+def second_opinion(
+    part: Mapping[str, tuple[np.ndarray, np.ndarray]], split: str, seed: int
+) -> dict[str, float]:
+    """scikit-learn's logistic regression, its C chosen on the validation set."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    best: tuple[float, float, Any] = (-1.0, 0.0, None)
+    for c in C_GRID:
+        model = LogisticRegression(C=c, random_state=seed)
+        with warnings.catch_warnings():
+            # 100 steps, its default, as in the released code: most runs end before they converge.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(*part["train"])
+        accuracy = float(model.score(*part["validation"]))
+        if accuracy > best[0]:
+            best = accuracy, c, model
+    return {"value": float(best[2].score(*part[split])), "c": best[1]}
+
+
+def run_task(
+    data: TaskData, encoder: Encoder, options: Options, split: str, seed: int
+) -> dict[str, Any]:
+    """Encode, train and score one task in one domain."""
+    inputs = inputs_under(data, options)
+    name = representation_of(encoder, options)
+    vectors = vectors_of(encoder, inputs, [name])[name]
+    features = features_of(inputs, vectors, data.task.features[options.protocol])
+    return {
+        **score(data, features, options, split, seed),
+        **data.describe(),
+        "classes": len(data.labels),
+        "features": int(features["train"].shape[1]),
+        "texts": {"asked": inputs.asked, "distinct": len(inputs.singles) + len(inputs.pairs)},
+        "notes": list(data.notes),
+    }
+
+
+def _summary(values: np.ndarray) -> dict[str, Any]:
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return {"value": float(values.mean()), "sd": deviation, "seeds": values.tolist()}
+
+
+def _interval(right: np.ndarray, units: np.ndarray, seed: int, name: str) -> list[float]:
+    """Of the accuracy when whole units (a text and its altered form) are drawn anew."""
+    _, index = np.unique(units, return_inverse=True)
+    wins, counts = np.bincount(index, weights=right), np.bincount(index)
+    return bootstrap.of_ratio(wins, counts, seed, f"discoeval.{name}")
+
+
+def _majority(data: TaskData, split: str) -> float:
+    """The accuracy of always naming the most frequent class of the training set."""
+    most = np.bincount(data.splits["train"].labels).argmax()
+    return float((data.splits[split].labels == most).mean())
