@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from corpora.store import write_text
+
+if TYPE_CHECKING:
+    from zoo.job import Job
+
+log = logging.getLogger("zoo")
 
 TEMPLATE = """\
 ---
@@ -37,6 +45,26 @@ tags: [discourse, discoforge, {model_type}]
 All figures with their intervals, the settings and the versions are in `results.json`. The
 weights were trained on text under the licence {licence}: see the data's card before you publish.
 """
+
+
+def finish(
+    job: Job, results: Mapping[str, Any], usage: str, pipeline: str = "text-classification"
+) -> None:
+    """Write the card, then results.json, of the model that is already in `job.folder`.
+
+    `results` are the run's own: model_type, dataset, parameters, metrics, headline_name, headline.
+    """
+    from zoo.job import write_results
+
+    seeded = {
+        **results,
+        "recipe": job.recipe.name,
+        "seed": job.settings.seed,
+        "notes": job.notes,
+    }
+    write_text(job.folder / "README.md", render(job.recipe.about, seeded, usage, pipeline))
+    write_results(job, results)
+    log.info("%s: %s", results["headline_name"], results["headline"])
 
 
 def render(about: Mapping[str, str], results: Mapping[str, Any], usage: str, pipeline: str) -> str:

@@ -12,8 +12,13 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from corpora.errors import DiscoforgeError
 from corpora.store import write_json
+
+if TYPE_CHECKING:
+    from zoo.job import Job
 
 SEAL = "sealed.json"
 _NAME = re.compile(r"checkpoint-(\d+)")
@@ -71,6 +76,17 @@ def rotate(folder: Path, keep: int, best: str | None) -> None:
         if best is None or path.name != Path(best).name:
             (path / SEAL).unlink(missing_ok=True)
             shutil.rmtree(path)
+
+
+def not_finite(job: Job, problem: str) -> DiscoforgeError:
+    """The error that stops a run whose loss or weights are not finite."""
+    good = newest(job.checkpoints)
+    kept = f"the last good checkpoint is {good}" if good else "no checkpoint was made yet"
+    return DiscoforgeError(
+        problem,
+        where=job.recipe.name,
+        hint=f"{kept}; lower learning_rate or max_grad_norm and train to another --output",
+    )
 
 
 def _sync(path: Path) -> None:

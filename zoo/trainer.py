@@ -125,12 +125,16 @@ class ZooTrainer(Trainer):
         self.throughput.count(inputs)
         loss = super().training_step(model, inputs, *args, **kwargs)
         if not torch.isfinite(loss):
-            self._refuse(f"the loss is {loss.item()} at step {self.state.global_step + 1}")
+            raise checkpoints.not_finite(
+                self.job, f"the loss is {loss.item()} at step {self.state.global_step + 1}"
+            )
         return loss
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         if not all(torch.isfinite(p).all() for p in self.model.parameters()):
-            self._refuse(f"a weight is not finite after step {self.state.global_step}")
+            raise checkpoints.not_finite(
+                self.job, f"a weight is not finite after step {self.state.global_step}"
+            )
         with explained(self.job.checkpoints):
             super()._save_checkpoint(model, trial)
         if self.args.should_save:
@@ -138,15 +142,6 @@ class ZooTrainer(Trainer):
             checkpoints.seal(folder / f"checkpoint-{self.state.global_step}")
             best = self.state.best_model_checkpoint
             checkpoints.rotate(folder, self.job.settings.keep_checkpoints, best)
-
-    def _refuse(self, problem: str) -> None:
-        good = checkpoints.newest(self.job.checkpoints)
-        kept = f"the last good checkpoint is {good}" if good else "no checkpoint was made yet"
-        raise DiscoforgeError(
-            problem,
-            where=self.job.recipe.name,
-            hint=f"{kept}; lower learning_rate or max_grad_norm and train to another --output",
-        )
 
 
 def fit(trainer: ZooTrainer, *, early_stop: EarlyStop | None = None) -> TrainerState:

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch.nn.functional import log_softmax
 
-from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, pad_rows, pad_words
+from zoo.coherence.modeling import pad
+from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, pad_rows
 from zoo.train import train
 
 SIZES = {"vocab_size": 20, "embedding_size": 6, "hidden_size": 4, "bilinear_size": 3}
@@ -39,7 +40,7 @@ def test_the_light_convolution_by_hand() -> None:
 
 
 def test_the_language_loss_by_hand(model: UncModel) -> None:
-    ids, mask = pad_words([[5, 6, 7], [8, 9]], 0)
+    ids, mask = pad([[5, 6, 7], [8, 9]], 0)
     states, _ = model.encode(ids, mask)
     forward, backward = states.chunk(2, dim=-1)
     following, preceding = [], []
@@ -73,7 +74,7 @@ def test_a_score_is_the_mean_over_neighbours(model: UncModel) -> None:
 
 
 def test_order_matters_and_gradients_reach_every_part(model: UncModel) -> None:
-    ids, mask = pad_words([[5, 6, 7], [8, 9], [10]], 0)
+    ids, mask = pad([[5, 6, 7], [8, 9], [10]], 0)
     model.train()
     output = model(ids, mask, torch.tensor([[[0, 1, 2], [2, 0, 1]]]))
     assert output.scores[0, 0] != output.scores[0, 1]

@@ -18,7 +18,7 @@ from accelerate import Accelerator
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from corpora.errors import ConfigError, DiscoforgeError
+from corpora.errors import ConfigError
 from corpora.store import write_json
 from zoo import checkpoints
 from zoo.coherence.data import Documents
@@ -155,7 +155,9 @@ class FullTraining:
         with self.accelerator.autocast():
             loss = self.loss(batch)
         if not torch.isfinite(loss):
-            self._refuse(f"the loss is {loss.item()} at step {self.progress.step + 1}")
+            raise checkpoints.not_finite(
+                self.job, f"the loss is {loss.item()} at step {self.progress.step + 1}"
+            )
         self.accelerator.backward(loss)
         if self.s.max_grad_norm > 0:
             self.accelerator.clip_grad_norm_(self.model.parameters(), self.s.max_grad_norm)
@@ -229,7 +231,9 @@ class FullTraining:
     def _save(self) -> None:
         folder = self.job.checkpoints / f"checkpoint-{self.progress.step}"
         if not all(torch.isfinite(p).all() for p in self.model.parameters()):
-            self._refuse(f"a weight is not finite after step {self.progress.step}")
+            raise checkpoints.not_finite(
+                self.job, f"a weight is not finite after step {self.progress.step}"
+            )
         with explained(folder):
             self.accelerator.save_state(str(folder))
         checkpoints.seal(folder)
@@ -242,15 +246,6 @@ class FullTraining:
         if start is not None:
             log.info("resuming from %s", start)
             self.accelerator.load_state(str(start))
-
-    def _refuse(self, problem: str) -> None:
-        good = checkpoints.newest(self.job.checkpoints)
-        kept = f"the last good checkpoint is {good}" if good else "no checkpoint was made yet"
-        raise DiscoforgeError(
-            problem,
-            where=self.job.recipe.name,
-            hint=f"{kept}; lower learning_rate or max_grad_norm and train to another --output",
-        )
 
     def _say_throughput(self) -> None:
         """Write instances/s and the shares of time beside the output."""

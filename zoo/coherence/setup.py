@@ -11,7 +11,7 @@ import pyarrow as pa
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from corpora.store import write_json, write_text
+from corpora.store import write_json
 from zoo import card
 from zoo.backbones import tokenizer_of
 from zoo.coherence.data import Documents, encode_documents, intrusion_tables
@@ -20,7 +20,7 @@ from zoo.coherence.scoring import REFERENCE, quantiles
 from zoo.coherence.texts import TextEncoder
 from zoo.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.evaluate.permuted import pairwise_accuracy
-from zoo.job import Job, write_results
+from zoo.job import Job
 from zoo.modeling import load_backbone, parameter_count, save_model
 from zoo.settings import Settings
 
@@ -170,8 +170,4 @@ def leave(
         "headline_name": "test accuracy, one text against one",
         "headline": f"{metrics['test']['accuracy']['value']:.3f}",
     }
-    seeded = {**results, "recipe": job.recipe.name, "seed": s.seed, "notes": job.notes}
-    readme = card.render(job.recipe.about, seeded, USAGE, "text-classification")
-    write_text(job.folder / "README.md", readme)
-    write_results(job, results)
-    log.info("test accuracy: %s", results["headline"])
+    card.finish(job, results, USAGE)

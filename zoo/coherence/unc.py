@@ -13,14 +13,14 @@ from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
-from corpora.store import write_text
 from zoo import card
 from zoo.callbacks import EarlyStop
+from zoo.coherence.modeling import pad
 from zoo.coherence.objectives import PairwiseMargin
-from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, pad_words, word_ids
+from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
 from zoo.data import SPLITS, open_dataset, split_spec, spread
 from zoo.evaluate.permuted import permuted_pairs, text_accuracy
-from zoo.job import Job, is_main_process, write_results
+from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
 from zoo.settings import Settings as SharedSettings
 from zoo.trainer import ZooTrainer, fit, history, training_arguments
@@ -94,7 +94,7 @@ class Ranked(TorchDataset):
             start = len(words)
             words += sentences
             texts += [list(range(start, len(words))), [start + i for i in order]]
-        ids, mask = pad_words(words, self.pad_id)
+        ids, mask = pad(words, self.pad_id)
         return {
             "texts": pad_rows(texts).view(len(rows), 2, -1),
             "input_ids": ids,
@@ -182,11 +182,7 @@ def train(job: Job) -> None:
         "headline_name": "test accuracy, document against permutation",
         "headline": f"{metrics['test']['accuracy']['value']:.3f}",
     }
-    seeded = {**results, "recipe": job.recipe.name, "seed": s.seed, "notes": job.notes}
-    readme = card.render(job.recipe.about, seeded, USAGE, "text-classification")
-    write_text(job.folder / "README.md", readme)
-    write_results(job, results)
-    log.info("test accuracy: %s", results["headline"])
+    card.finish(job, results, USAGE)
 
 
 def _accuracy(prediction: Any) -> dict[str, float]:

@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
+from zoo.coherence.modeling import pad
 from zoo.coherence.scoring import as_sentences
 from zoo.modeling import ZooModel
 
@@ -179,7 +180,7 @@ class UncModel(ZooModel):
         ids = word_ids(self.tokenizer, sentences, self.config.max_words)
         parts = []
         for start in range(0, len(ids), CHUNK):
-            words, mask = pad_words(ids[start : start + CHUNK], self.config.pad_token_id or 0)
+            words, mask = pad(ids[start : start + CHUNK], self.config.pad_token_id or 0)
             parts.append(self.encode(words.to(self.device), mask.to(self.device))[1])
         return torch.cat(parts)
 
@@ -190,17 +191,6 @@ def word_ids(
     """The first `most` words of each sentence as ids; an empty one is one unknown word."""
     found = tokenizer(list(sentences), add_special_tokens=False, verbose=False)["input_ids"]
     return [ids[:most] or [tokenizer.unk_token_id] for ids in found]
-
-
-def pad_words(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
-    """`input_ids` and `attention_mask` `[sentences, words]`, padded on the right."""
-    width = max(len(row) for row in ids)
-    words = torch.full((len(ids), width), pad_id, dtype=torch.long)
-    mask = torch.zeros_like(words)
-    for i, row in enumerate(ids):
-        words[i, : len(row)] = torch.as_tensor(row)
-        mask[i, : len(row)] = 1
-    return words, mask
 
 
 def pad_rows(texts: Sequence[Sequence[int]]) -> Tensor:

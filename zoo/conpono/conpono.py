@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from corpora.store import write_text
 from zoo import card
 from zoo.backbones import max_positions, tokenizer_of
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
@@ -25,7 +24,7 @@ from zoo.conpono.texts import Template
 from zoo.conpono.tokens import token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer
 from zoo.data import SPLITS
-from zoo.job import Job, is_main_process, write_results
+from zoo.job import Job, is_main_process
 from zoo.modeling import load_backbone, parameter_count, save_model
 from zoo.trainer import fit, history, training_arguments
 
@@ -146,11 +145,7 @@ def train(job: Job) -> None:
     }
     if s.objective == "bso":
         results["headline_name"] = "test accuracy, swapped or not"
-    seeded = {**results, "recipe": job.recipe.name, "seed": s.seed, "notes": job.notes}
-    readme = card.render(job.recipe.about, seeded, USAGE, "feature-extraction")
-    write_text(job.folder / "README.md", readme)
-    write_results(job, results)
-    log.info("test accuracy: %s", results["headline"])
+    card.finish(job, results, USAGE, "feature-extraction")
 
 
 def _metrics(found: Any, geometry: Geometry) -> dict[str, float]:

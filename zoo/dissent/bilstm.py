@@ -11,7 +11,6 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
-from corpora.store import write_text
 from zoo import card
 from zoo.callbacks import AccuracyFalls, EarlyStop
 from zoo.data import SPLITS, open_dataset, spread
@@ -19,7 +18,7 @@ from zoo.dissent.data import class_counts, empty_classes, encode, texts
 from zoo.dissent.glove import read_glove
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.evaluate.classification import predict, report
-from zoo.job import Job, is_main_process, write_results
+from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
 from zoo.schedules import AccuracySchedule
 from zoo.settings import Settings as SharedSettings
@@ -143,11 +142,7 @@ def train(job: Job) -> None:
         "headline_name": "test accuracy, unweighted F1",
         "headline": f"{test['accuracy']['value']:.3f}, {test['f1']['value']:.3f}",
     }
-    seeded = {**results, "recipe": job.recipe.name, "seed": s.seed, "notes": job.notes}
-    readme = card.render(job.recipe.about, seeded, USAGE, "text-classification")
-    write_text(job.folder / "README.md", readme)
-    write_results(job, results)
-    log.info("test accuracy and F1: %s", results["headline"])
+    card.finish(job, results, USAGE)
 
 
 def _config(s: Settings, tokenizer: PreTrainedTokenizerBase, labels: list[str]) -> BiLstmConfig:

@@ -6,10 +6,9 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from corpora.store import write_text
 from zoo import card
 from zoo.dissent.labelled import Labelled
-from zoo.job import Job, write_results
+from zoo.job import Job
 
 log = logging.getLogger("zoo")
 
@@ -47,13 +46,4 @@ def finish(
         "headline_name": f"{headline} accuracy, unweighted F1",
         "headline": f"{found['accuracy']['value']:.3f}, {found['f1']['value']:.3f}",
     }
-    seeded = {
-        **results,
-        "recipe": job.recipe.name,
-        "seed": job.settings.seed,
-        "notes": job.notes,
-    }
-    readme = card.render(job.recipe.about, seeded, USAGE, "text-classification")
-    write_text(job.folder / "README.md", readme)
-    write_results(job, results)
-    log.info("%s: %s", results["headline_name"], results["headline"])
+    card.finish(job, results, USAGE)
