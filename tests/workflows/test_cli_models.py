@@ -1,0 +1,154 @@
+"""The commands that work with models, on tiny ones trained here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpora import schemas
+from tests.zoo.conftest import orders_of, pair_rows, story_documents, write_dataset
+from workflows import cli
+from zoo.train import train
+
+TEXTS = ("She opened the door. It was dark inside. She lit a lamp.", "Rain. A lamp. The door.")
+
+
+@pytest.fixture(scope="module")
+def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parts: dict[tuple[str, str], tuple[list[dict[str, Any]], Any]] = {}
+    for seed, split in enumerate(("train", "validation", "test")):
+        documents = story_documents(4, seed)
+        parts["documents", split] = documents, schemas.PERMUTED_DOCUMENTS
+        parts["pairwise", split] = orders_of(documents, 1, 2), schemas.PERMUTED_PAIRWISE
+    folder = tmp_path_factory.mktemp("scorer")
+    data = write_dataset(folder / "data", "permuted", parts)
+    options = ["--objective", "pairwise", "--max_steps", "2", "--vocab_size", "200"]
+    where = ["--dataset", str(data), "--output", str(folder / "model")]
+    train(["coherence/contrastive_tiny", *options, *where])
+    return folder / "model"
+
+
+@pytest.fixture(scope="module")
+def markers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A model of markers, and its dataset."""
+    folder = tmp_path_factory.mktemp("markers")
+    schema = schemas.dissent(["because", "but", "so"])
+    sizes = {"train": 60, "validation": 12, "test": 12}
+    parts = {
+        ("all", split): (pair_rows(size, seed), schema)
+        for seed, (split, size) in enumerate(sizes.items())
+    }
+    data = write_dataset(folder / "data", "dissent", parts)
+    train(["dissent/ngram", "--dataset", f"{data}@all", "--output", str(folder / "model")])
+    return folder / "model", data
+
+
+@pytest.fixture
+def discoforge(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run `discoforge ARGUMENTS`: exit code, output, errors."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["discoforge", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+            sys.exit(0)
+        out, err = capsys.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return run
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> list[Path]:
+    files = [tmp_path / "one.txt", tmp_path / "two.txt"]
+    for file, text in zip(files, TEXTS, strict=True):
+        file.write_text(text, encoding="utf-8")
+    return files
+
+
+def test_score_gives_a_line_a_text(
+    scorer: Path, texts: list[Path], discoforge: Callable[..., tuple[int, str, str]]
+) -> None:
+    code, out, _ = discoforge("score", *texts, "--model", scorer, "--json", "--explain")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and [row["text"] for row in rows] == [str(path) for path in texts]
+    assert all(0 <= row["percentile"] <= 100 and row["windows"] == 1 for row in rows)
+    assert [len(row["effects"]) for row in rows] == [3, 3]
+
+
+def test_rank_orders_the_alternatives_by_score(
+    scorer: Path, texts: list[Path], tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+) -> None:
+    _, out, _ = discoforge("score", *texts, "--model", scorer, "--rank", "--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["rank"] for row in rows] == [1, 2]
+    assert rows[0]["score"] >= rows[1]["score"]
+    records = tmp_path / "choices.jsonl"
+    records.write_text('{"prompt": "It rained."}\n', encoding="utf-8")
+    code, _, err = discoforge("score", records, "--model", scorer, "--rank")
+    assert code == 1 and f"{records}:1" in err and '"alternatives"' in err
+
+
+def test_a_text_file_that_is_not_there_or_empty(
+    scorer: Path, tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.write_text(" \n", encoding="utf-8")
+    for file, message in ((empty, "holds no text"), (tmp_path / "none.txt", "no such file")):
+        code, _, err = discoforge("score", file, "--model", scorer)
+        assert code == 1 and message in err and str(file) in err
+
+
+def test_predict_marker_for_two_sentences_and_for_a_file(
+    markers: tuple[Path, Path], tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+) -> None:
+    model, _ = markers
+    code, out, _ = discoforge("predict-marker", model, "Anna waited.", "The old house.")
+    found = {line.split()[1]: float(line.split()[0]) for line in out.splitlines()}
+    assert code == 0 and set(found) == {"because", "but", "so"}
+    assert sum(found.values()) == pytest.approx(1, abs=1e-3)
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("s1\ts2\nAnna waited.\tThe old house.\n", encoding="utf-8")
+    _, out, _ = discoforge("predict-marker", model, pairs, "--top", 1)
+    [(marker, probability)] = json.loads(out).items()
+    assert (
+        found[marker]
+        == pytest.approx(probability, abs=1e-4)
+        == pytest.approx(max(found.values()), abs=1e-4)
+    )
+    code, _, err = discoforge("predict-marker", model, "Anna waited.")
+    assert code == 1 and "neither two sentences nor a file" in err
+
+
+def test_compare_puts_results_into_one_table(
+    markers: tuple[Path, Path], tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+) -> None:
+    model, data = markers
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for file in files:
+        words = ("--model", model, "--data", f"{data}@all", "--json", file, "--name", file.stem)
+        assert discoforge("evaluate", "dissent", *words)[0] == 0
+    code, out, _ = discoforge("compare", *files, "--no-published")
+    assert code == 0 and "| a |" in out and "| b |" in out and "| rule: majority |" in out
+    changed = json.loads(files[1].read_text(encoding="utf-8"))
+    changed["dataset"]["revision"] = "another"
+    files[1].write_text(json.dumps(changed), encoding="utf-8")
+    code, _, err = discoforge("compare", *files)
+    assert code == 1 and "another" in err
+
+
+def test_other_checkpoints_are_not_converted(
+    tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+) -> None:
+    file = tmp_path / "model.pt"
+    file.write_bytes(b"no checkpoint")
+    code, _, err = discoforge("convert", "coherence", file, "-o", tmp_path / "out")
+    assert code == 1 and "cannot be read as weights alone" in err
+    assert not (tmp_path / "out").exists()
