@@ -181,7 +181,7 @@ def test_a_suite_that_compare_does_not_know_shows_all_its_figures(tmp_path: Path
 
 def test_discoeval_shows_the_rows_of_its_own_protocol(tmp_path: Path) -> None:
     domains = {"arxiv": {"value": 0.5, "sd": 0.01}, "wiki": {"value": 0.6, "sd": 0.02}}
-    data = [{"task": "BSO", **dataset("r1", domain, "bso")} for domain in ("arxiv", "wiki")]
+    data = [{"task": "BSO", "domain": name, "revision": "r1"} for name in ("arxiv", "wiki")]
     brought = {"model": "SPP", "source": "their README", "figures": {"BSO": 65.3, "SP": 48.4}}
 
     def result(protocol: str) -> dict[str, Any]:
