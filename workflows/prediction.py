@@ -15,6 +15,8 @@ def show_markers(model: str, s1: str, s2: str, top: int) -> None:
     """Print a line a marker: its probability, the most probable first."""
     from zoo.dissent.prediction import predict
 
+    if not s1.strip():
+        raise InputError("the first sentence is empty", hint='give "S1" "S2"')
     _quiet()
     [found] = predict(model, [(s1, s2)])
     for marker, probability in _first(found, top):

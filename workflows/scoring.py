@@ -71,10 +71,18 @@ def load_scorer(model: str) -> Any:
     from transformers.utils import logging
 
     from zoo.coherence import CoherenceScorer
-    from zoo.modeling import best_device
+    from zoo.evaluate.scorers import load_scorer as load
 
     logging.disable_progress_bar()
-    return CoherenceScorer.from_pretrained(model).to(best_device()).eval()
+    scorer = load(model)
+    if not isinstance(scorer, CoherenceScorer):
+        raise InputError(
+            f"is a {type(scorer).__name__}: percentiles, ranks and explanations are for the "
+            "models of coherence/contrastive and coherence/full",
+            where=model,
+            hint="judge it with: discoforge evaluate pairwise",
+        )
+    return scorer.eval()
 
 
 def read_texts(files: Sequence[str]) -> Iterable[tuple[str, str]]:

@@ -28,7 +28,14 @@ def tokenizer_of(
     if not backbone:
         return train_subwords(texts, vocab_size, lower=lower, max_length=limit)
     zoo.register()
-    tokenizer = AutoTokenizer.from_pretrained(backbone)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(backbone)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"no tokenizer of this backbone: {str(error).splitlines()[0]}",
+            where=backbone,
+            hint="give a folder that has one, or a Hub id that can be reached from here",
+        ) from error
     if pad_token:
         if pad_token not in tokenizer.get_vocab():
             raise ConfigError(

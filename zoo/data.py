@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,12 @@ class Dataset:
                 hint="the corpus is too small for it: add sources, and build again",
             )
         return self.splits[split]
+
+    def need(self, *columns: str) -> Dataset:
+        """This dataset, if its splits have these columns; else an `InputError` that names them."""
+        for table in self.splits.values():
+            check_columns(table.column_names, columns, f"{self.name}@{self.config}")
+        return self
 
     def labels(self, column: str = "label") -> list[str]:
         """The names of a `ClassLabel` column. Raises `InputError` if the splits disagree."""
@@ -109,6 +115,17 @@ def revision_of(spec: str) -> str:
         return _stage_hash(read_manifest(Path(spec)))
     _check_hub_id(spec)
     return _hub_revision(spec)
+
+
+def check_columns(there: Sequence[str], wanted: Sequence[str], where: str) -> None:
+    """Raise `InputError` if a dataset lacks a column: it is one of another task."""
+    missing = [name for name in wanted if name not in there]
+    if missing:
+        raise InputError(
+            f"it has no column {missing[0]!r}; its columns are {', '.join(there)}",
+            where=where,
+            hint=f"give a dataset with the columns {', '.join(wanted)}",
+        )
 
 
 def label_names(schema: pa.Schema, column: str = "label") -> list[str]:

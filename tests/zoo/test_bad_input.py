@@ -243,3 +243,33 @@ def test_fixed_embeddings_need_vectors(
     assert train_cli(*options, *more, "--embedding_size", "3")[0] == 0
     table = load_file(tmp_path / "m" / "model.safetensors")["encoder.embeddings.weight"]
     assert [1.0, 2.0, 3.0] in table.tolist() and [4.0, 5.0, 6.0] in table.tolist()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "column"),
+    [
+        ("dissent/bilstm_tiny", "s1"),
+        ("conpono/tiny", "sentences"),
+        ("coherence/contrastive_tiny", "document"),
+        ("coherence/unc_tiny", "id"),
+    ],
+)
+def test_a_dataset_of_another_task_is_refused_by_its_columns(
+    recipe: str, column: str, tmp_path: Path, train_cli: Run
+) -> None:
+    import pyarrow as pa
+
+    schema = pa.schema([pa.field("sentence", pa.string(), nullable=False)])
+    configs = ("default", "documents", "pairwise", "contrastive")
+    parts = {
+        (config, split): ([{"sentence": "It rained."}], schema)
+        for config in configs
+        for split in ("train", "validation", "test")
+    }
+    data = write_dataset(tmp_path / "data", "other", parts)
+    config = "default" if "dissent" in recipe or "conpono" in recipe else ""
+    code, message = train_cli(
+        recipe, "--dataset", f"{data}@{config}" if config else data, "--output", tmp_path / "model"
+    )
+    assert code == 2 and f"no column {column!r}" in message and "sentence" in message
+    assert not (tmp_path / "model").exists()

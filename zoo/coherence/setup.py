@@ -87,11 +87,14 @@ def read(spec: str, config: str) -> tuple[Dataset, Tables, Tables, Tables]:
     folder, _ = split_spec(spec)
     orders = open_dataset(folder, config)
     if {"pos", "neg"} <= set(orders["train"].column_names):
+        orders.need("doc", "position")
         tables = {split: intrusion_tables(orders[split]) for split in SPLITS}
         documents = {split: table for split, (table, _) in tables.items()}
         found = {split: table for split, (_, table) in tables.items()}
         return orders, documents, found, found
-    whole, pairwise = open_dataset(folder, "documents"), open_dataset(folder, "pairwise")
+    orders.need("document", "orders")
+    whole = open_dataset(folder, "documents").need("id", "sentences")
+    pairwise = open_dataset(folder, "pairwise").need("document", "orders")
     parts = [{split: part[split] for split in SPLITS} for part in (whole, orders, pairwise)]
     return orders, parts[0], parts[1], parts[2]
 

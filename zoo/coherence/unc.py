@@ -117,8 +117,8 @@ def train(job: Job) -> None:
 
     # Data
     folder, _ = split_spec(s.dataset)
-    documents = open_dataset(folder, "documents")
-    orders = open_dataset(folder, s.dataset_config or "pairwise")
+    documents = open_dataset(folder, "documents").need("id", "sentences")
+    orders = open_dataset(folder, s.dataset_config or "pairwise").need("document", "orders")
     sentences = (text for row in documents["train"]["sentences"].to_pylist() for text in row)
     tokenizer = train_words(sentences, s.vocab_size)
     limits = {"train": s.max_train_rows}

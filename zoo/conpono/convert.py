@@ -83,6 +83,12 @@ def convert(
     checkpoint. Full and isolated encoders have the same weights: `encoder` says which it was.
     """
     checkpoint = Path(checkpoint)
+    if not checkpoint.is_dir() and not checkpoint.with_name(f"{checkpoint.name}.index").is_file():
+        raise InputError(
+            "no TensorFlow checkpoint is there",
+            where=str(checkpoint),
+            hint="give the path without .index or .data-00000-of-00001, or the folder",
+        )
     beside = checkpoint if checkpoint.is_dir() else checkpoint.parent
     settings = BertConfig.from_json_file(str(_found(config, beside / "bert_config.json", "config")))
     words = _found(vocabulary, beside / "vocab.txt", "vocabulary")

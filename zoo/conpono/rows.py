@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpora.errors import ConfigError, InputError, nearest
-from zoo.data import SPLITS, Dataset, open_dataset, read_manifest, revision_of, split_spec
+from zoo.data import (
+    SPLITS,
+    Dataset,
+    check_columns,
+    open_dataset,
+    read_manifest,
+    revision_of,
+    split_spec,
+)
 
 ROWS_PER_BATCH = 64
 
@@ -26,6 +34,7 @@ class Shards:
         """The rows in order, a few at a time."""
         for path in self.files:
             with pq.ParquetFile(path) as file:
+                check_columns(file.schema_arrow.names, columns, str(path))
                 yield from file.iter_batches(ROWS_PER_BATCH, columns=list(columns))
 
 
@@ -33,6 +42,7 @@ def batches(split: Shards | pa.Table, columns: Sequence[str]) -> Iterator[pa.Rec
     """The rows of a split of `open_streamed`, a few at a time."""
     if isinstance(split, Shards):
         return split.batches(columns)
+    check_columns(split.column_names, columns, "dataset")
     return iter(split.select(columns).to_batches(ROWS_PER_BATCH))
 
 

@@ -79,7 +79,7 @@ def train(job: Job) -> None:
         )
 
     # Data
-    data = open_dataset(s.dataset, s.dataset_config)
+    data = open_dataset(s.dataset, s.dataset_config).need("s1", "s2", "label")
     tables = {split: data[split] for split in SPLITS}
     for split in tables:
         limit = s.max_train_rows if split == "train" else s.max_eval_rows

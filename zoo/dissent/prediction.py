@@ -96,9 +96,9 @@ def model_type(folder: str | Path) -> str:
         config, _ = PretrainedConfig.get_config_dict(str(folder))
     except OSError as error:
         raise InputError(
-            f"no model is there: {str(error).splitlines()[0]}",
+            "no model is there",
             where=str(folder),
-            hint="give a model folder (with config.json) or a Hub id",
+            hint="give a model folder (with config.json) or a Hub id that can be reached",
         ) from error
     return str(config.get("model_type", ""))
 

@@ -132,6 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), hint="give results of the suite dissent")
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:

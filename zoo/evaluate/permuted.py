@@ -25,8 +25,8 @@ def evaluate(request: Request) -> dict[str, Any]:
     from zoo.coherence.data import encode_documents
 
     folder, config = split_spec(request.data)
-    orders = open_dataset(folder, config or "pairwise")
-    documents = open_dataset(folder, "documents")
+    orders = open_dataset(folder, config or "pairwise").need("document", "orders")
+    documents = open_dataset(folder, "documents").need("id", "sentences")
     table = spread(orders[request.split], request.limit)
     model = load_scorer(request.model, request.seed)
     if isinstance(model, CoherenceScorer):

@@ -138,6 +138,9 @@ def beside(folder: Path) -> None:
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no TensorFlow checkpoint is there"):
+        convert(tmp_path / "model.ckpt-1", tmp_path / "out")
+    (tmp_path / "model.ckpt-1.index").touch()
     with pytest.raises(InputError, match=r"bert_config\.json"):
         convert(tmp_path / "model.ckpt-1", tmp_path / "out")
 
@@ -145,6 +148,7 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
 def test_folder_loads_with_its_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversion, "open_checkpoint", lambda path: Stored(variables()))
     beside(tmp_path)
+    (tmp_path / "model.ckpt-1.index").touch()
     about = convert(tmp_path / "model.ckpt-1", tmp_path / "out")
     assert about["k"] == 4
     zoo.register()
