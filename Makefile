@@ -34,13 +34,24 @@ lint: $(STAMP)   ## ruff (lint, format) and mypy
 bench: $(STAMP)  ## the benchmarks: ratios against a named baseline in the same run
 	for f in tests/bench/bench_*.py; do $(BIN)/python $$f || exit 1; done
 
-TREEBANK ?= $(or $(DISCOFORGE_DATA),../shared/data)/treebank
+DATA ?= $(or $(DISCOFORGE_DATA),../shared/data)
+TREEBANK ?= $(DATA)/treebank
+BACKBONE ?= sentence-transformers/all-MiniLM-L6-v2
+# Running text that the teacher parses: sources with a number of words (0: all).
+SILVER ?= discoeval:$(DATA)/discoeval/SP/wiki@0 discoeval:$(DATA)/discoeval/BSO/wiki@0 \
+    discoeval:$(DATA)/discoeval/DC/wiki@0 coherence:$(DATA)/coherence/instead_wikipedia.jsonl@0 \
+    irc:$(DATA)/irc@0 jsonl:$(DATA)/books/*.jsonl@900000
 
 parser: export OMP_NUM_THREADS = 1
 parser: export OPENBLAS_NUM_THREADS = 1
-parser: $(STAMP) ## train the embedded parser again (about 40 minutes of one core)
+parser: $(STAMP) ## train the embedded parser again: teacher, silver trees, parser (2 hours)
 	rm -rf build/parser
-	$(BIN)/python -m zoo.parser.train --treebank $(TREEBANK) --output build/parser
+	OMP_NUM_THREADS=2 $(BIN)/python -m zoo.parser.teacher --treebank $(TREEBANK) \
+	    --dev $(TREEBANK)/en_ewt --backbone $(BACKBONE) --output build/parser/teacher
+	$(BIN)/python -m zoo.parser.silver build/parser/teacher --output build/parser/silver.conllu \
+	    --exclude $(TREEBANK) $(foreach source,$(SILVER),--source $(subst @, ,$(source)))
+	$(BIN)/python -m zoo.parser.train --treebank $(TREEBANK) --silver build/parser/silver.conllu \
+	    --output build/parser/out
 
 parser-quick: export OMP_NUM_THREADS = 1
 parser-quick: export OPENBLAS_NUM_THREADS = 1

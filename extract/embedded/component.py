@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from spacy.attrs import DEP, IS_SPACE, LOWER, POS, TAG
+from spacy import registry
+from spacy.attrs import DEP, IS_SPACE, LOWER, POS, PREFIX, TAG
+from spacy.lang.en import English
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 Hashes = NDArray[np.uint64]
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+def prefix_of(form: str) -> str:
+    """Four letters in lower case: the stem of a word too rare for a vector of its own.
+
+    spaCy takes one letter. The case is in `SHAPE`.
+    """
+    return form[:4].lower()
+
+
+@registry.languages("en_ud")
+class EnglishUd(English):
+    """English as `English` has it, but for the `PREFIX` that the embeddings hash."""
+
+    lang = "en_ud"
+
+    class Defaults(English.Defaults):
+        lex_attr_getters: ClassVar = {**English.Defaults.lex_attr_getters, PREFIX: prefix_of}
 
 
 class UposTable:

@@ -115,8 +115,8 @@ def intrusion_tables(pairs: pa.Table) -> tuple[pa.Table, pa.Table]:
 class Instances(Dataset):
     """Each row a document and the orders of its negatives; texts are made when they are asked for.
 
-    `dropped` counts the rows whose document was cut to so few sentences that no order of them
-    differs from the original.
+    `dropped` counts the rows whose document was cut so short that no negative differs from it: one
+    sentence is left, or the intruder stood in what was cut off.
     """
 
     documents: Documents

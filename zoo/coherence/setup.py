@@ -134,7 +134,7 @@ def say_cut(job: Job, prepared: Prepared, dropped: Mapping[str, int]) -> None:
         job.note(f"documents cut to {prepared.model.config.max_tokens} tokens: {counts}")
     if any(dropped.values()):
         counts = ", ".join(f"{split} {count}" for split, count in dropped.items())
-        job.note(f"rows dropped, since one sentence fits at most: {counts}")
+        job.note(f"rows dropped, whose negatives the cut made equal to the document: {counts}")
 
 
 def _reference(prepared: Prepared) -> dict[str, Any]:

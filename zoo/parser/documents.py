@@ -58,7 +58,7 @@ def to_doc(vocab: Vocab, sentences: Sequence[Sentence]) -> Doc:
         words=[form for sentence in sentences for form in sentence.forms],
         spaces=[space for sentence in sentences for space in sentence.spaces],
         tags=[tag for sentence in sentences for tag in sentence.xpos],
-        pos=[tag for sentence in sentences for tag in sentence.upos],
+        pos=["" if tag == "_" else tag for sentence in sentences for tag in sentence.upos],
         heads=heads,
         deps=[label for sentence in sentences for label in sentence.deprels],
         sent_starts=[i == 0 for sentence in sentences for i in range(len(sentence))],

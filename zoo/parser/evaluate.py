@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pipeline", type=Path, help="the pipeline's folder")
     parser.add_argument("conllu", type=Path, nargs="+", help="a file, or a folder with a dev split")
-    parser.add_argument("--loader", default="spacy:load", metavar="MODULE:FUNCTION")
+    parser.add_argument("--loader", default="extract.embedded:load", metavar="MODULE:FUNCTION")
     parser.add_argument("--json", type=Path, help="write the scores here as well")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s")

@@ -19,6 +19,7 @@ from spacy.training import Example
 from spacy.util import load_config, load_model_from_config, registry
 from thinc.api import Config, ConfigValidationError, NumpyOps, fix_random_seed, set_current_ops
 
+from extract.embedded import component  # noqa: F401  (registers the language en_ud)
 from zoo.parser.baseline import baseline_las
 from zoo.parser.documents import Grouping, batches, examples
 from zoo.parser.evaluate import Tally, score_gold
@@ -39,6 +40,7 @@ def run(options: argparse.Namespace) -> dict[str, float]:
         raise FileExistsError(f"{options.output} exists: remove it or give another --output")
     files = [file for path in options.treebank for file in treebank_files(path, "train")]
     train = list(read_treebank(files))
+    silver = list(read_treebank(options.silver))
     dev = list(read_treebank(dev_files(options)))
     changes = dict(options.set)
     if options.quick:
@@ -49,14 +51,15 @@ def run(options: argparse.Namespace) -> dict[str, float]:
     fix_random_seed(options.seed)
     set_current_ops(NumpyOps(use_blis=False))
     rng = np.random.default_rng(options.seed)
-    log.info("%d sentences, %d words", len(train), sum(map(len, train)))
+    for name, sentences in (("gold", train), ("silver", silver)):
+        log.info("%s: %d sentences, %d words", name, len(sentences), sum(map(len, sentences)))
     nlp = make_pipeline(config, train, rng)
-    best = fit(nlp, config, train, dev, options, rng)
+    best = fit(nlp, config, train, silver, dev, options, rng)
     baseline = baseline_las(train, dev)
     log.info("LAS %.1f, baseline %.1f", best["las"], baseline)
     if options.quick and best["las"] < baseline + QUICK_MARGIN:
         raise RuntimeError(f"LAS {best['las']} is not {QUICK_MARGIN} above {baseline:.1f}")
-    record = {**provenance(files, options.seed, config), "selected": best}
+    record = {**provenance([*files, *options.silver], options.seed, config), "selected": best}
     write_output(nlp, train, record, options.output)
     return best
 
@@ -75,6 +78,7 @@ def fit(
     nlp: Language,
     config: Config,
     train: Sequence[Sentence],
+    silver: Sequence[Sentence],
     dev: Sequence[Sentence],
     options: argparse.Namespace,
     rng: np.random.Generator,
@@ -88,7 +92,8 @@ def fit(
         if number:
             fix_random_seed(options.seed + number)
             rng = np.random.default_rng([options.seed, number])
-        batches_of = stream(nlp, train, config["recipe"], rng)
+        share = config[name]["silver"]
+        batches_of = stream(nlp, train, silver, share, config["recipe"], rng)
         best = run_stage(nlp, name, config[name], batches_of, dev, best)
     return best
 
@@ -122,16 +127,44 @@ def run_stage(
 
 
 def stream(
-    nlp: Language, train: Sequence[Sentence], recipe: dict[str, Any], rng: np.random.Generator
+    nlp: Language,
+    train: Sequence[Sentence],
+    silver: Sequence[Sentence],
+    share: float,
+    recipe: dict[str, Any],
+    rng: np.random.Generator,
 ) -> Iterator[list[Example]]:
-    """Batches without end; their size in words grows with every batch up to its maximum."""
+    """Batches without end; their size in words grows with every batch up to its maximum.
+
+    Each epoch has all of `train`, and `share` times as many words of `silver`: its next part, so
+    that every silver tree is seen before the first comes again.
+    """
     grouping = Grouping(recipe["group_sentences"], recipe["group_words"], recipe["augment"])
+    parts = silver_parts(silver, share * sum(map(len, train)), rng)
     words = float(recipe["batch_words"])
     while True:
         items = list(examples(nlp.vocab, train, grouping, rng))
+        items += examples(nlp.vocab, next(parts), grouping, rng)
         for batch in batches(items, round(words), rng):
             yield batch
             words = min(words * recipe["batch_growth"], recipe["batch_words_max"])
+
+
+def silver_parts(
+    silver: Sequence[Sentence], words: float, rng: np.random.Generator
+) -> Iterator[list[Sentence]]:
+    """Parts of `words` words in random order, without end; empty ones where there is nothing."""
+    part: list[Sentence] = []
+    total = 0
+    while silver and words > 0:
+        for i in rng.permutation(len(silver)):
+            part.append(silver[i])
+            total += len(silver[i])
+            if total >= words:
+                yield part
+                part, total = [], 0
+    while True:
+        yield []
 
 
 def headline(counts: Tally) -> dict[str, float]:
@@ -171,6 +204,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--treebank", type=Path, action="append", required=True, help="CoNLL-U file or folder")
+    add("--silver", type=Path, action="append", default=[], help="CoNLL-U of zoo.parser.silver")
     add("--dev", type=Path, action="append", help="documents that select the checkpoint")
     add("--output", type=Path, required=True, help="the new folder")
     add("--set", type=change, action="append", default=[], metavar="SECTION.KEY=NUMBER")

@@ -1,0 +1,298 @@
+"""A biaffine graph parser on a pretrained encoder: the model, its batches, and its trees.
+
+Dozat and Manning, "Deep Biaffine Attention for Neural Dependency Parsing" (2017), with the vectors
+of a pretrained encoder (first piece of a word, a learnt mixture of all layers) in place of LSTMs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import AutoModel, AutoTokenizer
+
+from zoo.parser.arborescence import best_tree
+from zoo.parser.treebank import Sentence
+
+SHAPES, SUFFIXES, FEATURE_WIDTH = 64, 4096, 32
+MAX_PIECES = 512
+PIECES_A_WORD = 12
+NEVER = -1e4
+WEIGHTS, RECORD = "teacher.safetensors", "teacher.json"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What the classes of the two classifiers are called."""
+
+    deprels: tuple[str, ...]
+    xpos: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sentence]) -> Labels:
+        deprels, xpos = set(), set()
+        for sentence in sentences:
+            deprels.update(sentence.deprels)
+            xpos.update(sentence.xpos)
+        return cls(tuple(sorted(deprels)), tuple(sorted(xpos)))
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The heads (-1 for the root), labels and XPOS of a sentence, and how sure the teacher is.
+
+    `confidence` is the geometric mean of the probabilities of the arcs and of their labels.
+    """
+
+    heads: tuple[int, ...]
+    deprels: tuple[str, ...]
+    xpos: tuple[str, ...]
+    confidence: float
+
+
+@dataclass
+class Batch:
+    """Padded tensors of some sentences; `first` is the place of each word's first piece."""
+
+    ids: Tensor  # [sentences, pieces]
+    mask: Tensor  # [sentences, pieces]
+    first: Tensor  # [sentences, words]
+    shapes: Tensor  # [sentences, words]
+    suffixes: Tensor  # [sentences, words]
+    words: Tensor  # [sentences, words], True at real words
+
+
+@dataclass
+class Scores:
+    """What the model says of a batch; places count from the root, which is 0."""
+
+    arcs: Tensor  # [sentences, words, places]
+    heads: Tensor  # [sentences, places, width]: a place as the head of a label
+    dependents: Tensor  # [sentences, words, width]
+    tags: Tensor  # [sentences, words, tags]
+
+
+class Biaffine(nn.Module):
+    """x^T U y with a bias on both sides, for `classes` matrices U."""
+
+    def __init__(self, width: int, classes: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(classes, width + 1, width + 1))
+
+    def forward(self, left: Tensor, right: Tensor, equation: str) -> Tensor:
+        """`equation` joins left [b, n, x], the weights [c, x, y] and right [b, m or n, y]."""
+        left = nn.functional.pad(left, (0, 1), value=1.0)
+        right = nn.functional.pad(right, (0, 1), value=1.0)
+        return torch.einsum(equation, left, self.weight.to(left.dtype), right).float()
+
+
+class Teacher(nn.Module):
+    """Scores of arcs, of labels and of tags for the words of a batch."""
+
+    def __init__(self, encoder: nn.Module, labels: Labels, arc: int = 400, rel: int = 128) -> None:
+        super().__init__()
+        config: Any = encoder.config
+        self.encoder = encoder
+        self.labels = labels
+        self.mixture = nn.Parameter(torch.zeros(config.num_hidden_layers + 1))
+        self.shape = nn.Embedding(SHAPES, FEATURE_WIDTH)
+        self.suffix = nn.Embedding(SUFFIXES, FEATURE_WIDTH)
+        width = config.hidden_size + 2 * FEATURE_WIDTH
+        self.root = nn.Parameter(torch.randn(width) * 0.02)
+        sizes = {"arc_dep": arc, "arc_head": arc, "rel_dep": rel, "rel_head": rel}
+        self.heads = nn.ModuleDict(
+            {
+                name: nn.Sequential(nn.Linear(width, size), nn.LeakyReLU(0.1), nn.Dropout(0.33))
+                for name, size in sizes.items()
+            }
+        )
+        self.arc = Biaffine(arc, 1)
+        self.rel = Biaffine(rel, len(labels.deprels))
+        self.tag = nn.Linear(width, len(labels.xpos))
+        self.dropout = nn.Dropout(0.2)
+
+    def forward(self, batch: Batch) -> Scores:
+        layers = self.encoder(
+            input_ids=batch.ids, attention_mask=batch.mask, output_hidden_states=True
+        ).hidden_states
+        weights = self.mixture.softmax(0).to(layers[0].dtype)
+        mixed = sum(weight * layer for weight, layer in zip(weights, layers, strict=True))
+        first = mixed.gather(1, batch.first.unsqueeze(-1).expand(-1, -1, mixed.shape[-1]))
+        features = [first, self.shape(batch.shapes), self.suffix(batch.suffixes)]
+        words = self.dropout(torch.cat([part.to(first.dtype) for part in features], dim=-1))
+        root = self.root.to(words.dtype).expand(len(words), 1, -1)
+        places = torch.cat([root, words], dim=1)
+        left, right = self.heads["arc_dep"](words), self.heads["arc_head"](places)
+        arcs = self.arc(left, right, "bnx,cxy,bmy->bcnm")[:, 0]
+        seen = nn.functional.pad(batch.words, (1, 0), value=True).unsqueeze(1)
+        return Scores(
+            arcs=arcs.masked_fill(~seen, NEVER),
+            heads=self.heads["rel_head"](places),
+            dependents=self.heads["rel_dep"](words),
+            tags=self.tag(words).float(),
+        )
+
+    def label_scores(self, scores: Scores, heads: Tensor) -> Tensor:
+        """Scores [sentences, words, labels] of each word's labels under `heads`, its places."""
+        index = heads.unsqueeze(-1).expand(-1, -1, scores.heads.shape[-1])
+        chosen = scores.heads.gather(1, index)
+        return self.rel(scores.dependents, chosen, "bnx,cxy,bny->bnc")
+
+
+def shape_of(form: str) -> int:
+    """A class of how a form is written: case of its first and other letters, digits, marks."""
+    first, rest = form[:1], form[1:]
+    kind = 0 if first.islower() else 1 if first.isupper() else 2 if first.isdigit() else 3
+    other = 0 if not rest else 1 if rest.islower() else 2 if rest.isupper() else 3
+    digit, mark = any(c.isdigit() for c in rest), any(c in "-.'" for c in rest)
+    return kind * 16 + other * 4 + 2 * digit + mark
+
+
+def suffix_of(form: str) -> int:
+    """The last three letters, hashed (FNV-1a), the same in every process."""
+    value = 2166136261
+    for code in form[-3:].encode():
+        value = (value ^ code) * 16777619 & 0xFFFFFFFF
+    return value % SUFFIXES
+
+
+class Encoding:
+    """Sentences as tensors, with the tokenizer of the encoder."""
+
+    def __init__(self, tokenizer: Any, limit: int) -> None:
+        self.tokenizer = tokenizer
+        self.limit = limit
+
+    def fits(self, pieces: Sequence[Sequence[int]]) -> bool:
+        return sum(map(len, pieces)) + 2 <= self.limit
+
+    def pieces(self, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:
+        """The ids of each word of each sentence; an empty word becomes the unknown piece."""
+        flat = [form for forms in sentences for form in forms]
+        unknown = [self.tokenizer.unk_token_id]
+        ids = self.tokenizer(flat, add_special_tokens=False)["input_ids"] if flat else []
+        words = iter([row[:PIECES_A_WORD] or unknown for row in ids])
+        return [[next(words) for _ in forms] for forms in sentences]
+
+    def batch(
+        self, sentences: Sequence[Sequence[str]], pieces: Sequence[Sequence[Sequence[int]]]
+    ) -> Batch:
+        count = len(sentences)
+        longest = max(sum(map(len, rows)) for rows in pieces) + 2
+        most = max(map(len, sentences))
+        ids = np.full((count, longest), self.tokenizer.pad_token_id, np.int64)
+        mask = np.zeros((count, longest), np.int64)
+        first, shapes, suffixes = (np.zeros((count, most), np.int64) for _ in range(3))
+        words = np.zeros((count, most), bool)
+        for i, (forms, rows) in enumerate(zip(sentences, pieces, strict=True)):
+            flat = [self.tokenizer.cls_token_id]
+            for j, row in enumerate(rows):
+                first[i, j] = len(flat)
+                flat.extend(row)
+            flat.append(self.tokenizer.sep_token_id)
+            ids[i, : len(flat)] = flat
+            mask[i, : len(flat)] = 1
+            words[i, : len(forms)] = True
+            shapes[i, : len(forms)] = [shape_of(form) for form in forms]
+            suffixes[i, : len(forms)] = [suffix_of(form) for form in forms]
+        arrays = (ids, mask, first, shapes, suffixes, words)
+        return Batch(*(torch.from_numpy(array) for array in arrays))
+
+
+def by_length(lengths: Sequence[int], most: int, order: Sequence[int] = ()) -> list[list[int]]:
+    """Indices in batches of at most `most` padded places; sorted by length, or in `order`.
+
+    An `order` must be nearly sorted by length, or the padding grows.
+    """
+    found: list[list[int]] = []
+    longest = 0
+    for i in order or sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        longest = max(longest, lengths[i])
+        if not found or (len(found[-1]) + 1) * longest > most:
+            found.append([])
+            longest = lengths[i]
+        found[-1].append(i)
+    return found
+
+
+@torch.inference_mode()
+def parse(
+    model: Teacher,
+    encoding: Encoding,
+    sentences: Sequence[Sequence[str]],
+    places: int = 4000,
+    bf16: bool = True,
+) -> list[Tree | None]:
+    """A tree of each sentence's forms; None where it is longer than the encoder takes."""
+    model.eval()
+    pieces = encoding.pieces(sentences)
+    kept = [i for i in range(len(sentences)) if sentences[i] and encoding.fits(pieces[i])]
+    found: list[Tree | None] = [None] * len(sentences)
+    for members in by_length([sum(map(len, pieces[i])) for i in kept], places):
+        chosen = [kept[i] for i in members]
+        batch = encoding.batch([sentences[i] for i in chosen], [pieces[i] for i in chosen])
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            scores = model(batch)
+        arcs = scores.arcs.log_softmax(-1).numpy()
+        heads = np.zeros(batch.words.shape, np.int64)
+        for row, i in enumerate(chosen):
+            count = len(sentences[i])
+            heads[row, :count] = best_tree(arcs[row, :count, : count + 1])
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            labels = model.label_scores(scores, torch.from_numpy(heads))
+        relations = labels.log_softmax(-1).numpy()
+        tags = scores.tags.argmax(-1).numpy()
+        for row, i in enumerate(chosen):
+            count = len(sentences[i])
+            arrays = (arcs[row], relations[row], tags[row], heads[row])
+            found[i] = _tree(model.labels, *(array[:count] for array in arrays))
+    return found
+
+
+def _tree(
+    names: Labels, arcs: np.ndarray, labels: np.ndarray, xpos: np.ndarray, heads: np.ndarray
+) -> Tree:
+    """The label `root` goes with the arc from the root, and with no other."""
+    root = names.deprels.index("root")
+    is_root = np.arange(labels.shape[1]) == root
+    allowed = np.where((heads == 0)[:, None], is_root, ~is_root)
+    chosen = np.where(allowed, labels, -np.inf).argmax(-1)
+    places = np.arange(len(heads))
+    sure = arcs[places, heads] + labels[places, chosen]
+    return Tree(
+        heads=tuple(int(head) - 1 for head in heads),
+        deprels=tuple(names.deprels[i] for i in chosen),
+        xpos=tuple(names.xpos[i] for i in xpos),
+        confidence=float(np.exp(sure.mean())),
+    )
+
+
+def make(backbone: str, labels: Labels) -> tuple[Teacher, Encoding]:
+    tokenizer = AutoTokenizer.from_pretrained(backbone)
+    encoder = AutoModel.from_pretrained(backbone)
+    limit = min(encoder.config.max_position_embeddings, MAX_PIECES)
+    return Teacher(encoder, labels), Encoding(tokenizer, limit)
+
+
+def save(model: Teacher, backbone: str, output: Path) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    weights = {name: value.contiguous() for name, value in model.state_dict().items()}
+    save_file(weights, output / WEIGHTS)
+    record = {"backbone": backbone, "deprels": model.labels.deprels, "xpos": model.labels.xpos}
+    text = json.dumps(record, indent=1) + "\n"
+    (output / RECORD).write_text(text, encoding="utf-8")
+
+
+def load(folder: Path) -> tuple[Teacher, Encoding]:
+    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    labels = Labels(tuple(record["deprels"]), tuple(record["xpos"]))
+    model, encoding = make(record["backbone"], labels)
+    model.load_state_dict(load_file(folder / WEIGHTS))
+    return model, encoding
