@@ -181,6 +181,10 @@ def test_a_function_is_evaluated(original_layout: Path) -> None:
     assert ssp["rows"] == {"train": 40, "validation": 20} and len(ssp["seeds"]) == 2
     assert metrics["tasks"]["BSO"]["value"] == metrics["tasks"]["SP"]["value"] == 1.0
     assert metrics["average"]["complete"] is False
+    sizes = [
+        d["rows"]["validation"] for t in metrics["tasks"].values() for d in t["domains"].values()
+    ]
+    assert found["examples"] == sum(sizes) > 20
     assert found == discoeval.run(letters, original_layout, QUICK)
 
 

@@ -114,6 +114,9 @@ def _run(encoder: Any, found: Found, options: Options, split: str, seed: int) ->
             for data in found.tasks
         ],
         "protocol": _protocol(options, domains),
+        "examples": sum(
+            one["rows"][one["split"]] for each in domains.values() for one in each.values()
+        ),
         "metrics": metrics,
     }
 
