@@ -6,10 +6,17 @@ from collections.abc import Iterable
 from typing import Literal
 
 from torch import Tensor
-from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
+from transformers import (
+    AutoTokenizer,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 import zoo
 from corpora.errors import ConfigError
+from zoo.modeling import load_backbone
+from zoo.settings import BackboneSettings
 from zoo.vocabularies import train_subwords
 
 Pooling = Literal["first", "last", "mean"]
@@ -51,6 +58,14 @@ def tokenizer_of(
             hint=f'name one of its tokens: --pad_token "{tokenizer.eos_token or "TOKEN"}"',
         )
     return tokenizer
+
+
+def backbone_of(settings: BackboneSettings, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
+    """The encoder that the settings name, or one drawn at random for the tokenizer's vocabulary."""
+    table = dict(settings.backbone_config)
+    if table:
+        table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    return load_backbone(settings.backbone, table, settings.attention_dropout)
 
 
 def pooling_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Pooling:

@@ -14,6 +14,8 @@ from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedMode
 import zoo
 from corpora.errors import ConfigError, DiscoforgeError, InputError
 
+ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
+"""What configurations call it; XLNet has one dropout for everything."""
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt", "*.msgpack", "*.h5")
 
 
@@ -57,11 +59,14 @@ def check_type(path: str | Path, expected: str) -> None:
         )
 
 
-def load_backbone(name: str, table: Mapping[str, Any]) -> PreTrainedModel:
+def load_backbone(
+    name: str, table: Mapping[str, Any], attention_dropout: float = -1.0
+) -> PreTrainedModel:
     """An encoder that `AutoModel` loads: pretrained by name or folder, or made from `table`.
 
     A `table` is a configuration with its `model_type`; its weights are then drawn at random.
     Of a model of this zoo its backbone is taken, so that training can go on from any of them.
+    `attention_dropout` replaces the backbone's own unless it is negative.
     """
     if name and table:
         raise ConfigError("give backbone or [settings.backbone_config], not both", where="recipe")
@@ -72,11 +77,15 @@ def load_backbone(name: str, table: Mapping[str, Any]) -> PreTrainedModel:
                 where="recipe",
                 hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config]",
             )
-        return AutoModel.from_config(config_from(table))
+        config = config_from(table)
+        set_attention_dropout(config, attention_dropout)
+        return AutoModel.from_config(config)
     check_weights(name)
     zoo.register()
     try:
-        model = AutoModel.from_pretrained(name, use_safetensors=True)
+        config = AutoConfig.from_pretrained(name)
+        set_attention_dropout(config, attention_dropout)
+        model = AutoModel.from_pretrained(name, config=config, use_safetensors=True)
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"AutoModel cannot load this backbone: {str(error).splitlines()[0]}", where=name
@@ -90,6 +99,25 @@ def load_backbone(name: str, table: Mapping[str, Any]) -> PreTrainedModel:
             hint="name a pretrained encoder, or a model of this zoo that was trained from one",
         )
     return model
+
+
+def set_attention_dropout(config: PretrainedConfig, rate: float) -> None:
+    """Change the dropout of the attention's weights, unless `rate` is negative.
+
+    Raises `ConfigError` for a rate above 1, and for an encoder without a dropout of that kind.
+    """
+    if rate < 0:
+        return
+    inner = getattr(config, "backbone_config", None) or config
+    key = next((name for name in ATTENTION_DROPOUT if hasattr(inner, name)), None)
+    if key is None or rate > 1:
+        problem = f"attention_dropout {rate}" if key else f"{inner.model_type} has none of its own"
+        raise ConfigError(
+            problem,
+            where="attention_dropout",
+            hint="a number from 0 to 1, or -1 to leave the backbone's as it is",
+        )
+    setattr(inner, key, rate)
 
 
 def config_from(table: Mapping[str, Any]) -> PretrainedConfig:

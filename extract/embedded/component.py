@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from spacy import registry
 from spacy.attrs import DEP, IS_SPACE, LOWER, POS, PREFIX, TAG
 from spacy.lang.en import English
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.util import registry
 from spacy.vocab import Vocab
 
 Hashes = NDArray[np.uint64]
@@ -26,12 +26,12 @@ def prefix_of(form: str) -> str:
 
 
 @registry.languages("en_ud")
-class EnglishUd(English):
+class EnglishUd(English):  # type: ignore[no-untyped-call]
     """English as `English` has it, but for the `PREFIX` that the embeddings hash."""
 
     lang = "en_ud"
 
-    class Defaults(English.Defaults):
+    class Defaults(English.Defaults):  # type: ignore[misc, valid-type]
         lex_attr_getters: ClassVar = {**English.Defaults.lex_attr_getters, PREFIX: prefix_of}
 
 

@@ -13,9 +13,10 @@ import torch
 from safetensors.torch import load_file
 
 from corpora import schemas
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError
 from zoo.coherence import CoherenceScorer
 from zoo.dissent import BiLstmConfig, BiLstmForMarkers
+from zoo.modeling import load_backbone
 from zoo.vocabularies import train_subwords
 
 from .conftest import MARKERS, STORY, pair_rows, write_dataset
@@ -273,3 +274,19 @@ def test_a_dataset_of_another_task_is_refused_by_its_columns(
     )
     assert code == 2 and f"no column {column!r}" in message and "sentence" in message
     assert not (tmp_path / "model").exists()
+
+
+def test_the_dropout_of_attention_is_set_or_refused(tmp_path: Path) -> None:
+    table = {"model_type": "bert", "hidden_size": 8, "num_hidden_layers": 1}
+    table |= {"num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 20}
+    assert load_backbone("", table).config.attention_probs_dropout_prob == 0.1
+    made = load_backbone("", table, attention_dropout=0.0)
+    made.save_pretrained(tmp_path / "own")
+    loaded = load_backbone(str(tmp_path / "own"), {}, attention_dropout=0.3)
+    rates = {module.p for name, module in loaded.named_modules() if name.endswith("self.dropout")}
+    assert rates == {0.3} and loaded.config.attention_probs_dropout_prob == 0.3
+    xlnet = {"model_type": "xlnet", "d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 8}
+    with pytest.raises(ConfigError, match="none of its own"):
+        load_backbone("", xlnet, attention_dropout=0.0)
+    with pytest.raises(ConfigError, match="from 0 to 1"):
+        load_backbone("", table, attention_dropout=1.5)

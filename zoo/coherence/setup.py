@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from corpora.store import write_json
 from zoo import card
-from zoo.backbones import tokenizer_of
+from zoo.backbones import backbone_of, tokenizer_of
 from zoo.coherence.data import Documents, encode_documents, intrusion_tables
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.scoring import REFERENCE, quantiles
@@ -21,8 +21,8 @@ from zoo.coherence.texts import TextEncoder
 from zoo.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.evaluate.permuted import pairwise_accuracy
 from zoo.job import Job
-from zoo.modeling import load_backbone, parameter_count, save_model
-from zoo.settings import Settings
+from zoo.modeling import parameter_count, save_model
+from zoo.settings import BackboneSettings
 
 log = logging.getLogger("zoo")
 
@@ -37,7 +37,7 @@ Tables = dict[str, pa.Table]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScorerSettings(Settings):
+class ScorerSettings(BackboneSettings):
     """The paper's values (table 5)."""
 
     batch_size: int = 1
@@ -49,15 +49,6 @@ class ScorerSettings(Settings):
     margin: float = 0.1
     negatives: int = 5
     max_tokens: int = 600
-    backbone: str = ""
-    """A pretrained encoder: a folder or a Hub id that `AutoModel` loads."""
-    backbone_config: Mapping[str, Any] = field(default_factory=dict)
-    """In place of `backbone`: a configuration with its model_type; weights drawn at random."""
-    pad_token: str = ""
-    """A token of the vocabulary to pad with, for a tokenizer that has no pad token."""
-    vocab_size: int = 8000
-    """Of the tokenizer trained on the documents, where there is no pretrained backbone."""
-    lower: bool = True
 
 
 @dataclass
@@ -111,10 +102,7 @@ def prepare(s: ScorerSettings, config: str) -> Prepared:
         limit=s.max_tokens,
     )
     torch.manual_seed(s.seed)
-    table = dict(s.backbone_config)
-    if table:
-        table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-    backbone = load_backbone(s.backbone, table)
+    backbone = backbone_of(s, tokenizer)
     model = CoherenceScorer.from_backbone(backbone, s.max_tokens, tokenizer.pad_token_id)
     tokenizer.model_max_length = model.config.max_tokens
     texts = {

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from zoo import card
-from zoo.backbones import max_positions, tokenizer_of
+from zoo.backbones import backbone_of, max_positions, tokenizer_of
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
 from zoo.conpono.backbones import load_masked_words
 from zoo.conpono.masking import Masking
@@ -25,7 +25,7 @@ from zoo.conpono.tokens import token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer
 from zoo.data import SPLITS
 from zoo.job import Job, is_main_process
-from zoo.modeling import load_backbone, parameter_count, save_model
+from zoo.modeling import parameter_count, save_model
 from zoo.trainer import fit, history, training_arguments
 
 log = logging.getLogger("zoo")
@@ -61,10 +61,7 @@ def train(job: Job) -> None:
 
     # Model
     torch.manual_seed(s.seed)
-    table = dict(s.backbone_config)
-    if table:
-        table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-    backbone = load_backbone(s.backbone, table)
+    backbone = backbone_of(s, tokenizer)
     limit = min(s.max_tokens, max_positions(backbone.config) or s.max_tokens)
     model = ConponoModel.from_backbone(
         backbone,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from zoo.settings import Settings as SharedSettings
+from zoo.settings import BackboneSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(SharedSettings):
+class Settings(BackboneSettings):
     """The paper's values (section 2.3 and A.2). An example is an anchor with its candidates."""
 
     batch_size: int = 32
@@ -33,14 +32,6 @@ class Settings(SharedSettings):
     mlm: bool = True
     mask_rate: float = 0.15
     """The share of the words that are hidden (the released code: 0.10)."""
-    backbone: str = ""
-    """A pretrained encoder: a folder or a Hub id that `AutoModel` loads."""
-    backbone_config: Mapping[str, Any] = field(default_factory=dict)
-    """In place of `backbone`: a configuration with its model_type; weights drawn at random."""
-    pad_token: str = ""
-    vocab_size: int = 8000
-    """Of the tokenizer trained on the sentences, where there is no pretrained backbone."""
-    lower: bool = True
     layout: Literal["buckets", "packed"] = "buckets"
     """How sequences are laid into blocks: rows of like length, or several sequences a row."""
     block_tokens: int = 16384

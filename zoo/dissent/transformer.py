@@ -6,13 +6,12 @@ section 6; the backbone may be the model that one of the others left (base, DisS
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 
-from zoo.backbones import pooling_of, tokenizer_of
+from zoo.backbones import backbone_of, pooling_of, tokenizer_of
 from zoo.callbacks import EarlyStop
 from zoo.dissent.labelled import Labelled, load
 from zoo.dissent.pairs import PairTexts, encode_pairs
@@ -20,13 +19,13 @@ from zoo.dissent.results import finish
 from zoo.dissent.transformer_modeling import PairTransformer
 from zoo.evaluate.classification import predict, report
 from zoo.job import Job, is_main_process
-from zoo.modeling import load_backbone, parameter_count, save_model
-from zoo.settings import Settings as SharedSettings
+from zoo.modeling import parameter_count, save_model
+from zoo.settings import BackboneSettings
 from zoo.trainer import ZooTrainer, fit, history, training_arguments
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(SharedSettings):
+class Settings(BackboneSettings):
     """The paper's learning rate and epoch; what it does not say is BERT's own fine-tuning."""
 
     learning_rate: float = 2e-5
@@ -43,17 +42,8 @@ class Settings(SharedSettings):
     """Validate on so many rows, spread evenly over the split (0: as `max_eval_rows`)."""
     patience: int = 0
     """Stop after so many validations without a new best accuracy (0: never)."""
-    backbone: str = ""
-    """A folder or a Hub id that `AutoModel` loads, or a model of this zoo."""
-    backbone_config: Mapping[str, Any] = field(default_factory=dict)
-    """In place of `backbone`: a configuration with its model_type; weights drawn at random."""
     pooling: Literal["auto", "first", "last", "mean"] = "auto"
     """Where the pair's vector stands (auto: at [CLS], without one at the last token)."""
-    pad_token: str = ""
-    """A token of the vocabulary to pad with, for a tokenizer that has no pad token."""
-    vocab_size: int = 8000
-    """Of the tokenizer trained on the texts, where there is no pretrained backbone."""
-    lower: bool = True
     columns: tuple[str, ...] = ()
     """The two columns of texts; found by their usual names if not given."""
     validation_split: str = "validation"
@@ -92,10 +82,7 @@ def train(job: Job) -> None:
 
     # Model
     torch.manual_seed(s.seed)
-    table = dict(s.backbone_config)
-    if table:
-        table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-    backbone = load_backbone(s.backbone, table)
+    backbone = backbone_of(s, tokenizer)
     model = PairTransformer.from_backbone(
         backbone,
         s.max_tokens,

@@ -66,6 +66,7 @@ def render(training: dict[str, Any], scores: dict[str, Any]) -> str:
         "numpy": training["versions"]["numpy"],
         "note": training.get("note", ""),
         "files": len(training["files"]),
+        "silver": f"{training['words']['silver']:,}",
     }
     return TEMPLATE.read_text(encoding="utf-8").format(**values)
 

@@ -59,7 +59,12 @@ def run(options: argparse.Namespace) -> dict[str, float]:
     log.info("LAS %.1f, baseline %.1f", best["las"], baseline)
     if options.quick and best["las"] < baseline + QUICK_MARGIN:
         raise RuntimeError(f"LAS {best['las']} is not {QUICK_MARGIN} above {baseline:.1f}")
-    record = {**provenance([*files, *options.silver], options.seed, config), "selected": best}
+    words = {"gold": sum(map(len, train)), "silver": sum(map(len, silver))}
+    record = {
+        **provenance([*files, *options.silver], options.seed, config),
+        "words": words,
+        "selected": best,
+    }
     write_output(nlp, train, record, options.output)
     return best
 
