@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from itertools import combinations
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
@@ -132,12 +131,7 @@ class DatasetFolder:
     def __enter__(self) -> DatasetFolder:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for writer in self._writers.values():
             writer.abandon()
 

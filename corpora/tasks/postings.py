@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -67,12 +66,7 @@ class Postings:
     def __enter__(self) -> Postings:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._open.close()
 
     def nearest(self, row: int, number: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

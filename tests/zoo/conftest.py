@@ -46,6 +46,28 @@ def process_settings() -> Iterator[None]:
     torch.use_deterministic_algorithms(False)
 
 
+def write_tiny_bert(folder: Path, texts: Sequence[str], **changes: int) -> Path:
+    """A BERT of random weights with a tokenizer of 200 lower-case pieces trained on `texts`."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    from zoo.vocabularies import train_subwords
+
+    tokenizer = train_subwords(texts, 200, lower=True, max_length=64)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "intermediate_size": 32, **changes}
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        num_attention_heads=2,
+        max_position_embeddings=64,
+        pad_token_id=tokenizer.pad_token_id,
+        **sizes,
+    )
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
 def write_dataset(
     folder: Path, name: str, parts: dict[tuple[str, str], tuple[list[dict[str, Any]], Any]]
 ) -> Path:

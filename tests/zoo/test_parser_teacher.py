@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from transformers import BertConfig, BertModel
 
 from zoo.parser import silver, teacher, train
 from zoo.parser.arborescence import best_tree, is_tree
 from zoo.parser.biaffine import by_length, load, parse, shape_of, suffix_of
 from zoo.parser.treebank import Sentence, read_treebank
-from zoo.vocabularies import train_subwords
+
+from .conftest import write_tiny_bert
 
 TINY = Path(__file__).parent.parent / "data" / "parser" / "tiny.conllu"
 STORY = (
@@ -30,22 +29,9 @@ def sentences() -> list[Sentence]:
 
 @pytest.fixture(scope="module")
 def backbone(tmp_path_factory: pytest.TempPathFactory, sentences: list[Sentence]) -> Path:
-    folder = tmp_path_factory.mktemp("backbone")
     texts = [" ".join(sentence.forms) for sentence in sentences] + [STORY]
-    tokenizer = train_subwords(texts, 200, lower=True, max_length=64)
-    tokenizer.save_pretrained(folder)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    BertModel(config).save_pretrained(folder)
-    return folder
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "intermediate_size": 64}
+    return write_tiny_bert(tmp_path_factory.mktemp("backbone"), texts, **sizes)
 
 
 @pytest.fixture(scope="module")

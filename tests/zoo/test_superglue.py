@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import torch
-from transformers import BertConfig, BertModel
 
 from corpora import schemas
 from corpora.errors import ConfigError, InputError
@@ -30,9 +29,8 @@ from zoo.evaluate.superglue_data import (
     word_f1,
 )
 from zoo.evaluate.superglue_train import PairModel
-from zoo.vocabularies import train_subwords
 
-from .conftest import SUBJECTS, write_dataset
+from .conftest import SUBJECTS, write_dataset, write_tiny_bert
 
 PASSAGE = "Anna met Bela at the fair.\n@highlight\nCarl sold apples there."
 
@@ -94,22 +92,8 @@ def superglue_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "tiny"
     texts = [str(value) for make, _ in MADE.values() for row in make(16) for value in row.values()]
-    tokenizer = train_subwords(texts, 200, lower=True, max_length=64)
-    tokenizer.save_pretrained(folder)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    BertModel(config).save_pretrained(folder)
-    return folder
+    return write_tiny_bert(tmp_path_factory.mktemp("models") / "tiny", texts)
 
 
 def test_the_settings_are_those_of_appendix_a4() -> None:
