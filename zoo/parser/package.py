@@ -17,7 +17,7 @@ from zoo.parser.upos import learn_upos
 
 NAME = "en_ud_compact"
 SECTIONS = ("components", "training", "regularisation", "recipe")
-META = {"name": "ud_compact", "version": "1.0.0", "license": "CC-BY-SA-4.0"}
+META = {"name": "ud_compact", "version": "1.1.0", "license": "CC-BY-SA-4.0"}
 
 
 def write_output(
