@@ -49,6 +49,7 @@ WHOLE = [
     r"\d{3}-\d{4}",
     r"\d{1,2}-\d{1,2}-(?:\d\d)?\d\d",  # dates
     r"(?:[12]\d)?\d0['’]s",  # decades
+    r"<[a-z]+>",  # what corpora write for a word that they left out: <unk>, <user>
 ]
 SPOILERS = (
     "):",
