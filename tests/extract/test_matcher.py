@@ -103,6 +103,18 @@ def test_so_is_a_marker_at_the_edge_of_its_clause_only() -> None:
     }
 
 
+def test_so_in_an_adverbial_clause_behind_its_governor_stays_in_the_sentence() -> None:
+    before = "It/P/nsubj/2 snowed/V!/root/0"
+    (result,) = pairs(
+        before, "She/P/nsubj/2 slept/V!/root/0 so/R/advmod/5 we/P/nsubj/5 left/V!/advcl/2"
+    )
+    assert (result.s1, result.s2) == ("She slept.", "We left.")
+    (opening,) = pairs(
+        before, "So/R/advmod/3 we/P/nsubj/3 stayed/V!/advcl/5 she/P/nsubj/5 slept/V!/root/0"
+    )
+    assert (opening.position, opening.s1) == ("previous_sentence", "It snowed.")
+
+
 def test_several_words_are_not_taken_for_one_of_them() -> None:
     source = (
         "He/P/nsubj/2 swam/V!/root/0 even/R/advmod/6 though/SCONJ/mark/6 it/P/nsubj/6 "

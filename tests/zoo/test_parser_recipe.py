@@ -139,6 +139,7 @@ def test_the_upos_table_keeps_a_longer_key_only_where_it_decides() -> None:
         ("It’s—it’s late", ["It", "’s", "—", "it", "’s", "late"]),
         ("“Stop!!”—although", ["“", "Stop", "!!", "”", "—", "although"]),
         ("a well-known co-worker", ["a", "well", "-", "known", "co-worker"]),
+        ("Paul <unk> was <b>", ["Paul", "<unk>", "was", "<b>"]),
         ("They DON'T id 7pm.", ["They", "DO", "N'T", "id", "7", "pm", "."]),
     ],
 )
