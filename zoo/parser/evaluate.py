@@ -175,7 +175,7 @@ def evaluate(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, object]:
     }
 
 
-def loader(name: str) -> Callable[[Path], Language]:
+def loader(name: str) -> Callable[..., Language]:
     """The function `MODULE:FUNCTION` that opens a pipeline folder."""
     module, _, function = name.partition(":")
     try:

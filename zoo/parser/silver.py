@@ -22,8 +22,8 @@ from corpora.atomic import replacing
 from corpora.errors import DiscoforgeError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from extract.embedded import load as load_pipeline
 from zoo.parser.biaffine import Tree, load, parse
+from zoo.parser.evaluate import loader
 from zoo.parser.treebank import read_treebank, treebank_files
 
 SHORTEST, LONGEST = 3, 80  # words: headings and lists apart, and what a tree is worth learning from
@@ -83,10 +83,11 @@ class Annotator:
     teacher: Path
     keep: float
     excluded: frozenset[str]
+    tokens: str
 
     def __post_init__(self) -> None:
         self.model, self.encoding = load(self.teacher)
-        self.tokenizer = load_pipeline().tokenizer
+        self.tokenizer = loader(self.tokens)().tokenizer
 
     def forms(self, text: str) -> list[str]:
         return [QUOTES.get(t.text, t.text) for t in self.tokenizer(text) if t.text.strip()]
@@ -122,6 +123,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--source", nargs=2, action="append", required=True, metavar=("SPEC", "WORDS"))
     add("--output", type=Path, required=True)
     add("--exclude", type=Path, action="append", default=[], help="dev treebank: not its sentences")
+    add(
+        "--tokens",
+        default="extract.embedded:load",
+        metavar="MODULE:FUNCTION",
+        help="loads the pipeline whose tokenizer splits the text into UD's words",
+    )
     add("--keep", type=float, default=0.85, help="share of sentences, by the teacher's confidence")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
@@ -134,7 +141,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for place, (spec, words) in enumerate(sources):
                 blocks = sample(list(blocks_of(spec)), words)
                 log.info("%s: %d blocks", spec, len(blocks))
-                annotator = annotator or Annotator(options.teacher, options.keep, excluded)
+                annotator = annotator or Annotator(
+                    options.teacher, options.keep, excluded, options.tokens
+                )
                 for text, count in annotator.annotate(blocks, f"silver{place}"):
                     file.write(text)
                     total += count

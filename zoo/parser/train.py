@@ -19,7 +19,6 @@ from spacy.training import Example
 from spacy.util import load_config, load_model_from_config, registry
 from thinc.api import Config, ConfigValidationError, NumpyOps, fix_random_seed, set_current_ops
 
-from extract.embedded import component  # noqa: F401  (registers the language en_ud)
 from zoo.parser.baseline import baseline_las
 from zoo.parser.documents import Grouping, batches, examples
 from zoo.parser.evaluate import Tally, score_gold
