@@ -47,8 +47,8 @@ parser: export OPENBLAS_NUM_THREADS = 1
 parser: $(STAMP) ## train the embedded parser again: teacher, silver trees, parser (2 hours)
 	rm -rf build/parser
 	OMP_NUM_THREADS=2 $(BIN)/python -m zoo.parser.teacher --treebank $(TREEBANK) \
-	    --dev $(TREEBANK)/en_ewt --backbone $(BACKBONE) --output build/parser/teacher
-	$(BIN)/python -m zoo.parser.silver build/parser/teacher --output build/parser/silver.conllu \
+	    --dev $(TREEBANK)/en_ewt --backbone $(BACKBONE) --output build/parser/teacher.safetensors
+	$(BIN)/python -m zoo.parser.silver build/parser/teacher.safetensors --output build/parser/silver.conllu \
 	    --exclude $(TREEBANK) $(foreach source,$(SILVER),--source $(subst @, ,$(source)))
 	$(BIN)/python -m zoo.parser.train --treebank $(TREEBANK) --silver build/parser/silver.conllu \
 	    --output build/parser/out

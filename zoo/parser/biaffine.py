@@ -14,10 +14,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from transformers import AutoModel, AutoTokenizer
 
+from corpora.atomic import replacing
+from corpora.errors import InputError
+from zoo.backbones import max_positions, tokenizer_of
+from zoo.modeling import load_backbone
 from zoo.parser.arborescence import best_tree
 from zoo.parser.treebank import Sentence
 
@@ -25,7 +29,7 @@ SHAPES, SUFFIXES, FEATURE_WIDTH = 64, 4096, 32
 MAX_PIECES = 512
 PIECES_A_WORD = 12
 NEVER = -1e4
-WEIGHTS, RECORD = "teacher.safetensors", "teacher.json"
+RECORD = "teacher"
 
 
 @dataclass(frozen=True)
@@ -275,24 +279,34 @@ def _tree(
 
 
 def make(backbone: str, labels: Labels) -> tuple[Teacher, Encoding]:
-    tokenizer = AutoTokenizer.from_pretrained(backbone)
-    encoder = AutoModel.from_pretrained(backbone)
-    limit = min(encoder.config.max_position_embeddings, MAX_PIECES)
+    """An untrained teacher on a pretrained encoder; `ConfigError` if that cannot be loaded."""
+    encoder = load_backbone(backbone, {})
+    tokenizer = tokenizer_of(backbone, (), pad_token="", vocab_size=0, lower=True, limit=0)
+    limit = min(max_positions(encoder.config) or MAX_PIECES, MAX_PIECES)
     return Teacher(encoder, labels), Encoding(tokenizer, limit)
 
 
 def save(model: Teacher, backbone: str, output: Path) -> None:
-    output.mkdir(parents=True, exist_ok=True)
+    """Weights, labels and the encoder's name as one safetensors file, by one rename."""
     weights = {name: value.contiguous() for name, value in model.state_dict().items()}
-    save_file(weights, output / WEIGHTS)
     record = {"backbone": backbone, "deprels": model.labels.deprels, "xpos": model.labels.xpos}
-    text = json.dumps(record, indent=1) + "\n"
-    (output / RECORD).write_text(text, encoding="utf-8")
+    with replacing(output) as path:
+        save_file(weights, path, {RECORD: json.dumps(record)})
 
 
-def load(folder: Path) -> tuple[Teacher, Encoding]:
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+def load(file: Path) -> tuple[Teacher, Encoding]:
+    """What `save` wrote; the encoder is looked up under its name for its tokenizer and shape.
+
+    Raises `InputError` for a file that is none of it.
+    """
+    try:
+        with safe_open(file, "pt") as opened:
+            record = json.loads((opened.metadata() or {})[RECORD])
+    except (SafetensorError, KeyError) as error:
+        raise InputError(
+            "holds no teacher", where=str(file), hint="make one: python -m zoo.parser.teacher"
+        ) from error
     labels = Labels(tuple(record["deprels"]), tuple(record["xpos"]))
     model, encoding = make(record["backbone"], labels)
-    model.load_state_dict(load_file(folder / WEIGHTS))
+    model.load_state_dict(load_file(file))
     return model, encoding

@@ -1,7 +1,7 @@
 """Train the teacher of the compact parser: a biaffine parser on a pretrained encoder.
 
     python -m zoo.parser.teacher --treebank DIR [--treebank DIR ...] --dev FILE \\
-        --backbone PATH|ID --output DIR
+        --backbone PATH|ID --output FILE
 
 It is far too slow to ship; `zoo.parser.silver` lets it parse running text. With MiniLM: 25 minutes
 of two cores.
@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from corpora.errors import DiscoforgeError
 from zoo.parser.biaffine import Batch, Encoding, Labels, Teacher, by_length, make, parse, save
 from zoo.parser.treebank import Sentence, read_treebank, treebank_files
 
@@ -126,8 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--treebank", type=Path, action="append", required=True, help="CoNLL-U file or folder")
     add("--dev", type=Path, required=True, help="CoNLL-U that is scored after each epoch")
     add("--backbone", required=True, help="folder or Hub id of an encoder with word pieces")
-    add("--output", type=Path, required=True)
-    add("--epochs", type=int, default=8)
+    add("--output", type=Path, required=True, help="the new safetensors file")
+    add("--epochs", type=int, default=7)
     add("--batch-places", type=int, default=1800, help="pieces a batch, padding included")
     add("--learning-rate", type=float, default=1.5e-4)
     add("--head-rate", type=float, default=2e-3)
@@ -136,6 +137,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--limit", type=int, default=0, help="sentences at most, for a try")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    try:
+        run(options)
+    except (DiscoforgeError, FloatingPointError, OSError, ValueError) as error:
+        log.error("error: %s", error)
+        return 2
+    return 0
+
+
+def run(options: argparse.Namespace) -> None:
+    """The whole recipe; `options.output` appears by one rename at its end."""
+    if options.output.exists():
+        raise FileExistsError(f"{options.output} exists: remove it or give another --output")
     torch.manual_seed(options.seed)
     files = [file for path in options.treebank for file in treebank_files(path, "train")]
     sentences = list(read_treebank(files))
@@ -146,7 +159,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log.info("%d sentences, %d words", len(sentences), sum(map(len, sentences)))
     train(model, encoding, sentences, dev, options)
     save(model, options.backbone, options.output)
-    return 0
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import logging
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -157,13 +158,17 @@ def stream(
 def silver_parts(
     silver: Sequence[Sentence], words: float, rng: np.random.Generator
 ) -> Iterator[list[Sentence]]:
-    """Parts of `words` words in random order, without end; empty ones where there is nothing."""
+    """Parts of `words` words in random order, without end; empty ones where there is nothing.
+
+    Documents stay whole: neighbours are what teaches where a sentence starts.
+    """
+    blocks = [list(members) for _, members in groupby(silver, key=lambda s: s.document)]
     part: list[Sentence] = []
     total = 0
-    while silver and words > 0:
-        for i in rng.permutation(len(silver)):
-            part.append(silver[i])
-            total += len(silver[i])
+    while blocks and words > 0:
+        for i in rng.permutation(len(blocks)):
+            part += blocks[i]
+            total += sum(map(len, blocks[i]))
             if total >= words:
                 yield part
                 part, total = [], 0
