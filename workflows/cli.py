@@ -44,6 +44,10 @@ Options = Annotated[
 ]
 
 
+INTERRUPTED = 130
+"""The exit status that Typer gives Ctrl-C, without a word."""
+
+
 def main() -> None:
     """Run the command line; a foreseen error is one short message and exit code 1."""
     try:
@@ -52,8 +56,12 @@ def main() -> None:
         _fail(error, str(error), 1)
     except OSError as error:
         _fail(error, str(console.from_os_error(error, Path.cwd())), 1)
-    except KeyboardInterrupt as error:
-        _fail(error, "interrupted; what was finished is kept, run the same command again", 130)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED and not console.debugging():
+            sys.stderr.write(
+                "\ninterrupted; what was finished is kept, run the same command again\n"
+            )
+        raise
 
 
 def _fail(error: BaseException, message: str, code: int) -> None:

@@ -43,6 +43,7 @@ MINILM = {
     "max_tokens": 64,
     "max_validation_rows": 600,
     "bf16": "true",
+    "attention_dropout": 0,
     "save_steps": 100,
     "empty_classes": "warn",
 }

@@ -133,6 +133,17 @@ def test_the_traceback_is_there_when_asked_for(monkeypatch: pytest.MonkeyPatch) 
         cli.main()
 
 
+def test_ctrl_c_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("workflows.show.show_folder", stopped)
+    assert run(monkeypatch, "inspect", "here") == 130
+    assert "the same command again" in capfd.readouterr().err
+
+
 def test_validate_writes_the_fixed_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
