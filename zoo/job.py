@@ -59,6 +59,12 @@ class Job:
         output = Path(self.settings.output)
         return output.with_name(f"{output.name}.train.json")
 
+    @property
+    def logs(self) -> Path:
+        """What `report_to` writes, beside the output."""
+        output = Path(self.settings.output)
+        return output.with_name(f"{output.name}.logs")
+
     def note(self, text: str) -> None:
         log.warning("%s", text)
         self.notes.append(text)

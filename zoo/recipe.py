@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 from corpora.errors import ConfigError, nearest
 
@@ -114,6 +114,9 @@ def make_settings(recipe: Recipe, kind: type, options: Mapping[str, Any]) -> Any
     _check_keys(recipe, recipe.settings, valid)
     _check_keys(recipe, options, valid, where="command line")
     values = _merge(recipe.settings, options)
+    lists = {name for name, hint in get_type_hints(kind).items() if get_origin(hint) is tuple}
+    for key in lists & values.keys():
+        values[key] = _as_list(values[key])
     return _validate(recipe, kind, values, set(options))
 
 
@@ -153,6 +156,13 @@ def _toml_value(text: Any) -> Any:
     except tomllib.TOMLDecodeError:
         return text
     return value if isinstance(value, bool | int | float | list | dict) else text
+
+
+def _as_list(value: Any) -> Any:
+    """A list's only value may stand alone, several may stand in one text: `tensorboard,wandb`."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value if isinstance(value, list | tuple) else [value]
 
 
 def _check_keys(

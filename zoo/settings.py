@@ -52,6 +52,7 @@ class Settings:
     max_eval_rows: int = 0
     """Evaluate on so many rows of a split, spread evenly over it (0: all)."""
     report_to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
+    """Who else hears of losses and validations; tensorboard's files go to `OUTPUT.logs/`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,9 +32,9 @@ Schedule = Callable[[Optimizer, int], LRScheduler]
 def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     """The Trainer's arguments from a recipe's settings; `more` overrides them."""
     s = job.settings
-    _check_reporters(s.report_to)
+    check_reporters(s.report_to)
     # Beside the output: what the Trainer writes into its own folder goes with the checkpoints.
-    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", f"{s.output}.logs")
+    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(job.logs))
     values: dict[str, Any] = {
         "output_dir": str(job.checkpoints),
         "seed": s.seed,
@@ -189,12 +189,14 @@ def history(state: TrainerState) -> dict[str, Any]:
     }
 
 
-def _check_reporters(names: Sequence[str]) -> None:
+def check_reporters(names: Sequence[str]) -> None:
+    """Raises `ConfigError` for a `report_to` that is not installed."""
     for name in names:
         if find_spec(name) is None:
-            package = "'discoforge[report]'" if name == "tensorboard" else name
+            extra = "report" if name == "tensorboard" else name
             raise ConfigError(
-                f"report_to names {name}, which is not installed", hint=f"pip install {package}"
+                f"report_to names {name}, which is not installed",
+                hint=f"pip install 'discoforge[{extra}]'",
             )
 
 

@@ -216,6 +216,25 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("recipe", ["coherence/full_tiny", "coherence/contrastive_tiny"])
+def test_tensorboard_hears_of_losses_and_validations(
+    recipe: str, ranked_folder: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("tensorboard", reason="the extra report is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    output = tmp_path / "model"
+    options = ["--max_tokens", "64", "--max_steps", "2", "--logging_steps", "1"]
+    data = ["--dataset", str(ranked_folder), "--dataset_config", "ranked"]
+    train([recipe, *options, *data, "--output", str(output), "--report_to", "tensorboard"])
+    scalars: set[str] = set()
+    for file in (tmp_path / "model.logs").rglob("events.*"):
+        events = EventAccumulator(str(file))
+        scalars |= set(events.Reload().Tags()["scalars"])
+    assert any("loss" in name for name in scalars), scalars
+    assert any("eval" in name for name in scalars), scalars
+
+
 @pytest.mark.slow
 def test_a_tiny_full_model_learns_fifty_documents(ranked_folder: Path, tmp_path: Path) -> None:
     import pyarrow as pa

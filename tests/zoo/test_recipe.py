@@ -58,6 +58,22 @@ def test_options_on_top_of_the_file() -> None:
     assert settings.backbone_config["model_type"] == "bert"
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("tensorboard", ("tensorboard",)),
+        ("tensorboard, wandb", ("tensorboard", "wandb")),
+        ("", ()),
+    ],
+)
+def test_lists_without_brackets(text: str, found: tuple[str, ...]) -> None:
+    recipe = read_recipe("dissent/ngram")
+    options = {**NEEDED, "report_to": text, "grid": "0.5"}
+    settings = make_settings(recipe, recipe.load_module().Settings, options)
+    assert settings.report_to == found
+    assert settings.grid == (0.5,)
+
+
 def test_paths_and_logging_do_not_make_another_run() -> None:
     recipe = read_recipe("dissent/bilstm_tiny")
     kind = recipe.load_module().Settings

@@ -29,7 +29,7 @@ from zoo.coherence.objectives import ContrastiveMargin
 from zoo.job import Job
 from zoo.modeling import explained
 from zoo.schedules import anneal
-from zoo.trainer import uses_bf16
+from zoo.trainer import check_reporters, uses_bf16
 
 log = logging.getLogger("zoo")
 
@@ -73,8 +73,12 @@ class FullTraining:
         self.job, self.s, self.documents, self.validate = job, job.settings, documents, validate
         s: Any = job.settings
         bf16 = uses_bf16(s.bf16)
+        check_reporters(s.report_to)
         self.accelerator = Accelerator(
-            mixed_precision="bf16" if bf16 else "no", cpu=not torch.accelerator.is_available()
+            mixed_precision="bf16" if bf16 else "no",
+            cpu=not torch.accelerator.is_available(),
+            log_with=list(s.report_to) or None,
+            project_dir=job.logs,
         )
         if self.accelerator.num_processes > 1:
             raise ConfigError(
@@ -117,11 +121,14 @@ class FullTraining:
         """Train from the start or from the newest whole checkpoint; the best weights end up in
         the model. Returns the run's history for results.json."""
         self._resume()
+        if self.s.report_to:
+            self.accelerator.init_trackers(self.job.recipe.name.replace("/", "-"))
         progress = self.progress
         while progress.round < self.last_round and not self._enough():
             self._round()
             progress.round += 1
             self._after_round()
+        self.accelerator.end_training()
         self._say_throughput()
         best = self.job.checkpoints / BEST
         if best.is_file():
@@ -171,6 +178,7 @@ class FullTraining:
         self.instances += len(batch)
         if self.progress.step % self.s.logging_steps == 0:
             log.info("step %d: loss %.4g", self.progress.step, loss.item())
+            self.accelerator.log({"loss": loss.item()}, step=self.progress.step)
 
     def loss(self, batch: list[Row]) -> Tensor:
         """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum."""
@@ -215,6 +223,7 @@ class FullTraining:
             accuracy = self.validate()
             progress.log.append({"step": progress.step, "accuracy": accuracy})
             log.info("step %d: validation accuracy %.4f", progress.step, accuracy)
+            self.accelerator.log({"eval_accuracy": accuracy}, step=progress.step)
             if accuracy > progress.best:
                 progress.best, progress.best_step = accuracy, progress.step
                 self._keep_best()
