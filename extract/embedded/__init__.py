@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PATH = Path(__file__).with_name("en_ud_compact")
 UPOS_FILE = "upos.json"
-VERSION = "1.1.0"
+VERSION = "1.1.1"
 
 
 def load(path: Path | str = PATH) -> Language:

@@ -44,7 +44,7 @@ def sentences() -> list[Sentence]:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("parser") / "out"
-    settings = steps(training=150, regularisation=10)
+    settings = steps(training=150, regularisation=10, finishing=10)
     paths = ["--treebank", str(TINY), "--dev", str(TINY), "--output", str(output)]
     assert train.main([*paths, *settings]) == 0
     return output
@@ -168,7 +168,7 @@ def test_the_same_seed_gives_the_same_parser(trained: Path, tmp_path: Path) -> N
     record = json.loads((trained / "training.json").read_text(encoding="utf-8"))
     assert record["seed"] == 0
     paths = ["--treebank", str(TINY), "--dev", str(TINY), "--output"]
-    settings = steps(training=3, regularisation=2)
+    settings = steps(training=3, regularisation=2, finishing=2)
     for name in ("a", "b"):
         assert train.main([*paths, str(tmp_path / name), *settings]) == 0
     models = [(tmp_path / n / "en_ud_compact/parser/model").read_bytes() for n in ("a", "b")]

@@ -129,7 +129,7 @@ def test_silver_trees_are_a_treebank_and_train_the_compact_parser(
     options = ["--keep", "1", "--exclude", str(output), "--output", str(none)]
     assert silver.main([str(taught), *source, *options]) == 0
     assert list(read_treebank([none])) == []
-    small = ["training.max_steps=4", "regularisation.max_steps=2"]
+    small = ["training.max_steps=4", "regularisation.max_steps=2", "finishing.max_steps=2"]
     small.append("components.parser.min_action_freq=1")
     settings = [part for change in small for part in ("--set", change)]
     paths = ["--treebank", str(TINY), "--dev", str(TINY), "--silver", str(output)]

@@ -62,6 +62,7 @@ def render(training: dict[str, Any], scores: dict[str, Any]) -> str:
         "step": training["selected"]["step"],
         "first": training["config"]["training"],
         "second": training["config"]["regularisation"],
+        "third": training["config"]["finishing"],
         "spacy": training["versions"]["spacy"],
         "numpy": training["versions"]["numpy"],
         "note": training.get("note", ""),

@@ -16,8 +16,8 @@ from zoo.parser.treebank import Sentence
 from zoo.parser.upos import learn_upos
 
 NAME = "en_ud_compact"
-SECTIONS = ("components", "training", "regularisation", "recipe")
-META = {"name": "ud_compact", "version": "1.1.0", "license": "CC-BY-SA-4.0"}
+SECTIONS = ("components", "training", "regularisation", "finishing", "recipe")
+META = {"name": "ud_compact", "version": "1.1.1", "license": "CC-BY-SA-4.0"}
 
 
 def write_output(

@@ -30,7 +30,7 @@ from zoo.parser.treebank import Sentence, read_treebank, treebank_files
 CONFIG = Path(__file__).with_name("config.cfg")
 QUICK_WORDS, QUICK_STEPS = 100_000, 250
 QUICK_MARGIN = 15.0  # LAS points above the baseline: a broken recipe stays far below
-STAGES = ("training", "regularisation")
+STAGES = ("training", "regularisation", "finishing")
 log = logging.getLogger("zoo.parser")
 
 
@@ -97,8 +97,8 @@ def fit(
         if number:
             fix_random_seed(options.seed + number)
             rng = np.random.default_rng([options.seed, number])
-        share = config[name]["silver"]
-        batches_of = stream(nlp, train, silver, share, config["recipe"], rng)
+        settings = {**config["recipe"], **config[name]}
+        batches_of = stream(nlp, train, silver, settings, rng)
         best = run_stage(nlp, name, config[name], batches_of, dev, best)
     return best
 
@@ -135,24 +135,23 @@ def stream(
     nlp: Language,
     train: Sequence[Sentence],
     silver: Sequence[Sentence],
-    share: float,
-    recipe: dict[str, Any],
+    settings: dict[str, Any],
     rng: np.random.Generator,
 ) -> Iterator[list[Example]]:
     """Batches without end; their size in words grows with every batch up to its maximum.
 
-    Each epoch has all of `train`, and `share` times as many words of `silver`: its next part, so
-    that every silver tree is seen before the first comes again.
+    Each epoch has all of `train`, and `settings["silver"]` times as many words of `silver`: its
+    next part, so that every silver tree is seen before the first comes again.
     """
-    grouping = Grouping(recipe["group_sentences"], recipe["group_words"], recipe["augment"])
-    parts = silver_parts(silver, share * sum(map(len, train)), rng)
-    words = float(recipe["batch_words"])
+    grouping = Grouping(settings["group_sentences"], settings["group_words"], settings["augment"])
+    parts = silver_parts(silver, settings["silver"] * sum(map(len, train)), rng)
+    words = float(settings["batch_words"])
     while True:
         items = list(examples(nlp.vocab, train, grouping, rng))
         items += examples(nlp.vocab, next(parts), grouping, rng)
         for batch in batches(items, round(words), rng):
             yield batch
-            words = min(words * recipe["batch_growth"], recipe["batch_words_max"])
+            words = min(words * settings["batch_growth"], settings["batch_words_max"])
 
 
 def silver_parts(
