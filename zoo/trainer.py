@@ -34,7 +34,7 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     s = job.settings
     check_reporters(s.report_to)
     # Beside the output: what the Trainer writes into its own folder goes with the checkpoints.
-    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(job.logs))
+    os.environ["TENSORBOARD_LOGGING_DIR"] = str(job.logs)
     values: dict[str, Any] = {
         "output_dir": str(job.checkpoints),
         "seed": s.seed,

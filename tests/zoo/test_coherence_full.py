@@ -218,11 +218,13 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
 
 @pytest.mark.parametrize("recipe", ["coherence/full_tiny", "coherence/contrastive_tiny"])
 def test_tensorboard_hears_of_losses_and_validations(
-    recipe: str, ranked_folder: Path, tmp_path: Path
+    recipe: str, ranked_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("tensorboard", reason="the extra report is not installed")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+    # As an earlier training in the same process leaves it.
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "other.logs"))
     output = tmp_path / "model"
     options = ["--max_tokens", "64", "--max_steps", "2", "--logging_steps", "1"]
     data = ["--dataset", str(ranked_folder), "--dataset_config", "ranked"]
