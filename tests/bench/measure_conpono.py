@@ -54,7 +54,7 @@ SIZES: dict[str, dict[str, Any]] = {
         "max_tokens": 48,
         "max_eval_rows": 4,
     },
-    # A quarter of an hour a model on one core: single sentences in place of the paper's 4 and 3.
+    # Some twenty minutes a model on one core: single sentences in place of the paper's 4 and 3.
     "taste": {
         "max_steps": 300,
         "batch_size": 8,
