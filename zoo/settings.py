@@ -52,7 +52,10 @@ class Settings:
     max_eval_rows: int = 0
     """Evaluate on so many rows of a split, spread evenly over it (0: all)."""
     report_to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
-    """Who else hears of losses and validations; tensorboard's files go to `OUTPUT.logs/`."""
+    """Who else hears of losses and validations; tensorboard's files go to `OUTPUT.logs/`.
+
+    Logistic regressions (n-gram, SIF) have no steps and tell nobody.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
     python -m zoo.parser.train --treebank DIR [--treebank FILE ...] --output DIR [--quick]
 
-The long run takes half an hour of one core; set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1.
+The long run takes an hour of one core; set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1.
 """
 
 import argparse
