@@ -126,6 +126,10 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
 
 
+class Busy(DiscoforgeError):
+    """Another process is making the folder."""
+
+
 def cleared(folder: Path) -> None:
     """Make `folder` exist and empty, if it is new or what a broken run left.
 
@@ -197,9 +201,9 @@ def _take(path: Path, busy: Callable[[str], DiscoforgeError]) -> IO[str]:
         file.close()  # its former holder has just removed it: take the new one
 
 
-def _busy(folder: Path, holder: str) -> DiscoforgeError:
+def _busy(folder: Path, holder: str) -> Busy:
     who = f"process {holder}" if holder else "another process"
-    return DiscoforgeError(
+    return Busy(
         f"{who} is making this folder",
         where=str(folder),
         hint="wait until it has finished, or stop it, and run again",

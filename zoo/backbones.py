@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+import torch
 from torch import Tensor
 from transformers import (
     AutoTokenizer,
@@ -15,7 +16,7 @@ from transformers import (
 
 import zoo
 from corpora.errors import ConfigError
-from zoo.modeling import load_backbone
+from zoo.modeling import load_backbone, uses_bf16
 from zoo.settings import BackboneSettings
 from zoo.vocabularies import train_subwords
 
@@ -65,7 +66,31 @@ def backbone_of(settings: BackboneSettings, tokenizer: PreTrainedTokenizerBase) 
     table = dict(settings.backbone_config)
     if table:
         table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-    return load_backbone(settings.backbone, table, settings.attention_dropout)
+    dropouts = (settings.attention_dropout, settings.hidden_dropout)
+    return load_backbone(settings.backbone, table, *dropouts)
+
+
+def set_attention(backbone: PreTrainedModel, settings: BackboneSettings) -> None:
+    """Let a backbone compute its attention as set; `auto` is eager in bfloat16 on a CPU.
+
+    There the backward pass of torch's fused kernel takes up to 43 % of a training step, because
+    it does not use the CPU's matrix units. To be called when the model is whole: transformers
+    forgets it when a backbone's configuration is put into another. Raises `ConfigError` for a
+    way that the backbone does not have.
+    """
+    way = settings.attention
+    if way == "auto":
+        if not uses_bf16(settings.bf16) or torch.accelerator.is_available():
+            return
+        way = "eager"
+    try:
+        backbone.set_attn_implementation(way)
+    except (ValueError, ImportError) as error:
+        raise ConfigError(
+            f"{backbone.config.model_type} cannot: {str(error).splitlines()[0]}",
+            where=f'attention = "{way}"',
+            hint="leave it at auto, or name another way",
+        ) from error
 
 
 def pooling_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Pooling:

@@ -16,6 +16,7 @@ from corpora.errors import ConfigError, DiscoforgeError, InputError
 
 ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
 """What configurations call it; XLNet has one dropout for everything."""
+HIDDEN_DROPOUT = ("hidden_dropout_prob", "hidden_dropout", "dropout")
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt", "*.msgpack", "*.h5")
 
 
@@ -60,14 +61,18 @@ def check_type(path: str | Path, expected: str) -> None:
 
 
 def load_backbone(
-    name: str, table: Mapping[str, Any], attention_dropout: float = -1.0
+    name: str,
+    table: Mapping[str, Any],
+    attention_dropout: float = -1.0,
+    hidden_dropout: float = -1.0,
 ) -> PreTrainedModel:
     """An encoder that `AutoModel` loads: pretrained by name or folder, or made from `table`.
 
     A `table` is a configuration with its `model_type`; its weights are then drawn at random.
     Of a model of this zoo its backbone is taken, so that training can go on from any of them.
-    `attention_dropout` replaces the backbone's own unless it is negative.
+    `attention_dropout` and `hidden_dropout` replace the backbone's own unless they are negative.
     """
+    rates = {"attention_dropout": attention_dropout, "hidden_dropout": hidden_dropout}
     if name and table:
         raise ConfigError("give backbone or [settings.backbone_config], not both", where="recipe")
     if not name:
@@ -78,13 +83,13 @@ def load_backbone(
                 hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config]",
             )
         config = config_from(table)
-        set_attention_dropout(config, attention_dropout)
+        set_dropout(config, rates)
         return AutoModel.from_config(config)
     check_weights(name)
     zoo.register()
     try:
         config = AutoConfig.from_pretrained(name)
-        set_attention_dropout(config, attention_dropout)
+        set_dropout(config, rates)
         model = AutoModel.from_pretrained(name, config=config, use_safetensors=True)
     except (OSError, ValueError) as error:
         raise ConfigError(
@@ -101,23 +106,25 @@ def load_backbone(
     return model
 
 
-def set_attention_dropout(config: PretrainedConfig, rate: float) -> None:
-    """Change the dropout of the attention's weights, unless `rate` is negative.
+def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> None:
+    """Change the dropouts of `rates`, by the settings' names, unless their rate is negative.
 
     Raises `ConfigError` for a rate above 1, and for an encoder without a dropout of that kind.
     """
-    if rate < 0:
-        return
+    names = {"attention_dropout": ATTENTION_DROPOUT, "hidden_dropout": HIDDEN_DROPOUT}
     inner = getattr(config, "backbone_config", None) or config
-    key = next((name for name in ATTENTION_DROPOUT if hasattr(inner, name)), None)
-    if key is None or rate > 1:
-        problem = f"attention_dropout {rate}" if key else f"{inner.model_type} has none of its own"
-        raise ConfigError(
-            problem,
-            where="attention_dropout",
-            hint="a number from 0 to 1, or -1 to leave the backbone's as it is",
-        )
-    setattr(inner, key, rate)
+    for setting, rate in rates.items():
+        if rate < 0:
+            continue
+        key = next((name for name in names[setting] if hasattr(inner, name)), None)
+        if key is None or rate > 1:
+            problem = f"{setting} {rate}" if key else f"{inner.model_type} has none of its own"
+            raise ConfigError(
+                problem,
+                where=setting,
+                hint="a number from 0 to 1, or -1 to leave the backbone's as it is",
+            )
+        setattr(inner, key, rate)
 
 
 def config_from(table: Mapping[str, Any]) -> PretrainedConfig:
@@ -168,6 +175,13 @@ def _unwritten(folder: Path, error: Exception) -> DiscoforgeError:
 def best_device() -> torch.device:
     """The accelerator of this machine, or its CPU."""
     return torch.accelerator.current_accelerator() or torch.device("cpu")
+
+
+def uses_bf16(setting: bool | str) -> bool:
+    """Whether to compute in bfloat16: as set, or for `auto` on a GPU that has it."""
+    if setting == "auto":
+        return torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+    return bool(setting)
 
 
 def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path) -> None:

@@ -20,7 +20,7 @@ from corpora.errors import ConfigError, DiscoforgeError
 from zoo import checkpoints
 from zoo.callbacks import EarlyStop, LogLines, SaveInside, Throughput
 from zoo.job import Job
-from zoo.modeling import explained
+from zoo.modeling import explained, uses_bf16
 from zoo.samplers import EpochSampler, LongestFirst
 
 log = logging.getLogger("zoo")
@@ -65,13 +65,6 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "dataloader_pin_memory": torch.cuda.is_available(),
     }
     return TrainingArguments(**{**values, **more})
-
-
-def uses_bf16(setting: bool | str) -> bool:
-    """Whether to compute in bfloat16: as set, or for `auto` on a GPU that has it."""
-    if setting == "auto":
-        return torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-    return bool(setting)
 
 
 class ZooTrainer(Trainer):

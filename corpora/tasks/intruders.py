@@ -66,8 +66,13 @@ class Intruder:
     replaced: float
 
 
-def find_intruder(scene: Scene, position: int, bounds: Bounds) -> Intruder | None:
-    """The best intruder at a position of the host, or None if none keeps to the bounds."""
+def find_intruder(
+    scene: Scene, position: int, bounds: Bounds, draw: np.random.Generator | None = None
+) -> Intruder | None:
+    """The best intruder at a position of the host, or None if none keeps to the bounds.
+
+    With `draw` any guest that keeps to the bounds, each as likely, as in INSteD (Shen et al. 2021).
+    """
     host, n = scene.host, len(scene.host)
     ratio = np.abs(np.log(scene.words[n:] / scene.words[position]))
     fits = scene.usable & (ratio <= np.log(bounds.max_ratio))
@@ -86,7 +91,7 @@ def find_intruder(scene: Scene, position: int, bounds: Bounds) -> Intruder | Non
     for measure, scale in zip(measures, SCALES, strict=False):
         steps = (measure[:-1] - measure[-1]) / scale
         cost = cost + steps**2 * np.where(steps < 0, SHORTFALL, 1)
-    best = int(np.argmin(cost))
+    best = int(np.argmin(cost)) if draw is None else int(draw.integers(len(kept)))
     return Intruder(int(kept[best]), float(cost[best]), float(to_rest[best]), float(to_rest[-1]))
 
 

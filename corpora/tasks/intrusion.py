@@ -98,7 +98,10 @@ class Settings:
     `min_similarity`, `max_similarity`: of the intruder to the rest of the text (cosine of
     TF-IDF); it is also no more alike to any one sentence of it. `max_ratio`: of the lengths of
     the two. `max_cost`: how much the intruder may differ from the replaced sentence, in squared
-    steps (`corpora.tasks.intruders`): lower is harder, and gives fewer rows.
+    steps (`corpora.tasks.intruders`): lower is harder, and gives fewer rows. `per_text`: pairs of
+    one text at most, each with the intruder at another place (INSteD has one; more, to train on).
+    `choose`: `matched`, the intruder that differs least from what it replaces; or `random`, any
+    that keeps to the bounds, as in INSteD: easier, and then `max_cost` is not asked.
     """
 
     take: Literal["lead", "windows"] = "lead"
@@ -112,6 +115,8 @@ class Settings:
     max_similarity: float = 0.6
     max_ratio: float = 2.0
     max_cost: float = 20.0
+    per_text: int = 1
+    choose: Literal["matched", "random"] = "matched"
     train: float = 0.8
     validation: float = 0.1
     test: float = 0.1
@@ -119,6 +124,7 @@ class Settings:
     def __post_init__(self) -> None:
         one_of("take", self.take, ("lead", "windows"))
         one_of("within", self.within, ("paragraph", "section", "document"))
+        one_of("choose", self.choose, ("matched", "random"))
         if not 2 <= self.min_sentences <= self.max_sentences <= 127:
             raise ConfigError(
                 f"min_sentences {self.min_sentences} and max_sentences {self.max_sentences}",
@@ -129,9 +135,11 @@ class Settings:
                 f"min_similarity {self.min_similarity} and max_similarity {self.max_similarity}",
                 hint="0 <= min_similarity < max_similarity <= 1",
             )
-        if self.similar < 1 or self.max_ratio < 1:
+        if min(self.similar, self.max_ratio, self.per_text) < 1:
             raise ConfigError(
-                f"similar = {self.similar}, max_ratio = {self.max_ratio}", hint="1 or more"
+                f"similar = {self.similar}, max_ratio = {self.max_ratio}, "
+                f"per_text = {self.per_text}",
+                hint="1 or more",
             )
 
 
@@ -214,7 +222,7 @@ def _write(split: str, pairs: Iterable[dict[str, Any]], dataset: DatasetFolder) 
 def _pairs(
     rows: Rows, pool: Pool, features: SentenceFeatures, settings: Settings, dataset: DatasetFolder
 ) -> Iterator[dict[str, Any]]:
-    """A pair for each text of a split that an intruder can be found for."""
+    """The pairs of each text of a split that an intruder can be found for."""
     keys = np.array([stable_id(pool.place(row)) for row in rows.tolist()], np.uint64)
     rows = rows[np.lexsort((rows, keys))]
     profiles = map(features.profile, rows.tolist())
@@ -223,12 +231,13 @@ def _pairs(
         for at, row in enumerate(rows.tolist()):
             others, similarity = index.nearest(at, settings.similar + FROM_ONE_DOCUMENT)
             near = rows[others[similarity <= settings.max_text_similarity]]
-            pair = search.pair(row, near)
-            if isinstance(pair, str):
-                dataset.reject(pair)
+            pairs = search.pairs(row, near)
+            if isinstance(pairs, str):
+                dataset.reject(pairs)
                 continue
-            dataset.licences[pair.pop("licence") or licences.UNKNOWN] += 1
-            yield pair
+            for pair in pairs:
+                dataset.licences[pair.pop("licence") or licences.UNKNOWN] += 1
+                yield pair
 
 
 class _Search:
@@ -238,12 +247,12 @@ class _Search:
         self.pool, self.features, self.settings = pool, features, settings
         self.used = np.zeros((len(pool), settings.max_sentences), bool)
 
-    def pair(self, row: int, near: Rows) -> dict[str, Any] | str:
-        """The pair of one text, or the reason why there is none.
+    def pairs(self, row: int, near: Rows) -> list[dict[str, Any]] | str:
+        """The pairs of one text, or the reason why there is none.
 
-        The position is random: the first of a random order at which any sentence keeps to the
-        bounds. Where the best one there shows too much, the text is left out rather than tried
-        elsewhere, or easy positions would be the rule.
+        The positions are random: the first of a random order at which any sentence keeps to the
+        bounds. Where the best one there shows too much, the text gives a pair less rather than
+        one elsewhere, or easy positions would be the rule.
         """
         pool, settings = self.pool, self.settings
         elsewhere = pool.documents_of(near) != pool.documents_of(np.array([row]))
@@ -252,16 +261,26 @@ class _Search:
             return "no_similar_text"
         scene, places = self._scene(row, donors)
         random = stream(pool.seed, pool.stage, pool.place(row))
+        draw = random if settings.choose == "random" else None
+        found: list[dict[str, Any]] = []
+        guests: set[int] = set()
+        tried = 0
         for position in (1 + random.permutation(len(scene.host) - 1)).tolist():
-            chosen = find_intruder(scene, position, settings)
-            if chosen is None:
+            if tried == settings.per_text:
+                break
+            chosen = find_intruder(scene, position, settings, draw)
+            if chosen is None or chosen.guest in guests:
                 continue
-            if chosen.cost > settings.max_cost:
-                return "intruder_shows"
+            tried += 1
+            if draw is None and chosen.cost > settings.max_cost:
+                continue
+            guests.add(chosen.guest)
             donor, number = places[chosen.guest].tolist()
             self.used[donor, number] = True
-            return _row(row, position, chosen, donor, number, pool)
-        return "no_fitting_sentence"
+            found.append(_row(row, position, chosen, donor, number, pool))
+        if found:
+            return found
+        return "intruder_shows" if tried else "no_fitting_sentence"
 
     def _scene(self, row: int, donors: list[int]) -> tuple[Scene, Rows]:
         """The text among its guests, and the text and number of each guest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,31 @@ def test_an_intruder_comes_once_and_from_the_same_split(built):
     assert len(used) == len(set(used))
 
 
+def test_a_text_gives_several_pairs_at_places_of_its_own(built):
+    one = [row for rows in rows_of(built()[0]).values() for row in rows]
+    more = rows_of(built("more", per_text=3)[0])
+    rows = [row for found in more.values() for row in found]
+    assert len(rows) > len(one)
+    places = [(row["doc"], row["position"]) for row in rows]
+    assert len(set(places)) == len(places)
+    assert max(Counter(doc for doc, _ in places).values()) == 3
+    intruders = [(row["donor"], row["neg"][row["position"]]) for row in rows]
+    assert len(set(intruders)) == len(intruders)
+    splits = [{row["doc"] for row in found} for found in more.values()]
+    assert sum(map(len, splits)) == len(set.union(*splits))
+
+
+def test_intruders_drawn_at_random_keep_to_the_bounds_and_fit_less(built):
+    """INSteD's way: what was replaced is more like the rest than what replaces it."""
+    wide = {"min_similarity": 0.01}
+    loss = {}
+    for choose in ("matched", "random"):
+        rows = rows_of(built(choose, choose=choose, **wide)[0])["train"]
+        assert all(0.01 <= row["similarity"] <= 0.9 for row in rows)
+        loss[choose] = np.mean([abs(r["replaced_similarity"] - r["similarity"]) for r in rows])
+    assert loss["random"] > loss["matched"]
+
+
 def test_both_forms_hold_the_same_texts(built):
     folder, _ = built()
     pairwise, detection = rows_of(folder), rows_of(folder, "detection")
@@ -136,6 +162,8 @@ def test_the_folder_loads_in_both_forms(built, load):
         {"min_similarity": 0.7, "max_similarity": 0.3},
         {"similar": 0},
         {"max_ratio": 0.5},
+        {"per_text": 0},
+        {"choose": "best"},
     ],
 )
 def test_settings_that_do_not_fit_are_refused(bad):

@@ -290,3 +290,8 @@ def test_the_dropout_of_attention_is_set_or_refused(tmp_path: Path) -> None:
         load_backbone("", xlnet, attention_dropout=0.0)
     with pytest.raises(ConfigError, match="from 0 to 1"):
         load_backbone("", table, attention_dropout=1.5)
+    bare = load_backbone("", table, hidden_dropout=0.0)
+    assert bare.config.hidden_dropout_prob == 0 and bare.config.attention_probs_dropout_prob == 0.1
+    assert load_backbone("", xlnet, hidden_dropout=0.2).config.dropout == 0.2
+    with pytest.raises(ConfigError, match="hidden_dropout 2"):
+        load_backbone("", table, hidden_dropout=2)

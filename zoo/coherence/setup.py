@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from corpora.store import write_json
 from zoo import card
-from zoo.backbones import backbone_of, tokenizer_of
+from zoo.backbones import backbone_of, set_attention, tokenizer_of
 from zoo.coherence.data import Documents, encode_documents, intrusion_tables
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.scoring import REFERENCE, quantiles
@@ -104,6 +104,7 @@ def prepare(s: ScorerSettings, config: str) -> Prepared:
     torch.manual_seed(s.seed)
     backbone = backbone_of(s, tokenizer)
     model = CoherenceScorer.from_backbone(backbone, s.max_tokens, tokenizer.pad_token_id)
+    set_attention(model.backbone, s)
     tokenizer.model_max_length = model.config.max_tokens
     texts = {
         split: encode_documents(documents[split], TextEncoder(tokenizer, model.config.max_tokens))

@@ -161,3 +161,8 @@ def attention_mask(segments: Tensor, packed: bool) -> Tensor:
     if not packed:
         return (segments > 0).long()
     return segments[:, None, :, None] == segments[:, None, None, :]
+
+
+def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """A mask of truth values as eager attention adds it to its scores."""
+    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, torch.finfo(dtype).min)

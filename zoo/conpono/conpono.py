@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from zoo import card
-from zoo.backbones import backbone_of, max_positions, tokenizer_of
+from zoo.backbones import backbone_of, max_positions, set_attention, tokenizer_of
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
 from zoo.conpono.backbones import load_masked_words
 from zoo.conpono.masking import Masking
@@ -76,6 +76,7 @@ def train(job: Job) -> None:
     )
     if s.mlm and s.backbone and not load_masked_words(model.masked_words, s.backbone):
         job.note("the backbone has no masked-word head: a new one starts from its embeddings")
+    set_attention(model.backbone, s)
     model.recompute = s.recompute
     tokenizer.model_max_length = limit
     if s.compile:

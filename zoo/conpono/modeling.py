@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Literal
@@ -16,11 +16,13 @@ from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import ModelOutput
 
-from zoo.conpono.batches import attention_mask
+from zoo.conpono.batches import additive, attention_mask
 from zoo.conpono.heads import MaskedWords, Ordering, Relations, contrast, order_loss
 from zoo.modeling import ZooModel
 
 STANDARD_DEVIATION = 0.02
+WORDS_AT_ONCE = 2048
+"""Masked words that the head takes in one go, or as many as one block has more."""
 
 
 @strict
@@ -115,7 +117,10 @@ class ConponoModel(ZooModel):
 
         `labels [batch, 2K]` for CONPONO, `[batch, pairs]` for the ordering baseline.
         """
-        encoded = [self._encode_lightly(block) for block in blocks]
+        if self.recompute and self.training and torch.is_grad_enabled():
+            encoded = [checkpoint(self._encode_alone, b, use_reentrant=False) for b in blocks]
+        else:
+            encoded = list(self._encode_together(blocks))
         vectors = torch.cat([found for found, _ in encoded])[order]
         vectors = vectors.view(len(labels), -1, vectors.size(-1))
         mlm_loss = vectors.new_zeros((), dtype=torch.float32)
@@ -140,32 +145,69 @@ class ConponoModel(ZooModel):
             * int(inputs["real_tokens"])
         )
 
-    def _encode_lightly(self, block: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-        if self.recompute and self.training and torch.is_grad_enabled():
-            return checkpoint(self.encode, block, use_reentrant=False)
-        return self.encode(block)
+    def _encode_alone(self, block: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+        """The vectors `[sequences, width]` of a block, and its summed masked-word loss."""
+        vectors, states = self.encode(block)
+        return vectors, self._masked_loss(states, block["mlm_labels"])
 
-    def encode(self, block: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-        """The vectors `[sequences, width]` of a block, and its summed masked-word loss.
+    def _encode_together(
+        self, blocks: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """The same of all blocks, with one look-up of words for them and few runs of the head.
+
+        The gradient of a look-up is a matrix as large as the vocabulary: a block's share of it
+        would cost as much as that of the whole batch. Masked words are gathered likewise.
+        """
+        words: Sequence[Tensor | None] = [None] * len(blocks)
+        if takes_vectors(self.backbone):
+            sizes = [block["input_ids"].numel() for block in blocks]
+            flat = torch.cat([block["input_ids"].flatten() for block in blocks])
+            words = self.backbone.get_input_embeddings()(flat).split(sizes)
+        held: list[tuple[Tensor, Tensor]] = []
+        for number, (block, vectors) in enumerate(zip(blocks, words, strict=True), 1):
+            pooled, states = self.encode(block, vectors)
+            held.append((states, block["mlm_labels"]))
+            loss = states.new_zeros((), dtype=torch.float32)
+            if number == len(blocks) or sum(len(each) for _, each in held) >= WORDS_AT_ONCE:
+                gathered, labels = (torch.cat(parts) for parts in zip(*held, strict=True))
+                loss = self._masked_loss(gathered, labels)
+                held.clear()
+            yield pooled, loss
+
+    def encode(
+        self, block: Mapping[str, Any], words: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The vectors `[sequences, width]` of a block, and the states `[masked, width]`.
 
         `input_ids`, `token_type_ids` `[rows, tokens]`; `position_ids` where rows are packed;
         `segments`, the number of the sequence that holds each token, or None where there is no
         padding; `starts [sequences]` and `masked`, places in the flattened rows.
+        `words [rows * tokens, width]`: the vectors of `input_ids`, if they were looked up before.
         """
         ids, packed = block["input_ids"], block["position_ids"] is not None
         more: dict[str, Tensor] = {}
+        if words is None:
+            more["input_ids"] = ids
+        else:
+            more["inputs_embeds"] = words.view(*ids.shape, -1)
         if packed:
             more["position_ids"] = block["position_ids"]
         if takes_types(self.backbone):
             more["token_type_ids"] = block["token_type_ids"]
         if block["segments"] is not None:
-            more["attention_mask"] = attention_mask(block["segments"], packed)
-        states = self.backbone(input_ids=ids, **more).last_hidden_state.flatten(0, 1)
-        loss = states.new_zeros((), dtype=torch.float32)
-        if self.config.mlm and block["masked"].numel():
-            words = self.backbone.get_input_embeddings().weight
-            loss = self.masked_words(states[block["masked"]], words, block["mlm_labels"])
-        return self.pool(states[block["starts"]]), loss
+            mask = attention_mask(block["segments"], packed)
+            if packed and self.backbone.config._attn_implementation == "eager":
+                mask = additive(mask, self.backbone.dtype)
+            more["attention_mask"] = mask
+        states = self.backbone(**more).last_hidden_state.flatten(0, 1)
+        return self.pool(states[block["starts"]]), states[block["masked"]]
+
+    def _masked_loss(self, states: Tensor, labels: Tensor) -> Tensor:
+        """The summed loss of the hidden words, from `states [masked, width]`."""
+        if not self.config.mlm or not labels.numel():
+            return states.new_zeros((), dtype=torch.float32)
+        words = self.backbone.get_input_embeddings().weight
+        return self.masked_words(states, words, labels)
 
     def pool(self, states: Tensor) -> Tensor:
         """The vectors of `states [sequences, width]` at [CLS]: through the backbone's pooler,
@@ -180,6 +222,11 @@ def takes_types(backbone: PreTrainedModel) -> bool:
     """Whether the backbone tells a first text from a second by `token_type_ids`."""
     given = "token_type_ids" in signature(backbone.forward).parameters
     return given and getattr(backbone.config, "type_vocab_size", 0) > 1
+
+
+def takes_vectors(backbone: PreTrainedModel) -> bool:
+    """Whether words can be given as vectors."""
+    return "inputs_embeds" in signature(backbone.forward).parameters
 
 
 def takes_positions(backbone: PreTrainedModel) -> bool:

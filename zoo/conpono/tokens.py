@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 from transformers import PreTrainedTokenizerBase
 
-from corpora.errors import InputError
+from corpora.atomic import Busy
+from corpora.errors import DiscoforgeError, InputError
 from corpora.rng import stable_id
 from corpora.store import MANIFEST, is_complete, staged, write_json
 from zoo.coherence.texts import TextEncoder
@@ -23,6 +25,8 @@ from zoo.conpono.rows import Shards, batches
 from zoo.conpono.segments import Geometry
 from zoo.data import Dataset
 from zoo.job import is_main_process
+
+log = logging.getLogger("zoo")
 
 VERSION = 1
 BLOCK = 1 << 16
@@ -89,19 +93,30 @@ def token_stores(
     """The stores of a dataset's splits, made once in a hidden folder beside `beside`.
 
     The folder's name is a hash of the dataset's revision, the tokenizer and the lengths of
-    anchor and target; it appears by one rename. It may be removed when no run needs it.
+    anchor and target; it appears by one rename. It may be removed when no run needs it. Of runs
+    that start side by side one makes it, the others wait.
     """
     key = _key(dataset, tokenizer, geometry)
     folder = beside.parent / f".tokens-{key}"
     if not is_main_process():
         _wait(folder)
-    if not is_complete(folder):
-        with staged(folder) as partial:
-            made = {
-                split: _write(partial / split, dataset[split], tokenizer, geometry)
-                for split in dataset.splits
-            }
-            write_json(partial / MANIFEST, {"key": key, "splits": made})
+    told = False
+    while not is_complete(folder):
+        try:
+            with staged(folder) as partial:
+                made = {
+                    split: _write(partial / split, dataset[split], tokenizer, geometry)
+                    for split in dataset.splits
+                }
+                write_json(partial / MANIFEST, {"key": key, "splits": made})
+        except Busy:
+            if not told:
+                log.info("another run is making %s: waiting for it", folder)
+            told = True
+            time.sleep(0.2)
+        except DiscoforgeError:
+            if not is_complete(folder):
+                raise
     return {split: open_store(folder / split) for split in dataset.splits}
 
 

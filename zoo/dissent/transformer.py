@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-from zoo.backbones import backbone_of, pooling_of, tokenizer_of
+from zoo.backbones import backbone_of, pooling_of, set_attention, tokenizer_of
 from zoo.callbacks import EarlyStop
 from zoo.dissent.labelled import Labelled, load
 from zoo.dissent.pairs import PairTexts, encode_pairs
@@ -92,6 +92,7 @@ def train(job: Job) -> None:
         id2label=dict(enumerate(data.labels)),
         label2id={label: index for index, label in enumerate(data.labels)},
     )
+    set_attention(model.backbone, s)
     tokenizer.model_max_length = model.config.max_tokens
 
     # Data as the model takes it

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import shutil
+import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import CONPONO
+from corpora.store import staged
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import rows, texts
 from zoo.conpono.examples import Candidates, Example, Orderings
@@ -217,6 +221,29 @@ def test_short_paragraphs_are_named(tmp_path: Path, tokenizer: PreTrainedTokeniz
     folder = write_dataset(tmp_path / "data", "conpono", part)
     with pytest.raises(InputError, match="no paragraph has 7 sentences"):
         token_stores(open_streamed(str(folder)), tokenizer, Geometry(), tmp_path / "m")
+
+
+def test_a_second_run_waits_for_the_store(
+    tmp_path: Path,
+    paragraphs_folder: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    dataset = open_streamed(str(paragraphs_folder))
+    token_stores(dataset, tokenizer, Geometry(), tmp_path / "a")
+    (folder,) = tmp_path.glob(".tokens-*")
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    target = other / folder.name
+    with ThreadPoolExecutor(1) as pool, caplog.at_level("INFO", "zoo"):
+        with staged(target) as partial:
+            waiting = pool.submit(token_stores, dataset, tokenizer, Geometry(), other / "b")
+            while "waiting" not in caplog.text and not waiting.done():
+                time.sleep(0.01)
+            shutil.copytree(folder, partial, dirs_exist_ok=True)
+        found = waiting.result(timeout=60)
+    assert found["train"].folder == target / "train"
+    assert caplog.text.count("waiting") == 1
 
 
 def test_the_store_is_made_once(

@@ -25,6 +25,7 @@ import zoo
 from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import CRAFTS, sequences
+from zoo.conpono import modeling
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
 from zoo.conpono.backbones import load_masked_words
 from zoo.conpono.batches import Collator, pack
@@ -121,11 +122,17 @@ def test_w_k_is_drawn_with_standard_deviation_002(tiny_model: MakeModel, k: int)
     assert weight.std().item() == pytest.approx(0.02, rel=0.1)
 
 
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("encoder", ["full", "isolated", "uni"])
 def test_layouts_give_the_vectors_of_single_texts(
-    candidates: Make, tiny_model: MakeModel, tokenizer: PreTrainedTokenizerBase, encoder: Any
+    candidates: Make,
+    tiny_model: MakeModel,
+    tokenizer: PreTrainedTokenizerBase,
+    encoder: Any,
+    attention: str,
 ) -> None:
     model = tiny_model(encoder=encoder).eval()
+    model.backbone.set_attn_implementation(attention)
     examples = candidates(mask_rate=0.15, encoder=encoder)
     batch = [examples[row] for row in range(4)]
     plain = []
@@ -222,6 +229,24 @@ def test_blocks_give_the_gradients_of_the_whole_batch(
     assert whole.keys() == parts.keys() == dict(model.named_parameters()).keys()
     for name, gradient in whole.items():
         assert torch.allclose(gradient, parts[name], atol=1e-6, rtol=1e-4), name
+
+
+def test_words_looked_up_together_give_the_same_gradients(
+    candidates: Make,
+    tiny_model: MakeModel,
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One look-up and one run of the head for all blocks, or one of each a block."""
+    model = tiny_model()
+    examples = candidates(mask_rate=0.15)
+    inputs = Collator(tokenizer.pad_token_id, block_tokens=500)([examples[r] for r in range(4)])
+    together = gradients(model, inputs)
+    monkeypatch.setattr(modeling, "takes_vectors", lambda backbone: False)
+    monkeypatch.setattr(modeling, "WORDS_AT_ONCE", 1)
+    apart = gradients(model, inputs)
+    for name, gradient in together.items():
+        assert torch.allclose(gradient, apart[name], atol=1e-6, rtol=1e-4), name
 
 
 def test_recomputing_keeps_dropout_and_forgets_activations(
