@@ -16,7 +16,7 @@ from transformers import (
 
 import zoo
 from corpora.errors import ConfigError
-from zoo.modeling import load_backbone, uses_bf16
+from zoo.modeling import check_there, load_backbone, uses_bf16
 from zoo.settings import BackboneSettings
 from zoo.vocabularies import train_subwords
 
@@ -35,6 +35,7 @@ def tokenizer_of(
     """
     if not backbone:
         return train_subwords(texts, vocab_size, lower=lower, max_length=limit)
+    check_there(backbone)
     zoo.register()
     try:
         tokenizer = AutoTokenizer.from_pretrained(backbone)

@@ -36,6 +36,18 @@ class ZooModel(PreTrainedModel):
         return super().from_pretrained(path, *args, **kwargs)
 
 
+def check_there(name: str) -> None:
+    """Refuse what can only be meant as a path, and is none. A Hub id has one slash at most."""
+    meant = name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name
+    if meant and not Path(name).exists():
+        raise ConfigError(
+            "there is no such folder",
+            where=name,
+            hint="give a folder with config.json and model.safetensors, or a Hub id such as "
+            "bert-base-uncased",
+        )
+
+
 def check_weights(path: str | Path) -> None:
     """Refuse a local folder whose weights are a pickle: loading one can run any code."""
     folder = Path(path)
@@ -85,6 +97,7 @@ def load_backbone(
         config = config_from(table)
         set_dropout(config, rates)
         return AutoModel.from_config(config)
+    check_there(name)
     check_weights(name)
     zoo.register()
     try:

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 
 from corpora import schemas
 from corpora.errors import ConfigError, InputError
+from zoo.backbones import tokenizer_of
 from zoo.coherence import CoherenceScorer
 from zoo.dissent import BiLstmConfig, BiLstmForMarkers
 from zoo.modeling import load_backbone
@@ -295,3 +296,11 @@ def test_the_dropout_of_attention_is_set_or_refused(tmp_path: Path) -> None:
     assert load_backbone("", xlnet, hidden_dropout=0.2).config.dropout == 0.2
     with pytest.raises(ConfigError, match="hidden_dropout 2"):
         load_backbone("", table, hidden_dropout=2)
+
+
+@pytest.mark.parametrize("name", ["/nowhere/model", "./model", "build/models/dissent"])
+def test_a_path_that_is_not_there_is_no_hub_id(name: str) -> None:
+    with pytest.raises(ConfigError, match="no such folder"):
+        load_backbone(name, {})
+    with pytest.raises(ConfigError, match="no such folder"):
+        tokenizer_of(name, [], pad_token="", vocab_size=300, lower=True, limit=8)
