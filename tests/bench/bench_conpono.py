@@ -151,6 +151,7 @@ class Way:
         seconds = self.data + self.step
         return {
             "anchors_per_second": round(self.anchors / seconds, 2),
+            "real_tokens": self.real,
             "real_tokens_per_second": round(self.real / seconds),
             "real_token_share": round(self.real / self.slots, 3),
             "data_seconds": round(self.data, 2),
@@ -203,6 +204,11 @@ def throughput(folder: Path, size: str, anchors: int, steps: int, candidates: in
     if gpu:
         ways.append(way("packed, compiled", store, "packed", block, True))
         ways[-1].model.backbone.compile(dynamic=True)
+    elif torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        # As `attention = "auto"` has it there.
+        for layout in ("buckets", "packed"):
+            ways.append(way(f"{layout}, bf16", store, layout, block, True))
+            ways[-1].model.backbone.set_attn_implementation("eager")
     order = stream(0, "bench.rows").permutation(len(store.examples))
     for number in range(-2, steps):
         rows = np.take(order, range(number * anchors, (number + 1) * anchors), mode="wrap")
@@ -212,26 +218,31 @@ def throughput(folder: Path, size: str, anchors: int, steps: int, candidates: in
     first = found["straightforward"]["anchors_per_second"]
     for figures in found.values():
         figures["times"] = round(figures["anchors_per_second"] / first, 2)
-    if gpu:
-        peak = matrix_throughput()
+    if gpu or ways[-1].bf16:
+        peak = matrix_throughput(device)
         weights = sum(p.numel() for p in ways[1].model.backbone.encoder.parameters())
         for figures in found.values():
-            share = 6 * weights * figures["real_tokens_per_second"] / peak
-            figures["share_of_bf16_peak"] = round(share, 3)
+            rate = figures["real_tokens"] / figures["step_seconds"]
+            figures["share_of_bf16_peak"] = round(6 * weights * rate / peak, 3)
     return found
 
 
-def matrix_throughput(size: int = 8192, rounds: int = 50) -> float:
+def matrix_throughput(device: torch.device) -> float:
     """Operations a second of bf16 matrix products on this device."""
-    one, two = (torch.randn(size, size, dtype=torch.bfloat16, device="cuda") for _ in range(2))
+    gpu = device.type == "cuda"
+    size, rounds = (8192, 50) if gpu else (2048, 10)
+    clock = time.perf_counter if gpu else time.process_time
+    one, two = (torch.randn(size, size, dtype=torch.bfloat16, device=device) for _ in range(2))
     for _ in range(5):
         one @ two
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
+    if gpu:
+        torch.cuda.synchronize()
+    begin = clock()
     for _ in range(rounds):
         one @ two
-    torch.cuda.synchronize()
-    return 2 * size**3 * rounds / (time.perf_counter() - begin)
+    if gpu:
+        torch.cuda.synchronize()
+    return 2 * size**3 * rounds / (clock() - begin)
 
 
 def memory(folder: Path, candidates: int) -> dict[str, float]:
