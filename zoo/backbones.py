@@ -74,8 +74,8 @@ def backbone_of(settings: BackboneSettings, tokenizer: PreTrainedTokenizerBase) 
 def set_attention(backbone: PreTrainedModel, settings: BackboneSettings) -> None:
     """Let a backbone compute its attention as set; `auto` is eager in bfloat16 on a CPU.
 
-    There the backward pass of torch's fused kernel takes up to 43 % of a training step, because
-    it does not use the CPU's matrix units. To be called when the model is whole: transformers
+    There the backward pass of torch's fused kernel does not use the CPU's matrix units, and takes
+    two fifths of a training step of short texts. To be called when the model is whole: transformers
     forgets it when a backbone's configuration is put into another. Raises `ConfigError` for a
     way that the backbone does not have.
     """

@@ -84,7 +84,7 @@ def _prepare_torch(threads: int, deterministic: bool) -> None:
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(deterministic, warn_only=True)
     # It would write NaN into every new tensor, to make reading one before it is written repeatable
-    # too: nothing here does that, and on a CPU it takes a sixth of a step.
+    # too: nothing here does that, and on a CPU it takes up to a quarter of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False
 
 

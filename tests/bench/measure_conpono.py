@@ -80,6 +80,8 @@ SIZES: dict[str, dict[str, Any]] = {
     "full": {"epochs": 20, "batch_size": 32, "candidates": 32, "max_tokens": 320},
 }
 RATES = {"smoke": 1e-4, "taste": 3e-4, "small": 1e-4, "full": 5e-5}
+BSO_RATE = 5e-5
+"""At 3e-4 the ordering baseline's loss stays where chance is (0.693), its gradients vanish."""
 LIMITS = {"smoke": 24, "taste": 2000, "small": 2000, "full": 0}
 """Rows of each split of DiscoEval (0: all)."""
 PROTOCOLS = ("pairs", "single")
@@ -133,7 +135,7 @@ def trained(place: Place, name: str, seed: int) -> Path:
         "backbone": place.backbone,
         "output": place.model(name, seed),
         "seed": seed,
-        "learning_rate": RATES[place.size],
+        "learning_rate": BSO_RATE if name == "bso" else RATES[place.size],
         **SIZES[place.size],
         **MODELS[name],
     }
@@ -151,7 +153,8 @@ def evaluated(
     if all(place.evaluation(name).is_file() for name in names.values()):
         return
     path = model if isinstance(model, str) else str(model())
-    options = Options(protocol=protocol, second_opinion=False)
+    seeds = 1 if place.size == "taste" else 3
+    options = Options(protocol=protocol, second_opinion=False, seeds=seeds)
     encoder = load_encoder(path, dtype="bfloat16" if place.size == "taste" else "float32")
     found: dict[str, dict[str, list[float]]] = {name: {} for name in names.values()}
     for data in read(place.discoeval, TASKS, limit=LIMITS[place.size]).tasks:

@@ -37,7 +37,7 @@ class Settings(BackboneSettings):
     shortest_row: float = 0.9
     """The least length of a bucket's row, as a share of its longest: less means fewer blocks and
 
-    more padding, which is faster where a step is small (on a CPU 0.75 was 1.5 times 0.9).
+    more padding, which is faster where a step is small, as on a CPU.
     """
     block_tokens: int = 16384
     recompute: bool = False
