@@ -23,12 +23,14 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 from transformers import AutoModel, BertConfig, BertModel
 
+from zoo.backbones import training_attention
 from zoo.coherence.data import Documents
 from zoo.coherence.mining import Miner, Slices
 from zoo.coherence.modeling import CoherenceScorer, pad
 from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin
 from zoo.evaluate.scorers import default_encoder
+from zoo.settings import BackboneSettings
 
 NEGATIVES, CANDIDATES, SENTENCES, QUEUE = 5, 50, 10, 1000
 
@@ -72,6 +74,7 @@ class Ours:
     def __init__(self, documents: Documents, batch: int, bf16: bool) -> None:
         self.documents, self.batch, self.bf16 = documents, batch, bf16
         self.model = CoherenceScorer.from_backbone(backbone(), 512, 0)
+        self.settings = BackboneSettings(dataset="", output="", bf16=bf16)
         self.momentum = MomentumEncoder(self.model.backbone, 0.9999999)
         self.queue = NegativeQueue(QUEUE, self.model.config.backbone_config.hidden_size)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=5e-6)
@@ -85,8 +88,9 @@ class Ours:
     def train(self, rows: list[Any]) -> None:
         self.model.train()
         rows = sorted(rows, key=lambda row: -sum(map(len, self.documents.sentences[row[0]])))
-        for start in range(0, len(rows), self.batch):
-            self._step(rows[start : start + self.batch])
+        with training_attention(self.model.backbone, self.settings):
+            for start in range(0, len(rows), self.batch):
+                self._step(rows[start : start + self.batch])
 
     def _step(self, batch: list[Any]) -> None:
         documents = self.documents

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from zoo.backbones import training_attention
 from zoo.callbacks import EarlyStop
 from zoo.coherence.data import instances
 from zoo.coherence.objectives import OBJECTIVES
@@ -55,7 +56,8 @@ def train(job: Job) -> None:
         compute_loss_func=lambda outputs, labels, **_: objective(outputs.scores),
         compute_metrics=_accuracy,
     )
-    state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
+    with training_attention(prepared.model.backbone, s):
+        state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
     if not is_main_process():
         return
 

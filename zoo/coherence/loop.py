@@ -21,6 +21,7 @@ from torch import Tensor
 from corpora.errors import ConfigError
 from corpora.store import write_json
 from zoo import checkpoints
+from zoo.backbones import training_attention
 from zoo.coherence.data import Documents
 from zoo.coherence.mining import Miner, Rounds, Row, Slices, batches
 from zoo.coherence.modeling import CoherenceScorer, pad
@@ -152,10 +153,11 @@ class FullTraining:
         self.seconds["mining"] += time.perf_counter() - began
         began = time.perf_counter()
         self.model.train()
-        for batch in batches(chosen, self.documents, self.s.batch_size, self.s.seed, number):
-            if self._enough():
-                break
-            self._step(batch)
+        with training_attention(self.model.backbone, self.s):
+            for batch in batches(chosen, self.documents, self.s.batch_size, self.s.seed, number):
+                if self._enough():
+                    break
+                self._step(batch)
         self.seconds["training"] += time.perf_counter() - began
 
     def _step(self, batch: list[Row]) -> None:

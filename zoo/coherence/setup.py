@@ -104,7 +104,7 @@ def prepare(s: ScorerSettings, config: str) -> Prepared:
     torch.manual_seed(s.seed)
     backbone = backbone_of(s, tokenizer)
     model = CoherenceScorer.from_backbone(backbone, s.max_tokens, tokenizer.pad_token_id)
-    set_attention(model.backbone, s)
+    set_attention(model.backbone, s.attention)
     tokenizer.model_max_length = model.config.max_tokens
     texts = {
         split: encode_documents(documents[split], TextEncoder(tokenizer, model.config.max_tokens))

@@ -11,7 +11,13 @@ import numpy as np
 import torch
 
 from zoo import card
-from zoo.backbones import backbone_of, max_positions, set_attention, tokenizer_of
+from zoo.backbones import (
+    backbone_of,
+    max_positions,
+    set_attention,
+    tokenizer_of,
+    training_attention,
+)
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
 from zoo.conpono.backbones import load_masked_words
 from zoo.conpono.masking import Masking
@@ -76,7 +82,7 @@ def train(job: Job) -> None:
     )
     if s.mlm and s.backbone and not load_masked_words(model.masked_words, s.backbone):
         job.note("the backbone has no masked-word head: a new one starts from its embeddings")
-    set_attention(model.backbone, s)
+    set_attention(model.backbone, s.attention)
     model.recompute = s.recompute
     tokenizer.model_max_length = limit
     if s.compile:
@@ -111,7 +117,8 @@ def train(job: Job) -> None:
         eval_dataset=spread(drawn["validation"], s.max_eval_rows),
         compute_metrics=lambda found: _metrics(found, geometry),
     )
-    state = fit(trainer)
+    with training_attention(model.backbone, s):
+        state = fit(trainer)
     if not is_main_process():
         return
 

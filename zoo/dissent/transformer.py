@@ -11,7 +11,13 @@ from typing import Any, Literal
 
 import torch
 
-from zoo.backbones import backbone_of, pooling_of, set_attention, tokenizer_of
+from zoo.backbones import (
+    backbone_of,
+    pooling_of,
+    set_attention,
+    tokenizer_of,
+    training_attention,
+)
 from zoo.callbacks import EarlyStop
 from zoo.dissent.labelled import Labelled, load
 from zoo.dissent.pairs import PairTexts, encode_pairs
@@ -92,7 +98,7 @@ def train(job: Job) -> None:
         id2label=dict(enumerate(data.labels)),
         label2id={label: index for index, label in enumerate(data.labels)},
     )
-    set_attention(model.backbone, s)
+    set_attention(model.backbone, s.attention)
     tokenizer.model_max_length = model.config.max_tokens
 
     # Data as the model takes it
@@ -119,7 +125,8 @@ def train(job: Job) -> None:
         compute_metrics=_accuracy,
         preprocess_logits_for_metrics=lambda logits, _: logits.argmax(-1),
     )
-    state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
+    with training_attention(model.backbone, s):
+        state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
     if not is_main_process():
         return
 
