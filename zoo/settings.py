@@ -71,9 +71,9 @@ class BackboneSettings(Settings):
     hidden_dropout: float = -1.0
     """Of the states between layers; -1: the backbone's own."""
     attention: Literal["auto", "eager", "sdpa", "flash_attention_2"] = "auto"
-    """How attention is computed. `auto`: `eager` in bfloat16 on a CPU, else the backbone's.
+    """How attention is computed; `auto`: `eager` while training in bfloat16 on a CPU, where the
 
-    There the backward pass of torch's fused kernel leaves the matrix units idle.
+    backward pass of torch's fused kernel is slow, and else the backbone's own way.
     """
     pad_token: str = ""
     """A token of the vocabulary to pad with, for a tokenizer that has no pad token."""
