@@ -47,6 +47,8 @@ def test_two_half_batches_accumulated_are_one_batch(
     assert norms[0] == pytest.approx(norms[1], rel=2e-3)
     # Gradients of the scorer's first step are near rounding, and Adam scales them up to 1e-3.
     for name, one in weights[0].items():
+        if name == "score_head.bias":
+            continue  # it moves all scores alike: its gradient is zero but for a CPU's rounding
         torch.testing.assert_close(one, weights[1][name], atol=1e-4, rtol=1e-3, msg=name)
 
 
