@@ -71,7 +71,7 @@ def find_intruder(
 ) -> Intruder | None:
     """The best intruder at a position of the host, or None if none keeps to the bounds.
 
-    With `draw` any guest that keeps to the bounds, each as likely, as in INSteD (Shen et al. 2021).
+    With `draw` any guest that keeps to the bounds, each as likely.
     """
     host, n = scene.host, len(scene.host)
     ratio = np.abs(np.log(scene.words[n:] / scene.words[position]))

@@ -99,9 +99,9 @@ class Settings:
     TF-IDF); it is also no more alike to any one sentence of it. `max_ratio`: of the lengths of
     the two. `max_cost`: how much the intruder may differ from the replaced sentence, in squared
     steps (`corpora.tasks.intruders`): lower is harder, and gives fewer rows. `per_text`: pairs of
-    one text at most, each with the intruder at another place (INSteD has one; more, to train on).
+    one text at most, each with the intruder at another place (more than one: to train on).
     `choose`: `matched`, the intruder that differs least from what it replaces; or `random`, any
-    that keeps to the bounds, as in INSteD: easier, and then `max_cost` is not asked.
+    that keeps to the bounds: easier, and then `max_cost` is not asked.
     """
 
     take: Literal["lead", "windows"] = "lead"

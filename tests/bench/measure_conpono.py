@@ -4,10 +4,11 @@
         [--size smoke|taste|small|full] [--only REGEX] [--seeds N]
 
 Builds the dataset from DATA's novels and GUM (its articles are GUM's own). Trains CONPONO with
-K = 2 and K = 1, isolated, without masked words, and the ordering baseline, on as many segment
-pairs each, with every seed; evaluates them on DATA's discoeval (pairs encoded together, pooled),
-and the initialisation under both protocols with three representations. What is there is not made
-again. Writes OUT/figures.json and OUT/table.md from the evaluations that are there.
+K = 2 and K = 1, isolated, without masked words (`taste` has none: there with), and the ordering
+baseline, on as many segment pairs each, with every seed; evaluates them on DATA's discoeval (pairs
+encoded together, pooled), and the initialisation under both protocols with three representations.
+What is there is not made again. Writes OUT/figures.json and OUT/table.md from the evaluations
+that are there.
 """
 
 from __future__ import annotations

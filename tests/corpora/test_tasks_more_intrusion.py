@@ -93,7 +93,7 @@ def test_a_text_gives_several_pairs_at_places_of_its_own(built):
 
 
 def test_intruders_drawn_at_random_keep_to_the_bounds_and_fit_less(built):
-    """INSteD's way: what was replaced is more like the rest than what replaces it."""
+    """They are less like what they replace, in their similarity to the rest."""
     wide = {"min_similarity": 0.01}
     loss = {}
     for choose in ("matched", "random"):

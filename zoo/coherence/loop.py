@@ -28,9 +28,9 @@ from zoo.coherence.modeling import CoherenceScorer, pad
 from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin
 from zoo.job import Job
-from zoo.modeling import explained
+from zoo.modeling import explained, uses_bf16
 from zoo.schedules import anneal
-from zoo.trainer import check_reporters, uses_bf16
+from zoo.trainer import check_reporters
 
 log = logging.getLogger("zoo")
 

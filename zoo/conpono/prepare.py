@@ -63,10 +63,6 @@ def make_collator(
     # RoBERTa and its kin number positions from pad_token_id + 1.
     roberta = "roberta" in backbone.config.model_type
     first = backbone.config.pad_token_id + 1 if roberta else 0
-    if not 0 < settings.shortest_row <= 1:
-        raise ConfigError(
-            f"shortest_row = {settings.shortest_row}", hint="a share above 0, at most 1"
-        )
     s = settings
     return Collator(pad_id, s.layout, s.block_tokens, width, s.shortest_row, first)
 

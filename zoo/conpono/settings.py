@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from zoo.settings import BackboneSettings
 
@@ -34,7 +36,7 @@ class Settings(BackboneSettings):
     """The share of the words that are hidden (the released code: 0.10)."""
     layout: Literal["buckets", "packed"] = "buckets"
     """How sequences are laid into blocks: rows of like length, or several sequences a row."""
-    shortest_row: float = 0.9
+    shortest_row: Annotated[float, Field(gt=0, le=1)] = 0.9
     """The least length of a bucket's row, as a share of its longest: less means fewer blocks and
 
     more padding, which is faster where a step is small, as on a CPU.

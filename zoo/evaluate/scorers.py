@@ -99,8 +99,9 @@ def load_scorer(model: str, seed: int = 0) -> Scorer:
     from transformers import AutoConfig, AutoModel
 
     import zoo
-    from zoo.modeling import best_device
+    from zoo.modeling import best_device, check_there
 
+    check_there(model)
     zoo.register()
     try:
         config = AutoConfig.from_pretrained(model)
