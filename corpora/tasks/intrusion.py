@@ -26,7 +26,7 @@ from corpora.tasks.postings import Postings
 from corpora.tasks.sentence_features import SentenceFeatures
 from corpora.tasks.similar import FEATURES, MOST
 
-VERSION = 2
+VERSION = 3
 TEXTS_A_BATCH = 256
 ROWS_PER_GROUP = 2_048
 FROM_ONE_DOCUMENT = 20
@@ -263,18 +263,17 @@ class _Search:
         random = stream(pool.seed, pool.stage, pool.place(row))
         draw = random if settings.choose == "random" else None
         found: list[dict[str, Any]] = []
-        guests: set[int] = set()
         tried = 0
         for position in (1 + random.permutation(len(scene.host) - 1)).tolist():
             if tried == settings.per_text:
                 break
             chosen = find_intruder(scene, position, settings, draw)
-            if chosen is None or chosen.guest in guests:
+            if chosen is None:
                 continue
             tried += 1
             if draw is None and chosen.cost > settings.max_cost:
                 continue
-            guests.add(chosen.guest)
+            scene.usable[chosen.guest] = False
             donor, number = places[chosen.guest].tolist()
             self.used[donor, number] = True
             found.append(_row(row, position, chosen, donor, number, pool))

@@ -92,6 +92,13 @@ def test_a_text_gives_several_pairs_at_places_of_its_own(built):
     assert sum(map(len, splits)) == len(set.union(*splits))
 
 
+def test_a_place_whose_best_intruder_is_taken_gets_the_next(built):
+    """There are guests enough for all five places of nearly every text."""
+    rows = rows_of(built(per_text=5, max_cost=1e9)[0])
+    pairs = Counter(row["doc"] for found in rows.values() for row in found)
+    assert sum(count == 5 for count in pairs.values()) > 0.85 * len(pairs)
+
+
 def test_intruders_drawn_at_random_keep_to_the_bounds_and_fit_less(built):
     """They are less like what they replace, in their similarity to the rest."""
     wide = {"min_similarity": 0.01}

@@ -39,16 +39,20 @@ def tokenizer() -> Any:
     return train_subwords(STORY, 400)
 
 
-def scorer(kind: str, tokenizer: Any, max_tokens: int = 100) -> CoherenceScorer:
+def scorer(
+    kind: str, tokenizer: Any, max_tokens: int = 100, vector: Any = "cls"
+) -> CoherenceScorer:
     torch.manual_seed(1)
     ids = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
     backbone = load_backbone("", BACKBONES[kind] | ids)
-    return CoherenceScorer.from_backbone(backbone, max_tokens, tokenizer.pad_token_id).eval()
+    model = CoherenceScorer.from_backbone(backbone, max_tokens, tokenizer.pad_token_id, vector)
+    return model.eval()
 
 
+@pytest.mark.parametrize("vector", ["cls", "mean"])
 @pytest.mark.parametrize("kind", BACKBONES)
-def test_padding_changes_no_score(kind: str, tokenizer: Any) -> None:
-    model = scorer(kind, tokenizer)
+def test_padding_changes_no_score(kind: str, vector: str, tokenizer: Any) -> None:
+    model = scorer(kind, tokenizer, vector=vector)
     encoder = TextEncoder(tokenizer, 100)
     texts = [encoder.text(STORY[:count]) for count in (1, 5, 3, 2)]
     alone = [model(*pad([text], tokenizer.pad_token_id)).scores.item() for text in texts]
@@ -65,6 +69,15 @@ def test_the_vector_of_xlnet_is_the_last_real_token(tokenizer: Any) -> None:
     ids, mask = pad([np.array([5, 6, 7]), np.array([5, 6, 7, 8, 9])], 0)
     states = model.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
     expected = model.score_head(torch.stack([states[0, 2], states[1, 4]])).squeeze(1)
+    torch.testing.assert_close(model(ids, mask).scores, expected)
+
+
+@pytest.mark.parametrize("kind", BACKBONES)
+def test_the_mean_vector_counts_each_real_token_once(kind: str, tokenizer: Any) -> None:
+    model = scorer(kind, tokenizer, vector="mean")
+    ids, mask = pad([np.array([5, 6, 7]), np.array([5, 6, 7, 8, 9])], 0)
+    states = model.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
+    expected = model.score_head(torch.stack([states[0, :3].mean(0), states[1].mean(0)])).squeeze(1)
     torch.testing.assert_close(model(ids, mask).scores, expected)
 
 

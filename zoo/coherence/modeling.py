@@ -14,7 +14,7 @@ from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import ModelOutput
 
-from zoo.backbones import LAST_TOKEN, max_positions, pooled
+from zoo.backbones import LAST_TOKEN, Pooling, max_positions, pooled
 from zoo.coherence.scoring import score_texts
 from zoo.coherence.texts import TextEncoder, batches_by_length
 from zoo.modeling import ZooModel
@@ -30,7 +30,7 @@ class CoherenceConfig(PretrainedConfig):
     }
 
     backbone_config: PretrainedConfig | dict | None = None
-    pooling: Literal["first", "last"] = "first"
+    pooling: Literal["first", "last", "mean"] = "first"
     max_tokens: int = 600
     pad_token_id: int | None = 0
 
@@ -58,17 +58,23 @@ class CoherenceScorer(ZooModel):
 
     @classmethod
     def from_backbone(
-        cls, backbone: PreTrainedModel, max_tokens: int, pad_token_id: int
+        cls,
+        backbone: PreTrainedModel,
+        max_tokens: int,
+        pad_token_id: int,
+        vector: Literal["cls", "mean"] = "cls",
     ) -> CoherenceScorer:
         """A scorer around `backbone` with a new linear layer.
 
-        `max_tokens` is lowered to what the backbone takes.
+        `max_tokens` is lowered to what the backbone takes. `vector` is what the layer sees of a
+        text: its [cls] token, or the mean of all its tokens.
         """
         limit = max_positions(backbone.config)
+        at_cls: Pooling = "last" if backbone.config.model_type in LAST_TOKEN else "first"
         model = cls(
             CoherenceConfig(
                 backbone_config=backbone.config,
-                pooling="last" if backbone.config.model_type in LAST_TOKEN else "first",
+                pooling="mean" if vector == "mean" else at_cls,
                 max_tokens=min(max_tokens, limit) if limit else max_tokens,
                 pad_token_id=pad_token_id,
             )
@@ -94,7 +100,7 @@ class CoherenceScorer(ZooModel):
     def vectors(
         self, input_ids: Tensor, attention_mask: Tensor, backbone: nn.Module | None = None
     ) -> Tensor:
-        """The [cls] vectors `[texts, dim]` of `input_ids [texts, tokens]`.
+        """The vectors `[texts, dim]` that the linear layer sees, of `input_ids [texts, tokens]`.
 
         `backbone` takes the place of the model's own (the momentum encoder's).
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import torch
@@ -49,6 +49,11 @@ class ScorerSettings(BackboneSettings):
     margin: float = 0.1
     negatives: int = 5
     max_tokens: int = 600
+    vector: Literal["cls", "mean"] = "cls"
+    """What the linear layer sees of a text: its [cls] token (the paper), or its tokens' mean, the
+
+    vector of a backbone that was made for sentences, such as MiniLM.
+    """
 
 
 @dataclass
@@ -103,7 +108,7 @@ def prepare(s: ScorerSettings, config: str) -> Prepared:
     )
     torch.manual_seed(s.seed)
     backbone = backbone_of(s, tokenizer)
-    model = CoherenceScorer.from_backbone(backbone, s.max_tokens, tokenizer.pad_token_id)
+    model = CoherenceScorer.from_backbone(backbone, s.max_tokens, tokenizer.pad_token_id, s.vector)
     set_attention(model.backbone, s.attention)
     tokenizer.model_max_length = model.config.max_tokens
     texts = {

@@ -43,8 +43,10 @@ from transformers import AutoModel, AutoTokenizer
 model = AutoModel.from_pretrained(FOLDER)          # W_k and the masked-word head included
 tokenizer = AutoTokenizer.from_pretrained(FOLDER)
 pair = tokenizer("It was dark.", "She lit the lamp.", return_tensors="pt")
-vector = model.backbone(**pair).pooler_output      # what the paper's evaluations use
+found = model.backbone(**pair)
+vector = found.{vector}      # what it was trained with
 """
+VECTORS = {"cls": "pooler_output", "mean": "last_hidden_state.mean(1)"}
 
 
 def train(job: Job) -> None:
@@ -78,6 +80,7 @@ def train(job: Job) -> None:
         target_sentences=s.target_sentences,
         max_tokens=limit,
         mlm=s.mlm,
+        vector=s.vector,
         pad_token_id=tokenizer.pad_token_id,
     )
     if s.mlm and s.backbone and not load_masked_words(model.masked_words, s.backbone):
@@ -150,7 +153,7 @@ def train(job: Job) -> None:
     }
     if s.objective == "bso":
         results["headline_name"] = "test accuracy, swapped or not"
-    card.finish(job, results, USAGE, "feature-extraction")
+    card.finish(job, results, USAGE.replace("{vector}", VECTORS[s.vector]), "feature-extraction")
 
 
 def _metrics(found: Any, geometry: Geometry) -> dict[str, float]:

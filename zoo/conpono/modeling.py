@@ -45,6 +45,7 @@ class ConponoConfig(PretrainedConfig):
     target_sentences: int = 3
     max_tokens: int = 512
     mlm: bool = True
+    vector: Literal["cls", "mean"] = "cls"
     pad_token_id: int | None = 0
 
 
@@ -199,8 +200,13 @@ class ConponoModel(ZooModel):
             if packed and self.backbone.config._attn_implementation == "eager":
                 mask = additive(mask, self.backbone.dtype)
             more["attention_mask"] = mask
-        states = self.backbone(**more).last_hidden_state.flatten(0, 1)
-        return self.pool(states[block["starts"]]), states[block["masked"]]
+        found = self.backbone(**more).last_hidden_state
+        states = found.flatten(0, 1)
+        if self.config.vector == "mean":
+            vectors = means(found, block["segments"])
+        else:
+            vectors = self.pool(states[block["starts"]])
+        return vectors, states[block["masked"]]
 
     def _masked_loss(self, states: Tensor, labels: Tensor) -> Tensor:
         """The summed loss of the hidden words, from `states [masked, width]`."""
@@ -216,6 +222,22 @@ class ConponoModel(ZooModel):
         """
         pooler = getattr(self.backbone, "pooler", None)
         return states if pooler is None else pooler(states[:, None])
+
+
+def means(states: Tensor, segments: Tensor | None) -> Tensor:
+    """The mean of each sequence's tokens, `[sequences, width]`, row by row.
+
+    `states [rows, tokens, width]`; `segments [rows, tokens]` as `ConponoModel.encode` has them.
+    """
+    if segments is None:
+        return states.mean(1)
+    numbers = torch.arange(1, int(segments.max()) + 1, device=segments.device)
+    members = segments[:, None] == numbers[:, None]  # [rows, sequences of the row, tokens]
+    counts = members.sum(2)
+    with torch.autocast(states.device.type, enabled=False):
+        sums = members.to(states.dtype) @ states
+    there = counts > 0
+    return sums[there] / counts[there].unsqueeze(1)
 
 
 def takes_types(backbone: PreTrainedModel) -> bool:

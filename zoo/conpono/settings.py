@@ -31,6 +31,11 @@ class Settings(BackboneSettings):
     anchor_sentences: int = 4
     target_sentences: int = 3
     max_tokens: int = 512
+    vector: Literal["cls", "mean"] = "cls"
+    """The vector of a text: BERT's pooled [CLS] (the paper), or its tokens' mean, that of a
+
+    backbone that was made for sentences, such as MiniLM, whose pooler nothing has trained.
+    """
     mlm: bool = True
     mask_rate: float = 0.15
     """The share of the words that are hidden (the released code: 0.10)."""

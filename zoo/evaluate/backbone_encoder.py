@@ -40,7 +40,8 @@ class BackboneEncoder:
     """A frozen transformer or BiLSTM with its tokenizer.
 
     `key` names what made the vectors in `cache`. `tokens` counts the real tokens that were encoded
-    (not those of vectors from the cache).
+    (not those of vectors from the cache). `trained_with`: "mean" for a model of the zoo whose
+    objective saw the mean of a text's tokens.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class BackboneEncoder:
         cache: Path | str | None = None,
         batch_tokens: int = 4096,
         max_tokens: int = 0,
+        trained_with: str = "",
     ) -> None:
         from zoo.backbones import max_positions, pooling_of
 
@@ -61,6 +63,7 @@ class BackboneEncoder:
         limits = (max_tokens, max_positions(model.config) or 0, tokenizer.model_max_length)
         self.max_tokens = min(limit for limit in limits if limit)
         self.representation = self.named(representation)
+        self.trained_with = trained_with
         self.name, self.batch_tokens = name or model.config.model_type, batch_tokens
         self.pooling = pooling_of(model.config, tokenizer)
         self.cache = VectorCache(

@@ -14,7 +14,7 @@ from zoo.evaluate.backbone_encoder import AUTO, NAMES, BackboneEncoder
 from zoo.evaluate.vectors import folder_hash
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PretrainedConfig, PreTrainedModel
 
 __all__ = [
     "AUTO",
@@ -123,7 +123,13 @@ def load_encoder(
         key=model_key(model, loaded),
         cache=cache,
         batch_tokens=batch_tokens,
+        trained_with=_trained_with(loaded.config),
     )
+
+
+def _trained_with(config: PretrainedConfig) -> str:
+    """What a model of the zoo saw of a text: CONPONO's `vector`, the scorer's `pooling`."""
+    return str(getattr(config, "vector", getattr(config, "pooling", "")))
 
 
 def _check_loaded(loaded: PreTrainedModel, missing: Collection[str], model: str) -> None:

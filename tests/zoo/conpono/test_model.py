@@ -39,6 +39,8 @@ from zoo.conpono.segments import Geometry
 from zoo.conpono.settings import Settings
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import token_stores
+from zoo.evaluate.discoeval.protocol import Options, representation_of
+from zoo.evaluate.encoders import load_encoder
 from zoo.modeling import save_model
 from zoo.vocabularies import train_subwords
 
@@ -122,6 +124,7 @@ def test_w_k_is_drawn_with_standard_deviation_002(tiny_model: MakeModel, k: int)
     assert weight.std().item() == pytest.approx(0.02, rel=0.1)
 
 
+@pytest.mark.parametrize("vector", ["cls", "mean"])
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("encoder", ["full", "isolated", "uni"])
 def test_layouts_give_the_vectors_of_single_texts(
@@ -130,8 +133,9 @@ def test_layouts_give_the_vectors_of_single_texts(
     tokenizer: PreTrainedTokenizerBase,
     encoder: Any,
     attention: str,
+    vector: str,
 ) -> None:
-    model = tiny_model(encoder=encoder).eval()
+    model = tiny_model(encoder=encoder, vector=vector).eval()
     model.backbone.set_attn_implementation(attention)
     examples = candidates(mask_rate=0.15, encoder=encoder)
     batch = [examples[row] for row in range(4)]
@@ -140,7 +144,8 @@ def test_layouts_give_the_vectors_of_single_texts(
         for ids, second in zip(sequences(example), example.seconds, strict=True):
             types = torch.tensor([[0] * second + [1] * (len(ids) - second)])
             out = model.backbone(torch.from_numpy(ids)[None], token_type_ids=types)
-            plain.append(out.pooler_output[0])
+            mean = out.last_hidden_state[0].mean(0)
+            plain.append(out.pooler_output[0] if vector == "cls" else mean)
     vectors = torch.stack(plain).view(4, -1, 32)
     expected = model.relations(vectors)
     found = {}
@@ -380,3 +385,17 @@ def test_packing_wastes_little() -> None:
     assert sorted(sequence for row in rows for sequence in row) == list(range(500))
     assert max(lengths[row].sum() for row in rows) <= 512
     assert lengths.sum() / (len(rows) * 512) > 0.95
+
+
+@pytest.mark.parametrize(("vector", "pairs"), [("cls", "pooled"), ("mean", "mean")])
+def test_evaluations_take_the_vector_that_was_trained(
+    tiny_model: MakeModel,
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+    vector: str,
+    pairs: str,
+) -> None:
+    save_model(tiny_model(vector=vector), tokenizer, tmp_path)
+    encoder = load_encoder(str(tmp_path))
+    assert representation_of(encoder, Options(protocol="pairs")) == pairs
+    assert representation_of(encoder, Options(protocol="single")) == "cls_mean"

@@ -27,7 +27,7 @@ class Options:
     """`single`: DiscoEval section 3; `pairs`: CONPONO section 3.1."""
     representation: str = AUTO
     """mean, cls, cls_mean, pooled, mean:LAYER, cls:LAYER; `auto` is what the protocol's paper
-    takes: cls_mean (single), pooled (pairs)."""
+    takes: cls_mean (single), pooled (pairs; mean for a model trained with `vector = mean`)."""
     tasks: str = ""
     """Names with commas, such as `SP,BSO`; all that the data has if empty."""
     seeds: int = 3
@@ -63,6 +63,8 @@ def representation_of(encoder: Encoder, options: Options) -> str:
         return encoder.named(options.representation)
     if options.protocol == "single":
         return "cls_mean"
+    if encoder.trained_with == "mean":
+        return "mean"
     return "pooled" if getattr(encoder.model, "pooler", None) is not None else "cls"
 
 
