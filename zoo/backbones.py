@@ -17,6 +17,7 @@ from transformers import (
 
 import zoo
 from corpora.errors import ConfigError
+from zoo.attention import FAMILIES, register
 from zoo.modeling import check_there, load_backbone, uses_bf16
 from zoo.settings import BackboneSettings
 from zoo.vocabularies import train_subwords
@@ -80,6 +81,7 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
     """
     if way == "auto":
         return
+    register()
     try:
         backbone.set_attn_implementation(way)
     except (ValueError, ImportError) as error:
@@ -92,17 +94,18 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
 
 @contextmanager
 def training_attention(backbone: PreTrainedModel, settings: BackboneSettings) -> Iterator[None]:
-    """While it trains in bfloat16 on a CPU, "auto" is eager attention.
+    """While it trains in bfloat16 on a CPU, "auto" is `zoo.attention`, or eager attention.
 
     There the backward pass of torch's fused kernel does not use the CPU's matrix units, and takes
-    two fifths of a training step of short texts. Its forward pass is the faster one.
+    two fifths of a training step of short texts. Its forward pass is the faster one. Backbones of
+    families that `zoo.attention` does not know take eager attention.
     """
     former = backbone.config._attn_implementation
     on_cpu = not torch.accelerator.is_available()
     if settings.attention != "auto" or not on_cpu or not uses_bf16(settings.bf16):
         yield
         return
-    set_attention(backbone, "eager")
+    set_attention(backbone, "bf16" if backbone.config.model_type in FAMILIES else "eager")
     try:
         yield
     finally:

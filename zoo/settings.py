@@ -70,10 +70,11 @@ class BackboneSettings(Settings):
     """Of the attention's weights; -1: the backbone's own. On a CPU 0 trains faster."""
     hidden_dropout: float = -1.0
     """Of the states between layers; -1: the backbone's own."""
-    attention: Literal["auto", "eager", "sdpa", "flash_attention_2"] = "auto"
-    """How attention is computed; `auto`: `eager` while training in bfloat16 on a CPU, where the
+    attention: Literal["auto", "eager", "sdpa", "flash_attention_2", "bf16"] = "auto"
+    """How attention is computed; `auto`: `bf16` (`zoo.attention`) while training in bfloat16 on a
 
-    backward pass of torch's fused kernel is slow, and else the backbone's own way.
+    CPU, where torch's fused kernel is slow backward (`eager` for a backbone that cannot), and else
+    the backbone's own way.
     """
     pad_token: str = ""
     """A token of the vocabulary to pad with, for a tokenizer that has no pad token."""

@@ -21,10 +21,12 @@ TABLE = {
     "intermediate_size": 16,
 }
 
+OTHER = TABLE | {"model_type": "albert", "embedding_size": 16}
 
-def ways_of(**settings: Any) -> tuple[str, str]:
+
+def ways_of(table: Any = TABLE, **settings: Any) -> tuple[str, str]:
     """How attention is computed while the model trains, and afterwards."""
-    s = BackboneSettings(dataset="", output="", backbone_config=TABLE, **settings)
+    s = BackboneSettings(dataset="", output="", backbone_config=table, **settings)
     tokenizer = train_subwords(["It was dark.", "She lit the lamp."], 300, lower=True)
     backbone = CoherenceScorer.from_backbone(backbone_of(s, tokenizer), 32, 0).backbone
     set_attention(backbone, s.attention)
@@ -36,8 +38,9 @@ def ways_of(**settings: Any) -> tuple[str, str]:
 
 
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="the rule is about CPUs")
-def test_on_a_cpu_training_in_bfloat16_has_eager_attention() -> None:
-    assert ways_of(bf16=True) == ("eager", "sdpa")
+def test_on_a_cpu_training_in_bfloat16_has_attention_of_its_own() -> None:
+    assert ways_of(bf16=True) == ("bf16", "sdpa")
+    assert ways_of(OTHER, bf16=True) == ("eager", "sdpa")
     assert ways_of(bf16=False) == ("sdpa", "sdpa")
     assert ways_of(bf16=True, attention="sdpa") == ("sdpa", "sdpa")
     assert ways_of(attention="eager") == ("eager", "eager")

@@ -197,7 +197,7 @@ class ConponoModel(ZooModel):
             more["token_type_ids"] = block["token_type_ids"]
         if block["segments"] is not None:
             mask = attention_mask(block["segments"], packed)
-            if packed and self.backbone.config._attn_implementation == "eager":
+            if packed and self.backbone.config._attn_implementation in ("eager", "bf16"):
                 mask = additive(mask, self.backbone.dtype)
             more["attention_mask"] = mask
         found = self.backbone(**more).last_hidden_state

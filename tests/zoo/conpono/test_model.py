@@ -25,6 +25,7 @@ import zoo
 from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import CRAFTS, sequences
+from zoo.backbones import set_attention
 from zoo.conpono import modeling
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
 from zoo.conpono.backbones import load_masked_words
@@ -125,7 +126,7 @@ def test_w_k_is_drawn_with_standard_deviation_002(tiny_model: MakeModel, k: int)
 
 
 @pytest.mark.parametrize("vector", ["cls", "mean"])
-@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("attention", ["sdpa", "eager", "bf16"])
 @pytest.mark.parametrize("encoder", ["full", "isolated", "uni"])
 def test_layouts_give_the_vectors_of_single_texts(
     candidates: Make,
@@ -136,7 +137,7 @@ def test_layouts_give_the_vectors_of_single_texts(
     vector: str,
 ) -> None:
     model = tiny_model(encoder=encoder, vector=vector).eval()
-    model.backbone.set_attn_implementation(attention)
+    set_attention(model.backbone, attention)
     examples = candidates(mask_rate=0.15, encoder=encoder)
     batch = [examples[row] for row in range(4)]
     plain = []

@@ -1,0 +1,88 @@
+"""Attention for training in bfloat16 on a CPU, as one of transformers' ways to compute it.
+
+torch's fused kernel does not use the CPU's matrix units backward; step by step ("eager"), autocast
+takes the weights of all heads through float32 and back, nine passes over the largest matrices
+of the model. Here they stay in bfloat16: products by the matrix units, one softmax each way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import eager_mask
+
+NAME = "bf16"
+FAMILIES = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert"})
+"""Backbones (`model_type`) whose attention is a plain softmax over scaled products."""
+
+
+def register() -> None:
+    """Make the way known to transformers by its name."""
+    AttentionInterface.register(NAME, attention)
+    AttentionMaskInterface.register(NAME, eager_mask)
+
+
+def attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """`query`, `key`, `value` `[batch, heads, tokens, width]` to `[batch, tokens, heads, width]`.
+
+    `attention_mask` is added to the scores, `[batch, 1, tokens, tokens]`.
+    """
+    scale = query.size(-1) ** -0.5 if scaling is None else scaling
+    rate = dropout if module.training else 0.0
+    found = Bf16Attention.apply(query, key, value, attention_mask, scale, rate)
+    return found.transpose(1, 2).contiguous(), None
+
+
+class Bf16Attention(torch.autograd.Function):
+    """softmax(scale q k^T + mask) v; dropout falls on the softmax's output, as in BERT."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        scale: float,
+        dropout: float,
+    ) -> Tensor:
+        q, k, v = (each.to(torch.bfloat16) for each in (query, key, value))
+        q = q * scale  # the smallest of the matrices to scale
+        scores = q @ k.transpose(2, 3)
+        if mask is not None:
+            # The least float32 is less than the least bfloat16.
+            scores += mask.clamp(min=torch.finfo(scores.dtype).min).to(scores.dtype)
+        weights = torch.softmax(scores, -1)
+        kept = None
+        if dropout:
+            kept = torch.empty_like(weights).bernoulli_(1 - dropout).div_(1 - dropout)
+        ctx.save_for_backward(q, k, v, weights, kept)
+        ctx.scale, ctx.dtype = scale, query.dtype
+        return ((weights if kept is None else weights * kept) @ v).to(query.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:  # type: ignore[override]
+        q, k, v, weights, kept = ctx.saved_tensors
+        grad = grad.to(weights.dtype)
+        dropped = weights if kept is None else weights * kept
+        to_value = dropped.transpose(2, 3) @ grad
+        to_weights = grad @ v.transpose(2, 3)
+        if kept is not None:
+            to_weights *= kept
+        to_scores = torch._softmax_backward_data(to_weights, weights, -1, weights.dtype)
+        to_query = (to_scores @ k) * ctx.scale
+        to_key = to_scores.transpose(2, 3) @ q
+        gradients = (each.to(ctx.dtype) for each in (to_query, to_key, to_value))
+        return (*gradients, None, None, None)  # type: ignore[return-value]
