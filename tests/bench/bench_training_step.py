@@ -1,15 +1,16 @@
 """What the attention's way and the dropouts cost a training step on a CPU.
 
-    OMP_NUM_THREADS=1 python tests/bench/bench_training_step.py [--backbone FOLDER_OR_ID]
+    OMP_NUM_THREADS=1 python tests/bench/bench_training_step.py [--texts N] [--tokens N] [--only RE]
 
 A step is forward, backward and AdamW over random texts of one length, in bfloat16; processor time,
-the best of five after one to warm up, the ways in turn. Baseline: the backbone's own dropouts and
-torch's fused attention.
+the best of five after one to warm up, the ways in turn. Baseline: the first way, which is torch's
+fused attention and the backbone's own dropouts, unless `--only` leaves it out.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from collections.abc import Callable
 import torch
 
 from corpora.errors import ConfigError
+from zoo.backbones import set_attention
 from zoo.evaluate.scorers import default_encoder
 from zoo.modeling import load_backbone
 
@@ -30,6 +32,9 @@ WAYS: dict[str, tuple[str, float, float, bool, bool]] = {
     "eager, own dropouts": ("eager", OWN, OWN, False, False),
     "eager, none of attention": ("eager", NONE, OWN, False, False),
     "eager, no dropout": ("eager", NONE, NONE, False, False),
+    "bf16, own dropouts": ("bf16", OWN, OWN, False, False),
+    "bf16, none of attention": ("bf16", NONE, OWN, False, False),
+    "bf16, no dropout": ("bf16", NONE, NONE, False, False),
 }
 
 
@@ -40,7 +45,7 @@ def make_step(
     attention, of_attention, of_states, compiled, filled = way
     torch.manual_seed(0)
     model = load_backbone(backbone, {}, of_attention, of_states).train()
-    model.set_attn_implementation(attention)
+    set_attention(model, attention)
     run = torch.compile(model) if compiled else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
     ids = torch.randint(1000, model.config.vocab_size, (texts, tokens))
@@ -68,6 +73,7 @@ def main() -> int:
     parser.add_argument("--backbone", default="", help="an encoder (default: the installed MiniLM)")
     parser.add_argument("--texts", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=200)
+    parser.add_argument("--only", default="", help="the ways whose name this matches")
     options = parser.parse_args()
     torch.set_num_threads(1)
     backbone = options.backbone or default_encoder()
@@ -75,6 +81,7 @@ def main() -> int:
         made = {
             name: make_step(backbone, way, options.texts, options.tokens)
             for name, way in WAYS.items()
+            if re.search(options.only, name)
         }
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
