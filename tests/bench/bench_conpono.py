@@ -32,11 +32,11 @@ from zoo.conpono import ConponoModel
 from zoo.conpono.batches import Collator
 from zoo.conpono.examples import Candidates
 from zoo.conpono.masking import Masking
-from zoo.conpono.rows import batches, open_streamed
 from zoo.conpono.segments import Geometry
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.data import Dataset
+from zoo.rows import batches, open_streamed
 from zoo.vocabularies import train_subwords
 
 UNIT = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from zoo.dissent.recurrent import GROUP, run_in_groups, run_packed
+from zoo.recurrent import GROUP, run_in_groups, run_packed
 
 
 @pytest.mark.parametrize("rows", [1, 5, GROUP + 7])

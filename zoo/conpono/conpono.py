@@ -23,7 +23,6 @@ from zoo.conpono.backbones import load_masked_words
 from zoo.conpono.masking import Masking
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.prepare import make_collator, make_examples, sentences, spread
-from zoo.conpono.rows import open_streamed
 from zoo.conpono.segments import Geometry
 from zoo.conpono.settings import Settings
 from zoo.conpono.texts import Template
@@ -32,6 +31,7 @@ from zoo.conpono.training import PARTS, ConponoTrainer
 from zoo.data import SPLITS
 from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
+from zoo.rows import open_streamed
 from zoo.trainer import fit, history, training_arguments
 
 log = logging.getLogger("zoo")

@@ -13,11 +13,11 @@ from corpora.errors import ConfigError
 from zoo.conpono.batches import Collator
 from zoo.conpono.examples import Candidates, Examples, Orderings
 from zoo.conpono.modeling import takes_positions
-from zoo.conpono.rows import batches
 from zoo.conpono.settings import Settings
 from zoo.conpono.tokens import TokenStore
 from zoo.data import Dataset
 from zoo.job import Job
+from zoo.rows import batches
 
 
 def sentences(dataset: Dataset) -> Iterator[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,17 +14,14 @@ import numpy as np
 import pyarrow as pa
 from transformers import PreTrainedTokenizerBase
 
-from corpora.atomic import Busy
-from corpora.errors import DiscoforgeError, InputError
+from corpora.errors import InputError
 from corpora.rng import stable_id
-from corpora.store import MANIFEST, is_complete, staged, write_json
+from corpora.store import write_json
 from zoo.coherence.texts import TextEncoder
-from zoo.conpono.rows import Shards, batches
 from zoo.conpono.segments import Geometry
 from zoo.data import Dataset
-from zoo.job import is_main_process
-
-log = logging.getLogger("zoo")
+from zoo.mapped import made_once, mapped
+from zoo.rows import Shards, batches
 
 VERSION = 1
 BLOCK = 1 << 16
@@ -98,33 +93,23 @@ def token_stores(
     """
     key = _key(dataset, tokenizer, geometry)
     folder = beside.parent / f".tokens-{key}"
-    if not is_main_process():
-        _wait(folder)
-    told = False
-    while not is_complete(folder):
-        try:
-            with staged(folder) as partial:
-                made = {
-                    split: _write(partial / split, dataset[split], tokenizer, geometry)
-                    for split in dataset.splits
-                }
-                write_json(partial / MANIFEST, {"key": key, "splits": made})
-        except Busy:
-            if not told:
-                log.info("another run is making %s: waiting for it", folder)
-            told = True
-            time.sleep(0.2)
-        except DiscoforgeError:
-            if not is_complete(folder):
-                raise
+
+    def write(partial: Path) -> dict[str, Any]:
+        made = {
+            split: _write(partial / split, dataset[split], tokenizer, geometry)
+            for split in dataset.splits
+        }
+        return {"key": key, "splits": made}
+
+    made_once(folder, write)
     return {split: open_store(folder / split) for split in dataset.splits}
 
 
 def open_store(folder: Path) -> TokenStore:
     """A store as it lies on the disk, mapped into memory."""
     kind = json.loads((folder / "tokens.json").read_text(encoding="utf-8"))["dtype"]
-    arrays = {name: _map(folder / f"{name}.bin", *form) for name, form in ARRAYS.items()}
-    tokens = _map(folder / "tokens.bin", np.dtype(kind), 1)
+    arrays = {name: mapped(folder / f"{name}.bin", *form) for name, form in ARRAYS.items()}
+    tokens = mapped(folder / "tokens.bin", np.dtype(kind))
     return TokenStore(folder=folder, tokens=tokens, **arrays)
 
 
@@ -132,19 +117,6 @@ def _key(dataset: Dataset, tokenizer: PreTrainedTokenizerBase, geometry: Geometr
     rules = tokenizer.backend_tokenizer.to_str()
     parts = [VERSION, dataset.revision, dataset.config, rules, geometry.anchor, geometry.target]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-
-
-def _wait(folder: Path) -> None:
-    """Until the main process has made `folder`."""
-    while not is_complete(folder):
-        time.sleep(0.2)
-
-
-def _map(path: Path, kind: Any, width: int) -> np.ndarray:
-    if not path.stat().st_size:
-        return np.zeros(0 if width == 1 else (0, width), kind)
-    found = np.memmap(path, kind, mode="r")
-    return found if width == 1 else found.reshape(-1, width)
 
 
 def _write(
@@ -218,11 +190,11 @@ def _write_index(folder: Path, keys: np.ndarray, sizes: np.ndarray, geometry: Ge
     starts = np.concatenate([[0], np.cumsum(sizes)])
     keys[order].tofile(folder / "keys.bin")
     np.concatenate([[0], np.cumsum(sizes[order])]).astype(np.int64).tofile(folder / "documents.bin")
-    read = _map(folder / "read.bin", np.int64, 2)
+    read = mapped(folder / "read.bin", np.int64, 2)
     with (folder / "paragraphs.bin").open("wb") as file:
         for document in order.tolist():
             file.write(read[starts[document] : starts[document + 1]].tobytes())
-    paragraphs = _map(folder / "paragraphs.bin", np.int64, 2)
+    paragraphs = mapped(folder / "paragraphs.bin", np.int64, 2)
     _write_counts(folder / "segments.bin", paragraphs, geometry.target)
     _write_counts(folder / "windows.bin", paragraphs, geometry.window)
     return _write_examples(folder / "examples.bin", paragraphs, geometry.window)

@@ -15,8 +15,8 @@ from transformers import initialization as init
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
-from zoo.dissent.recurrent import run_in_groups, run_packed
 from zoo.modeling import ZooModel
+from zoo.recurrent import run_in_groups, run_packed
 
 
 @strict

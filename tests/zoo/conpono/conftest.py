@@ -15,10 +15,10 @@ from tests.zoo.conftest import write_dataset
 from zoo.conpono import ConponoModel
 from zoo.conpono.examples import Candidates
 from zoo.conpono.masking import Masking
-from zoo.conpono.rows import open_streamed
 from zoo.conpono.segments import Geometry
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore, token_stores
+from zoo.rows import open_streamed
 from zoo.vocabularies import train_subwords
 
 CRAFTS = ["baker", "miller", "tailor", "potter", "weaver", "cooper", "smith", "mason"]

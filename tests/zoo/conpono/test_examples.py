@@ -23,10 +23,10 @@ from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import rows, texts
 from zoo.conpono.examples import Candidates, Example, Orderings
 from zoo.conpono.masking import KEPT, Masking
-from zoo.conpono.rows import open_streamed
 from zoo.conpono.segments import Geometry
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import EpochRows
+from zoo.rows import open_streamed
 from zoo.samplers import EpochSampler
 
 Make = Callable[..., Candidates]

@@ -35,7 +35,6 @@ from zoo.conpono.heads import MaskedWords, Relations, contrast, order_loss
 from zoo.conpono.masking import KEPT, Masking
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.prepare import make_collator
-from zoo.conpono.rows import open_streamed
 from zoo.conpono.segments import Geometry
 from zoo.conpono.settings import Settings
 from zoo.conpono.texts import Template
@@ -43,6 +42,7 @@ from zoo.conpono.tokens import token_stores
 from zoo.evaluate.discoeval.protocol import Options, representation_of
 from zoo.evaluate.encoders import load_encoder
 from zoo.modeling import save_model
+from zoo.rows import open_streamed
 from zoo.vocabularies import train_subwords
 
 Make = Callable[..., Candidates]
