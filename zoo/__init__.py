@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-FAMILIES = ("zoo.dissent", "zoo.coherence", "zoo.conpono")
+FAMILIES = ("zoo.dissent", "zoo.coherence", "zoo.conpono", "zoo.criteria")
 
 __all__ = ["FAMILIES", "register"]
 

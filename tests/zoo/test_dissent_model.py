@@ -12,9 +12,9 @@ import torch
 from corpora.errors import InputError
 from zoo.dissent import BiLstmConfig, BiLstmForMarkers, BiLstmModel
 from zoo.dissent.data import encode, texts
-from zoo.dissent.glove import read_glove
 from zoo.dissent.modeling import pair_features
 from zoo.evaluate.classification import predict
+from zoo.glove import read_glove
 from zoo.vocabularies import train_words
 
 from .conftest import MARKERS, pair_rows
@@ -106,7 +106,7 @@ def test_glove_vectors_are_read_once_then_cached(
     ids, vectors = read_glove(file, vocabulary)
     assert ids.tolist() == [1, 3, 4]
     assert vectors.tolist() == [[4, 5, 6], [1, 2, 3], [7, 8, 9]]
-    monkeypatch.setattr("zoo.dissent.glove._matches", None)
+    monkeypatch.setattr("zoo.glove._matches", None)
     again, _ = read_glove(file, vocabulary)
     assert np.array_equal(again, ids)
 

@@ -1,4 +1,4 @@
-"""The LSTM's two ways of leaving padding out give the same states and gradients."""
+"""The two ways of leaving padding out give the same states and gradients."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import torch
 from zoo.recurrent import GROUP, run_in_groups, run_packed
 
 
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU])
 @pytest.mark.parametrize("rows", [1, 5, GROUP + 7])
-def test_groups_equal_packed_sequences(rows: int) -> None:
+def test_groups_equal_packed_sequences(rows: int, kind: type) -> None:
     torch.manual_seed(rows)
-    lstm = torch.nn.LSTM(4, 3, batch_first=True, bidirectional=True)
+    layer = kind(4, 3, batch_first=True, bidirectional=True)
     vectors = torch.randn(rows, 9, 4, requires_grad=True)
     lengths = torch.randint(1, 9, (rows,))
     states, gradients = [], []
     for run in (run_packed, run_in_groups):
-        found = run(lstm, vectors, lengths)
+        found = run(layer, vectors, lengths)
         states.append(found)
         weights = torch.arange(found.numel()).reshape(found.shape) / found.numel()
-        wanted = [vectors, *lstm.parameters()]
+        wanted = [vectors, *layer.parameters()]
         gradients.append(torch.autograd.grad((found * weights).sum(), wanted))
     torch.testing.assert_close(states[0], states[1])
     assert not states[1][0, lengths[0] :].any()

@@ -15,9 +15,9 @@ from zoo import card
 from zoo.callbacks import AccuracyFalls, EarlyStop
 from zoo.data import SPLITS, open_dataset, spread
 from zoo.dissent.data import class_counts, empty_classes, encode, texts
-from zoo.dissent.glove import read_glove
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.evaluate.classification import predict, report
+from zoo.glove import load_vectors
 from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
 from zoo.schedules import AccuracySchedule
@@ -102,7 +102,8 @@ def train(job: Job) -> None:
     torch.manual_seed(s.seed)
     model = BiLstmForMarkers(_config(s, tokenizer, labels))
     if s.vectors:
-        job.note(_load_vectors(model, tokenizer, Path(s.vectors)))
+        table = model.encoder.embeddings
+        job.note(load_vectors(table, tokenizer, Path(s.vectors), model.config.embedding_std))
 
     # Objective (the model's cross-entropy) and Trainer
     trainer = ZooTrainer(
@@ -157,22 +158,6 @@ def _config(s: Settings, tokenizer: PreTrainedTokenizerBase, labels: list[str]) 
         id2label=dict(enumerate(labels)),
         label2id={label: index for index, label in enumerate(labels)},
     )
-
-
-def _load_vectors(model: BiLstmForMarkers, tokenizer: PreTrainedTokenizerBase, path: Path) -> str:
-    """Put GloVe's vectors where the file has the word; the other words keep random ones."""
-    ids, vectors = read_glove(path, tokenizer.get_vocab())
-    table = model.encoder.embeddings.weight
-    if vectors.shape[1] != table.shape[1]:
-        raise ConfigError(
-            f"the vectors have {vectors.shape[1]} numbers, embedding_size is {table.shape[1]}",
-            where=str(path),
-            hint=f"set embedding_size = {vectors.shape[1]}",
-        )
-    with torch.no_grad():
-        table.mul_(float(vectors.std()) / model.config.embedding_std)  # as large as the others
-        table[torch.from_numpy(ids)] = torch.from_numpy(vectors)
-    return f"{len(ids)} of {len(tokenizer)} words have a vector in {path.name}"
 
 
 def _accuracy(prediction: Any) -> dict[str, float]:

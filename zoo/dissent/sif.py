@@ -13,13 +13,13 @@ from transformers import PreTrainedTokenizerBase
 from corpora.errors import ConfigError
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
-from zoo.dissent.glove import read_glove
 from zoo.dissent.labelled import load
 from zoo.dissent.logistic import Fitted, fit_logistic
 from zoo.dissent.pmi import pmi_vectors
 from zoo.dissent.results import finish
 from zoo.dissent.sif_modeling import SifConfig, SifForMarkers, SifModel
 from zoo.evaluate.classification import predict, report
+from zoo.glove import read_glove
 from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
 from zoo.settings import Settings as SharedSettings

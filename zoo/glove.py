@@ -6,12 +6,17 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
 from tqdm import tqdm
 
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from torch.nn import Embedding
+    from transformers import PreTrainedTokenizerBase
 
 
 def read_glove(path: Path, vocabulary: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -41,6 +46,30 @@ def read_glove(path: Path, vocabulary: Mapping[str, int]) -> tuple[np.ndarray, n
     vectors = np.stack([found[word] for word in ids.tolist()])
     _keep(cache, ids, vectors)
     return ids, vectors
+
+
+def load_vectors(
+    table: Embedding, tokenizer: PreTrainedTokenizerBase, path: Path, deviation: float
+) -> str:
+    """Put the file's vectors where it has the word; the other words keep random ones.
+
+    `deviation` is that of the random ones: they become as large as the file's. Returns a note of
+    how many words were found. Raises `ConfigError` for vectors of another size.
+    """
+    import torch
+
+    ids, vectors = read_glove(path, tokenizer.get_vocab())
+    weight = table.weight
+    if vectors.shape[1] != weight.shape[1]:
+        raise ConfigError(
+            f"the vectors have {vectors.shape[1]} numbers, embedding_size is {weight.shape[1]}",
+            where=str(path),
+            hint=f"set embedding_size = {vectors.shape[1]}",
+        )
+    with torch.no_grad():
+        weight.mul_(float(vectors.std()) / deviation)
+        weight[torch.from_numpy(ids)] = torch.from_numpy(vectors)
+    return f"{len(ids)} of {len(tokenizer)} words have a vector in {path.name}"
 
 
 def _matches(path: Path, vocabulary: Mapping[str, int]) -> Iterator[tuple[int, np.ndarray]]:

@@ -1,0 +1,265 @@
+"""Recipe: DiscoEval's learning criteria on a BiGRU (Chen, Chu and Gimpel 2019, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from corpora.errors import ConfigError
+from corpora.tasks.criteria import DEEPEST
+from zoo import card
+from zoo.criteria.data import Places, open_places, spread, texts, word_counts
+from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
+from zoo.data import SPLITS, Dataset
+from zoo.evaluate import bootstrap
+from zoo.evaluate.classification import report
+from zoo.glove import load_vectors
+from zoo.job import Job, is_main_process
+from zoo.modeling import parameter_count, save_model
+from zoo.rows import open_streamed
+from zoo.settings import Settings as SharedSettings
+from zoo.trainer import ZooTrainer, fit, training_arguments
+from zoo.vocabularies import train_words
+
+USAGE = """
+import zoo; zoo.register()
+from transformers import AutoModel, AutoTokenizer
+tokenizer = AutoTokenizer.from_pretrained(FOLDER)
+encoder = AutoModel.from_pretrained(FOLDER)          # without the decoders
+found = tokenizer(["It rained all day.", "We stayed inside."], padding=True, return_tensors="pt")
+vectors = encoder(found["input_ids"], found["attention_mask"]).pooler_output
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SharedSettings):
+    """Sizes are ours: the paper's are in its supplement, which the published text leaves out."""
+
+    criteria: tuple[Literal["nl", "spp", "sdt"], ...] = ("nl", "spp")
+    """Beside NSP, which every model has (section 4.1): nesting level, positions, titles."""
+    batch_size: int = 128
+    eval_batch_size: int = 256
+    learning_rate: float = 5e-4
+    max_grad_norm: float = 5.0
+    vectors: str = ""
+    """A GloVe text file; without one the embeddings are trained from scratch."""
+    train_embeddings: bool = True
+    embedding_size: int = 300
+    hidden_size: int = 1024
+    decoder_size: int = 512
+    """Of the hidden layer between a sentence's vector and what is predicted."""
+    bins: int = 20
+    """Of relative positions: as many as the dataset was built with."""
+    vocab_size: int = 50000
+    min_frequency: int = 2
+    lower: bool = True
+    max_tokens: int = 64
+
+
+def train(job: Job) -> None:
+    """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
+    s: Settings = job.settings  # type: ignore[assignment]
+
+    # Data
+    dataset = open_streamed(s.dataset, s.dataset_config)
+    tokenizer = train_words(
+        texts(dataset), s.vocab_size, min_frequency=s.min_frequency, lower=s.lower
+    )
+    tokenizer.model_max_length = s.max_tokens
+    config = CriteriaConfig(
+        vocab_size=len(tokenizer),
+        embedding_size=s.embedding_size,
+        hidden_size=s.hidden_size,
+        decoder_size=s.decoder_size,
+        criteria=list(s.criteria),
+        levels=DEEPEST,
+        bins=s.bins,
+        train_embeddings=s.train_embeddings,
+        pad_token_id=tokenizer.pad_token_id,
+        unk_token_id=tokenizer.unk_token_id,
+    )
+    places = _places(s, dataset, tokenizer, config)
+    truncated = {split: part.truncated for split, part in places.items()}
+    if any(truncated.values()):
+        cut = ", ".join(f"{split} {count}" for split, count in truncated.items())
+        job.note(f"sentences cut at {s.max_tokens} tokens: {cut}")
+    for bag in _never(places["train"]):
+        job.note(f"no sentence of the training split has a {bag}: nothing is learnt from it")
+
+    # Model
+    torch.manual_seed(s.seed)
+    model = CriteriaModel(config)
+    if s.vectors:
+        table = model.encoder.embeddings
+        job.note(load_vectors(table, tokenizer, Path(s.vectors), config.embedding_std))
+
+    # Objective (the model's sum of criteria) and Trainer
+    trainer = ZooTrainer(
+        model,
+        training_arguments(job, lr_scheduler_type="linear"),
+        job=job,
+        lengths=places["train"].lengths(),
+        data_collator=places["train"].collate,
+        train_dataset=places["train"],
+        eval_dataset=places["validation"],
+        compute_metrics=lambda found: _parts(found.predictions[0], config),
+    )
+    state = fit(trainer)
+    if not is_main_process():
+        return
+
+    # Evaluation
+    frequency = word_counts(places["train"], len(tokenizer))
+    metrics = {
+        split: _metrics(model, places[split], frequency, s) for split in ("validation", "test")
+    }
+
+    # Card
+    save_model(model, tokenizer, job.folder)
+    near = metrics["test"]["nats_a_word"]["next"]
+    results: dict[str, Any] = {
+        "model_type": config.model_type,
+        "dataset": dataset.describe(),
+        "parameters": parameter_count(model),
+        "metrics": metrics,
+        "data": {
+            "sentences": {split: len(part) for split, part in places.items()},
+            "truncated": truncated,
+            "vocabulary": len(tokenizer),
+        },
+        "training": {"steps": state.global_step, "validations": _validations(state.log_history)},
+        "headline_name": "test, nats a word of the next sentence (by frequency alone)",
+        "headline": f"{near['value']:.3f} ({near['by_frequency']:.3f})",
+    }
+    card.finish(job, results, USAGE, "feature-extraction")
+
+
+def _places(
+    s: Settings, dataset: Dataset, tokenizer: Any, config: CriteriaConfig
+) -> dict[str, Places]:
+    """The splits' sentences, as many as the settings ask for."""
+    missing = [split for split in SPLITS if split not in dataset.splits]
+    if missing:
+        raise ConfigError(
+            f"the split {missing[0]!r} has no rows",
+            where=s.dataset,
+            hint="the corpus is too small for it: add sources, and build again",
+        )
+    found = open_places(
+        dataset,
+        tokenizer,
+        Path(s.output),
+        bags=config.bags,
+        classes=tuple(config.classes),
+        max_tokens=s.max_tokens,
+    )
+    for split, part in found.items():
+        most = int(part.labels[:, 1:].max()) + 1
+        if "spp" in s.criteria and most > s.bins:
+            raise ConfigError(
+                f"bins = {s.bins}, but {split} has positions up to bin {most}",
+                where=s.dataset,
+                hint="set --bins to the number that the dataset was built with",
+            )
+        limit = s.max_train_rows if split == "train" else s.max_eval_rows
+        found[split] = spread(part, limit)
+    return found
+
+
+def _never(places: Places) -> list[str]:
+    """The headings that no sentence has: a source without sections, or without titles."""
+    names = [name for name in ("section", "title") if name in places.bags]
+    return [name for name in names if (places.over[:, ("section", "title").index(name)] < 0).all()]
+
+
+def _parts(losses: np.ndarray, config: CriteriaConfig) -> dict[str, float]:
+    """The mean loss of each part, from `losses [sentences, parts]`."""
+    names = (*config.bags, *config.classes)
+    there = ~np.isnan(losses)
+    return {
+        f"{name}_loss": float(losses[there[:, column], column].mean())
+        for column, name in enumerate(names)
+        if there[:, column].any()
+    }
+
+
+def _validations(entries: list[dict[str, Any]]) -> list[dict[str, float]]:
+    """The losses at each validation."""
+    return [
+        {"step": entry["step"]}
+        | {k.removeprefix("eval_"): v for k, v in entry.items() if k.endswith("_loss")}
+        for entry in entries
+        if "eval_loss" in entry
+    ]
+
+
+@torch.inference_mode()
+def predictions(
+    model: CriteriaModel, places: Places, batch_size: int = 256
+) -> tuple[np.ndarray, np.ndarray]:
+    """The loss of each part, `[rows, parts]`, and the classes, `[rows, classified]`."""
+    model.eval()
+    device = model.device
+    order = np.argsort(-places.lengths(), kind="stable")
+    losses = np.zeros((len(places), len(model.config.bags) + len(places.classes)), np.float32)
+    classes = np.zeros((len(places), len(places.classes)), np.int64)
+    for start in range(0, len(order), batch_size):
+        rows = order[start : start + batch_size]
+        batch = places.collate([places[int(row)] for row in rows])
+        bags = {name: ids.to(device) for name, ids in batch.pop("bags").items()}
+        found = model(bags=bags, **{name: value.to(device) for name, value in batch.items()})
+        losses[rows] = found.parts.float().cpu().numpy()
+        classes[rows] = found.predicted.cpu().numpy()
+    return losses, classes
+
+
+def _metrics(
+    model: CriteriaModel, places: Places, frequency: np.ndarray, s: Settings
+) -> dict[str, Any]:
+    """Nats a word of each text beside those by the words' frequency; the classes' accuracy."""
+    losses, classes = predictions(model, places, s.eval_batch_size)
+    known = frequency.copy()
+    known[[places.pad_id, model.config.unk_token_id]] = 0
+    # One more of each word: those of the headings stand in no sentence.
+    nats = -np.log((known + 1) / (known + 1).sum())
+    found: dict[str, Any] = {"sentences": len(places), "nats_a_word": {}, "classes": {}}
+    for column, name in enumerate(model.config.bags):
+        there = np.flatnonzero(~np.isnan(losses[:, column]))
+        if not len(there):
+            continue
+        values = losses[there, column]
+        alone = _by_frequency(places, name, there, nats, model.config.unk_token_id)
+        found["nats_a_word"][name] = {
+            "sentences": len(there),
+            "value": float(values.mean()),
+            "ci": _interval(values, places.documents()[there], s.seed, f"criteria.{name}"),
+            "by_frequency": alone,
+        }
+    gold = places.gold().astype(np.int64)
+    for column, (name, size) in enumerate(model.config.classes.items()):
+        first = 1 if name == "level" else 0
+        names = [str(number) for number in range(first, first + size)]
+        found["classes"][name] = report(gold[:, column], classes[:, column], names, s.seed)
+    return found
+
+
+def _interval(values: np.ndarray, documents: np.ndarray, seed: int, name: str) -> list[float]:
+    """The bootstrap interval of a mean over sentences, whole documents drawn anew."""
+    _, units = np.unique(documents, return_inverse=True)
+    sums, counts = np.bincount(units, values), np.bincount(units)
+    return bootstrap.of_ratio(sums, counts, seed, name)
+
+
+def _by_frequency(
+    places: Places, name: str, rows: np.ndarray, nats: np.ndarray, unknown: int | None
+) -> float:
+    """The mean nats a word of these texts, were each word as likely as it is frequent."""
+    total = 0.0
+    for row in rows.tolist():
+        words = places[row][name]
+        total += float(nats[words[words != unknown]].mean())
+    return total / len(rows)

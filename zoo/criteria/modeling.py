@@ -1,0 +1,197 @@
+"""A BiGRU sentence encoder, and the decoders of the learning criteria (section 4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from huggingface_hub.dataclasses import strict
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from transformers import PretrainedConfig
+from transformers import initialization as init
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+from transformers.utils import ModelOutput
+
+from zoo.modeling import ZooModel
+from zoo.recurrent import run_in_groups, run_packed
+
+BAGS = {"nsp": ("previous", "next"), "sdt": ("section", "title")}
+"""What each criterion's decoders of words predict: neighbours, headings."""
+CLASSES = {"nl": ("level",), "spp": ("sentence_bin", "paragraph_bin")}
+"""What each criterion's classifiers predict."""
+
+
+@strict
+class CriteriaConfig(PretrainedConfig):
+    """Sizes, and the criteria beside NSP. `hidden_size` is one direction's.
+
+    `levels` and `bins` are the classes of NL and SPP.
+    """
+
+    model_type = "discoforge-criteria"
+
+    vocab_size: int = 50000
+    embedding_size: int = 300
+    hidden_size: int = 1024
+    decoder_size: int = 512
+    criteria: list[str] = field(default_factory=lambda: ["nl", "spp"])
+    levels: int = 7
+    bins: int = 20
+    train_embeddings: bool = True
+    embedding_std: float = 0.1
+    pad_token_id: int | None = 0
+    unk_token_id: int | None = 1
+
+    @property
+    def bags(self) -> tuple[str, ...]:
+        """The texts whose words are predicted, in the order of the losses."""
+        return tuple(bag for name in ("nsp", *self.criteria) for bag in BAGS.get(name, ()))
+
+    @property
+    def classes(self) -> dict[str, int]:
+        """What is classified, and into how many classes."""
+        sizes = {"level": self.levels, "sentence_bin": self.bins, "paragraph_bin": self.bins}
+        found = [name for each in self.criteria for name in CLASSES.get(each, ())]
+        return {name: sizes[name] for name in found}
+
+
+@dataclass
+class CriteriaOutput(ModelOutput):
+    """`loss`; `parts [batch, parts]`, the loss of each sentence by part, NaN where there is none;
+
+    `predicted [batch, classified]`, the most probable class of each.
+    """
+
+    loss: Tensor | None = None
+    parts: Tensor | None = None
+    predicted: Tensor | None = None
+
+
+class _CriteriaPreTrained(ZooModel):
+    config_class = CriteriaConfig
+    base_model_prefix = "encoder"
+    main_input_name = "input_ids"
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """torch's own initialisation; embeddings from a normal."""
+        if isinstance(module, nn.Embedding):
+            init.normal_(module.weight, 0.0, self.config.embedding_std)
+            if not getattr(module.weight, "_is_hf_initialized", False):
+                init.zeros_(module.weight[module.padding_idx])
+        elif isinstance(module, nn.GRU | nn.Linear):
+            fan = module.hidden_size if isinstance(module, nn.GRU) else module.in_features
+            for parameter in module.parameters(recurse=False):
+                init.uniform_(parameter, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
+
+
+class CriteriaEncoder(_CriteriaPreTrained):
+    """One sentence to one vector: the mean of a BiGRU's states over the real tokens."""
+
+    def __init__(self, config: CriteriaConfig) -> None:
+        super().__init__(config)
+        self.embeddings = nn.Embedding(
+            config.vocab_size, config.embedding_size, padding_idx=config.pad_token_id
+        )
+        self.embeddings.weight.requires_grad_(config.train_embeddings)
+        self.gru = nn.GRU(
+            config.embedding_size, config.hidden_size, batch_first=True, bidirectional=True
+        )
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.embeddings
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.embeddings = value
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: object
+    ) -> BaseModelOutputWithPooling:
+        """Encode `input_ids [batch, tokens]`, padded on the right, one token a row at least.
+
+        Returns `last_hidden_state [batch, tokens, 2 * hidden]` (zeros at padding) and the
+        sentence vector `pooler_output [batch, 2 * hidden]`.
+        """
+        if attention_mask is None:
+            attention_mask = torch.ones_like(input_ids)
+        lengths = attention_mask.sum(1)
+        run = run_packed if input_ids.is_cuda else run_in_groups
+        states = run(self.gru, self.embeddings(input_ids), lengths)
+        return BaseModelOutputWithPooling(states, states.sum(1) / lengths.unsqueeze(1))
+
+
+class CriteriaModel(_CriteriaPreTrained):
+    """Predicts from a sentence's vector what stands around and over it.
+
+    Each bag of words and each class has a feed-forward network of its own.
+    """
+
+    def __init__(self, config: CriteriaConfig) -> None:
+        super().__init__(config)
+        self.encoder = CriteriaEncoder(config)
+        sizes = dict.fromkeys(config.bags, config.vocab_size) | config.classes
+        self.decoders = nn.ModuleDict(
+            {
+                name: nn.Sequential(
+                    nn.Linear(2 * config.hidden_size, config.decoder_size),
+                    nn.ReLU(),
+                    nn.Linear(config.decoder_size, size),
+                )
+                for name, size in sizes.items()
+            }
+        )
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        bags: Mapping[str, Tensor],
+        labels: Tensor,
+        **kwargs: object,
+    ) -> CriteriaOutput:
+        """The criteria of sentences `input_ids [batch, tokens]`.
+
+        `bags[name] [batch, words]`: the word ids of each text that is predicted, padded; none
+        but padding where there is no such text. `labels [batch, classified]`.
+        """
+        vectors = self.encoder(input_ids, attention_mask).pooler_output
+        parts, predicted = [], []
+        for name in self.config.bags:
+            scores = self.decoders[name](vectors).float()
+            parts.append(bag_loss(scores, bags[name], self._nowhere))
+        for column, name in enumerate(self.config.classes):
+            scores = self.decoders[name](vectors).float()
+            parts.append(cross_entropy(scores, labels[:, column], reduction="none"))
+            predicted.append(scores.argmax(1))
+        losses = torch.stack(parts, 1)
+        there = ~losses.isnan()
+        means = losses.nan_to_num(0.0).sum(0) / there.sum(0).clamp(min=1)
+        none = labels.new_zeros(len(labels), 0)
+        return CriteriaOutput(
+            loss=means.sum(),
+            parts=losses.detach(),
+            predicted=torch.stack(predicted, 1) if predicted else none,
+        )
+
+    @property
+    def _nowhere(self) -> tuple[int | None, ...]:
+        """The ids that are no word of a text."""
+        return self.config.pad_token_id, self.config.unk_token_id
+
+
+def bag_loss(scores: Tensor, words: Tensor, left_out: tuple[int | None, ...]) -> Tensor:
+    """-log p of each text's bag of words, in nats a word, `[batch]`; NaN where it has none.
+
+    `scores [batch, vocabulary]` of one distribution over words a sentence, `words [batch, words]`.
+    """
+    real = torch.ones_like(words, dtype=torch.bool)
+    for word in left_out:
+        real &= words != word
+    found = scores.log_softmax(1).gather(1, words)
+    counts = real.sum(1)
+    sums = -(found * real).sum(1)
+    return torch.where(counts > 0, sums / counts.clamp(min=1), sums.new_tensor(math.nan))
