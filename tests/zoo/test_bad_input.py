@@ -254,6 +254,7 @@ def test_fixed_embeddings_need_vectors(
         ("conpono/tiny", "sentences"),
         ("coherence/contrastive_tiny", "document"),
         ("coherence/unc_tiny", "id"),
+        ("criteria/bigru_tiny", "title"),
     ],
 )
 def test_a_dataset_of_another_task_is_refused_by_its_columns(

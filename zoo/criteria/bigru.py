@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from corpora.errors import ConfigError
 from corpora.tasks.criteria import DEEPEST
 from zoo import card
 from zoo.criteria.data import Places, open_places, spread, texts, word_counts
+from zoo.criteria.evaluation import metrics_of, part_losses
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.data import SPLITS, Dataset
-from zoo.evaluate import bootstrap
-from zoo.evaluate.classification import report
 from zoo.glove import load_vectors
 from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
@@ -106,7 +104,7 @@ def train(job: Job) -> None:
         data_collator=places["train"].collate,
         train_dataset=places["train"],
         eval_dataset=places["validation"],
-        compute_metrics=lambda found: _parts(found.predictions[0], config),
+        compute_metrics=lambda found: part_losses(found.predictions[0], config),
     )
     state = fit(trainer)
     if not is_main_process():
@@ -115,7 +113,8 @@ def train(job: Job) -> None:
     # Evaluation
     frequency = word_counts(places["train"], len(tokenizer))
     metrics = {
-        split: _metrics(model, places[split], frequency, s) for split in ("validation", "test")
+        split: metrics_of(model, places[split], frequency, s.seed, s.eval_batch_size)
+        for split in ("validation", "test")
     }
 
     # Card
@@ -176,17 +175,6 @@ def _never(places: Places) -> list[str]:
     return [name for name in names if (places.over[:, ("section", "title").index(name)] < 0).all()]
 
 
-def _parts(losses: np.ndarray, config: CriteriaConfig) -> dict[str, float]:
-    """The mean loss of each part, from `losses [sentences, parts]`."""
-    names = (*config.bags, *config.classes)
-    there = ~np.isnan(losses)
-    return {
-        f"{name}_loss": float(losses[there[:, column], column].mean())
-        for column, name in enumerate(names)
-        if there[:, column].any()
-    }
-
-
 def _validations(entries: list[dict[str, Any]]) -> list[dict[str, float]]:
     """The losses at each validation."""
     return [
@@ -195,71 +183,3 @@ def _validations(entries: list[dict[str, Any]]) -> list[dict[str, float]]:
         for entry in entries
         if "eval_loss" in entry
     ]
-
-
-@torch.inference_mode()
-def predictions(
-    model: CriteriaModel, places: Places, batch_size: int = 256
-) -> tuple[np.ndarray, np.ndarray]:
-    """The loss of each part, `[rows, parts]`, and the classes, `[rows, classified]`."""
-    model.eval()
-    device = model.device
-    order = np.argsort(-places.lengths(), kind="stable")
-    losses = np.zeros((len(places), len(model.config.bags) + len(places.classes)), np.float32)
-    classes = np.zeros((len(places), len(places.classes)), np.int64)
-    for start in range(0, len(order), batch_size):
-        rows = order[start : start + batch_size]
-        batch = places.collate([places[int(row)] for row in rows])
-        bags = {name: ids.to(device) for name, ids in batch.pop("bags").items()}
-        found = model(bags=bags, **{name: value.to(device) for name, value in batch.items()})
-        losses[rows] = found.parts.float().cpu().numpy()
-        classes[rows] = found.predicted.cpu().numpy()
-    return losses, classes
-
-
-def _metrics(
-    model: CriteriaModel, places: Places, frequency: np.ndarray, s: Settings
-) -> dict[str, Any]:
-    """Nats a word of each text beside those by the words' frequency; the classes' accuracy."""
-    losses, classes = predictions(model, places, s.eval_batch_size)
-    known = frequency.copy()
-    known[[places.pad_id, model.config.unk_token_id]] = 0
-    # One more of each word: those of the headings stand in no sentence.
-    nats = -np.log((known + 1) / (known + 1).sum())
-    found: dict[str, Any] = {"sentences": len(places), "nats_a_word": {}, "classes": {}}
-    for column, name in enumerate(model.config.bags):
-        there = np.flatnonzero(~np.isnan(losses[:, column]))
-        if not len(there):
-            continue
-        values = losses[there, column]
-        alone = _by_frequency(places, name, there, nats, model.config.unk_token_id)
-        found["nats_a_word"][name] = {
-            "sentences": len(there),
-            "value": float(values.mean()),
-            "ci": _interval(values, places.documents()[there], s.seed, f"criteria.{name}"),
-            "by_frequency": alone,
-        }
-    gold = places.gold().astype(np.int64)
-    for column, (name, size) in enumerate(model.config.classes.items()):
-        first = 1 if name == "level" else 0
-        names = [str(number) for number in range(first, first + size)]
-        found["classes"][name] = report(gold[:, column], classes[:, column], names, s.seed)
-    return found
-
-
-def _interval(values: np.ndarray, documents: np.ndarray, seed: int, name: str) -> list[float]:
-    """The bootstrap interval of a mean over sentences, whole documents drawn anew."""
-    _, units = np.unique(documents, return_inverse=True)
-    sums, counts = np.bincount(units, values), np.bincount(units)
-    return bootstrap.of_ratio(sums, counts, seed, name)
-
-
-def _by_frequency(
-    places: Places, name: str, rows: np.ndarray, nats: np.ndarray, unknown: int | None
-) -> float:
-    """The mean nats a word of these texts, were each word as likely as it is frequent."""
-    total = 0.0
-    for row in rows.tolist():
-        words = places[row][name]
-        total += float(nats[words[words != unknown]].mean())
-    return total / len(rows)
