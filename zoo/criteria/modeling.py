@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PretrainedConfig
-from transformers import initialization as init
-from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
-from zoo.modeling import ZooModel
-from zoo.recurrent import run_in_groups, run_packed
+from zoo.word_encoder import WordEncoder, WordModel
 
 BAGS = {"nsp": ("previous", "next"), "sdt": ("section", "title")}
 """What each criterion's decoders of words predict: neighbours, headings."""
@@ -40,6 +38,7 @@ class CriteriaConfig(PretrainedConfig):
     criteria: list[str] = field(default_factory=lambda: ["nl", "spp"])
     levels: int = 7
     bins: int = 20
+    pooling: Literal["max", "mean"] = "mean"
     train_embeddings: bool = True
     embedding_std: float = 0.1
     pad_token_id: int | None = 0
@@ -70,64 +69,20 @@ class CriteriaOutput(ModelOutput):
     predicted: Tensor | None = None
 
 
-class _CriteriaPreTrained(ZooModel):
-    config_class = CriteriaConfig
-    base_model_prefix = "encoder"
-    main_input_name = "input_ids"
-
-    def _init_weights(self, module: nn.Module) -> None:
-        """torch's own initialisation; embeddings from a normal."""
-        if isinstance(module, nn.Embedding):
-            init.normal_(module.weight, 0.0, self.config.embedding_std)
-            if not getattr(module.weight, "_is_hf_initialized", False):
-                init.zeros_(module.weight[module.padding_idx])
-        elif isinstance(module, nn.GRU | nn.Linear):
-            fan = module.hidden_size if isinstance(module, nn.GRU) else module.in_features
-            for parameter in module.parameters(recurse=False):
-                init.uniform_(parameter, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
-
-
-class CriteriaEncoder(_CriteriaPreTrained):
+class CriteriaEncoder(WordEncoder):
     """One sentence to one vector: the mean of a BiGRU's states over the real tokens."""
 
-    def __init__(self, config: CriteriaConfig) -> None:
-        super().__init__(config)
-        self.embeddings = nn.Embedding(
-            config.vocab_size, config.embedding_size, padding_idx=config.pad_token_id
-        )
-        self.embeddings.weight.requires_grad_(config.train_embeddings)
-        self.gru = nn.GRU(
-            config.embedding_size, config.hidden_size, batch_first=True, bidirectional=True
-        )
-        self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.embeddings
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.embeddings = value
-
-    def forward(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: object
-    ) -> BaseModelOutputWithPooling:
-        """Encode `input_ids [batch, tokens]`, padded on the right, one token a row at least.
-
-        Returns `last_hidden_state [batch, tokens, 2 * hidden]` (zeros at padding) and the
-        sentence vector `pooler_output [batch, 2 * hidden]`.
-        """
-        if attention_mask is None:
-            attention_mask = torch.ones_like(input_ids)
-        lengths = attention_mask.sum(1)
-        run = run_packed if input_ids.is_cuda else run_in_groups
-        states = run(self.gru, self.embeddings(input_ids), lengths)
-        return BaseModelOutputWithPooling(states, states.sum(1) / lengths.unsqueeze(1))
+    config_class = CriteriaConfig
+    cell = "gru"
 
 
-class CriteriaModel(_CriteriaPreTrained):
+class CriteriaModel(WordModel):
     """Predicts from a sentence's vector what stands around and over it.
 
     Each bag of words and each class has a feed-forward network of its own.
     """
+
+    config_class = CriteriaConfig
 
     def __init__(self, config: CriteriaConfig) -> None:
         super().__init__(config)
