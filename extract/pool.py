@@ -7,12 +7,27 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from corpora.document import Document
 
 Result = TypeVar("Result")
 BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which shards a worker of several makes: number `rank`, `rank + of`, `rank + 2 of`, ..."""
+
+    rank: int = 0
+    of: int = 1
+
+    def has(self, shard: int) -> bool:
+        return shard % self.of == self.rank
+
+
+WHOLE = Part()
 
 
 def by_words(documents: Iterable[Document], words: int) -> Iterator[list[Document]]:

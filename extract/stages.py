@@ -21,7 +21,7 @@ from extract.pairs import Reject
 from extract.parse import ParsedDocument
 from extract.parsers import get_parser
 from extract.patterns import resolve_markers
-from extract.pool import by_words, in_order
+from extract.pool import WHOLE, Part, by_words, in_order
 from extract.prefilter import Prefilter
 from extract.shards import facts_of, iter_parses, write_pairs, write_parses
 
@@ -30,6 +30,7 @@ __all__ = [
     "PARSE_VERSION",
     "ExtractSettings",
     "ParseSettings",
+    "Part",
     "extract",
     "iter_parses",
     "parse",
@@ -76,10 +77,12 @@ def parse(
     settings: ParseSettings | None = None,
     *,
     workers: int = 1,
+    part: Part = WHOLE,
 ) -> dict[str, Any]:
     """Parse documents (with a sentence layer) into `folder/parses-00000.parquet` and on.
 
-    Returns the counts of documents, sentences, tokens, and skipped sentences by reason.
+    Returns the counts of documents, sentences, tokens, and skipped sentences by reason. With
+    `part` only its shards are made and counted: a run without it then finds all of them there.
     """
     settings = settings or ParseSettings()
     folder.mkdir(parents=True, exist_ok=True)
@@ -88,13 +91,15 @@ def parse(
 
     def jobs() -> Iterator[tuple[ParseSettings, list[Document], Path]]:
         for number, group in enumerate(groups):
+            if not part.has(number):
+                continue
             paths.append(folder / f"parses-{number:05d}.parquet")
             if not paths[-1].is_file():
                 yield settings, group, paths[-1]
 
     for _ in in_order(_parse_shard, jobs(), workers):
         pass
-    if not paths:
+    if not paths and part == WHOLE:
         raise InputError("there is no document to parse")
     return _summed(facts_of(path)["counts"] for path in paths)
 
@@ -109,11 +114,14 @@ def extract(
     parses: Iterable[ParsedDocument],
     folder: Path,
     settings: ExtractSettings | None = None,
+    *,
+    part: Part = WHOLE,
 ) -> dict[str, Any]:
     """Extract pairs into `folder/pairs-00000.parquet` and on, and `folder/rejects.json`.
 
     `documents` have the sentence layer that `parses` were made from, in the same order. Returns
     the counts: documents, pairs, pairs by marker and position, rejects by reason and by marker.
+    With `part` only its shards are made and counted, and `rejects.json` is not written.
     """
     settings = settings or ExtractSettings()
     folder.mkdir(parents=True, exist_ok=True)
@@ -122,11 +130,14 @@ def extract(
     for number, group in enumerate(by_words(documents, settings.words_per_shard)):
         pairs = list(zip(group, _next(parsed, group), strict=True))
         path = folder / f"pairs-{number:05d}.parquet"
+        if not part.has(number):
+            continue
         if not path.is_file():
             _extract_shard(settings, pairs, path)
         shards.append(facts_of(path)["counts"])
     counts = _summed(shards)
-    write_json(folder / "rejects.json", counts.get("rejects", {}))
+    if part == WHOLE:
+        write_json(folder / "rejects.json", counts.get("rejects", {}))
     return counts
 
 

@@ -69,6 +69,22 @@ class Extract(Table):
     text: Literal["written", "tokenised"] = "written"
 
 
+class Engine(Table):
+    """Where the stages `parse` and `pairs` run: their shards, shared out to `tasks` workers.
+
+    `here` is the process of the stage itself. The others are executors of datatrove: `local`
+    (several processes of this machine for one source), `slurm`, `ray`; `workers` is how many tasks
+    run at a time (-1: all). `options` are the executor's own arguments (`partition`, `time`,
+    `qos`, `env_command`, `sbatch_args`, ...; `address` of a Ray cluster). No output depends on it.
+    """
+
+    kind: Literal["here", "local", "slurm", "ray"] = "here"
+    tasks: int = Field(8, ge=1)
+    workers: int = Field(-1, ge=-1)
+    poll_seconds: float = Field(5.0, gt=0)
+    options: dict[str, Any] = {}
+
+
 class Validation(Table):
     """One `[[validation]]` entry: sources, their gold folder, and where the trees come from.
 
@@ -137,6 +153,7 @@ class BuildFile(Table):
     sentences: Sentences = Sentences()
     parse: Parse = Parse()
     extract: Extract = Extract()
+    engine: Engine = Engine()
     validation: tuple[Validation, ...] = ()
     datasets: dict[str, dict[str, Any]] = {}
     models: dict[str, Model] = {}

@@ -56,6 +56,8 @@ class StageTask(luigi.Task):
 
     stage: ClassVar[str]
     version: ClassVar[int] = 1
+    shared: ClassVar[bool] = False
+    """Whether the build's engine can share it out: it then has `part`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -83,6 +85,10 @@ class StageTask(luigi.Task):
 
     def work(self, folder: Path) -> dict[str, Any]:
         """Make the stage's output in `folder`; return its counts for the manifest."""
+        raise NotImplementedError
+
+    def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
+        """Make the shards of worker `rank` of `of`; `work` then finds them there."""
         raise NotImplementedError
 
     # What follows from it
@@ -175,6 +181,10 @@ class StageTask(luigi.Task):
         with staged(self.folder) as partial:
             if is_complete(self.folder):
                 return
+            if self.shared and self.build.engine.kind != "here":
+                from workflows.engines import share_out
+
+                share_out(self, partial)
             counts = self.work(partial)
             if not (partial / MANIFEST).exists():
                 write_json(partial / MANIFEST, {**self.record().to_dict(), "counts": counts})

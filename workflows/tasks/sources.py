@@ -104,6 +104,7 @@ class Parse(SourceStage):
     """Parse the sentences that hold a candidate marker."""
 
     stage = "parse"
+    shared = True
     parser = luigi.Parameter(default="", description="another parser than the build file's")
 
     @property
@@ -154,16 +155,20 @@ class Parse(SourceStage):
         return iter_documents(upstream.folder)
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from extract.stages import parse
+        return self.part(folder, 0, 1)
+
+    def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
+        from extract.stages import Part, parse
 
         documents = track(self.documents(), f"parsing {self.source}: documents")
-        return parse(documents, folder, self.chosen())
+        return parse(documents, folder, self.chosen(), part=Part(rank, of))
 
 
 class Pairs(SourceStage):
     """Extract the pairs of a source from its parses."""
 
     stage = "pairs"
+    shared = True
     parser = luigi.Parameter(default="", description="another parser than the build file's")
     mode = luigi.Parameter(default="", description="recall, require_clause or own_subjects")
 
@@ -195,7 +200,10 @@ class Pairs(SourceStage):
         }
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from extract.stages import ExtractSettings, extract, iter_parses, scheme_of
+        return self.part(folder, 0, 1)
+
+    def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
+        from extract.stages import ExtractSettings, Part, extract, iter_parses, scheme_of
 
         parses, options = self.requires(), self.build.extract
         chosen = ExtractSettings(
@@ -205,4 +213,5 @@ class Pairs(SourceStage):
             text=options.text,
             scheme=scheme_of(parses.folder),
         )
-        return extract(parses.documents(), iter_parses(parses.folder), folder, chosen)
+        found = iter_parses(parses.folder)
+        return extract(parses.documents(), found, folder, chosen, part=Part(rank, of))

@@ -1,0 +1,232 @@
+"""Engines share shards out to processes and clusters; what is built does not depend on them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpora.document import Document
+from corpora.errors import ConfigError
+from corpora.sentences import split_document
+from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_parses, parse
+from tests.workflows.conftest import luigi_command, luigi_environment
+from workflows.config import Engine, load_build
+from workflows.engines import Share, make_executor
+
+PLAIN = "The old lamp stood on the long table by the window of the hall. "
+MARKED = "Anna stayed inside {number} days because it rained on all the roads. "
+BUILD = """
+name = "shared"
+threads = 1
+
+[[sources]]
+name = "long"
+spec = "text:{folder}"
+licence = "CC0-1.0"
+datasets = ["dissent"]
+
+[datasets.dissent]
+"""
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+# What stands for Slurm's programs: an array's tasks run as processes of this machine.
+SBATCH = r"""#!{python}
+import os, re, subprocess, sys
+script = open(sys.argv[-1]).read()
+here = os.path.dirname(os.path.abspath(__file__))
+array = re.search(r"--array=0-(\d+)", script)
+if array:
+    for number in range(int(array.group(1)) + 1):
+        if str(number) in open(here + "/lost").read().split():
+            continue
+        more = dict(SLURM_ARRAY_TASK_ID=str(number), SLURM_JOB_ID="7", SLURM_NODELIST="n1")
+        log = open(f"{{here}}/task{{number}}.log", "w")
+        child = subprocess.Popen(
+            ["bash", "-c", script], env={{**os.environ, **more}}, stdout=log, stderr=log
+        )
+        open(here + "/pids", "a").write(f"{{child.pid}}\n")
+print("Submitted batch job 7")
+"""
+SQUEUE = r"""#!{python}
+import os
+here = os.path.dirname(os.path.abspath(__file__))
+for pid in open(here + "/pids").read().split():
+    status = f"/proc/{{pid}}/stat"
+    if os.path.exists(status) and open(status).read().rsplit(")", 1)[1].split()[0] != "Z":
+        print("7 cpu task R")
+"""
+SCONTROL = "#!/bin/sh\necho n1\n"
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three documents of a shard each."""
+    folder = tmp_path_factory.mktemp("texts")
+    for name in ("a", "b", "c"):
+        lines = [MARKED.format(number=number) + PLAIN * 200 for number in range(20)]
+        (folder / f"{name}.txt").write_text("\n\n".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path, texts: Path) -> Run:
+    """Build the pairs with an `[engine]` table into `tmp_path / output`."""
+
+    def build(output: str, engine: str, **more: str) -> subprocess.CompletedProcess[str]:
+        config = tmp_path / f"{output}.toml"
+        config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
+        command = luigi_command(config, tmp_path / output)
+        environment = luigi_environment() | more
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    return build
+
+
+def shards(output: Path) -> dict[str, bytes]:
+    found = sorted(output.glob("stages/*/*/**/*.parquet"))
+    return {str(path.relative_to(output)): path.read_bytes() for path in found}
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Path:
+    """A folder of programs with the names of Slurm's."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, text in (("sbatch", SBATCH), ("squeue", SQUEUE), ("scontrol", SCONTROL)):
+        path = folder / name
+        path.write_text(text.format(python=sys.executable), encoding="utf-8")
+        path.chmod(0o755)
+    for name in ("pids", "lost"):
+        (folder / name).touch()
+    return folder
+
+
+def documents() -> list[Document]:
+    texts = [MARKED.format(number=number) * 3 for number in range(7)]
+    return [split_document(Document(f"d{n}", text)) for n, text in enumerate(texts)]
+
+
+def test_parts_make_the_shards_of_the_whole(tmp_path: Path) -> None:
+    settings = ParseSettings(words_per_shard=60)
+    chosen = ExtractSettings(words_per_shard=60)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    counts: dict[str, Any] = {}
+    for folder in (whole, parts):
+        for rank in range(3 if folder == parts else 0):
+            parse(documents(), folder, settings, part=Part(rank, 3))
+        counts[folder.name, "parse"] = parse(documents(), folder, settings)
+        for rank in range(3 if folder == parts else 0):
+            extract(documents(), iter_parses(folder), folder, chosen, part=Part(rank, 3))
+            assert not (folder / "rejects.json").exists()
+        counts[folder.name, "pairs"] = extract(documents(), iter_parses(folder), folder, chosen)
+    assert {p.name: p.read_bytes() for p in whole.iterdir()} == {
+        p.name: p.read_bytes() for p in parts.iterdir()
+    }
+    assert len(list(whole.glob("parses-*"))) > 3
+    assert counts["whole", "parse"] == counts["parts", "parse"]
+    assert counts["whole", "pairs"] == counts["parts", "pairs"]
+    assert counts["whole", "pairs"]["pairs"] == 21
+
+
+def test_a_part_makes_its_shards_alone(tmp_path: Path) -> None:
+    found = parse(documents(), tmp_path, ParseSettings(words_per_shard=60), part=Part(1, 3))
+    numbers = [int(path.stem.split("-")[1]) for path in sorted(tmp_path.glob("*.parquet"))]
+    assert numbers and all(number % 3 == 1 for number in numbers)
+    assert 0 < found["documents"] < 7
+    assert parse(documents(), tmp_path, part=Part(5, 6)) == {}
+
+
+def test_every_engine_builds_the_same(run: Run, tmp_path: Path, slurm: Path) -> None:
+    pytest.importorskip("datatrove")
+    path = os.pathsep.join([str(slurm), str(Path(sys.executable).parent), os.environ["PATH"]])
+    engines = {
+        "here": ("", {}),
+        "local": ('[engine]\nkind = "local"\ntasks = 4\nworkers = 2\n', {}),
+        "slurm": (
+            '[engine]\nkind = "slurm"\ntasks = 4\npoll_seconds = 0.2\n'
+            'options = { partition = "cpu", time = "1:00:00", with_srun = false }\n',
+            {"PATH": path},
+        ),
+    }
+    found = {}
+    for name, (engine, more) in engines.items():
+        done = run(name, engine, **more)
+        assert done.returncode == 0, done.stderr[-3000:]
+        found[name] = shards(tmp_path / name)
+        assert ("logs in" in done.stderr) == (name != "here")
+        assert not list((tmp_path / name).glob("stages/**/*.engine"))
+    assert len([shard for shard in found["here"] if "parses-" in shard]) == 3
+    assert found["here"] == found["local"] == found["slurm"]
+    script = (slurm / "task2.log").read_text()
+    assert "launch_pickled_pipeline" in script
+
+
+def test_a_task_that_is_lost_is_named_and_the_others_are_kept(
+    run: Run, tmp_path: Path, slurm: Path
+) -> None:
+    pytest.importorskip("datatrove")
+    path = os.pathsep.join([str(slurm), str(Path(sys.executable).parent), os.environ["PATH"]])
+    engine = (
+        '[engine]\nkind = "slurm"\ntasks = 3\npoll_seconds = 0.2\n'
+        'options = { partition = "cpu", time = "1:00:00", with_srun = false }\n'
+    )
+    (slurm / "lost").write_text("1")
+    done = run("out", engine, PATH=path)
+    assert done.returncode != 0
+    assert "1 of 3 tasks did not end well" in done.stderr
+    assert "task_00001.log" in done.stderr
+    kept = sorted(p.name for p in (tmp_path / "out").glob("stages/parse/**/parses-*.parquet"))
+    assert kept == ["parses-00000.parquet", "parses-00002.parquet"]
+    (slurm / "lost").write_text("")
+    again = run("out", engine, PATH=path)
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert run("here", "").returncode == 0
+    assert shards(tmp_path / "out") == shards(tmp_path / "here")
+
+
+def test_ray_builds_the_same(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="ray is not installed")
+    engine = '[engine]\nkind = "ray"\ntasks = 2\noptions = { mem_per_cpu_gb = 0.5 }\n'
+    done = run("ray", engine, RAY_AUTH_MODE="disabled")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert run("here", "").returncode == 0
+    assert shards(tmp_path / "ray") == shards(tmp_path / "here")
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        ({"kind": "slurm", "options": {"time": "1:00:00"}}, "engine.options.partition"),
+        ({"kind": "local", "options": {"start_metod": "spawn"}}, "start_method"),
+        ({"kind": "local", "options": {"tasks": 3}}, "unknown key 'engine.options.tasks'"),
+    ],
+)
+def test_bad_options_are_named(engine: dict[str, Any], message: str, tmp_path: Path) -> None:
+    pytest.importorskip("datatrove")
+    share = Share("Parse", {}, "sample", str(tmp_path), str(tmp_path))
+    with pytest.raises(ConfigError, match=message):
+        make_executor(Engine(**engine), share, tmp_path / "logs", "build.toml")
+    assert not (tmp_path / "logs").exists()
+
+
+def test_without_slurm_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("datatrove")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    share = Share("Parse", {}, "sample", str(tmp_path), str(tmp_path))
+    engine = Engine(kind="slurm", options={"partition": "cpu", "time": "1:00:00"})
+    with pytest.raises(ConfigError, match="there is no sbatch"):
+        make_executor(engine, share, tmp_path / "logs", "build.toml")
+
+
+def test_an_unknown_engine_is_refused(tmp_path: Path, texts: Path) -> None:
+    config = tmp_path / "build.toml"
+    text = BUILD.replace("{folder}", str(texts)) + '[engine]\nkind = "slrum"\n'
+    config.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"engine\.kind = 'slrum'"):
+        load_build(str(config))

@@ -1,0 +1,187 @@
+"""Sharing a stage's shards out to the workers of a machine or cluster, by datatrove's executors.
+
+A worker makes the shards of its part in the stage's partial folder, which every machine must
+see; then the stage itself runs as always, finds them there, makes what is missing, and counts.
+So no output depends on the engine, and a worker that fails costs time alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import luigi
+
+from corpora.errors import ConfigError, DiscoforgeError, nearest
+from workflows.config import Engine
+
+if TYPE_CHECKING:
+    from datatrove.executor.base import PipelineExecutor
+
+    from workflows.stage import StageTask
+
+log = logging.getLogger("discoforge")
+
+OURS = frozenset({"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends"})
+"""The arguments of an executor that are not the user's to choose."""
+NEEDED = {"slurm": ("partition", "time")}
+EXTRA = {"local": "slurm", "slurm": "slurm", "ray": "ray"}
+
+
+@dataclass(frozen=True)
+class Share:
+    """One stage as a worker of an executor gets it: by names alone, so that it can be pickled."""
+
+    family: str
+    parameters: dict[str, str]
+    config: str
+    output: str
+    folder: str
+
+    def __call__(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
+        """Make the shards of worker `rank`."""
+        from workflows.runner import options
+
+        with options(self.config, self.output):
+            kind = luigi.task_register.Register.get_task_cls(self.family)
+            kind.from_str_params(self.parameters).part(Path(self.folder), rank, world_size)
+
+
+def share_out(task: StageTask, partial: Path) -> None:
+    """Let the build's engine make the shards of `task` in `partial`; returns when they are there.
+
+    Raises `ConfigError` for an engine that is not installed or an option that it does not have,
+    and `DiscoforgeError` if workers failed: what they made is kept.
+    """
+    engine = task.build.engine
+    logs = task.folder.with_suffix(".engine")
+    shutil.rmtree(logs, ignore_errors=True)
+    share = Share(
+        family=task.task_family,
+        parameters=task.to_str_params(),
+        config=task.build.path,
+        output=str(task.root),
+        folder=str(partial.absolute()),
+    )
+    executor = make_executor(engine, share, logs, task.build.path, task.title)
+    log.info("%s: %d tasks on %s, logs in %s", task.title, engine.tasks, engine.kind, logs)
+    problem = ""
+    try:
+        executor.run()
+        if engine.kind == "slurm":
+            _wait_for_slurm(executor, logs, engine)
+    except (DiscoforgeError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # whatever a worker raised comes through the executor
+        problem = f": {error}".splitlines()[0]
+    missing = [rank for rank in range(engine.tasks) if not _done(logs, rank)]
+    if missing or problem:
+        raise DiscoforgeError(
+            f"{len(missing)} of {engine.tasks} tasks did not end well{problem}",
+            where=task.title,
+            hint=f"read {logs}/logs/task_{(missing or [0])[0]:05d}.log; shards that are finished "
+            "are kept: run the same command again",
+        )
+    shutil.rmtree(logs)
+
+
+def make_executor(
+    engine: Engine, share: Share, logs: Path, where: str, title: str = "discoforge"
+) -> PipelineExecutor:
+    """The executor that an `[engine]` table describes, checked before anything starts."""
+    needed = ("datatrove", "ray") if engine.kind == "ray" else ("datatrove",)
+    for name in needed:
+        if find_spec(name) is None:
+            raise ConfigError(
+                f"engine.kind = {engine.kind!r} needs {name}, which is not installed",
+                where=where,
+                hint=f'pip install "discoforge[{EXTRA[engine.kind]}]"',
+            )
+    kind = _executors()[engine.kind]()
+    options = dict(engine.options)
+    valid = set(signature(kind).parameters) - OURS
+    for key in options:
+        if key not in valid and (engine.kind, key) != ("ray", "address"):
+            raise ConfigError(
+                f"unknown key 'engine.options.{key}'; {nearest(key, valid)}".rstrip("; "),
+                where=where,
+                hint=f"valid here: {', '.join(sorted(valid))}",
+            )
+    for key in NEEDED.get(engine.kind, ()):
+        if key not in options:
+            raise ConfigError(f"the key 'engine.options.{key}' is missing", where=where)
+    if engine.kind == "slurm":
+        options.setdefault("job_name", title.replace(" ", "-").replace("/", "-"))
+        _need_program("sbatch", where)
+    if engine.kind == "ray":
+        import ray
+
+        ray.init(address=options.pop("address", None), ignore_reinit_error=True)
+    return kind(
+        pipeline=[share],
+        tasks=engine.tasks,
+        workers=engine.workers,
+        logging_dir=str(logs),
+        skip_completed=False,  # a shard that is there says so itself
+        **options,
+    )
+
+
+def _executors() -> dict[str, Callable[[], type[PipelineExecutor]]]:
+    def local() -> type[PipelineExecutor]:
+        from datatrove.executor.local import LocalPipelineExecutor
+
+        return LocalPipelineExecutor
+
+    def slurm() -> type[PipelineExecutor]:
+        from datatrove.executor.slurm import SlurmPipelineExecutor
+
+        return SlurmPipelineExecutor
+
+    def on_ray() -> type[PipelineExecutor]:
+        from datatrove.executor.ray import RayPipelineExecutor
+
+        return RayPipelineExecutor
+
+    return {"local": local, "slurm": slurm, "ray": on_ray}
+
+
+def _need_program(name: str, where: str) -> None:
+    if shutil.which(name) is None:
+        raise ConfigError(
+            f'engine.kind = "slurm", but there is no {name} on this machine',
+            where=where,
+            hint="run it on a login node of the cluster, or choose another engine",
+        )
+
+
+def _done(logs: Path, rank: int) -> bool:
+    """datatrove leaves an empty file for a task that ended well."""
+    return (logs / "completions" / f"{rank:05d}").is_file()
+
+
+def _wait_for_slurm(executor: Any, logs: Path, engine: Engine) -> None:
+    """Until every task is done, or Slurm knows no job of ours any more."""
+    while not all(_done(logs, rank) for rank in range(engine.tasks)):
+        if not _queued(str(executor.job_id)):
+            # A file written on another machine may show a little later.
+            time.sleep(engine.poll_seconds)
+            return
+        time.sleep(engine.poll_seconds)
+
+
+def _queued(job: str) -> bool:
+    """Whether Slurm still runs the job, or means to. A question that fails is asked again."""
+    command = ["squeue", "--noheader", "--jobs", job]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    if found.returncode:
+        return "nvalid job id" not in found.stderr
+    return bool(found.stdout.strip())
