@@ -12,14 +12,15 @@ BUILD_VARIABLE = "DISCOFORGE_BUILD_PID"
 POLL_SECONDS = 0.5
 
 
-def stop_with_build() -> None:
+def stop_with_build(build: int = 0) -> None:
     """In a process that a build started: end it soon after the build is gone.
 
     A killed build must not leave a worker behind that goes on writing where the next run works.
-    Does nothing in a process that a user started.
+    `build` is its process; without one it is found out. Does nothing in a process that a user
+    started.
     """
     parent = multiprocessing.parent_process()
-    pid = parent.pid if parent else int(os.environ.get(BUILD_VARIABLE, "0"))
+    pid = build or (parent.pid if parent else int(os.environ.get(BUILD_VARIABLE, "0")))
     if pid:
         threading.Thread(target=_watch, args=(pid,), daemon=True).start()
 

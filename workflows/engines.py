@@ -8,11 +8,13 @@ So no output depends on the engine, and a worker that fails costs time alone.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import luigi
 
 from corpora.errors import ConfigError, DiscoforgeError, nearest
+from corpora.processes import stop_with_build
 from workflows.config import Engine
 
 if TYPE_CHECKING:
@@ -45,18 +48,22 @@ class Share:
     config: str
     output: str
     folder: str
+    build: int = 0
+    """The process that a worker on its machine must not outlive."""
 
     def __call__(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
         """Make the shards of worker `rank`."""
         from workflows.runner import options
 
+        if self.build:
+            stop_with_build(self.build)
         with options(self.config, self.output):
             kind = luigi.task_register.Register.get_task_cls(self.family)
             kind.from_str_params(self.parameters).part(Path(self.folder), rank, world_size)
 
 
-def share_out(task: StageTask, partial: Path) -> None:
-    """Let the build's engine make the shards of `task` in `partial`; returns when they are there.
+def share_out(task: StageTask, folder: Path) -> None:
+    """Let the build's engine make the shards of `task` in `folder`; returns when they are there.
 
     Raises `ConfigError` for an engine that is not installed or an option that it does not have,
     and `DiscoforgeError` if workers failed: what they made is kept.
@@ -69,10 +76,13 @@ def share_out(task: StageTask, partial: Path) -> None:
         parameters=task.to_str_params(),
         config=task.build.path,
         output=str(task.root),
-        folder=str(partial.absolute()),
+        folder=str(folder.absolute()),
+        build=os.getpid() if engine.kind == "local" else 0,
     )
     executor = make_executor(engine, share, logs, task.build.path, task.title)
     log.info("%s: %d tasks on %s, logs in %s", task.title, engine.tasks, engine.kind, logs)
+    if engine.kind == "local":
+        _children_end_with(os.getpid())
     problem = ""
     try:
         executor.run()
@@ -161,6 +171,12 @@ def _need_program(name: str, where: str) -> None:
             where=where,
             hint="run it on a login node of the cluster, or choose another engine",
         )
+
+
+@cache
+def _children_end_with(build: int) -> None:
+    """What datatrove forks beside its workers (a manager of queues) outlives a killed build."""
+    os.register_at_fork(after_in_child=partial(stop_with_build, build))
 
 
 def _done(logs: Path, rank: int) -> bool:

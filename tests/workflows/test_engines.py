@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,11 @@ from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.sentences import split_document
 from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_parses, parse
-from tests.workflows.conftest import luigi_command, luigi_environment
+from tests.workflows.conftest import luigi_environment
 from workflows.config import Engine, load_build
 from workflows.engines import Share, make_executor
 
-PLAIN = "The old lamp stood on the long table by the window of the hall. "
+PLAIN = "The old lamp" + " of the long hall" * 24 + "."
 MARKED = "Anna stayed inside {number} days because it rained on all the roads. "
 BUILD = """
 name = "shared"
@@ -29,9 +30,6 @@ threads = 1
 name = "long"
 spec = "text:{folder}"
 licence = "CC0-1.0"
-datasets = ["dissent"]
-
-[datasets.dissent]
 """
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -69,7 +67,8 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three documents of a shard each."""
     folder = tmp_path_factory.mktemp("texts")
     for name in ("a", "b", "c"):
-        lines = [MARKED.format(number=number) + PLAIN * 200 for number in range(20)]
+        # Long sentences without a marker fill a shard and cost nothing to parse.
+        lines = [MARKED.format(number=number) + " ".join([PLAIN] * 130) for number in range(4)]
         (folder / f"{name}.txt").write_text("\n\n".join(lines), encoding="utf-8")
     return folder
 
@@ -81,11 +80,17 @@ def run(tmp_path: Path, texts: Path) -> Run:
     def build(output: str, engine: str, **more: str) -> subprocess.CompletedProcess[str]:
         config = tmp_path / f"{output}.toml"
         config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
-        command = luigi_command(config, tmp_path / output)
+        command = pairs_command(config, tmp_path / output)
         environment = luigi_environment() | more
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     return build
+
+
+def pairs_command(config: Path, output: Path) -> list[str]:
+    """The stages over one source, up to its pairs."""
+    options = ("--source", "long", "--config", str(config), "--discoforge-output", str(output))
+    return [sys.executable, "-m", "luigi", "--module", "workflows", "Pairs", *options]
 
 
 def shards(output: Path) -> dict[str, bytes]:
@@ -188,6 +193,46 @@ def test_a_task_that_is_lost_is_named_and_the_others_are_kept(
     assert again.returncode == 0, again.stderr[-3000:]
     assert run("here", "").returncode == 0
     assert shards(tmp_path / "out") == shards(tmp_path / "here")
+
+
+def living(mark: str) -> list[str]:
+    """The processes that have `mark` in their environment."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (place / "environ").read_bytes():
+                found.append(place.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_workers_end_with_a_killed_build(tmp_path: Path, texts: Path) -> None:
+    pytest.importorskip("datatrove")
+    config, output = tmp_path / "build.toml", tmp_path / "out"
+    engine = '[engine]\nkind = "local"\ntasks = 3\nworkers = 2\n'
+    config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
+    environment = luigi_environment() | {"ENGINE_TEST": tmp_path.name}
+    build = subprocess.Popen(
+        pairs_command(config, output), env=environment, stderr=subprocess.DEVNULL
+    )
+    mark = f"ENGINE_TEST={tmp_path.name}"
+    until(lambda: build.poll() is not None or list(output.glob("stages/**/*.engine/logs/task_*")))
+    assert build.poll() is None and len(living(mark)) > 1
+    build.kill()
+    build.wait()
+    until(lambda: not living(mark))
+    done = subprocess.run(
+        pairs_command(config, output), env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def until(true: Callable[[], Any], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
 
 
 def test_ray_builds_the_same(run: Run, tmp_path: Path) -> None:
