@@ -24,7 +24,7 @@ import luigi
 
 from corpora.errors import ConfigError, DiscoforgeError, nearest
 from corpora.processes import stop_with_build
-from workflows.config import Engine
+from workflows.config import DATA_VARIABLE, Engine
 
 if TYPE_CHECKING:
     from datatrove.executor.base import PipelineExecutor
@@ -48,6 +48,9 @@ class Share:
     config: str
     output: str
     folder: str
+    data: str = ""
+    place: str = "."
+    """The build's current folder: relative paths in a build file start there."""
     build: int = 0
     """The process that a worker on its machine must not outlive."""
 
@@ -55,6 +58,9 @@ class Share:
         """Make the shards of worker `rank`."""
         from workflows.runner import options
 
+        os.chdir(self.place)
+        if self.data:
+            os.environ[DATA_VARIABLE] = self.data
         if self.build:
             stop_with_build(self.build)
         with options(self.config, self.output):
@@ -77,6 +83,8 @@ def share_out(task: StageTask, folder: Path) -> None:
         config=task.build.path,
         output=str(task.root),
         folder=str(folder.absolute()),
+        data=task.build.data,
+        place=str(Path.cwd()),
         build=os.getpid() if engine.kind == "local" else 0,
     )
     executor = make_executor(engine, share, logs, task.build.path, task.title)

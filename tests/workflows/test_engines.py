@@ -147,6 +147,32 @@ def test_a_part_makes_its_shards_alone(tmp_path: Path) -> None:
     assert parse(documents(), tmp_path, part=Part(5, 6)) == {}
 
 
+def test_a_worker_elsewhere_finds_relative_paths(tmp_path: Path, texts: Path) -> None:
+    """A worker of Ray starts in a folder of its own, without the build's environment."""
+    (tmp_path / "texts").symlink_to(texts)
+    config, output, folder = tmp_path / "build.toml", tmp_path / "out", tmp_path / "part"
+    config.write_text(BUILD.replace("{folder}", "{data}/."), encoding="utf-8")
+    environment = luigi_environment() | {"DISCOFORGE_DATA": "texts"}
+    subprocess.run(pairs_command(config, output), cwd=tmp_path, env=environment, check=True)
+    folder.mkdir()
+    share = Share(
+        family="Parse",
+        parameters={"config": str(config), "source": "long", "parser": "", "mode": ""},
+        config=str(config),
+        output=str(output),
+        folder=str(folder),
+        data=str(tmp_path / "texts"),
+        place=str(tmp_path),
+    )
+    program = f"import workflows.tasks\nfrom workflows.engines import Share\n{share!r}(None, 1, 3)"
+    environment.pop("DISCOFORGE_DATA")
+    subprocess.run([sys.executable, "-c", program], cwd="/", env=environment, check=True)
+    made = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert list(made) == ["parses-00001.parquet"]
+    (whole,) = output.glob("stages/parse/**/parses-00001.parquet")
+    assert made == {whole.name: whole.read_bytes()}
+
+
 def test_every_engine_builds_the_same(run: Run, tmp_path: Path, slurm: Path) -> None:
     pytest.importorskip("datatrove")
     path = os.pathsep.join([str(slurm), str(Path(sys.executable).parent), os.environ["PATH"]])
