@@ -75,22 +75,24 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path, texts: Path) -> Run:
-    """Build the pairs with an `[engine]` table into `tmp_path / output`."""
+    """Run the stages with an `[engine]` table into `tmp_path / output`."""
 
-    def build(output: str, engine: str, **more: str) -> subprocess.CompletedProcess[str]:
+    def build(
+        output: str, engine: str, stage: str = "Parse", **more: str
+    ) -> subprocess.CompletedProcess[str]:
         config = tmp_path / f"{output}.toml"
         config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
-        command = pairs_command(config, tmp_path / output)
+        command = command_of(config, tmp_path / output, stage)
         environment = luigi_environment() | more
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     return build
 
 
-def pairs_command(config: Path, output: Path) -> list[str]:
-    """The stages over one source, up to its pairs."""
+def command_of(config: Path, output: Path, stage: str = "Parse") -> list[str]:
+    """The stages over one source, up to its parses or pairs."""
     options = ("--source", "long", "--config", str(config), "--discoforge-output", str(output))
-    return [sys.executable, "-m", "luigi", "--module", "workflows", "Pairs", *options]
+    return [sys.executable, "-m", "luigi", "--module", "workflows", stage, *options]
 
 
 def shards(output: Path) -> dict[str, bytes]:
@@ -153,7 +155,7 @@ def test_a_worker_elsewhere_finds_relative_paths(tmp_path: Path, texts: Path) ->
     config, output, folder = tmp_path / "build.toml", tmp_path / "out", tmp_path / "part"
     config.write_text(BUILD.replace("{folder}", "{data}/."), encoding="utf-8")
     environment = luigi_environment() | {"DISCOFORGE_DATA": "texts"}
-    subprocess.run(pairs_command(config, output), cwd=tmp_path, env=environment, check=True)
+    subprocess.run(command_of(config, output), cwd=tmp_path, env=environment, check=True)
     folder.mkdir()
     share = Share(
         family="Parse",
@@ -178,16 +180,16 @@ def test_every_engine_builds_the_same(run: Run, tmp_path: Path, slurm: Path) -> 
     path = os.pathsep.join([str(slurm), str(Path(sys.executable).parent), os.environ["PATH"]])
     engines = {
         "here": ("", {}),
-        "local": ('[engine]\nkind = "local"\ntasks = 4\nworkers = 2\n', {}),
+        "local": ('[engine]\nkind = "local"\ntasks = 3\nworkers = 2\n', {}),
         "slurm": (
-            '[engine]\nkind = "slurm"\ntasks = 4\npoll_seconds = 0.2\n'
+            '[engine]\nkind = "slurm"\ntasks = 3\npoll_seconds = 0.2\n'
             'options = { partition = "cpu", time = "1:00:00", with_srun = false }\n',
             {"PATH": path},
         ),
     }
     found = {}
     for name, (engine, more) in engines.items():
-        done = run(name, engine, **more)
+        done = run(name, engine, "Pairs", **more)
         assert done.returncode == 0, done.stderr[-3000:]
         found[name] = shards(tmp_path / name)
         assert ("logs in" in done.stderr) == (name != "here")
@@ -239,9 +241,7 @@ def test_workers_end_with_a_killed_build(tmp_path: Path, texts: Path) -> None:
     engine = '[engine]\nkind = "local"\ntasks = 3\nworkers = 2\n'
     config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
     environment = luigi_environment() | {"ENGINE_TEST": tmp_path.name}
-    build = subprocess.Popen(
-        pairs_command(config, output), env=environment, stderr=subprocess.DEVNULL
-    )
+    build = subprocess.Popen(command_of(config, output), env=environment, stderr=subprocess.DEVNULL)
     mark = f"ENGINE_TEST={tmp_path.name}"
     until(lambda: build.poll() is not None or list(output.glob("stages/**/*.engine/logs/task_*")))
     assert build.poll() is None and len(living(mark)) > 1
@@ -249,7 +249,7 @@ def test_workers_end_with_a_killed_build(tmp_path: Path, texts: Path) -> None:
     build.wait()
     until(lambda: not living(mark))
     done = subprocess.run(
-        pairs_command(config, output), env=environment, capture_output=True, text=True, check=False
+        command_of(config, output), env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
 
