@@ -74,8 +74,9 @@ class Engine(Table):
 
     `here` is the process of the stage itself. The others are executors of datatrove: `local`
     (several processes of this machine for one source), `slurm`, `ray`; `workers` is how many tasks
-    run at a time (-1: all). `options` are the executor's own arguments (`partition`, `time`,
-    `qos`, `env_command`, `sbatch_args`, ...; `address` of a Ray cluster). No output depends on it.
+    run at a time (-1: all; of `local` one a core). `options` are the executor's own arguments
+    (`partition`, `time`, `qos`, `env_command`, `sbatch_args`, ...; `address` of a Ray cluster). No
+    output depends on any of it.
     """
 
     kind: Literal["here", "local", "slurm", "ray"] = "here"

@@ -1,8 +1,8 @@
 """Sharing a stage's shards out to the workers of a machine or cluster, by datatrove's executors.
 
 A worker makes the shards of its part in the stage's partial folder, which every machine must
-see; then the stage itself runs as always, finds them there, makes what is missing, and counts.
-So no output depends on the engine, and a worker that fails costs time alone.
+see; then the stage itself runs as always, finds them there, and counts. So no output depends on
+the engine. If a worker fails the stage does, and its next run makes what is missing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
@@ -87,15 +90,19 @@ def share_out(task: StageTask, folder: Path) -> None:
         place=str(Path.cwd()),
         build=os.getpid() if engine.kind == "local" else 0,
     )
-    executor = make_executor(engine, share, logs, task.build.path, task.title)
+    check(engine, task.build.path)
+    executor = make_executor(engine, share, logs, task.title)
     log.info("%s: %d tasks on %s, logs in %s", task.title, engine.tasks, engine.kind, logs)
     if engine.kind == "local":
         _children_end_with(os.getpid())
     problem = ""
     try:
-        executor.run()
-        if engine.kind == "slurm":
-            _wait_for_slurm(executor, logs, engine)
+        with _aside(logs / "console.log"):
+            if engine.kind == "ray":
+                _start_ray(engine)
+            executor.run()
+            if engine.kind == "slurm":
+                _wait_for_slurm(executor, logs, engine)
     except (DiscoforgeError, KeyboardInterrupt):
         raise
     except Exception as error:  # whatever a worker raised comes through the executor
@@ -111,10 +118,10 @@ def share_out(task: StageTask, folder: Path) -> None:
     shutil.rmtree(logs)
 
 
-def make_executor(
-    engine: Engine, share: Share, logs: Path, where: str, title: str = "discoforge"
-) -> PipelineExecutor:
-    """The executor that an `[engine]` table describes, checked before anything starts."""
+def check(engine: Engine, where: str) -> None:
+    """Raise `ConfigError` if an `[engine]` table cannot be used here; `where` is its build file."""
+    if engine.kind == "here":
+        return
     needed = ("datatrove", "ray") if engine.kind == "ray" else ("datatrove",)
     for name in needed:
         if find_spec(name) is None:
@@ -123,62 +130,72 @@ def make_executor(
                 where=where,
                 hint=f'pip install "discoforge[{EXTRA[engine.kind]}]"',
             )
-    kind = _executors()[engine.kind]()
-    options = dict(engine.options)
-    valid = set(signature(kind).parameters) - OURS
-    for key in options:
-        if key not in valid and (engine.kind, key) != ("ray", "address"):
+    valid = set(signature(_executor(engine.kind)).parameters) - OURS
+    valid |= {"address"} if engine.kind == "ray" else set()
+    for key in engine.options:
+        if key not in valid:
             raise ConfigError(
                 f"unknown key 'engine.options.{key}'; {nearest(key, valid)}".rstrip("; "),
                 where=where,
                 hint=f"valid here: {', '.join(sorted(valid))}",
             )
     for key in NEEDED.get(engine.kind, ()):
-        if key not in options:
+        if key not in engine.options:
             raise ConfigError(f"the key 'engine.options.{key}' is missing", where=where)
+    if engine.kind == "slurm" and shutil.which("sbatch") is None:
+        raise ConfigError(
+            'engine.kind = "slurm", but there is no sbatch on this machine',
+            where=where,
+            hint="run it on a login node of the cluster, or choose another engine",
+        )
+
+
+def make_executor(engine: Engine, share: Share, logs: Path, title: str) -> PipelineExecutor:
+    """The executor that a checked `[engine]` table describes."""
+    options = {key: value for key, value in engine.options.items() if key != "address"}
+    workers = engine.workers
     if engine.kind == "slurm":
         options.setdefault("job_name", title.replace(" ", "-").replace("/", "-"))
-        _need_program("sbatch", where)
-    if engine.kind == "ray":
-        import ray
-
-        ray.init(address=options.pop("address", None), ignore_reinit_error=True)
-    return kind(
+    if engine.kind == "local" and workers == -1:
+        workers = min(engine.tasks, os.cpu_count() or 1)
+    return _executor(engine.kind)(
         pipeline=[share],
         tasks=engine.tasks,
-        workers=engine.workers,
+        workers=workers,
         logging_dir=str(logs),
         skip_completed=False,  # a shard that is there says so itself
         **options,
     )
 
 
-def _executors() -> dict[str, Callable[[], type[PipelineExecutor]]]:
-    def local() -> type[PipelineExecutor]:
-        from datatrove.executor.local import LocalPipelineExecutor
-
-        return LocalPipelineExecutor
-
-    def slurm() -> type[PipelineExecutor]:
-        from datatrove.executor.slurm import SlurmPipelineExecutor
-
-        return SlurmPipelineExecutor
-
-    def on_ray() -> type[PipelineExecutor]:
-        from datatrove.executor.ray import RayPipelineExecutor
-
-        return RayPipelineExecutor
-
-    return {"local": local, "slurm": slurm, "ray": on_ray}
+def _executor(kind: str) -> type[PipelineExecutor]:
+    """datatrove's class; only the one that is asked for is imported."""
+    name = {"local": "Local", "slurm": "Slurm", "ray": "Ray"}[kind]
+    return getattr(import_module(f"datatrove.executor.{kind}"), f"{name}PipelineExecutor")
 
 
-def _need_program(name: str, where: str) -> None:
-    if shutil.which(name) is None:
-        raise ConfigError(
-            f'engine.kind = "slurm", but there is no {name} on this machine',
-            where=where,
-            hint="run it on a login node of the cluster, or choose another engine",
-        )
+def _start_ray(engine: Engine) -> None:
+    import ray
+
+    ray.init(address=engine.options.get("address"), ignore_reinit_error=True)
+
+
+@contextmanager
+def _aside(path: Path) -> Iterator[None]:
+    """Let what datatrove and its workers print go to a file, not between the build's own lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = {stream: os.dup(stream.fileno()) for stream in (sys.stdout, sys.stderr)}
+    with path.open("ab") as file:
+        for stream in kept:
+            stream.flush()
+            os.dup2(file.fileno(), stream.fileno())
+    try:
+        yield
+    finally:
+        for stream, number in kept.items():
+            stream.flush()
+            os.dup2(number, stream.fileno())
+            os.close(number)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What can be known before anything runs: that every named source is there."""
+"""What can be known before anything runs: that sources are there, and the engine can be used."""
 
 from __future__ import annotations
 
@@ -27,9 +27,16 @@ def planning() -> Iterator[None]:
 
 
 def check(task: StageTask) -> None:
-    """Raise `InputError` naming every source of `task`'s graph that is not there."""
+    """Raise `InputError` naming every source of `task`'s graph that is not there.
+
+    And `ConfigError` for an engine that cannot be used.
+    """
     if _planning.get():
         return
+    if task.build.engine.kind != "here":
+        from workflows import engines
+
+        engines.check(task.build.engine, task.build.path)
     missing = [
         (source, reason)
         for source in task.all_sources()

@@ -16,9 +16,9 @@ from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.sentences import split_document
 from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_parses, parse
-from tests.workflows.conftest import luigi_environment
+from tests.workflows.conftest import luigi_command, luigi_environment
 from workflows.config import Engine, load_build
-from workflows.engines import Share, make_executor
+from workflows.engines import Share, check
 
 PLAIN = "The old lamp" + " of the long hall" * 24 + "."
 MARKED = "Anna stayed inside {number} days because it rained on all the roads. "
@@ -193,6 +193,7 @@ def test_every_engine_builds_the_same(run: Run, tmp_path: Path, slurm: Path) -> 
         assert done.returncode == 0, done.stderr[-3000:]
         found[name] = shards(tmp_path / name)
         assert ("logs in" in done.stderr) == (name != "here")
+        assert "datatrove" not in done.stdout + done.stderr
         assert not list((tmp_path / name).glob("stages/**/*.engine"))
     assert len([shard for shard in found["here"] if "parses-" in shard]) == 3
     assert found["here"] == found["local"] == found["slurm"]
@@ -278,21 +279,34 @@ def test_ray_builds_the_same(run: Run, tmp_path: Path) -> None:
         ({"kind": "local", "options": {"tasks": 3}}, "unknown key 'engine.options.tasks'"),
     ],
 )
-def test_bad_options_are_named(engine: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_bad_options_are_named(engine: dict[str, Any], message: str) -> None:
     pytest.importorskip("datatrove")
-    share = Share("Parse", {}, "sample", str(tmp_path), str(tmp_path))
     with pytest.raises(ConfigError, match=message):
-        make_executor(Engine(**engine), share, tmp_path / "logs", "build.toml")
-    assert not (tmp_path / "logs").exists()
+        check(Engine(**engine), "build.toml")
 
 
 def test_without_slurm_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("datatrove")
     monkeypatch.setenv("PATH", str(tmp_path))
-    share = Share("Parse", {}, "sample", str(tmp_path), str(tmp_path))
     engine = Engine(kind="slurm", options={"partition": "cpu", "time": "1:00:00"})
     with pytest.raises(ConfigError, match="there is no sbatch"):
-        make_executor(engine, share, tmp_path / "logs", "build.toml")
+        check(engine, "build.toml")
+
+
+def test_a_whole_build_says_it_before_anything_runs(tmp_path: Path, texts: Path) -> None:
+    pytest.importorskip("datatrove")
+    config, output = tmp_path / "build.toml", tmp_path / "out"
+    engine = '[engine]\nkind = "local"\noptions = { start_metod = "spawn" }\n'
+    config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
+    done = subprocess.run(
+        luigi_command(config, output),
+        env=luigi_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0 and "did you mean 'start_method'" in done.stderr
+    assert not list(output.glob("stages/*"))
 
 
 def test_an_unknown_engine_is_refused(tmp_path: Path, texts: Path) -> None:

@@ -203,7 +203,7 @@ class ConponoModel(ZooModel):
         found = self.backbone(**more).last_hidden_state
         states = found.flatten(0, 1)
         if self.config.vector == "mean":
-            vectors = means(found, block["segments"])
+            vectors = means(found, block["segments"], block["starts"])
         else:
             vectors = self.pool(states[block["starts"]])
         return vectors, states[block["masked"]]
@@ -224,20 +224,20 @@ class ConponoModel(ZooModel):
         return states if pooler is None else pooler(states[:, None])
 
 
-def means(states: Tensor, segments: Tensor | None) -> Tensor:
+def means(states: Tensor, segments: Tensor | None, starts: Tensor) -> Tensor:
     """The mean of each sequence's tokens, `[sequences, width]`, row by row.
 
-    `states [rows, tokens, width]`; `segments [rows, tokens]` as `ConponoModel.encode` has them.
+    `states [rows, tokens, width]`; `segments` and `starts` as `ConponoModel.encode` has them.
+    Nothing is read back from the device.
     """
     if segments is None:
         return states.mean(1)
-    numbers = torch.arange(1, int(segments.max()) + 1, device=segments.device)
-    members = segments[:, None] == numbers[:, None]  # [rows, sequences of the row, tokens]
-    counts = members.sum(2)
-    with torch.autocast(states.device.type, enabled=False):
-        sums = members.to(states.dtype) @ states
-    there = counts > 0
-    return sums[there] / counts[there].unsqueeze(1)
+    real = (segments > 0).flatten().to(states.dtype)
+    places = torch.arange(len(real), device=states.device)
+    owner = torch.bucketize(places, starts, right=True) - 1  # padding goes to the one before it
+    sums = states.new_zeros(len(starts), states.size(2))
+    sums = sums.index_add(0, owner, states.flatten(0, 1) * real.unsqueeze(1))
+    return sums / real.new_zeros(len(starts)).index_add(0, owner, real).unsqueeze(1)
 
 
 def takes_types(backbone: PreTrainedModel) -> bool:

@@ -85,7 +85,7 @@ class Places(TorchDataset):
 
     def __getitem__(self, row: int) -> dict[str, np.ndarray]:
         sentence = int(self.rows[row])
-        bags = {name: self._bag(name, sentence) for name in self.bags}
+        bags = {name: self.bag(name, sentence) for name in self.bags}
         labels = self.labels[sentence, [LABELS.index(name) for name in self.classes]]
         return {"ids": self._ids(sentence), "labels": labels.astype(np.int64), **bags}
 
@@ -103,7 +103,7 @@ class Places(TorchDataset):
         begin, end = self.bounds[sentence], self.bounds[sentence + 1]
         return self.tokens[begin : min(end, begin + self.max_tokens)]
 
-    def _bag(self, name: str, sentence: int) -> np.ndarray:
+    def bag(self, name: str, sentence: int) -> np.ndarray:
         """The words that are predicted: none where there is no such text."""
         none = np.zeros(0, np.int64)
         if name == "previous":

@@ -87,6 +87,6 @@ def _by_frequency(
     """The mean nats a word of these texts, were each word as likely as it is frequent."""
     total = 0.0
     for row in rows.tolist():
-        words = places[row][name]
+        words = places.bag(name, int(places.rows[row]))
         total += float(nats[words[words != unknown]].mean())
     return total / len(rows)
