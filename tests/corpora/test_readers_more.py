@@ -242,6 +242,16 @@ def test_discoeval_examples_become_their_texts(tmp_path: Path) -> None:
     assert (example.label, example.sentences) == (1, (STORY[0],))
 
 
+def test_the_wiki_files_of_sp_are_no_texts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = discoeval_files(tmp_path)
+    list(open_source(f"discoeval:{folder}"))
+    (warning,) = caplog.messages
+    assert str(Path("SP", "wiki", "valid.txt")) in warning
+    assert "no order" in warning
+
+
 def test_a_discoeval_file_needs_a_task(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text("\t".join(STORY[:2]), encoding="utf-8")
