@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpora.atomic import MANIFEST, is_complete, replacing
@@ -83,9 +84,8 @@ def export_discoeval(folder: Path, out: Path, domain: str = "") -> dict[str, int
             where=str(folder / MANIFEST),
             hint="a dataset folder has a manifest.json; build it first",
         )
-    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     written: dict[str, int] = {}
-    for config, entry in manifest["configs"].items():
+    for config, entry in _configs(folder).items():
         layout = _layout(set(entry["features"]), folder)
         for split, file in SPLIT_FILES.items():
             shards = [folder / s["file"] for s in entry["splits"].get(split, {}).get("shards", [])]
@@ -93,6 +93,25 @@ def export_discoeval(folder: Path, out: Path, domain: str = "") -> dict[str, int
                 path = out / layout.task / (domain or config) / file
                 written[str(path.relative_to(out))] = _write(path, shards, layout)
     return written
+
+
+def _configs(folder: Path) -> dict[str, Any]:
+    """The configurations that the manifest of a dataset folder lists."""
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(
+            f"is not JSON: {error}", where=str(path), hint="remove the folder and build it again"
+        ) from error
+    configs = manifest.get("configs") if isinstance(manifest, dict) else None
+    if not isinstance(configs, dict):
+        raise InputError(
+            "is not the manifest of a dataset: it has no 'configs'",
+            where=str(path),
+            hint="give a folder that a dataset was built in, e.g. build/sample/datasets/sp",
+        )
+    return configs
 
 
 def _layout(columns: set[str], folder: Path) -> Layout:
@@ -119,8 +138,11 @@ def _write(path: Path, shards: list[Path], layout: Layout) -> int:
 
 def _rows(shards: list[Path]) -> Iterator[Row]:
     for shard in shards:
-        for batch in pq.ParquetFile(shard).iter_batches(ROWS_A_BATCH):
-            yield from batch.to_pylist()
+        try:
+            for batch in pq.ParquetFile(shard).iter_batches(ROWS_A_BATCH):
+                yield from batch.to_pylist()
+        except pa.ArrowException as error:
+            raise InputError(f"cannot be read as Parquet: {error}", where=str(shard)) from error
 
 
 def tokenised(text: str) -> str:

@@ -31,7 +31,7 @@ def ingest(
     with _Rejects(folder / "rejects" / "records.jsonl") as rejects:
         documents = open_source(spec, options, on_bad=rejects.add, skipped=skipped)
         count = write_documents(tally.watch(track(documents, f"reading {spec}")), folder)
-    rejects.check(spec, count, max_bad_share)
+    check_bad_share(spec, count, rejects.count, max_bad_share, rejects.first)
     return {
         "documents": count,
         "paragraphs": tally.paragraphs,
@@ -65,7 +65,7 @@ class _Rejects:
         self.path = path
         self.file: IO[str] | None = None
         self.reasons: Counter[str] = Counter()
-        self.first = ""
+        self.first: BadRecord | None = None
 
     def __enter__(self) -> _Rejects:
         self.path.unlink(missing_ok=True)
@@ -83,20 +83,32 @@ class _Rejects:
         if self.file is None:
             self.path.parent.mkdir(exist_ok=True)
             self.file = self.path.open("w", encoding="utf-8")
-            self.first = f"; the first one: {record.where}: {record.reason}"
+            self.first = record
         self.reasons[record.reason.partition(":")[0]] += 1
         line = {"where": record.where, "reason": record.reason, "value": record.value[:200]}
         self.file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
-    def check(self, spec: str, documents: int, max_bad_share: float) -> None:
-        """Raise `InputError` if nothing is good, or too much is bad."""
-        if not documents:
-            raise InputError(f"no document could be read{self.first}", where=spec)
-        share = self.count / (documents + self.count)
-        if share > max_bad_share:
-            raise InputError(
-                f"{self.count} bad records beside {documents} good documents, a share of"
-                f" {share:.3f} where the build file allows {max_bad_share}{self.first}",
-                where=spec,
-                hint="mend the source, or raise max_bad_share in the build file",
-            )
+
+def check_bad_share(
+    spec: str,
+    good: int,
+    bad: int,
+    max_bad_share: float,
+    first: BadRecord | None = None,
+    unit: str = "document",
+) -> None:
+    """Raise `InputError` if nothing of a source is good, or a larger share than allowed is bad.
+
+    `good` counts units, `bad` records; `first` is the bad one that the message shows.
+    """
+    shown = f"; the first one: {first.where}: {first.reason}" if first else ""
+    if not good:
+        raise InputError(f"no {unit} could be read{shown}", where=spec)
+    share = bad / (good + bad)
+    if share > max_bad_share:
+        raise InputError(
+            f"{bad} bad records beside {good} good {unit}s, a share of"
+            f" {share:.3f} where the build file allows {max_bad_share}{shown}",
+            where=spec,
+            hint="mend the source, or raise max_bad_share in the build file",
+        )

@@ -206,5 +206,8 @@ def _read_ids(path: Path) -> set[str]:
     """The document ids of a file: the last column of each line."""
     if not path.is_file():
         raise InputError("no such file of document ids", where=str(path))
-    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text: {error}", where=str(path)) from error
     return {line.split()[-1] for line in lines if line.strip()}

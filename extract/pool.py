@@ -7,10 +7,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from corpora.document import Document
+from corpora.errors import DiscoforgeError
 
 Result = TypeVar("Result")
 BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -50,7 +52,7 @@ def in_order(
     """`work(*job)` for every job, in `workers` processes (none for 1), results in job order.
 
     At most two jobs a worker are under way, so that memory does not grow with the input. Each
-    process computes with one BLAS thread.
+    process computes with one BLAS thread. Raises `DiscoforgeError` if a process is killed.
     """
     if workers <= 1:
         for job in jobs:
@@ -68,6 +70,11 @@ def in_order(
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
+        except BrokenProcessPool as error:
+            raise DiscoforgeError(
+                "a worker process was killed",
+                hint="mostly that is for want of memory: run it again with fewer workers",
+            ) from error
         finally:
             for future in pending:
                 future.cancel()

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from corpora.errors import ConfigError, nearest
 
 CONFIGS = Path(__file__).parent / "configs"
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
 DATA_VARIABLE = "DISCOFORGE_DATA"
+
+Entry = TypeVar("Entry")
 
 
 class Table(BaseModel):
@@ -72,11 +75,11 @@ class Extract(Table):
 class Engine(Table):
     """Where the stages `parse` and `pairs` run: their shards, shared out to `tasks` workers.
 
-    `here` is the process of the stage itself. The others are executors of datatrove: `local`
-    (several processes of this machine for one source), `slurm`, `ray`; `workers` is how many tasks
-    run at a time (-1: all; of `local` one a core). `options` are the executor's own arguments
-    (`partition`, `time`, `qos`, `env_command`, `sbatch_args`, ...; `address` of a Ray cluster). No
-    output depends on any of it.
+    `here` is the process of the stage itself, `local` several processes of this machine for one
+    source; `slurm` and `ray` are executors of datatrove. `workers` is how many tasks run at a time
+    (-1: all; of `local` as many as there are cores for each of Luigi's workers). `options` are
+    the executor's own arguments (`partition`, `time`, `qos`, `env_command`, `sbatch_args`, ...;
+    `address` of a Ray cluster). No output depends on any of it.
     """
 
     kind: Literal["here", "local", "slurm", "ray"] = "here"
@@ -84,6 +87,13 @@ class Engine(Table):
     workers: int = Field(-1, ge=-1)
     poll_seconds: float = Field(5.0, gt=0)
     options: dict[str, Any] = {}
+
+    @field_validator("workers")
+    @classmethod
+    def _some_workers(cls, value: int) -> int:
+        if value == 0:
+            raise ValueError("-1 (all) or 1 and more")
+        return value
 
 
 class Validation(Table):
@@ -166,12 +176,21 @@ class BuildFile(Table):
         return spec.replace("{data}", self.data).replace("{sample}", str(SAMPLE))
 
     def source(self, name: str) -> Source:
-        for source in self.sources:
-            if source.name == name:
-                return source
-        names = [source.name for source in self.sources]
+        return self._one("source", name, {source.name: source for source in self.sources})
+
+    def model(self, name: str) -> Model:
+        return self._one("model", name, self.models)
+
+    def evaluation(self, name: str) -> Evaluation:
+        return self._one("evaluation", name, self.evaluations)
+
+    def _one(self, kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
+        """One table by its name; `ConfigError` with the nearest ones if there is none."""
+        if name in known:
+            return known[name]
         raise ConfigError(
-            f"no source {name!r}; {nearest(name, names)}the build file has {', '.join(names)}",
+            f"no {kind} {name!r}; {nearest(name, known)}"
+            f"the build file has {', '.join(known) or 'none'}",
             where=self.path,
         )
 

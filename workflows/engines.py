@@ -1,4 +1,4 @@
-"""Sharing a stage's shards out to the workers of a machine or cluster, by datatrove's executors.
+"""Sharing a stage's shards out to the workers of a machine, or of a cluster by datatrove.
 
 A worker makes the shards of its part in the stage's partial folder, which every machine must
 see; then the stage itself runs as always, finds them there, and counts. So no output depends on
@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
@@ -24,9 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import luigi
+from luigi.interface import core
 
 from corpora.errors import ConfigError, DiscoforgeError, nearest
-from corpora.processes import stop_with_build
+from extract.pool import in_order
 from workflows.config import DATA_VARIABLE, Engine
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ log = logging.getLogger("discoforge")
 OURS = frozenset({"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends"})
 """The arguments of an executor that are not the user's to choose."""
 NEEDED = {"slurm": ("partition", "time")}
-EXTRA = {"local": "slurm", "slurm": "slurm", "ray": "ray"}
+LIBRARIES = {"local": (), "slurm": ("datatrove",), "ray": ("datatrove", "ray")}
+JOB = "job"
+"""The file beside the logs with the number of the job that Slurm was given last."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,6 @@ class Share:
     data: str = ""
     place: str = "."
     """The build's current folder: relative paths in a build file start there."""
-    build: int = 0
-    """The process that a worker on its machine must not outlive."""
 
     def __call__(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
         """Make the shards of worker `rank`."""
@@ -64,8 +64,6 @@ class Share:
         os.chdir(self.place)
         if self.data:
             os.environ[DATA_VARIABLE] = self.data
-        if self.build:
-            stop_with_build(self.build)
         with options(self.config, self.output):
             kind = luigi.task_register.Register.get_task_cls(self.family)
             kind.from_str_params(self.parameters).part(Path(self.folder), rank, world_size)
@@ -79,6 +77,8 @@ def share_out(task: StageTask, folder: Path) -> None:
     """
     engine = task.build.engine
     logs = task.folder.with_suffix(".engine")
+    if engine.kind == "slurm":
+        _refuse_two(logs)
     shutil.rmtree(logs, ignore_errors=True)
     share = Share(
         family=task.task_family,
@@ -88,21 +88,15 @@ def share_out(task: StageTask, folder: Path) -> None:
         folder=str(folder.absolute()),
         data=task.build.data,
         place=str(Path.cwd()),
-        build=os.getpid() if engine.kind == "local" else 0,
     )
     check(engine, task.build.path)
-    executor = make_executor(engine, share, logs, task.title)
     log.info("%s: %d tasks on %s, logs in %s", task.title, engine.tasks, engine.kind, logs)
-    if engine.kind == "local":
-        _children_end_with(os.getpid())
     problem = ""
     try:
-        with _aside(logs / "console.log"):
-            if engine.kind == "ray":
-                _start_ray(engine)
-            executor.run()
-            if engine.kind == "slurm":
-                _wait_for_slurm(executor, logs, engine)
+        if engine.kind == "local":
+            _run_processes(engine, share, logs)
+        else:
+            _run_executor(engine, share, logs, task.title)
     except (DiscoforgeError, KeyboardInterrupt):
         raise
     except Exception as error:  # whatever a worker raised comes through the executor
@@ -122,22 +116,24 @@ def check(engine: Engine, where: str) -> None:
     """Raise `ConfigError` if an `[engine]` table cannot be used here; `where` is its build file."""
     if engine.kind == "here":
         return
-    needed = ("datatrove", "ray") if engine.kind == "ray" else ("datatrove",)
-    for name in needed:
+    for name in LIBRARIES[engine.kind]:
         if find_spec(name) is None:
             raise ConfigError(
                 f"engine.kind = {engine.kind!r} needs {name}, which is not installed",
                 where=where,
-                hint=f'pip install "discoforge[{EXTRA[engine.kind]}]"',
+                hint=f'pip install "discoforge[{engine.kind}]"',
             )
-    valid = set(signature(_executor(engine.kind)).parameters) - OURS
-    valid |= {"address"} if engine.kind == "ray" else set()
+    valid = set()
+    if engine.kind != "local":
+        valid = set(signature(_executor(engine.kind)).parameters) - OURS
+    if engine.kind == "ray":
+        valid.add("address")
     for key in engine.options:
         if key not in valid:
             raise ConfigError(
                 f"unknown key 'engine.options.{key}'; {nearest(key, valid)}".rstrip("; "),
                 where=where,
-                hint=f"valid here: {', '.join(sorted(valid))}",
+                hint=f"valid here: {', '.join(sorted(valid)) or 'nothing'}",
             )
     for key in NEEDED.get(engine.kind, ()):
         if key not in engine.options:
@@ -150,18 +146,63 @@ def check(engine: Engine, where: str) -> None:
         )
 
 
+def _run_processes(engine: Engine, share: Share, logs: Path) -> None:
+    """The tasks in processes of this machine: a killed one is noticed."""
+    workers = engine.workers
+    if workers == -1:
+        cores = (os.cpu_count() or 1) // max(1, core().workers)
+        workers = max(1, min(engine.tasks, cores))
+    jobs = ((share, rank, engine.tasks, logs) for rank in range(engine.tasks))
+    for _ in in_order(_task, jobs, workers):
+        pass
+
+
+def _task(share: Share, rank: int, of: int, logs: Path) -> None:
+    """One task, with its log and its mark as datatrove keeps them."""
+    with _aside(logs / "logs" / f"task_{rank:05d}.log"):
+        share(None, rank, of)
+    mark = _mark(logs, rank)
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+
+
+def _run_executor(engine: Engine, share: Share, logs: Path, title: str) -> None:
+    executor = make_executor(engine, share, logs, title)
+    with _aside(logs / "console.log"):
+        if engine.kind == "ray":
+            _start_ray(engine)
+        executor.run()
+        if engine.kind == "slurm":
+            (logs / JOB).write_text(str(executor.job_id), encoding="utf-8")
+            _wait_for_slurm(executor, logs, engine)
+
+
+def _refuse_two(logs: Path) -> None:
+    """Raise `DiscoforgeError` while Slurm still has the job of a run that was killed.
+
+    Its tasks write the very files that ours would.
+    """
+    try:
+        job = (logs / JOB).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    if _queued(job):
+        raise DiscoforgeError(
+            f"Slurm still has job {job} of an earlier run of this stage",
+            where=str(logs),
+            hint=f"wait until it has ended, or stop it: scancel {job}",
+        )
+
+
 def make_executor(engine: Engine, share: Share, logs: Path, title: str) -> PipelineExecutor:
     """The executor that a checked `[engine]` table describes."""
     options = {key: value for key, value in engine.options.items() if key != "address"}
-    workers = engine.workers
     if engine.kind == "slurm":
         options.setdefault("job_name", title.replace(" ", "-").replace("/", "-"))
-    if engine.kind == "local" and workers == -1:
-        workers = min(engine.tasks, os.cpu_count() or 1)
     return _executor(engine.kind)(
         pipeline=[share],
         tasks=engine.tasks,
-        workers=workers,
+        workers=engine.workers,
         logging_dir=str(logs),
         skip_completed=False,  # a shard that is there says so itself
         **options,
@@ -170,7 +211,7 @@ def make_executor(engine: Engine, share: Share, logs: Path, title: str) -> Pipel
 
 def _executor(kind: str) -> type[PipelineExecutor]:
     """datatrove's class; only the one that is asked for is imported."""
-    name = {"local": "Local", "slurm": "Slurm", "ray": "Ray"}[kind]
+    name = {"slurm": "Slurm", "ray": "Ray"}[kind]
     return getattr(import_module(f"datatrove.executor.{kind}"), f"{name}PipelineExecutor")
 
 
@@ -182,7 +223,7 @@ def _start_ray(engine: Engine) -> None:
 
 @contextmanager
 def _aside(path: Path) -> Iterator[None]:
-    """Let what datatrove and its workers print go to a file, not between the build's own lines."""
+    """Let what workers (and datatrove) print go to a file, not between the build's own lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = {stream: os.dup(stream.fileno()) for stream in (sys.stdout, sys.stderr)}
     with path.open("ab") as file:
@@ -198,15 +239,13 @@ def _aside(path: Path) -> Iterator[None]:
             os.close(number)
 
 
-@cache
-def _children_end_with(build: int) -> None:
-    """What datatrove forks beside its workers (a manager of queues) outlives a killed build."""
-    os.register_at_fork(after_in_child=partial(stop_with_build, build))
-
-
 def _done(logs: Path, rank: int) -> bool:
+    return _mark(logs, rank).is_file()
+
+
+def _mark(logs: Path, rank: int) -> Path:
     """datatrove leaves an empty file for a task that ended well."""
-    return (logs / "completions" / f"{rank:05d}").is_file()
+    return logs / "completions" / f"{rank:05d}"
 
 
 def _wait_for_slurm(executor: Any, logs: Path, engine: Engine) -> None:

@@ -17,12 +17,36 @@ SHELVES = {
 }
 
 
+def results(report: StageTask) -> list[StageTask]:
+    """What a build is made for: its datasets, models, evaluations and validations."""
+    return [task for task in walk(report) if task.stage in SHELVES]
+
+
 def link_results(report: StageTask, place: Path) -> None:
-    """Link the report's own folder and everything it draws on under `place`."""
-    _link(report.folder, place / "report")
-    for task in walk(report):
-        if shelf := SHELVES.get(task.stage):
-            _link(task.folder, place / shelf / task.key)
+    """Link the report's own folder and everything it draws on under `place`, and nothing else."""
+    wanted = _wanted(report, place)
+    for link in _links(place):
+        if link not in wanted:
+            link.unlink()
+    for link, folder in wanted.items():
+        _link(folder, link)
+
+
+def linked(report: StageTask, place: Path) -> bool:
+    """Whether the links under `place` are those of `report`, and no others."""
+    wanted = {link: os.path.relpath(to, link.parent) for link, to in _wanted(report, place).items()}
+    return wanted == {link: str(link.readlink()) for link in _links(place)}
+
+
+def _wanted(report: StageTask, place: Path) -> dict[Path, Path]:
+    found = {place / "report": report.folder}
+    return found | {place / SHELVES[task.stage] / task.key: task.folder for task in results(report)}
+
+
+def _links(place: Path) -> list[Path]:
+    shelves = [place / shelf for shelf in SHELVES.values()]
+    inside = [path for shelf in shelves if shelf.is_dir() for path in shelf.rglob("*")]
+    return [path for path in (place / "report", *inside) if path.is_symlink()]
 
 
 def walk(task: StageTask) -> list[StageTask]:

@@ -38,7 +38,7 @@ def missing_inputs(stages: list[StageTask]) -> list[tuple[str, str, str]]:
             name = f"parser {stage.parser_name}"
             found[name] = (name, "its models are no part of this package", how)
         if isinstance(stage, Train):
-            for name, why in external_inputs(stage.settings()):
+            for name, why in external_inputs(stage.chosen()):
                 found[f"{stage.key}/{name}"] = (f"{stage.key}, {name}", why, stage.entry.get)
     return list(found.values())
 
@@ -80,7 +80,7 @@ def _reads(stage: StageTask) -> list[str]:
 
 
 def _skipped(task: BuildAll) -> list[str]:
-    return [f"skipped: no source for {what}" for what in task.requires().skipped()]
+    return [f"skipped: no source for {what}" for what in task.report.skipped()]
 
 
 def _missing_lines(stages: list[StageTask]) -> Iterator[str]:

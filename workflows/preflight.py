@@ -1,16 +1,17 @@
-"""What can be known before anything runs: that sources are there, and the engine can be used."""
+"""What can be known before anything runs: sources are there, engine and settings can be used."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corpora.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from workflows.sources import SourceRecord
     from workflows.stage import StageTask
 
 _planning: ContextVar[bool] = ContextVar("planning", default=False)
@@ -29,7 +30,8 @@ def planning() -> Iterator[None]:
 def check(task: StageTask) -> None:
     """Raise `InputError` naming every source of `task`'s graph that is not there.
 
-    And `ConfigError` for an engine that cannot be used.
+    And `ConfigError` for an engine that cannot be used, and for a setting of a model or an
+    evaluation still to be made that its recipe or suite refuses.
     """
     if _planning.get():
         return
@@ -42,8 +44,28 @@ def check(task: StageTask) -> None:
         for source in task.all_sources()
         if not source.remote and (reason := source.missing())
     ]
-    if not missing:
-        return
+    if missing:
+        _complain(task, missing)
+    _check_values(task)
+
+
+def _check_values(task: StageTask) -> None:
+    from workflows.links import walk
+    from workflows.tasks.models import Evaluate, Train
+    from workflows.training import check_values, options
+
+    wanted: list[dict[str, Any]] = []
+    for stage in walk(task):
+        if isinstance(stage, Train | Evaluate) and not stage.output().exists():
+            settings, what = stage.entry.settings, {"recipe": stage.entry.recipe}
+            if isinstance(stage, Evaluate):
+                settings, what = stage.plan.settings, {"suite": stage.plan.suite}
+            wanted.append({"name": stage.title, "options": options(settings), **what})
+    if any(one["options"] for one in wanted):
+        check_values(wanted, task.build.path)
+
+
+def _complain(task: StageTask, missing: list[tuple[SourceRecord, str]]) -> None:
     lines = [
         f"{s.name} = {s.spec!r}: {why}{f' (get it: {s.get})' * bool(s.get)}" for s, why in missing
     ]

@@ -11,14 +11,13 @@ from workflows.tasks import BuildAll
 
 
 @contextmanager
-def options(config: str, output: str) -> Iterator[None]:
-    """Set what `luigi.cfg` sets for the `luigi` command: every stage reads it."""
+def options(config: str, output: str, workers: int = 1) -> Iterator[None]:
+    """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it."""
     settings = luigi.configuration.get_config()
     wanted = {
         ("discoforge", "config"): config,
         ("discoforge", "output"): output,
-        ("core", "no_configure_logging"): "true",
-        ("scheduler", "retry_count"): "1",
+        ("core", "workers"): str(workers),
     }
     before = {place: settings.get(*place, None) for place in wanted}
     for place, value in wanted.items():
@@ -37,7 +36,7 @@ def run_build(config: str, output: str, workers: int) -> int:
     """Build everything that `config` names; 0 if all of it is there at the end."""
     from workflows.show import show_status
 
-    with options(config, output):
+    with options(config, output, workers):
         task = BuildAll(config=config)
         done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
     if done:

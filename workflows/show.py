@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from corpora.errors import InputError
+from corpora.errors import BadRecord, InputError
 from workflows import preflight
 from workflows.runner import options
 from workflows.summary import Row, collapsed, table
@@ -25,7 +27,7 @@ def show_status(config: str, output: str, *, every: bool = False) -> None:
         task = BuildAll(config=config)
         rows, place = table(task), task.root / task.build.name
         rows = rows if every else collapsed(rows)
-        skipped = task.requires().skipped()
+        skipped = task.report.skipped()
         complete = task.complete()
     console = wide_console()
     console.print(status_table(rows, task.build.name))
@@ -93,7 +95,10 @@ def show_folder(path: Path, rows: int, config: str, split: str) -> None:
             where=str(path),
             hint="give a folder that discoforge built, e.g. build/sample/datasets/sp",
         )
-    typer.echo(manifest.read_text(encoding="utf-8"))
+    try:
+        typer.echo(manifest.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text: {error}", where=str(manifest)) from error
     for file in sorted(path.rglob("*.parquet")):
         if config in ("", file.parent.name) and file.name.startswith(split):
             typer.echo(f"\n{file.relative_to(path)}")
@@ -105,14 +110,16 @@ def _show_rows(path: Path, rows: int) -> None:
         typer.echo(json.dumps(record, ensure_ascii=False, default=str))
 
 
-def _first_rows(path: Path, rows: int) -> list[dict[str, Any]]:
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
+def _first_rows(path: Path, rows: int) -> Iterator[dict[str, Any]]:
+    """Up to `rows` rows of a Parquet file or of JSON Lines; `InputError` for what is neither."""
+    from corpora.readers import jsonl, parquet
 
-        batches = pq.ParquetFile(path).iter_batches(batch_size=max(rows, 1))
-        return next(batches).to_pylist()[:rows]
-    with path.open(encoding="utf-8") as file:
-        return [json.loads(line) for _, line in zip(range(rows), file, strict=False)]
+    records = parquet.records if path.suffix == ".parquet" else jsonl.records
+    for where, record in islice(records(path), rows):
+        if isinstance(record, BadRecord):
+            hint = "rows are shown of .parquet files and of JSON Lines"
+            raise InputError(record.reason, where=where, hint=hint)
+        yield record
 
 
 def wide_console() -> Console:

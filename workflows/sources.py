@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from corpora.errors import DiscoforgeError, InputError
-from corpora.readers import source_files
+from corpora.readers import parse_spec, source_files
+from corpora.readers.source import below
 from corpora.store import write_json
 
 MISSING = "missing"
@@ -55,16 +56,21 @@ class SourceRecord:
 
 
 def fingerprint(source: SourceRecord, root: Path) -> str:
-    """sha256 over the source's files (names and bytes); for the Hub, id and revision."""
+    """sha256 over the source's kind and files; for the Hub, id and revision.
+
+    Of a file count its path below the source's folder, which documents are named after, and its
+    bytes.
+    """
     if source.remote:
         return f"{source.spec}@{source.revision or 'main'}"
     try:
+        reader, target = parse_spec(source.spec)
         files = source_files(source.spec)
     except InputError:
         return MISSING
-    whole = hashlib.sha256()
+    whole = hashlib.sha256(f"{reader.kind}\n".encode())
     for path in files:
-        whole.update(f"{path.name}\0{_file_hash(path, root)}\n".encode())
+        whole.update(f"{below(target, path)}\0{file_hash(path, root)}\n".encode())
     return whole.hexdigest()
 
 
@@ -73,11 +79,12 @@ def files_hash(folder: Path, root: Path) -> str:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     whole = hashlib.sha256()
     for path in files:
-        whole.update(f"{path.relative_to(folder)}\0{_file_hash(path, root)}\n".encode())
+        whole.update(f"{path.relative_to(folder)}\0{file_hash(path, root)}\n".encode())
     return whole.hexdigest()
 
 
-def _file_hash(path: Path, root: Path) -> str:
+def file_hash(path: Path, root: Path) -> str:
+    """sha256 of a file's bytes; read again only if its size or time has changed."""
     stat = path.stat()
     return _cached_hash(path.absolute(), stat.st_size, stat.st_mtime_ns, root)
 

@@ -30,23 +30,61 @@ LAUNCH = (
 )
 
 
-def recipe_settings(name: str, changed: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A recipe's settings with the build file's changes: what the model's hash covers.
+OF_THE_BUILD = {
+    "dataset": "`dataset` of the model",
+    "dataset_config": "`config` of the model",
+    "output": "--output of the build",
+}
+"""Settings of a recipe that its model's table says in another place."""
 
-    Raises `ConfigError` for a recipe or a setting that is not there. Loads no torch.
+
+def recipe_settings(model: Model, where: str, **usual: Any) -> dict[str, Any]:
+    """A recipe's settings with the build's (`usual`) and the model's own on top.
+
+    Raises `ConfigError` for a recipe or a setting that is not there, and for one that is the
+    build's to choose. Loads no torch.
     """
     from zoo.recipe import read_recipe
 
-    recipe = read_recipe(name)
-    known = _setting_names(recipe.module)
-    for key in changed:
+    recipe = read_recipe(model.recipe)
+    known = _setting_names(recipe.module) - OF_THE_BUILD.keys()
+    if model.base and "backbone" not in known:
+        raise ConfigError(
+            f"base = {model.base!r}: the recipe {model.recipe} starts from no other model",
+            where=where,
+            hint="leave out `base`, or take a recipe with the setting `backbone`",
+        )
+    for key in model.settings:
+        if key in OF_THE_BUILD or (key == "backbone" and model.base):
+            raise ConfigError(
+                f"{key!r} cannot be among the settings of the recipe {model.recipe}",
+                where=where,
+                hint=f"it follows from {OF_THE_BUILD.get(key, '`base` of the model')}",
+            )
         if key not in known:
             raise ConfigError(
-                f"unknown setting {key!r} of the recipe {name}; {nearest(key, known)}".rstrip("; "),
+                f"unknown setting {key!r} of the recipe {model.recipe}; "
+                f"{nearest(key, known)}".rstrip("; "),
                 where=where,
                 hint=f"valid here: {', '.join(sorted(known))}",
             )
-    return {"recipe": recipe.name, **recipe.settings, **changed}
+    return {"recipe": recipe.name, **recipe.settings, **usual, **model.settings}
+
+
+def check_values(wanted: Sequence[Mapping[str, Any]], where: str) -> None:
+    """Raise `ConfigError` for the first value that a recipe or suite would refuse.
+
+    `wanted` is what `zoo.check` reads. It loads torch, so it is a process of its own.
+    """
+    found = subprocess.run(
+        [sys.executable, "-m", "zoo.check"],
+        input=json.dumps(wanted),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if found.returncode:
+        raise ConfigError(_reason(found.stderr.splitlines()), where=where)
 
 
 def external_inputs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -126,7 +164,7 @@ def train(
     command += ["--seed", str(settings["seed"]), "--threads", str(threads)]
     if base:
         command += ["--backbone", str(base)]
-    _run(command + _options(model.settings), threads)
+    _run(command + options(model.settings), threads)
 
 
 def evaluate(
@@ -139,7 +177,7 @@ def evaluate(
         *("--model", str(trained), "--name", name, "--data", data, "--json", str(results)),
         *("--threads", str(build.threads), "--seed", str(build.seed), "--limit", str(plan.limit)),
     ]
-    _run(command + _options(plan.settings), build.threads)
+    _run(command + options(plan.settings), build.threads)
     metrics = json.loads(results.read_text(encoding="utf-8"))
     return {"examples": metrics.get("examples")}
 
@@ -202,8 +240,15 @@ def _reason(lines: list[str]) -> str:
     return "\n".join(lines[-5:]) or "the process was stopped"
 
 
-def _options(settings: Mapping[str, Any]) -> list[str]:
-    return [word for key, value in settings.items() for word in (f"--{key}", _as_toml(value))]
+def options(settings: Mapping[str, Any], table: str = "") -> list[str]:
+    """Settings as the options of a command line; those of a table one by one, `--table.key`."""
+    words: list[str] = []
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            words += options(value, f"{table}{key}.")
+        else:
+            words += [f"--{table}{key}", _as_toml(value)]
+    return words
 
 
 def _as_toml(value: Any) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corpora.errors import InputError
 from zoo.recipe import read_recipe, shipped
 
 
@@ -29,6 +30,7 @@ def catalogue(results: Path | None = None) -> list[Entry]:
     """All recipes, by name. `results` is a folder in which model folders are looked for.
 
     The figure measured is the `headline` of a model's `results.json` with the recipe's name.
+    Raises `InputError` for a folder that is not there, and for results that are not JSON.
     """
     measured = _headlines(results) if results else {}
     return [_entry(name, path, measured.get(name, "")) for name, path in shipped().items()]
@@ -42,9 +44,22 @@ def _entry(name: str, path: Path, measured: str) -> Entry:
 
 
 def _headlines(folder: Path) -> dict[str, str]:
+    if not folder.is_dir():
+        raise InputError(
+            "no such folder",
+            where=str(folder),
+            hint="give a folder of trained models, e.g. build/sample/models",
+        )
     found: dict[str, str] = {}
     for file in sorted(folder.rglob("results.json")):
-        result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        if "recipe" in result and "headline" in result:
+        result = _read(file)
+        if isinstance(result, dict) and "recipe" in result and "headline" in result:
             found[result["recipe"]] = result["headline"]
     return found
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}", where=str(file)) from error

@@ -96,12 +96,25 @@ def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
             if not queue:
                 raise ConfigError(f"--{key} has no value", where="command line")
             value = queue.pop(0)
-        *tables, last = key.replace("-", "_").split(".")
-        target = options
-        for table in tables:
-            target = target.setdefault(table, {})
-        target[last] = value
+        _put(options, key.replace("-", "_"), value)
     return options
+
+
+def _put(options: dict[str, Any], key: str, value: str) -> None:
+    """Set `a.b` in the table `a` of `options`; `a` is either a table or a value, not both."""
+    *tables, last = key.split(".")
+    target = options
+    for table in tables:
+        target = target.setdefault(table, {})
+        if not isinstance(target, dict):
+            break
+    if not isinstance(target, dict) or isinstance(target.get(last), dict):
+        raise ConfigError(
+            f"--{key} {value}: {key.partition('.')[0]} is given as a value and as a table",
+            where="command line",
+            hint="give one of them",
+        )
+    target[last] = value
 
 
 def make_settings(recipe: Recipe, kind: type, options: Mapping[str, Any]) -> Any:
@@ -136,12 +149,22 @@ def _validate(recipe: Recipe, kind: type, values: dict[str, Any], given: set[str
         raise ConfigError(message, where=where) from error
 
 
-def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` on top of `base`; tables are merged key by key, texts read as TOML values."""
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any], prefix: str = "--") -> dict[str, Any]:
+    """`over` on top of `base`; tables are merged key by key, texts read as TOML values.
+
+    Raises `ConfigError` for a key below a value that is no table.
+    """
     merged = dict(base)
     for key, value in over.items():
         if isinstance(value, Mapping):
-            merged[key] = _merge(merged.get(key) or {}, value)
+            table = merged.get(key) or {}
+            if not isinstance(table, Mapping):
+                raise ConfigError(
+                    f"{prefix}{key}.{next(iter(value), '')}: {key} is no table, but {table!r}",
+                    where="command line",
+                    hint=f"set it whole: {prefix}{key} VALUE",
+                )
+            merged[key] = _merge(table, value, f"{prefix}{key}.")
         else:
             merged[key] = _toml_value(value)
     return merged

@@ -24,13 +24,15 @@ USAGE = "python -m zoo.train RECIPE.toml --dataset FOLDER --output FOLDER [--key
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. Errors for people are one short message."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if {"-h", "--help"} & set(words):
-        sys.stdout.write(_help(words))
-        return 0
     debug = "--debug" in words
-    stop_with_build()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     try:
+        if {"-h", "--help"} & set(words):
+            sys.stdout.write(_help(words))
+            return 0
+        stop_with_build()
+        logging.basicConfig(
+            level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
+        )
         train([word for word in words if word != "--debug"])
     except (DiscoforgeError, OSError) as error:
         if debug:

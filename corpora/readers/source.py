@@ -68,10 +68,7 @@ class Source:
 
     def stem(self, path: Path, suffixes: Sequence[str]) -> str:
         """What names the documents of a file: its path below the source's folder, no suffix."""
-        literal = takewhile(lambda part: not glob.has_magic(part), Path(self.target).parts)
-        root = Path(*literal).expanduser()
-        below = root.is_dir() and path.is_relative_to(root)
-        name = path.relative_to(root).as_posix() if below else path.name
+        name = below(self.target, path)
         found = [suffix for suffix in suffixes if name.endswith(suffix)]
         return name.removesuffix(max(found, key=len)) if found else name
 
@@ -94,6 +91,14 @@ class Source:
         if value is not None and not isinstance(value, kind):
             raise ConfigError(f"{value!r} is no {kind.__name__}", where=f"{self.kind}: {key}")
         return value
+
+
+def below(target: str, path: Path) -> str:
+    """A file's path below the folder that a spec's `target` names; its name if that is a file."""
+    literal = takewhile(lambda part: not glob.has_magic(part), Path(target).parts)
+    root = Path(*literal).expanduser()
+    inside = root.is_dir() and path.is_relative_to(root)
+    return path.relative_to(root).as_posix() if inside else path.name
 
 
 class SeenIds:

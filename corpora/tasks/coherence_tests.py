@@ -102,20 +102,26 @@ class Settings:
 
 
 def build(
-    sources: Iterable[Given], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    sources: Iterable[Given],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    max_bad_share: float = 1.0,
 ) -> dict[str, Any]:
     """Build one configuration a test set, all in the split `test`; returns the manifest.
 
     `sources` are `(spec, options)` of the kinds `coherence`, `storycloze` and `summeval`. Raises
-    `InputError` if not one row can be made, for an id that comes twice in a set, and where a
-    file's name does not tell its set.
+    `InputError` if not one row can be made, for an id that comes twice in a set, where a file's
+    name does not tell its set, and where more than `max_bad_share` of a source's records are bad.
     """
     with DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset:
         ids, texts = Unique(), dict[str, SeenIds]()
         found: dict[str, int] = {}
-        for source, licence in opened_sources(sources, READS, dataset):
+        for source, licence in opened_sources(sources, READS, dataset, max_bad_share):
             for name, where, tests in READS[source.kind](source, settings, dataset):
-                kept = _kept(_good(tests, source), name, where, ids, dataset)
+                kept = _kept(tests, name, where, ids, dataset)
                 rows = _counted(kept, name, texts.setdefault(name, SeenIds()), dataset)
                 columns = ("pos", "neg")
                 number = dataset.write(name, "test", rows, COHERENCE_TESTS, texts=columns)
@@ -123,12 +129,6 @@ def build(
                 found[name] = number
         dataset.details |= {"settings": used(settings, seed)}
         return dataset.finish(next((name for name in SETS if found.get(name)), None))
-
-
-def _good(tests: Iterable[Test], source: Source) -> Iterator[Test]:
-    for test in tests:
-        source.good += 1
-        yield test
 
 
 def _kept(
@@ -190,7 +190,10 @@ def _of_pairs(source: Source, settings: Settings, dataset: DatasetFolder) -> Set
     """The authors' pickles, or JSON Lines of `pos` and `neg`."""
 
     def tests(path: Path) -> Iterator[Test]:
+        last = ""
         for pair in read_pairs(path, _refusing(source)):
+            source.good += pair.where != last
+            last = pair.where
             group = pair.reference or pair.text
             rest = {"prompt": list(pair.prompt), "votes": list(pair.votes)}
             yield _test(pair.id, group, pair.pos, pair.neg) | rest
@@ -203,6 +206,7 @@ def _of_pairs(source: Source, settings: Settings, dataset: DatasetFolder) -> Set
 def _of_stories(source: Source, settings: Settings, dataset: DatasetFolder) -> Sets:
     def tests(path: Path) -> Iterator[Test]:
         for story in read_storycloze(path, _refusing(source), encoding=encoding_of(source)):
+            source.good += 1
             pos, neg = ((*story.context, end) for end in (story.right, story.wrong))
             yield _test(story.id, story.id, pos, neg)
 
@@ -216,6 +220,7 @@ def _of_summaries(source: Source, settings: Settings, dataset: DatasetFolder) ->
     def tests(path: Path) -> Iterator[Test]:
         articles: dict[str, list[Summary]] = {}
         for summary in read_summaries(path, _refusing(source)):
+            source.good += 1
             articles.setdefault(summary.document, []).append(summary)
         for summaries in articles.values():
             for one, two in combinations(sorted(summaries, key=lambda s: s.system), 2):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from corpora.errors import BadRecord, ConfigError, InputError
+from corpora.ingest import check_bad_share
 from corpora.readers import opened
 from corpora.readers.source import SeenIds, Source
 from corpora.store import DatasetFolder
@@ -17,24 +18,22 @@ BAD_SHOWN = 20
 
 
 def opened_sources(
-    given: Iterable[Given], kinds: Iterable[str], dataset: DatasetFolder
+    given: Iterable[Given],
+    kinds: Iterable[str],
+    dataset: DatasetFolder,
+    max_bad_share: float = 1.0,
 ) -> Iterator[tuple[Source, str]]:
     """Each source and the licence of its rows; bad records are counted and shown in the manifest.
 
-    Raises `ConfigError` for a source of another kind than `kinds`, and as
-    `corpora.readers.open_source` does.
+    Whoever reads a source counts its good records in `source.good`, and what it leaves out by
+    design in `source.skipped`. Raises `ConfigError` for a source of another kind than `kinds`, as
+    `corpora.readers.open_source` does, and, once a source is read, `InputError` if none of its
+    records is good or more than `max_bad_share` of them are bad.
     """
     wanted = tuple(kinds)
-
-    def on_bad(record: BadRecord) -> None:
-        dataset.reject("bad_record")
-        shown = dataset.details.setdefault("bad_records", [])
-        if len(shown) < BAD_SHOWN:
-            place = record.where.rpartition("/")[2]
-            shown.append(f"{place}: {record.reason}"[:200])
-
     for spec, options in given:
-        reader, source = opened(spec, options, on_bad=on_bad)
+        bad = _Bad(dataset)
+        reader, source = opened(spec, options, on_bad=bad.add)
         if source.kind not in wanted:
             raise ConfigError(
                 f"{source.kind}: is no source of {dataset.name!r}",
@@ -43,6 +42,24 @@ def opened_sources(
             )
         dataset.languages.add(source.language)
         yield source, str(source.options.get("licence") or reader.licence)
+        if source.good or source.bad or not source.skipped:
+            check_bad_share(spec, source.good, source.bad, max_bad_share, bad.first, "record")
+
+
+class _Bad:
+    """Counts a source's bad records in the manifest, shows some there and keeps the first."""
+
+    def __init__(self, dataset: DatasetFolder) -> None:
+        self.dataset = dataset
+        self.first: BadRecord | None = None
+
+    def add(self, record: BadRecord) -> None:
+        self.first = self.first or record
+        self.dataset.reject("bad_record")
+        shown = self.dataset.details.setdefault("bad_records", [])
+        if len(shown) < BAD_SHOWN:
+            place = record.where.rpartition("/")[2]
+            shown.append(f"{place}: {record.reason}"[:200])
 
 
 class Unique:

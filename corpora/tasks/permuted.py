@@ -6,7 +6,7 @@ The sentences stand once, in the configuration `documents`; a negative is an ord
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS
 from corpora.splits import SPLITS, Shares
-from corpora.store import DatasetFolder, Stage, used
+from corpora.store import DatasetFolder, Stage, sha256, used
 from corpora.tasks.permutations import (
     LARGEST,
     Orders,
@@ -85,7 +85,8 @@ class Settings:
     path of a `tokenizer.json`, or a Hub id.
     `repetitions`: how often a document is repeated at most. `contrastive`, `ranked`: negatives a
     row. `min_ranked`: a ranked row holds at least so many.
-    `train`, `validation`, `test`: shares of the documents.
+    `train`, `validation`, `test`: shares of the documents. `tokenizer_sha256` is no setting: it
+    follows from the tokenizer's file.
     """
 
     min_sentences: int = 4
@@ -100,8 +101,12 @@ class Settings:
     train: float = 0.8
     validation: float = 0.1
     test: float = 0.1
+    tokenizer_sha256: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
+        path = Path(self.tokenizer)
+        if path.is_file():
+            object.__setattr__(self, "tokenizer_sha256", sha256(path))
         if not 2 <= self.min_sentences <= self.block_size < self.block_from <= LARGEST + 1:
             raise ConfigError(
                 f"min_sentences {self.min_sentences}, block_size {self.block_size} and "

@@ -20,6 +20,7 @@ from corpora.store import DatasetFolder, Stage, used
 from corpora.tasks.given import Given, Unique, opened_sources
 
 VERSION = 1
+READS = ("superglue", "hub")
 SCHEMAS: dict[str, pa.Schema] = {"rte": RTE, "copa": COPA, "record": RECORD}
 TEXTS = {
     "rte": ("premise", "hypothesis"),
@@ -81,17 +82,24 @@ class Settings:
 
 
 def build(
-    sources: Iterable[Given], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    sources: Iterable[Given],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    max_bad_share: float = 1.0,
 ) -> dict[str, Any]:
     """Build a configuration a task; returns the manifest.
 
     `sources` are `(spec, options)`: `superglue:FOLDER`, or `hub:aps/super_glue` (all three tasks,
     train and validation; options `config` and `split` narrow it). Raises `InputError` if not one
-    row can be made, and for an id that comes twice in a split.
+    row can be made, for an id that comes twice in a split, and where more than `max_bad_share` of
+    a source's records are bad.
     """
     with DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset:
         ids = Unique()
-        for source, licence in opened_sources(sources, ("superglue", "hub"), dataset):
+        for source, licence in opened_sources(sources, READS, dataset, max_bad_share):
             for task, split, records in _parts(source, settings):
                 found = _labelled(source, records, task, split, ids, dataset)
                 writer = dataset.writer(task, split, SCHEMAS[task], texts=TEXTS[task])
@@ -109,6 +117,8 @@ def _parts(source: Source, settings: Settings) -> Iterator[tuple[str, str, Itera
             task, split = place_of(source, path)
             if task in settings.tasks:
                 yield task, split, jsonl.records(path)
+            else:
+                source.skipped["other_task"] += 1
         return
     task, split = source.option("config", str), source.option("split", str)
     for name in (task,) if task else settings.tasks:
@@ -132,8 +142,10 @@ def _labelled(
     ids: Unique,
     dataset: DatasetFolder,
 ) -> Iterator[Row]:
+    last = ""
     for where, row in rows(task, records, source.refuse):
-        source.good += 1
+        source.good += where != last
+        last = where
         hidden = not row["answers"] if task == "record" else row["label"] < 0
         if hidden:
             dataset.reject("label_hidden")

@@ -140,3 +140,28 @@ def test_other_folders_are_refused(tmp_path, stage, make_document):
         builder.build([make_document("d")], partial, chosen, seed=1, stage=stage)
     with pytest.raises(InputError, match="not a dataset that DiscoEval has"):
         export_discoeval(tmp_path / "c", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        (b"[1]", "not the manifest of a dataset"),
+        (b'{"model_type": "x"}', "not the manifest of a dataset"),
+    ],
+)
+def test_a_broken_manifest_is_named(content, message, tmp_path):
+    (tmp_path / "manifest.json").write_bytes(content)
+    with pytest.raises(InputError, match=message) as error:
+        export_discoeval(tmp_path, tmp_path / "out")
+    assert error.value.where == str(tmp_path / "manifest.json")
+
+
+def test_a_broken_shard_is_named(built, tmp_path):
+    folder = built("sp")
+    shard = next(folder.rglob("train-*.parquet"))
+    shard.write_bytes(shard.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"train-.*cannot be read as Parquet"):
+        export_discoeval(folder, tmp_path / "out")
+    assert not list((tmp_path / "out").rglob("train*"))

@@ -28,11 +28,11 @@ CLOZE = (
 
 @pytest.fixture
 def built(tmp_path, stage) -> Callable[..., tuple[dict[str, list[dict]], dict[str, Any]]]:
-    def build(*sources: tuple[str, dict], **settings: Any):
+    def build(*sources: tuple[str, dict], **settings: float):
         folder = tmp_path / f"built{len(list(tmp_path.glob('built*')))}" / "data"
         with staged(folder) as partial:
             manifest = coherence_tests.build(
-                sources, partial, Settings(**settings), seed=1, stage=stage
+                sources, partial, Settings(), seed=1, stage=stage, **settings
             )
         paths = folder.glob("*/test-*.parquet")
         return {path.parent.name: pq.read_table(path).to_pylist() for path in paths}, manifest
@@ -122,6 +122,43 @@ def test_storycloze(built, tmp_path):
     ]
     assert rows["storycloze"][0]["pos"][:4] == ["One.", "Two.", "Three.", "Four."]
     assert not manifest["licence"]["redistributable"]
+
+
+@pytest.mark.parametrize("bad", [1, 3])
+def test_too_many_bad_records_of_one_source_are_an_error(built, tmp_path, bad):
+    (tmp_path / "good.csv").write_text(CLOZE, encoding="utf-8")
+    broken = CLOZE.replace("s1,", "t1,").replace("s2,", "t2,") + "short,One.\n" * bad
+    (tmp_path / "bad.csv").write_text(broken, encoding="utf-8")
+    sources = [(f"storycloze:{tmp_path / name}", {}) for name in ("good.csv", "bad.csv")]
+    rows, manifest = built(*sources, max_bad_share=bad / (bad + 2))
+    assert len(rows["storycloze"]) == 4 and manifest["rejects"] == {"bad_record": bad}
+    with pytest.raises(
+        InputError, match=rf"bad\.csv: {bad} bad records beside 2 good rec"
+    ) as error:
+        built(*sources, max_bad_share=0.3)
+    assert "bad.csv:4: wrong number of fields" in error.value.message
+
+
+def test_a_source_without_a_good_record_is_an_error(built, tmp_path):
+    (tmp_path / "good.csv").write_text(CLOZE, encoding="utf-8")
+    (tmp_path / "none.csv").write_text(CLOZE.splitlines()[0], encoding="utf-8")
+    with pytest.raises(InputError, match=r"none\.csv: no record could be read"):
+        built(*((f"storycloze:{tmp_path / name}", {}) for name in ("good.csv", "none.csv")))
+
+
+def test_good_and_bad_are_counted_by_record(built, tmp_path):
+    summaries = [summary("d1", f"M{number}", 1 + number) for number in range(4)]
+    several = {"pos": TEXT, "negs": [OTHER] * 8}
+    files = {
+        "summeval": jsonl(tmp_path / "s.jsonl", *summaries, *[{}] * 120),  # 6 pairs of 4 records
+        "coherence": jsonl(tmp_path / "insted.jsonl", several, {}),  # 8 pairs of 1 record
+    }
+    for kind, expected in (
+        ("summeval", "120 bad records beside 4"),
+        ("coherence", "1 .* beside 1"),
+    ):
+        with pytest.raises(InputError, match=expected):
+            built((f"{kind}:{files[kind]}", {}), max_bad_share=0.3)
 
 
 def summary(document: str, system: str, *ratings: int) -> dict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,10 @@ def write(path: Path, *records: Any) -> None:
 
 @pytest.fixture
 def built(tmp_path, stage) -> Callable[..., tuple[dict[str, list[dict]], dict[str, Any]]]:
-    def build(spec: str, options: dict | None = None, **settings: Any):
+    def build(spec: str, options: dict | None = None, before: Sequence = (), **settings: Any):
         folder = tmp_path / f"built{len(list(tmp_path.glob('built*')))}" / "data"
         with staged(folder) as partial:
-            given = [(spec, options or {})]
+            given = [*before, (spec, options or {})]
             chosen = superglue.Settings(**settings)
             manifest = superglue.build(given, partial, chosen, seed=1, stage=stage)
         paths = folder.glob("*/*.parquet")
@@ -146,6 +146,23 @@ def test_a_bad_record_among_good_ones_is_counted(built, tmp_path, task, record):
     rows, manifest = built(f"superglue:{tmp_path / task}")
     assert len(rows[f"{task.lower()}/train"]) == 1
     assert manifest["rejects"]["bad_record"] == 1
+
+
+def test_too_many_bad_records_are_an_error(stage, tmp_path):
+    write(tmp_path / "ReCoRD" / "val.jsonl", RECORD, {})  # two queries of one record
+    given = [(f"superglue:{tmp_path / 'ReCoRD'}", {})]
+    with pytest.raises(InputError, match="1 bad records beside 1 good records"):
+        superglue.build(
+            given, tmp_path / "o", superglue.Settings(), seed=1, stage=stage, max_bad_share=0.4
+        )
+
+
+def test_a_source_of_tasks_that_are_not_wanted_is_no_error(built, benchmark):
+    rows, _ = built(f"superglue:{benchmark}", tasks=("copa",))
+    assert list(rows) == ["copa/validation"]
+    given = [(f"superglue:{benchmark / name}", {}) for name in ("RTE", "COPA")]
+    rows, _ = built(*given[1], tasks=("copa",), before=given[:1])
+    assert list(rows) == ["copa/validation"]
 
 
 def test_a_query_that_no_entity_answers_is_left_out(built, tmp_path):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document
-from corpora.errors import InputError
+from corpora.errors import DiscoforgeError, InputError
 from corpora.sentences import split
 from extract import Extractor
+from extract.pool import in_order
 from extract.stages import (
     ExtractSettings,
     ParseSettings,
@@ -98,3 +101,14 @@ def test_parses_of_other_documents_are_refused(
 def test_no_parses_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no parses-\*\.parquet"):
         list(iter_parses(tmp_path))
+
+
+def end_at(number: int) -> int:
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_killed_worker_is_an_error() -> None:
+    with pytest.raises(DiscoforgeError, match="a worker process was killed"):
+        list(in_order(end_at, [(number,) for number in range(6)], workers=2))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflows.conftest import TINY
+from tests.workflows.conftest import TINY, luigi_command, luigi_environment
+from workflows.config import SAMPLE
 
 SOURCE = """
 name = "bad"
@@ -18,6 +19,13 @@ name = "texts"
 spec = "{spec}"
 datasets = ["sp"]
 [datasets.sp]
+"""
+
+CLOZE = """
+[[sources]]
+name = "cloze"
+spec = "{spec}"
+datasets = ["coherence_tests"]
 """
 
 
@@ -47,6 +55,12 @@ CONFIG_ERRORS = {
     "a dataset that no table names": (
         TINY.replace('datasets = ["dissent", "bso", "permuted"]', 'datasets = ["bsoo"]'),
         ("bsoo", "bso"),
+    ),
+    "a splitter that splits nothing": (
+        TINY
+        + CLOZE.format(spec="storycloze:{sample}/tests/storycloze.csv")
+        + 'splitter = "lines"\n[datasets.coherence_tests]\n',
+        ("source cloze", "splitter = 'lines' changes nothing", "coherence_tests"),
     ),
     "no TOML": ("name = \n", ("not valid TOML", "line 1")),
 }
@@ -92,6 +106,36 @@ def test_a_bad_source_is_named(
     done = run_luigi(write_config(SOURCE.format(spec=spec)))
     assert_short_error(done, spec.split(":", 1)[1])
     assert not finished_targets(tmp_path / "out")
+
+
+def test_a_dataset_made_from_its_source_takes_no_more_bad_records_than_allowed(
+    write_config: Callable, run_luigi: Callable, tmp_path: Path
+) -> None:
+    sample = (SAMPLE / "tests" / "storycloze.csv").read_text(encoding="utf-8")
+    (tmp_path / "cloze.csv").write_text(sample + "short,One.\n" * 60, encoding="utf-8")
+    source = CLOZE.format(spec=f"storycloze:{tmp_path / 'cloze.csv'}")
+    text = 'name = "bad"\n{}' + source + "[datasets.coherence_tests]\n"
+    assert not run_luigi(write_config(text.format("max_bad_share = 0.9\n"))).returncode
+    done = run_luigi(write_config(text.format("max_bad_share = 0.5\n")))
+    assert_short_error(done, "cloze.csv", "60 bad records", "max_bad_share")
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "words"),
+    [
+        ("Dataset", "dissnt", ("no dataset 'dissnt'", "did you mean 'dissent'", "permuted")),
+        ("Validate", "smple", ("no validation 'smple'", "did you mean 'sample'")),
+    ],
+)
+def test_a_stage_of_a_name_that_is_not_there(
+    task: str, name: str, words: tuple[str, ...], write_config: Callable, tmp_path: Path
+) -> None:
+    command = luigi_command(write_config(TINY), tmp_path / "out", "--name", name)
+    command[command.index("BuildAll")] = task
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=luigi_environment(), check=False
+    )
+    assert_short_error(done, *words)
 
 
 def test_an_output_that_cannot_be_written(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -107,6 +108,13 @@ def test_only_the_markers_asked_for(
         (("plan", "--config", "nowhere.toml"), ("nowhere.toml", "sample")),
         (("inspect", "nowhere"), ("nowhere",)),
         (("train", "nowhere"), ("nowhere",)),
+        (("score", "a.txt", "--model", "m", "--rank", "--explain"), ("--explain", "--rank")),
+        (
+            ("score", "a.txt", "--model", "m", "--rank", "--reference", "a.txt"),
+            ("--reference", "--rank"),
+        ),
+        (("score", "a.txt", "--model", "m", "--prompt", "nowhere"), ("--prompt", "--rank")),
+        (("zoo", "--results", "nowhere"), ("nowhere", "no such folder")),
     ],
 )
 def test_a_mistake_is_one_short_message(
@@ -124,6 +132,43 @@ def test_a_mistake_is_one_short_message(
     for word in words:
         assert word in message
     assert not list(tmp_path.glob("o.*")), "half-written output"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.txt", TEXT.encode(), ("a.txt:1", "not JSON")),
+        ("a.jsonl", b'{"a": 1}\n{"a": "caf\xe9"}\n', ("a.jsonl:2", "not UTF-8")),
+        ("a.parquet", b"PAR1 and no more", ("a.parquet", "cannot be read as Parquet")),
+        ("manifest.json", b'{"name": "caf\xe9"}', ("manifest.json", "not UTF-8")),
+    ],
+)
+def test_inspect_names_a_file_that_it_cannot_show(
+    name: str,
+    content: bytes,
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    shown = tmp_path if name == "manifest.json" else tmp_path / name
+    assert run(monkeypatch, "inspect", shown) == 1
+    message = capfd.readouterr().err
+    for word in words:
+        assert word in message
+
+
+def test_inspect_shows_the_first_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = pa.table({"a": [1, 2, 3], "b": ["x", "y", None]})
+    pq.write_table(table, tmp_path / "three.parquet")
+    pq.write_table(table.slice(0, 0), tmp_path / "none.parquet")
+    assert run(monkeypatch, "inspect", tmp_path / "none.parquet") == 0
+    assert capfd.readouterr().out == ""
+    assert run(monkeypatch, "inspect", tmp_path / "three.parquet", "-n", "2") == 0
+    assert capfd.readouterr().out == '{"a": 1, "b": "x"}\n{"a": 2, "b": "y"}\n'
 
 
 def test_the_traceback_is_there_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,6 +223,17 @@ def test_validate_counts_only_the_documents_listed(
     arguments = ("validate", "sample:stories", "--gold", f"pdtb:{gold}", "--json", out)
     assert run(monkeypatch, *arguments, "--documents", tmp_path / "ids") == 0
     assert json.loads(out.read_text(encoding="utf-8"))["documents"]["unseen"] == 3
+
+
+def test_a_list_of_documents_that_is_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ids").write_bytes("caf\u00e9\n".encode("latin-1"))
+    gold = ROOT / "corpora" / "sample" / "gold"
+    arguments = ("validate", "sample:stories", "--gold", f"pdtb:{gold}")
+    assert run(monkeypatch, *arguments, "--documents", tmp_path / "ids") == 1
+    message = capfd.readouterr().err
+    assert str(tmp_path / "ids") in message and "not UTF-8" in message
 
 
 def test_the_version_needs_no_command(

@@ -165,7 +165,7 @@ def test_a_build_without_a_source_for_a_dataset_says_so(
     config = str(write_config(TINY + "[datasets.nothing]\n".replace("nothing", "permuted2")))
     assert load_build(config).datasets.keys() >= {"permuted2"}
     with options(config, str(tmp_path / "out")):
-        assert "dataset permuted2" in BuildAll(config=config).requires().skipped()
+        assert "dataset permuted2" in BuildAll(config=config).report.skipped()
 
 
 CHAIN = (
@@ -238,3 +238,124 @@ def test_the_settings_of_every_recipe_are_known_without_loading_it() -> None:
     for module in sorted({read_recipe(path).module for path in shipped().values()}):
         kind = read_recipe(next(p for p in shipped().values() if read_recipe(p).module == module))
         assert _setting_names(module) == {f.name for f in fields(kind.load_module().Settings)}
+
+
+def test_the_kind_of_a_source_and_the_paths_of_its_files_count(
+    write_config: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    graph: Callable,
+) -> None:
+    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    (tmp_path / "novels").mkdir()
+    write_novel(tmp_path / "novels" / "a", "one", "It rained.")
+    folder = GLOB.replace("/novels/*.txt", "/novels")
+    first = graph(write_config(folder))["documents novels"]
+    other = _fresh(graph, write_config(folder.replace("text:", "wsj:")))["documents novels"]
+    (tmp_path / "novels" / "a").rename(tmp_path / "novels" / "b")
+    moved = _fresh(graph, write_config(folder))["documents novels"]
+    assert len({first, other, moved}) == 3
+
+
+MODEL = (
+    TINY
+    + """
+[models.bilstm]
+recipe = "dissent/bilstm_tiny"
+dataset = "dissent"
+config = "all"
+settings = {}
+"""
+)
+
+
+def test_the_settings_of_a_model_win_and_count(
+    write_config: Callable[[str], Path], graph: Callable, tmp_path: Path
+) -> None:
+    vectors = tmp_path / "vectors.txt"
+
+    def model(settings: str) -> str:
+        text = MODEL.replace("settings = {}", f"settings = {settings}")
+        return _fresh(graph, write_config(text))["model bilstm"]
+
+    plain = model("{}")
+    assert model("{ seed = 6 }") != plain != model("{ threads = 8 }")
+    assert model("{ seed = 5, threads = 1 }") == plain
+    vectors.write_text("the 0.1\n", encoding="utf-8")
+    before = model(f"{{ vectors = '{vectors}' }}")
+    vectors.write_text("the 0.2 \n", encoding="utf-8")
+    assert before != model(f"{{ vectors = '{vectors}' }}")
+
+
+def test_a_tokenizer_counts_by_its_contents(
+    write_config: Callable[[str], Path], graph: Callable, tmp_path: Path
+) -> None:
+    tokenizer = tmp_path / "tokenizer.json"
+    config = write_config(
+        TINY.replace("[datasets.permuted]", f"[datasets.permuted]\ntokenizer = '{tokenizer}'")
+    )
+    hashes = set()
+    for content in ("{}", "{ }"):
+        tokenizer.write_text(content, encoding="utf-8")
+        hashes.add(_fresh(graph, config)["dataset permuted"])
+    assert len(hashes) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("settings = {}", "settings = { output = 'x' }", "--output of the build"),
+        ("settings = {}", "settings = { dataset_config = 'all' }", "`config` of the model"),
+        ("settings = {}", "base = 'other'", "starts from no other model"),
+    ],
+)
+def test_what_the_build_chooses_is_no_setting_of_a_model(
+    write_config: Callable[[str], Path], graph: Callable, old: str, new: str, message: str
+) -> None:
+    other = MODEL.partition("[models.bilstm]")[2]
+    text = MODEL.replace(old, new) + "[models.other]" + other
+    with pytest.raises(ConfigError) as error:
+        graph(write_config(text))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            MODEL.replace("settings = {}", "settings = { batch_size = 'many' }"),
+            "model bilstm: batch_size = 'many'",
+        ),
+        (
+            MODEL + "[evaluations.other]\nsuite = 'dissent'\nmodels = ['bilstm']\n"
+            "dataset = 'dissent@all'\nsettings = { limt = 5 }\n",
+            "evaluation other/bilstm: this suite has no option 'limt'",
+        ),
+    ],
+)
+def test_values_are_checked_before_anything_runs(
+    write_config: Callable[[str], Path], tmp_path: Path, text: str, message: str
+) -> None:
+    config = str(write_config(text))
+    with options(config, str(tmp_path / "out")), pytest.raises(ConfigError) as error:
+        BuildAll(config=config)
+    assert message in str(error.value)
+
+
+def test_a_table_among_the_settings_becomes_options() -> None:
+    from workflows.training import options as words
+    from zoo.recipe import parse_options
+
+    settings = {"epochs": 2, "backbone_config": {"model_type": "bert", "hidden_size": 64}}
+    assert parse_options(words(settings)) == {
+        "epochs": "2",
+        "backbone_config": {"model_type": "bert", "hidden_size": "64"},
+    }
+
+
+@pytest.mark.parametrize("task", ["Dataset", "Validate", "Train", "Evaluate"])
+def test_a_name_that_is_not_there_is_said(write_config: Callable[[str], Path], task: str) -> None:
+    from workflows import tasks
+
+    with pytest.raises(ConfigError, match="'nosuch'"):
+        getattr(tasks, task)(config=str(write_config(MODEL)), name="nosuch")

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from corpora.document import Document
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, DiscoforgeError
 from corpora.sentences import split_document
 from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_parses, parse
 from tests.workflows.conftest import luigi_command, luigi_environment
 from workflows.config import Engine, load_build
-from workflows.engines import Share, check
+from workflows.engines import JOB, Share, _refuse_two, check
 
 PLAIN = "The old lamp" + " of the long hall" * 24 + "."
 MARKED = "Anna stayed inside {number} days because it rained on all the roads. "
@@ -236,8 +236,22 @@ def living(mark: str) -> list[str]:
     return found
 
 
+def test_a_job_of_a_killed_build_is_not_joined(
+    tmp_path: Path, slurm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", os.pathsep.join([str(slurm), os.environ["PATH"]]))
+    logs = tmp_path / "abc.engine"
+    _refuse_two(logs)
+    logs.mkdir()
+    (logs / JOB).write_text("7")
+    _refuse_two(logs)
+    (slurm / "pids").write_text(str(os.getpid()))
+    with pytest.raises(DiscoforgeError, match="still has job 7") as error:
+        _refuse_two(logs)
+    assert "scancel 7" in error.value.hint
+
+
 def test_workers_end_with_a_killed_build(tmp_path: Path, texts: Path) -> None:
-    pytest.importorskip("datatrove")
     config, output = tmp_path / "build.toml", tmp_path / "out"
     engine = '[engine]\nkind = "local"\ntasks = 3\nworkers = 2\n'
     config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
@@ -275,8 +289,9 @@ def test_ray_builds_the_same(run: Run, tmp_path: Path) -> None:
     ("engine", "message"),
     [
         ({"kind": "slurm", "options": {"time": "1:00:00"}}, "engine.options.partition"),
-        ({"kind": "local", "options": {"start_metod": "spawn"}}, "start_method"),
-        ({"kind": "local", "options": {"tasks": 3}}, "unknown key 'engine.options.tasks'"),
+        ({"kind": "slurm", "options": {"partitoin": "cpu"}}, "did you mean 'partition'"),
+        ({"kind": "slurm", "options": {"tasks": 3}}, "unknown key 'engine.options.tasks'"),
+        ({"kind": "local", "options": {"time": "1:00:00"}}, "unknown key 'engine.options.time'"),
     ],
 )
 def test_bad_options_are_named(engine: dict[str, Any], message: str) -> None:
@@ -294,9 +309,8 @@ def test_without_slurm_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_whole_build_says_it_before_anything_runs(tmp_path: Path, texts: Path) -> None:
-    pytest.importorskip("datatrove")
     config, output = tmp_path / "build.toml", tmp_path / "out"
-    engine = '[engine]\nkind = "local"\noptions = { start_metod = "spawn" }\n'
+    engine = '[engine]\nkind = "local"\noptions = { partition = "cpu" }\n'
     config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
     done = subprocess.run(
         luigi_command(config, output),
@@ -305,7 +319,7 @@ def test_a_whole_build_says_it_before_anything_runs(tmp_path: Path, texts: Path)
         text=True,
         check=False,
     )
-    assert done.returncode != 0 and "did you mean 'start_method'" in done.stderr
+    assert done.returncode != 0 and "unknown key 'engine.options.partition'" in done.stderr
     assert not list(output.glob("stages/*"))
 
 
@@ -314,4 +328,12 @@ def test_an_unknown_engine_is_refused(tmp_path: Path, texts: Path) -> None:
     text = BUILD.replace("{folder}", str(texts)) + '[engine]\nkind = "slrum"\n'
     config.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"engine\.kind = 'slrum'"):
+        load_build(str(config))
+
+
+def test_no_workers_are_refused(tmp_path: Path, texts: Path) -> None:
+    config = tmp_path / "build.toml"
+    text = BUILD.replace("{folder}", str(texts)) + '[engine]\nkind = "local"\nworkers = 0\n'
+    config.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"engine\.workers = 0"):
         load_build(str(config))

@@ -74,6 +74,11 @@ def test_a_dataset_that_is_not_there(train_cli: Run, tmp_path: Path) -> None:
     assert code != 0 and "no such dataset folder" in message
 
 
+def test_help_for_a_recipe_that_is_not_there(train_cli: Run) -> None:
+    code, message = train_cli("dissent/ngran", "--help")
+    assert code == 2 and "did you mean 'dissent/ngram'" in message
+
+
 def test_a_configuration_that_is_not_there(
     train_cli: Run, pairs_folder: Path, tmp_path: Path
 ) -> None:

@@ -96,7 +96,9 @@ def test_the_loss_of_a_bag_of_words_by_hand() -> None:
     assert math.isnan(found[1].item())
 
 
-def test_a_part_is_the_mean_over_the_sentences_that_have_it() -> None:
+@pytest.fixture
+def model_and_batch() -> tuple[CriteriaModel, dict[str, Any]]:
+    """Three sentences: the first has none before it, and none has one after it."""
     torch.manual_seed(0)
     config = CriteriaConfig(
         vocab_size=9, embedding_size=4, hidden_size=3, decoder_size=4, criteria=["nl"]
@@ -108,7 +110,15 @@ def test_a_part_is_the_mean_over_the_sentences_that_have_it() -> None:
         "next": torch.zeros(3, 1, dtype=torch.long),
     }
     labels = torch.tensor([[0], [1], [6]])
-    found = model(ids, (ids > 0).long(), bags, labels)
+    mask = (ids > 0).long()
+    return model, {"input_ids": ids, "attention_mask": mask, "bags": bags, "labels": labels}
+
+
+def test_a_part_is_the_mean_over_the_sentences_that_have_it(
+    model_and_batch: tuple[CriteriaModel, dict[str, Any]],
+) -> None:
+    model, batch = model_and_batch
+    found = model(**batch)
     previous, nearest, level = found.parts.T
     assert math.isnan(previous[0]) and nearest.isnan().all() and not level.isnan().any()
     assert found.loss.item() == pytest.approx((previous[1:].mean() + level.mean()).item())
@@ -117,6 +127,16 @@ def test_a_part_is_the_mean_over_the_sentences_that_have_it() -> None:
     assert all(torch.isfinite(grad).all() for grad in gradients.values())
     assert not gradients["decoders.next.2.weight"].any()
     assert gradients["decoders.previous.2.weight"].any()
+
+
+@pytest.mark.parametrize("weight", ["encoder.gru.weight_hh_l0", "decoders.previous.0.weight"])
+def test_a_model_that_diverged_has_no_finite_loss(
+    weight: str, model_and_batch: tuple[CriteriaModel, dict[str, Any]]
+) -> None:
+    model, batch = model_and_batch
+    with torch.no_grad():
+        model.get_parameter(weight).fill_(math.nan)
+    assert not torch.isfinite(model(**batch).loss)
 
 
 def test_the_vector_is_the_mean_of_the_states_whatever_the_padding() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, InputError
 from zoo.catalogue import catalogue
 from zoo.recipe import make_settings, parse_options, read_recipe, shipped
 from zoo.settings import identity
@@ -42,6 +42,10 @@ def test_the_catalogue_shows_what_was_measured(tmp_path: Path) -> None:
     measured = {entry.name: entry.measured for entry in catalogue(tmp_path)}
     assert measured["dissent/bilstm_tiny"] == "0.500"
     assert measured["dissent/bilstm"] == ""
+    (tmp_path / "results.json").write_text("{", encoding="utf-8")
+    for folder, message in ((tmp_path, "is not JSON"), (tmp_path / "none", "no such folder")):
+        with pytest.raises(InputError, match=message):
+            catalogue(folder)
 
 
 def test_options_on_top_of_the_file() -> None:
@@ -127,3 +131,23 @@ def test_options_that_do_not_exist() -> None:
         parse_options(["--epochs"])
     with pytest.raises(ConfigError, match="did you mean"):
         read_recipe("dissent/bilstm_tinny")
+
+
+@pytest.mark.parametrize("words", ["--a 1 --a.b 2", "--a.b 2 --a 1", "--a.b 1 --a.b.c 2"])
+def test_a_value_is_no_table(words: str) -> None:
+    with pytest.raises(ConfigError, match="a is given as a value and as a table"):
+        parse_options(words.split())
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("criteria.x", r"--criteria\.x: criteria is no table, but \['nl', 'spp', 'sdt'\]"),
+        ("epochs.x.y", r"--epochs\.x: epochs is no table, but 3"),
+    ],
+)
+def test_a_key_below_a_setting_that_is_no_table(option: str, message: str) -> None:
+    recipe = read_recipe("criteria/bigru_tiny")
+    options = {**NEEDED, **parse_options([f"--{option}", "3"])}
+    with pytest.raises(ConfigError, match=message):
+        make_settings(recipe, recipe.load_module().Settings, options)

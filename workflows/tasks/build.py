@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import luigi
 
-from corpora.store import MANIFEST, is_complete, staged, write_json
+from corpora.store import MANIFEST, staged, write_json
 from workflows import console, links, preflight
-from workflows.stage import FolderTarget, StageTask
+from workflows.stage import StageTask
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Sentences
@@ -75,7 +76,11 @@ class Report(StageTask):
 
 
 class BuildAll(StageTask):
-    """Run every stage of a build file, then link what it built under `OUTPUT/NAME/`."""
+    """Run every stage of a build file, then link what it built under `OUTPUT/NAME/`.
+
+    It is complete when every result is there and the links are those of this very build file, so
+    a result that was removed is made again, and going back to older settings shows their results.
+    """
 
     stage = "all"
 
@@ -87,17 +92,31 @@ class BuildAll(StageTask):
     def key(self) -> str:
         return self.build.name
 
-    def requires(self) -> Report:
+    @cached_property
+    def report(self) -> Report:
         return Report(config=self.config)
 
-    def output(self) -> FolderTarget:
-        return FolderTarget(self.folder)
+    def requires(self) -> list[StageTask]:
+        """The report, and each result by itself: Luigi does not look behind a complete task."""
+        return [self.report, *links.results(self.report)]
+
+    @property
+    def place(self) -> Path:
+        """Where the results have short names."""
+        return self.root / self.build.name
+
+    def complete(self) -> bool:
+        there = all(task.output().exists() for task in (self, *self.requires()))
+        return there and links.linked(self.report, self.place)
+
+    def run(self) -> None:
+        super().run()
+        with console.explained(self.folder):
+            links.link_results(self.report, self.place)
 
     def produce(self) -> None:
         with staged(self.folder) as partial:
-            if not is_complete(self.folder):
-                write_json(partial / MANIFEST, self.record().to_dict())
-        links.link_results(self.requires(), self.root / self.build.name)
+            write_json(partial / MANIFEST, self.record().to_dict())
 
 
 class PublishAll(luigi.Task):

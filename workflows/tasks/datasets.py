@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 
 import luigi
 
+from corpora.errors import ConfigError, nearest
 from corpora.progress import track
 from corpora.tasks import Builder, find_builder
-from workflows.config import Source, Validation
+from workflows.config import BuildFile, Source, Validation
 from workflows.settings import settings_of
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
@@ -30,7 +32,10 @@ class Validate(StageTask):
 
     @property
     def entry(self) -> Validation:
-        return next(v for v in self.build.validation if v.name == self.name)
+        entries = {entry.name: entry for entry in self.build.validation}
+        if self.name not in entries:
+            raise _unknown(self.build, "validation", self.name, list(entries))
+        return entries[self.name]
 
     def requires(self) -> list[Pairs]:
         entry = self.entry
@@ -77,6 +82,8 @@ class Dataset(StageTask):
 
     @property
     def table(self) -> dict[str, Any]:
+        if self.name not in self.build.datasets:
+            raise _unknown(self.build, "dataset", self.name, list(self.build.datasets))
         return self.build.datasets[self.name]
 
     @property
@@ -107,8 +114,12 @@ class Dataset(StageTask):
 
     def settings(self) -> dict[str, Any]:
         own = {"builder": self.builder.name, **asdict(self.chosen()), "seed": self.build.seed}
+        if not self.direct:
+            return own
+        for source in self.own_sources():
+            _check_splitter(self.build, source)
         given = [reader_options(source) for source in self.own_sources()]
-        return {**own, "given": given} if self.direct else own
+        return {**own, "given": given, "max_bad_share": self.build.max_bad_share}
 
     def sources(self) -> list[SourceRecord]:
         return [record_of(source) for source in self.own_sources()] if self.direct else []
@@ -133,6 +144,28 @@ class Dataset(StageTask):
         return track(documents, f"building {self.name}: documents")
 
     def work(self, folder: Path) -> dict[str, Any]:
+        share = {"max_bad_share": self.build.max_bad_share} if self.direct else {}
         return self.builder.build(
-            self.inputs(), folder, self.chosen(), seed=self.build.seed, stage=self.record()
+            self.inputs(), folder, self.chosen(), seed=self.build.seed, stage=self.record(), **share
         )
+
+
+def _check_splitter(build: BuildFile, source: Source) -> None:
+    """A source's own splitter must split something: no stage runs over what builders read."""
+    validated = any(source.name in check.sources for check in build.validation)
+    builders = {name: build.datasets[name].get("builder", name) for name in source.datasets}
+    direct = all(find_builder(builder).reads == "sources" for builder in builders.values())
+    if source.splitter and direct and not validated:
+        raise ConfigError(
+            f"splitter = {source.splitter!r} changes nothing: {', '.join(builders)} read the"
+            " source themselves",
+            where=f"{build.path}: source {source.name}",
+            hint="take it out; coherence_tests has a setting `splitter` of its own, for summaries",
+        )
+
+
+def _unknown(build: BuildFile, what: str, name: str, names: Sequence[str]) -> ConfigError:
+    there = ", ".join(names) or "none"
+    return ConfigError(
+        f"no {what} {name!r}; {nearest(name, names)}the build file has {there}", where=build.path
+    )

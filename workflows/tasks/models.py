@@ -9,10 +9,13 @@ from typing import Any, ClassVar
 import luigi
 
 from workflows.config import Evaluation, Model
-from workflows.sources import SourceRecord
+from workflows.sources import SourceRecord, file_hash, files_hash
 from workflows.stage import StageTask
 from workflows.tasks.datasets import Dataset
 from workflows.training import check_suite, evaluate, recipe_settings, train
+
+PLACES = frozenset({"backbone", "vectors"})
+"""Settings of recipes that name a file or folder, or a model of the Hub."""
 
 
 class ModelStage(StageTask):
@@ -25,7 +28,7 @@ class ModelStage(StageTask):
     @property
     def entry(self) -> Model:
         """The model's table, with `{data}` filled in."""
-        entry = self.build.models[self.name]
+        entry = self.build.model(self.name)
         places = {
             key: self.build.place(value) if isinstance(value, str) else value
             for key, value in entry.settings.items()
@@ -47,13 +50,27 @@ class Train(ModelStage):
         return stages
 
     def settings(self) -> dict[str, Any]:
-        chosen = recipe_settings(self.entry.recipe, self.entry.settings, self.build.path)
-        data = {"dataset_config": self.entry.config} if self.entry.config else {}
-        return {**chosen, **data, "seed": self.build.seed, "threads": self.build.threads}
+        """The recipe's settings; a file or folder among them counts by its contents."""
+        chosen = self.chosen()
+        for key in PLACES & chosen.keys():
+            chosen[key] = self._contents(str(chosen[key]))
+        return {**chosen, "dataset_config": self.entry.config} if self.entry.config else chosen
+
+    def chosen(self) -> dict[str, Any]:
+        """The recipe's settings as they are used; a model's own win over the build's."""
+        build = self.build
+        return recipe_settings(self.entry, build.path, seed=build.seed, threads=build.threads)
+
+    def _contents(self, value: str) -> str:
+        path = Path(value)
+        if not value or not path.exists():
+            return value
+        whole = files_hash(path, self.root) if path.is_dir() else file_hash(path, self.root)
+        return f"{path.name}@sha256:{whole}"
 
     def produce(self) -> None:
         dataset, *base = [stage.folder for stage in self.requires()]
-        train(self.entry, dataset, base[0] if base else None, self.folder, self.settings())
+        train(self.entry, dataset, base[0] if base else None, self.folder, self.chosen())
 
 
 class Evaluate(ModelStage):
@@ -72,7 +89,7 @@ class Evaluate(ModelStage):
     def plan(self) -> Evaluation:
         """What is evaluated on what; a model's own `suite` and `dataset` make one too."""
         if self.on:
-            return self.build.evaluations[self.on]
+            return self.build.evaluation(self.on)
         entry = self.entry
         dataset = f"{entry.dataset}@{entry.config}" if entry.config else entry.dataset
         return Evaluation(

@@ -114,17 +114,19 @@ class CriteriaModel(WordModel):
         but padding where there is no such text. `labels [batch, classified]`.
         """
         vectors = self.encoder(input_ids, attention_mask).pooler_output
-        parts, predicted = [], []
+        parts, there, predicted = [], [], []
         for name in self.config.bags:
             scores = self.decoders[name](vectors).float()
             parts.append(bag_loss(scores, bags[name], self._nowhere))
+            there.append(_real(bags[name], self._nowhere).any(1))
         for column, name in enumerate(self.config.classes):
             scores = self.decoders[name](vectors).float()
             parts.append(cross_entropy(scores, labels[:, column], reduction="none"))
+            there.append(torch.ones_like(parts[-1], dtype=torch.bool))
             predicted.append(scores.argmax(1))
-        losses = torch.stack(parts, 1)
-        there = ~losses.isnan()
-        means = losses.nan_to_num(0.0).sum(0) / there.sum(0).clamp(min=1)
+        losses, counted = torch.stack(parts, 1), torch.stack(there, 1)
+        # What counts is told by the data: the NaN of a run that diverged must reach the loss.
+        means = losses.where(counted, 0.0).sum(0) / counted.sum(0).clamp(min=1)
         none = labels.new_zeros(len(labels), 0)
         return CriteriaOutput(
             loss=means.sum(),
@@ -143,10 +145,16 @@ def bag_loss(scores: Tensor, words: Tensor, left_out: tuple[int | None, ...]) ->
 
     `scores [batch, vocabulary]` of one distribution over words a sentence, `words [batch, words]`.
     """
+    real = _real(words, left_out)
+    found = scores.log_softmax(1).gather(1, words)
+    counts = real.sum(1)
+    sums = -found.where(real, 0.0).sum(1)
+    return torch.where(counts > 0, sums / counts.clamp(min=1), sums.new_tensor(math.nan))
+
+
+def _real(words: Tensor, left_out: tuple[int | None, ...]) -> Tensor:
+    """Which of `words [batch, words]` are words of a text, and none of the ids `left_out`."""
     real = torch.ones_like(words, dtype=torch.bool)
     for word in left_out:
         real &= words != word
-    found = scores.log_softmax(1).gather(1, words)
-    counts = real.sum(1)
-    sums = -(found * real).sum(1)
-    return torch.where(counts > 0, sums / counts.clamp(min=1), sums.new_tensor(math.nan))
+    return real

@@ -1,0 +1,79 @@
+"""What a second build does: results that were removed, settings that went back, exit codes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.workflows.conftest import luigi_command, luigi_environment
+
+SMALL = """
+name = "small"
+
+[[sources]]
+name = "stories"
+spec = "sample:stories"
+datasets = ["sp"]
+
+[datasets.sp]
+"""
+
+
+@pytest.fixture
+def build(write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path) -> Callable:
+    """Build a file's text; returns what the link of `sp` leads to, if there is one."""
+
+    def run(text: str) -> Path | None:
+        done = run_luigi(write_config(text))
+        assert done.returncode == 0, done.stderr
+        link = tmp_path / "out" / "small" / "datasets" / "sp"
+        assert link.exists() == link.is_symlink()
+        return link.resolve() if link.exists() else None
+
+    return run
+
+
+def test_links_follow_the_build_file(build: Callable, tmp_path: Path) -> None:
+    first = build(SMALL)
+    other = build(SMALL + "train = 20\n")
+    assert first != other
+    assert build(SMALL) == first
+    assert build(SMALL.replace("sp", "bso").replace("bsoec", "spec")) is None
+    links = sorted(
+        path.name for path in (tmp_path / "out" / "small").rglob("*") if path.is_symlink()
+    )
+    assert links == ["bso", "report"]
+
+
+def test_a_result_that_was_removed_is_made_again(build: Callable) -> None:
+    folder = build(SMALL)
+    before = {path.name: path.read_bytes() for path in folder.rglob("*.parquet")}
+    shutil.rmtree(folder)
+    assert build(SMALL) == folder
+    assert {path.name: path.read_bytes() for path in folder.rglob("*.parquet")} == before
+
+
+def test_a_failure_is_no_success_in_any_folder(
+    write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Luigi itself ends with 0: its codes must not depend on a `luigi.cfg` beside the user."""
+    text = tmp_path / "short.txt"
+    text.write_text("It rained.\n", encoding="utf-8")
+    config = write_config(SMALL.replace("sample:stories", f"text:{text}"))
+    environment = luigi_environment()
+    del environment["LUIGI_CONFIG_PATH"]
+    done = subprocess.run(
+        luigi_command(config, tmp_path / "out", "--local-scheduler"),
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "failed: dataset sp" in done.stderr
+    assert done.returncode == 30, done.stderr
+    assert "Traceback" not in done.stderr
