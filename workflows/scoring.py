@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from corpora.errors import InputError
+from corpora.errors import BadRecord, ConfigError, DiscoforgeError, InputError
+from corpora.readers import Refused, jsonl, open_source
+from corpora.readers.fields import strings, typed
+from corpora.readers.files import read_lines
+from corpora.readers.source import check_unicode
 from workflows.show import wide_console
 
 BATCH_TOKENS = 16384
+STDIN = "standard input"
+RECORD = 'expected {"prompt": "...", "alternatives": ["...", "..."]}'
+
+Choice = tuple[str, str | list[str], list[str], list[str]]
+"""Prompt's name, prompt (a text or its sentences), names of the alternatives, alternatives."""
 
 
 def show_scores(
@@ -24,17 +35,14 @@ def show_scores(
 ) -> None:
     """Print a score, its percentile and the number of windows for each text."""
     from zoo.coherence.scoring import explain as explain_text
-    from zoo.coherence.scoring import percentile, quantiles, score_texts
+    from zoo.coherence.scoring import quantiles, score_texts
 
+    named = read_texts(files)
+    coherent = [text for _, text in read_texts(reference)]
     scorer = load_scorer(model)
-    named = list(read_texts(files))
-    scored = score_texts(scorer, [text for _, text in named], BATCH_TOKENS)
+    known = quantiles(scorer.score(coherent, BATCH_TOKENS)) if reference else None
+    scored = score_texts(scorer, [text for _, text in named], BATCH_TOKENS, known)
     rows = [{"text": name, **asdict(s)} for (name, _), s in zip(named, scored, strict=True)]
-    if reference:
-        texts = [text for _, text in read_texts(reference)]
-        known = quantiles([s.score for s in score_texts(scorer, texts, BATCH_TOKENS)])
-        for row in rows:
-            row["percentile"] = percentile(row["score"], known)
     if explain:
         for row, (_, text) in zip(rows, named, strict=True):
             row["effects"] = [asdict(effect) for effect in explain_text(scorer, text)]
@@ -50,10 +58,11 @@ def show_ranks(model: str, files: list[str], prompt: str, *, as_json: bool) -> N
     """Print the alternatives of each prompt, the most coherent first."""
     from zoo.coherence.scoring import rank
 
+    choices = _choices(files, prompt)
     scorer = load_scorer(model)
     rows = [
         {"prompt": name, "rank": place, "alternative": labels[i], "score": score}
-        for name, before, labels, texts in _choices(files, prompt)
+        for name, before, labels, texts in choices
         for place, (i, score) in enumerate(rank(scorer, before, texts), 1)
     ]
     if as_json:
@@ -85,51 +94,105 @@ def load_scorer(model: str) -> Any:
     return scorer.eval()
 
 
-def read_texts(files: Sequence[str]) -> Iterable[tuple[str, str]]:
-    """Name and text of each text file, each record of a JSONL file, and of standard input (`-`)."""
-    for name in files:
-        if name == "-":
-            yield "-", _not_empty(sys.stdin.read(), "standard input")
-        elif _existing(name).suffix == ".jsonl":
-            from corpora.readers import open_source
+def read_texts(files: Sequence[str]) -> list[tuple[str, str]]:
+    """Name and text of each text file and each record of a JSON Lines file.
 
-            yield from ((document.id, document.text) for document in open_source(f"jsonl:{name}"))
-        else:
-            yield name, _not_empty(_read(name), name)
-
-
-def _choices(files: Sequence[str], prompt: str) -> Iterable[tuple[str, str, list[str], list[str]]]:
-    """Prompt's name, prompt, names of the alternatives, alternatives.
-
-    Text files are alternatives of one prompt; a record of a JSONL file holds its own.
+    `-` is standard input, read as JSON Lines if its first line is a JSON object.
     """
-    plain = [name for name in files if not name.endswith(".jsonl")]
-    if plain:
-        named = list(read_texts(plain))
-        before = _read(prompt) if prompt else ""
-        yield prompt or "(none)", before, [n for n, _ in named], [text for _, text in named]
+    found = []
     for name in files:
-        if name.endswith(".jsonl"):
-            yield from _records(_existing(name))
+        with _as_file(name) as path:
+            if _is_jsonl(path):
+                documents = open_source(f"jsonl:{path}")
+                found += [(document.id, document.text) for document in documents]
+            else:
+                found.append((name, _read(path)))
+    return found
 
 
-def _records(path: Path) -> Iterable[tuple[str, str, list[str], list[str]]]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            where = f"{path}:{number}"
-            try:
-                record = json.loads(line)
-                texts = record["alternatives"]
-            except (json.JSONDecodeError, KeyError, TypeError) as error:
-                raise InputError(
-                    f"no record to rank: {error!r}",
-                    where=where,
-                    hint='expected {"prompt": "...", "alternatives": ["...", "..."]}',
-                ) from error
-            if not isinstance(texts, list) or not all(isinstance(t, str) and t for t in texts):
-                raise InputError("alternatives must be a list of texts", where=where)
-            labels = [str(i) for i in range(len(texts))]
-            yield str(record.get("id", number)), str(record.get("prompt", "")), labels, texts
+def _choices(files: Sequence[str], prompt: str) -> list[Choice]:
+    """What is to be ranked: text files are alternatives of one prompt, a record of a JSON Lines
+    file holds its own."""
+    plain: list[tuple[str, str]] = []
+    records: list[Choice] = []
+    for name in files:
+        with _as_file(name) as path:
+            if _is_jsonl(path):
+                records += _records(path)
+            else:
+                plain.append((name, _read(path)))
+    if prompt and not plain:
+        raise ConfigError(
+            "--prompt is for text files: a record of JSON Lines has a prompt of its own",
+            hint=f"leave out --prompt; {RECORD}",
+        )
+    before = _read(_existing(prompt), empty=True) if prompt else ""
+    if not plain:
+        return records
+    names, texts = map(list, zip(*plain, strict=True))
+    return [(prompt or "(none)", before, names, texts), *records]
+
+
+def _records(path: Path) -> list[Choice]:
+    found = []
+    for where, record in jsonl.records(path):
+        try:
+            if isinstance(record, BadRecord):
+                raise Refused(record.reason)
+            found.append(_choice(record, where.rpartition(":")[2]))
+        except Refused as refusal:
+            raise InputError(str(refusal), where=where, hint=RECORD) from None
+    if not found:
+        raise InputError("holds no record to rank", where=str(path), hint=RECORD)
+    return found
+
+
+def _choice(record: Mapping[str, Any], line: str) -> Choice:
+    """One record to rank; `line` is its name where it has no `id`. Raises `Refused`."""
+    sentences = strings(record.get("prompt"), "prompt")
+    prompt = record["prompt"] if isinstance(record.get("prompt"), str) else sentences
+    name, texts = record.get("id"), record.get("alternatives")
+    if not isinstance(name, str | int | None):
+        raise Refused(f"wrong type: field 'id' is {typed(name)}, expected a string")
+    name = line if name is None else str(name)
+    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
+        raise Refused(
+            f"wrong type: field 'alternatives' is {typed(texts)}, expected a list of texts"
+        )
+    if not all(map(str.strip, texts)):
+        raise Refused("no text: an alternative is blank")
+    check_unicode("".join((name, *sentences, *texts)))
+    return name, prompt, [str(i) for i in range(len(texts))], texts
+
+
+@contextmanager
+def _as_file(name: str) -> Iterator[Path]:
+    """The file `name`, or standard input (`-`) as one: its suffix tells what it holds."""
+    if name != "-":
+        yield _existing(name)
+        return
+    data = sys.stdin.buffer.read()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / ("stdin.jsonl" if _begins_with_object(data) else "stdin.txt")
+        path.write_bytes(data)
+        try:
+            yield path
+        except DiscoforgeError as error:
+            where = error.where.replace(str(path), STDIN)
+            raise type(error)(error.message, where=where, hint=error.hint) from None
+
+
+def _begins_with_object(data: bytes) -> bool:
+    """Whether the first line that is not blank is a JSON object: so begin JSON Lines."""
+    first = data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    try:
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_jsonl(path: Path) -> bool:
+    return path.name.lower().endswith(jsonl.SUFFIXES)
 
 
 def _existing(name: str) -> Path:
@@ -139,17 +202,16 @@ def _existing(name: str) -> Path:
     return path
 
 
-def _read(name: str) -> str:
-    path = _existing(name)
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text: {error}", where=name) from error
-
-
-def _not_empty(text: str, where: str) -> str:
-    if not text.strip():
-        raise InputError("holds no text", where=where)
+def _read(path: Path, *, empty: bool = False) -> str:
+    """The text of a file (also `.gz`, `.bz2`); `empty` says whether it may hold none."""
+    lines = []
+    for line in read_lines(path):
+        if isinstance(line, BadRecord):
+            raise InputError(line.reason, where=line.where, hint="save the file as UTF-8")
+        lines.append(line)
+    text = "\n".join(lines)
+    if not empty and not text.strip():
+        raise InputError("holds no text", where=str(path))
     return text
 
 

@@ -27,6 +27,12 @@ Pooling = Literal["first", "last", "mean"]
 LAST_TOKEN = frozenset({"xlnet"})
 """Backbones that have a [CLS] token, but at the end of the text."""
 
+AFTER_PADDING = frozenset(
+    {"camembert", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke"}
+    | {"markuplm", "xmod"}
+)
+"""Backbones that, as RoBERTa, number positions from pad_token_id + 1: so many fewer are left."""
+
 
 def tokenizer_of(
     backbone: str, texts: Iterable[str], *, pad_token: str, vocab_size: int, lower: bool, limit: int
@@ -142,6 +148,8 @@ def max_positions(config: PretrainedConfig) -> int | None:
     limit = getattr(config, "max_position_embeddings", None)
     if limit is None or limit <= 0:
         return None
-    # RoBERTa and its kin number positions from pad_token_id + 1.
-    offset = config.pad_token_id + 1 if "roberta" in config.model_type else 0
-    return limit - offset
+    kind = config.model_type
+    if kind == "mpnet":
+        return limit - 2  # its padding index is 1, whatever the tokenizer's
+    numbered = kind in AFTER_PADDING or "roberta" in kind
+    return limit - (config.pad_token_id + 1 if numbered else 0)

@@ -21,7 +21,7 @@ PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt", "*.msgpack",
 
 
 class ZooModel(PreTrainedModel):
-    """A `PreTrainedModel` that takes its weights from safetensors only."""
+    """A `PreTrainedModel` that takes its weights from safetensors only, in float32 by default."""
 
     # Keyword arguments of `forward` are ignored; the Trainer must not take them for a sum.
     accepts_loss_kwargs = False
@@ -31,6 +31,8 @@ class ZooModel(PreTrainedModel):
         """As in transformers; raises `InputError` for weights in a pickle or of another class."""
         check_weights(path)
         kwargs["use_safetensors"] = True
+        if kwargs.get("torch_dtype") is None:  # transformers' old name for it
+            kwargs.setdefault("dtype", torch.float32)
         if "config" not in kwargs and Path(path).is_dir():
             check_type(path, cls.config_class.model_type)
         return super().from_pretrained(path, *args, **kwargs)
@@ -77,12 +79,14 @@ def load_backbone(
     table: Mapping[str, Any],
     attention_dropout: float = -1.0,
     hidden_dropout: float = -1.0,
+    dtype: torch.dtype = torch.float32,
 ) -> PreTrainedModel:
     """An encoder that `AutoModel` loads: pretrained by name or folder, or made from `table`.
 
     A `table` is a configuration with its `model_type`; its weights are then drawn at random.
     Of a model of this zoo its backbone is taken, so that training can go on from any of them.
     `attention_dropout` and `hidden_dropout` replace the backbone's own unless they are negative.
+    Pretrained weights are loaded as `dtype`, whatever they are stored as.
     """
     rates = {"attention_dropout": attention_dropout, "hidden_dropout": hidden_dropout}
     if name and table:
@@ -103,7 +107,7 @@ def load_backbone(
     try:
         config = AutoConfig.from_pretrained(name)
         set_dropout(config, rates)
-        model = AutoModel.from_pretrained(name, config=config, use_safetensors=True)
+        model = AutoModel.from_pretrained(name, config=config, dtype=dtype, use_safetensors=True)
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"AutoModel cannot load this backbone: {str(error).splitlines()[0]}", where=name

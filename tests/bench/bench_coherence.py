@@ -1,12 +1,14 @@
 """The full coherence model against a loop as the authors wrote theirs, in one run.
 
-    python tests/bench/bench_coherence.py [--instances 4] [--limit 512] [--bf16]
+    python tests/bench/bench_coherence.py [--instances 4] [--batch 8] [--documents 32]
+        [--limit 512] [--device cpu]
 
 The baseline takes one instance at a time, pads every text to the backbone's limit, keeps the queue
-as a Python list of vectors, and mines one instance after another. Both start from the same
-backbone (MiniLM where its package is installed, else one of its size drawn at random), and see
-the same made-up documents of ten sentences, with 50 ranked negatives each. Prints ratios of
-processor time.
+as a Python list of vectors, mines one instance after another, and scores one document at a time.
+Both start from the same backbone (MiniLM where its package is installed, else one of its size
+drawn at random), and see the same made-up documents of ten sentences, with 50 ranked negatives
+each. Ours runs in float32 and in bfloat16. Prints seconds and ratios: processor time on a CPU, on
+a GPU (`--device cuda`) wall time up to the end of its work, after a first round that is not timed.
 """
 
 from __future__ import annotations
@@ -71,15 +73,18 @@ def made_up(count: int) -> tuple[Documents, list[tuple[str, list[list[int]]]]]:
 class Ours:
     """The product's parts, in batches of like length."""
 
-    def __init__(self, documents: Documents, batch: int, bf16: bool) -> None:
-        self.documents, self.batch, self.bf16 = documents, batch, bf16
-        self.model = CoherenceScorer.from_backbone(backbone(), 512, 0)
+    def __init__(self, documents: Documents, batch: int, device: str, bf16: bool) -> None:
+        self.documents, self.batch, self.device, self.bf16 = documents, batch, device, bf16
+        self.model = CoherenceScorer.from_backbone(backbone(), 512, 0).to(device)
         self.settings = BackboneSettings(dataset="", output="", bf16=bf16)
         self.momentum = MomentumEncoder(self.model.backbone, 0.9999999)
-        self.queue = NegativeQueue(QUEUE, self.model.config.backbone_config.hidden_size)
+        self.queue = NegativeQueue(QUEUE, self.model.config.backbone_config.hidden_size, device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=5e-6)
         self.contrast, self.follow = ContrastiveMargin(), MomentumContrast()
         self.slices = Slices(documents, seed=0)
+
+    def score(self, texts: list[np.ndarray]) -> list[float]:
+        return self.model.score_ids(texts, bf16=self.bf16)
 
     def mine(self, rows: list[Any]) -> list[Any]:
         miner = Miner(self.documents, rows, NEGATIVES, 0, bf16=self.bf16)
@@ -99,15 +104,15 @@ class Ours:
             for name, orders in batch
             for text in (documents.original(name), *(documents.permuted(name, o) for o in orders))
         ]
-        ids, mask = pad(texts, 0)
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
+        ids, mask = self._padded(texts)
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.bf16):
             vectors = self.model.vectors(ids, mask)
             scores = self.model.heads(vectors).view(len(batch), -1).float()
             negative = torch.arange(len(texts)) % scores.size(1) > 0
             with torch.no_grad():
                 encoder = self.momentum.encoder
                 self.queue.push(self.model.vectors(ids[negative], mask[negative], encoder))
-                slices = pad([self.slices.text(name, 0) for name, _ in batch], 0)
+                slices = self._padded([self.slices.text(name, 0) for name, _ in batch])
                 followed = self.model.vectors(*slices, encoder)
             own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
             loss = 0.85 * self.contrast(scores) + 0.15 * self.follow(own, followed, self.queue())
@@ -116,13 +121,17 @@ class Ours:
         self.optimizer.zero_grad()
         self.momentum.update(self.model.backbone)
 
+    def _padded(self, texts: list[np.ndarray]) -> tuple[Tensor, Tensor]:
+        ids, mask = pad(texts, 0)
+        return ids.to(self.device), mask.to(self.device)
+
 
 class Authors:
     """One instance at a time, every text padded to the limit, the queue a list."""
 
-    def __init__(self, documents: Documents, limit: int) -> None:
-        self.documents, self.limit = documents, limit
-        self.model = CoherenceScorer.from_backbone(backbone(), 512, 0)
+    def __init__(self, documents: Documents, limit: int, device: str) -> None:
+        self.documents, self.limit, self.device = documents, limit, device
+        self.model = CoherenceScorer.from_backbone(backbone(), 512, 0).to(device)
         self.momentum = MomentumEncoder(self.model.backbone, 0.9999999)
         self.queue: list[Tensor] = []
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=5e-6)
@@ -134,7 +143,13 @@ class Authors:
 
     def stack(self, texts: list[np.ndarray]) -> tuple[Tensor, Tensor]:
         parts = [self.padded(text) for text in texts]
-        return torch.cat([ids for ids, _ in parts]), torch.cat([mask for _, mask in parts])
+        ids, mask = torch.cat([ids for ids, _ in parts]), torch.cat([mask for _, mask in parts])
+        return ids.to(self.device), mask.to(self.device)
+
+    @torch.no_grad()
+    def score(self, texts: list[np.ndarray]) -> list[float]:
+        self.model.eval()
+        return [float(self.model(*self.stack([text])).scores) for text in texts]
 
     @torch.no_grad()
     def mine(self, rows: list[Any]) -> list[Any]:
@@ -180,34 +195,61 @@ class Authors:
                 own.mul_(0.9999999).add_(theta, alpha=1e-7)
 
 
-def timed(system: Any, rows: list[Any]) -> SimpleNamespace:
-    """Processor seconds an instance: mining, training, both."""
-    start = time.process_time()
+def now(device: str) -> float:
+    """Seconds: of this process's processor time, or on a GPU of the clock when its work is done."""
+    if device == "cpu":
+        return time.process_time()
+    torch.accelerator.synchronize()
+    return time.perf_counter()
+
+
+def timed(system: Any, rows: list[Any], texts: list[np.ndarray]) -> SimpleNamespace:
+    """Seconds an instance: mining, training, both; and seconds a document that is scored."""
+    device = system.device
+    if device != "cpu":
+        system.train(system.mine(rows[:1]))
+        system.score(texts[:1])
+    start = now(device)
     chosen = system.mine(rows)
-    middle = time.process_time()
+    mined = now(device)
     system.train(chosen)
-    end = time.process_time()
-    mining, training = (middle - start) / len(rows), (end - middle) / len(rows)
-    return SimpleNamespace(mining=mining, training=training, both=mining + training)
+    trained = now(device)
+    system.score(texts)
+    scoring = (now(device) - trained) / len(texts)
+    mining, training = (mined - start) / len(rows), (trained - mined) / len(rows)
+    return SimpleNamespace(
+        mining=mining, training=training, both=mining + training, scoring=scoring
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--instances", type=int, default=4, help="of the baseline; ours sees 4 x")
+    parser.add_argument("--documents", type=int, default=32, help="scored by ours; baseline: 1/4")
     parser.add_argument("--limit", type=int, default=512)
     parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    documents, rows = made_up(4 * options.instances)
-    baseline = timed(Authors(documents, options.limit), rows[: options.instances])
-    tokens = np.mean([sum(map(len, text)) for text in documents.sentences.values()])
-    sys.stdout.write(f"texts of {tokens:.0f} tokens; baseline {baseline.both:.2f} s an instance\n")
+    documents, rows = made_up(max(4 * options.instances, options.documents))
+    texts = [documents.original(name) for name, _ in rows[: options.documents]]
+    device = options.device
+    system: Any = Authors(documents, options.limit, device)
+    few = texts[: max(1, options.documents // 4)]
+    baseline = timed(system, rows[: options.instances], few)
+    tokens = np.mean([len(text) for text in texts])
+    sys.stdout.write(
+        f"texts of {tokens:.0f} tokens; baseline {baseline.both:.3g} s an instance, "
+        f"{baseline.scoring:.3g} s a document scored\n"
+    )
     for bf16 in (False, True):
-        ours = timed(Ours(documents, options.batch, bf16), rows)
-        for part in ("mining", "training", "both"):
+        system = Ours(documents, options.batch, device, bf16)
+        ours = timed(system, rows[: 4 * options.instances], texts)
+        for part in ("mining", "training", "both", "scoring"):
             before, after = getattr(baseline, part), getattr(ours, part)
+            unit = "a document" if part == "scoring" else "an instance"
             sys.stdout.write(
-                f"{'bf16' if bf16 else 'fp32'} {part:9}{after:8.2f} s an instance, "
+                f"{'bf16' if bf16 else 'fp32'} {part:9}{after:9.3g} s {unit}, "
                 f"{before / after:5.1f} times the baseline\n"
             )
         sys.stdout.write(f"     mining's share {ours.mining / ours.both:.0%}\n")

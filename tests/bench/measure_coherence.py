@@ -6,7 +6,9 @@
 Trains what is not trained yet, judges each model on the coherence test sets of `--tests` (a folder
 of `coherence_tests`, or of JSON Lines), and writes OUT/figures.json and OUT/tables.md from the runs
 that are there: mean and deviation over seeds. A run's name says what it is:
-`permuted-contrastive-0` has seed 0. The same instances are seen by every objective.
+`permuted-contrastive-0` has seed 0. Every objective sees as many instances (those of --size, or all
+that its configuration has), not the same ones: `pairwise`, `contrastive` and `ranked` are rows of
+their own, and one instance has one, five or fifty negatives.
 """
 
 from __future__ import annotations

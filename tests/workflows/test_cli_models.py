@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -104,6 +106,135 @@ def test_a_text_file_that_is_not_there_or_empty(
     for file, message in ((empty, "holds no text"), (tmp_path / "none.txt", "no such file")):
         code, _, err = discoforge("score", file, "--model", scorer)
         assert code == 1 and message in err and str(file) in err
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    """Put bytes where the command reads standard input."""
+
+    def put(data: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+
+    return put
+
+
+def test_a_prompt_may_be_missing_null_or_a_list(
+    scorer: Path, tmp_path: Path, discoforge: Run
+) -> None:
+    """With a byte-order mark and a blank line, as editors leave them."""
+    ends = ["She lit a lamp.", "The door."]
+    prompts: list[dict[str, Any]] = [{}, {"prompt": None}, {"prompt": ""}, {"prompt": []}]
+    prompts += [{"prompt": "It rained. She left."}, {"prompt": ["It rained.", "She left."]}]
+    records = [json.dumps({**prompt, "alternatives": ends}) for prompt in prompts]
+    file = tmp_path / "choices.jsonl"
+    file.write_text("\ufeff" + "\n\n".join(records), encoding="utf-8")
+    code, out, err = discoforge("score", file, "--model", scorer, "--rank", "--json")
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["prompt"] for row in rows[::2]] == ["1", "3", "5", "7", "9", "11"]
+    scores = [
+        {row["alternative"]: row["score"] for row in rows[i : i + 2]} for i in range(0, 12, 2)
+    ]
+    assert scores[0] == scores[1] == scores[2] == scores[3]
+    assert scores[4] == scores[5] != scores[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"alternatives": []}', "field 'alternatives' is an empty list"),
+        (b'{"alternatives": "One."}', "field 'alternatives' is a string"),
+        (b'{"alternatives": ["One.", " "]}', "an alternative is blank"),
+        (b'{"alternatives": ["One."], "prompt": 3}', "field 'prompt' is a number"),
+        (b'{"alternatives": ["One."], "prompt": "\\ud800"}', "half a surrogate pair"),
+        (b'{"alternatives": ["caf\xe9"]}', "not UTF-8: byte 0xe9"),
+        (b'["One."]', "not an object"),
+        (b"One.", "not JSON"),
+        (b"", "holds no record to rank"),
+    ],
+)
+def test_a_record_that_cannot_be_ranked(
+    line: bytes, message: str, tmp_path: Path, discoforge: Run
+) -> None:
+    """Said before a model is looked for: there is none here."""
+    file = tmp_path / "choices.jsonl"
+    file.write_bytes(b"\n" + line)
+    code, _, err = discoforge("score", file, "--model", tmp_path / "none", "--rank")
+    assert code == 1 and message in err and str(file) in err and '"alternatives"' in err
+
+
+def test_standard_input_is_text_or_json_lines(
+    scorer: Path, discoforge: Run, stdin: Callable[[bytes], None]
+) -> None:
+    def rows(*options: str) -> list[dict[str, Any]]:
+        code, out, err = discoforge("score", "-", "--model", scorer, "--json", *options)
+        assert code == 0, err
+        return [json.loads(line) for line in out.splitlines()]
+
+    stdin("\ufeff{She} opened the door. It was dark inside.".encode())
+    assert [(row["text"], row["sentences"]) for row in rows()] == [("-", 2)]
+    stdin("".join(json.dumps({"id": t, "text": t}) + "\n" for t in TEXTS).encode())
+    assert [row["text"] for row in rows()] == list(TEXTS)
+    stdin(json.dumps({"id": "x", "alternatives": list(TEXTS)}).encode())
+    assert [row["prompt"] for row in rows("--rank")] == ["x", "x"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"It was dark.\nA caf\xe9.", "standard input:2: not UTF-8: byte 0xe9 at column 6"),
+        (b'{"text": "It was dark."}\n{"text": 3', "standard input:2: not JSON"),
+        (b'{"text": "\\udc00"}', "half a surrogate pair"),
+        (b" \n", "standard input: holds no text"),
+        (b"\x1f\x8bzipped", "gzip"),
+    ],
+)
+def test_bad_standard_input_is_said_before_a_model_is_loaded(
+    data: bytes,
+    message: str,
+    tmp_path: Path,
+    discoforge: Run,
+    stdin: Callable[[bytes], None],
+) -> None:
+    stdin(data)
+    code, _, err = discoforge("score", "-", "--model", tmp_path / "none")
+    assert code == 1 and message in err and "standard input" in err
+    stdin(data)
+    code, _, err = discoforge("score", "-", "--model", tmp_path / "none", "--rank")
+    assert code == 1 and "no model" not in err and "standard input" in err
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".JSONL", ".jsonl.gz", ".ndjson.gz"])
+def test_json_lines_are_known_by_every_suffix_of_the_reader(
+    suffix: str, scorer: Path, tmp_path: Path, discoforge: Run
+) -> None:
+    pack = gzip.compress if suffix.endswith(".gz") else bytes
+    file = tmp_path / f"texts{suffix}"
+    file.write_bytes(pack("".join(json.dumps({"id": t, "text": t}) + "\n" for t in TEXTS).encode()))
+    code, out, err = discoforge("score", file, "--model", scorer, "--json")
+    assert code == 0, err
+    assert [json.loads(line)["text"] for line in out.splitlines()] == list(TEXTS)
+    file.write_bytes(pack(json.dumps({"alternatives": list(TEXTS)}).encode()))
+    code, out, err = discoforge("score", file, "--model", scorer, "--rank", "--json")
+    assert code == 0, err
+    assert len(out.splitlines()) == 2
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("It rained.", encoding="utf-8")
+    words = ("--model", tmp_path / "none", "--rank", "--prompt", prompt)
+    code, _, err = discoforge("score", file, *words)
+    assert code == 1 and "--prompt is for text files" in err
+
+
+def test_percentiles_in_a_reference_of_ones_own(
+    scorer: Path, texts: list[Path], discoforge: Run
+) -> None:
+    own = ("--reference", texts[0], "--reference", texts[1])
+    code, out, err = discoforge("score", *texts, "--model", scorer, "--json", *own)
+    assert code == 0, err
+    assert sorted(json.loads(line)["percentile"] for line in out.splitlines()) == [0.0, 100.0]
 
 
 def test_predict_marker_for_two_sentences_and_for_a_file(

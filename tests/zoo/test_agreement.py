@@ -57,6 +57,15 @@ def test_the_model_is_one_more_annotator_and_its_ties_are_missing() -> None:
     assert low <= found["alpha"]["value"] <= high
 
 
+def test_draws_without_a_pair_that_two_people_judged_are_skipped() -> None:
+    """One pair of four has two votes: in a third of the draws it does not come."""
+    found = evaluate_set(pairs((1, 1), (1,), (0,), (-1,)), np.ones(4), np.zeros(4), seed=0)
+    people = found["people"]
+    assert people["value"] == 1.0 and people["ci"] == [1.0, 1.0]
+    assert people["skipped"] == pytest.approx(1000 * (3 / 4) ** 4, abs=60)
+    assert found["alpha"]["skipped"] < people["skipped"]
+
+
 def test_one_more_coder_raises_or_lowers_alpha() -> None:
     random = np.random.default_rng(0)
     truth = random.integers(0, 2, 200)

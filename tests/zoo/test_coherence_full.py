@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
-from torch import nn
-from torch.nn.functional import cosine_similarity
+from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity, normalize
 
+from corpora.errors import DiscoforgeError
 from tests.zoo.conftest import orders_of, story_documents, write_dataset
 from tests.zoo.test_resume import contents, kill_at, killed
+from zoo.coherence import CoherenceScorer
+from zoo.coherence.data import Documents, candidates
+from zoo.coherence.loop import FullTraining
 from zoo.coherence.mining import Miner, Rounds, Slices, hardest
 from zoo.coherence.momentum import (
     PAPER_MOMENTUM,
@@ -22,6 +30,10 @@ from zoo.coherence.momentum import (
     MomentumEncoder,
     NegativeQueue,
 )
+from zoo.coherence.scoring import REFERENCE, quantiles
+from zoo.coherence.setup import prepare
+from zoo.job import Job
+from zoo.recipe import make_settings, read_recipe
 from zoo.train import train
 
 FULL = ["coherence/full_tiny", "--mine_every", "16", "--candidates", "10", "--max_tokens", "64"]
@@ -71,6 +83,40 @@ def test_ten_thousand_updates_of_the_papers_momentum_keep_to_exact_arithmetic() 
     error = (momentum.difference[0].double() - (exact - start)).abs().max()
     assert error < 1e-4 * moved
     assert (plain.double() - exact).abs().max() > 10 * error  # float32 by itself does not hold it
+
+
+def test_the_momentum_of_a_bfloat16_encoder_is_kept_in_float32() -> None:
+    """A weight moves by less than bfloat16 tells apart: the difference holds it nevertheless."""
+    torch.manual_seed(0)
+    layer = nn.Linear(16, 16).to(torch.bfloat16)
+    momentum = MomentumEncoder(layer, PAPER_MOMENTUM)
+    start = layer.weight.detach().double()
+    exact = start.clone()
+    for _ in range(500):
+        with torch.no_grad():
+            layer.weight += 1e-2 * torch.randn_like(layer.weight)
+        momentum.update(layer)
+        exact = PAPER_MOMENTUM * exact + (1 - PAPER_MOMENTUM) * layer.weight.detach().double()
+    moved = exact - start
+    assert (momentum.difference[0].double() - moved).abs().max() < 1e-4 * moved.abs().max()
+    assert momentum.encoder.weight.dtype == torch.bfloat16
+
+
+def test_a_checkpoint_of_the_momentum_goes_on_from_the_same_backbone_only() -> None:
+    torch.manual_seed(0)
+    layer = nn.Linear(16, 16)
+    momentum = MomentumEncoder(layer, 0.9)
+    start = deepcopy(layer)
+    with torch.no_grad():
+        layer.weight += 1.0
+    momentum.update(layer)
+    state = momentum.state_dict()
+    assert isinstance(state["start"], str)  # a digest: the start itself is the backbone
+    again = MomentumEncoder(start, 0.9)
+    again.load_state_dict(state)
+    assert torch.equal(again.encoder.weight, momentum.encoder.weight)
+    with pytest.raises(DiscoforgeError, match="not those that this run started from"):
+        MomentumEncoder(layer, 0.9).load_state_dict(state)
 
 
 def test_the_momentum_encoder_gets_no_gradient() -> None:
@@ -192,6 +238,188 @@ def test_a_short_document_is_its_own_slice() -> None:
 # The loop
 
 
+@pytest.fixture
+def training(ranked_folder: Path, tmp_path: Path) -> Callable[..., FullTraining]:
+    """The loop of the tiny recipe over the 50 documents, as the recipe makes it."""
+
+    def make(**options: str) -> FullTraining:
+        recipe = read_recipe("coherence/full_tiny")
+        given = {"dataset": str(ranked_folder), "output": str(tmp_path / "model"), **options}
+        s = make_settings(recipe, recipe.load_module().Settings, given)
+        prepared = prepare(s, "ranked")
+        rows, _, _ = candidates(prepared.texts["train"], prepared.chosen["train"], s.candidates)
+        job = Job(recipe, s, tmp_path / "model")
+        return FullTraining(job, prepared.model, prepared.texts["train"], rows, lambda: 0.0)
+
+    return make
+
+
+class Plain(nn.Module):
+    """In the model's place: a text's vector is (length, first sentence's number), no encoder."""
+
+    config = SimpleNamespace(pad_token_id=0)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.followed: list[list[list[int]]] = []
+
+    def vectors(self, ids: Tensor, mask: Tensor, encoder: Any = None) -> Tensor:
+        texts = [row[:size].tolist() for row, size in zip(ids, mask.sum(1).tolist(), strict=True)]
+        if encoder is not None:
+            self.followed.append(texts)
+            return torch.tensor([[1.0, 2.0 * text[0]] for text in texts])
+        return torch.tensor([[float(len(text)), float(text[0])] for text in texts])
+
+    def heads(self, vectors: Tensor) -> Tensor:
+        return vectors[:, 1] / 10
+
+
+def test_the_loss_of_two_documents_by_hand(training: Callable[..., FullTraining]) -> None:
+    """Equations 2, 3 and 5 with the numbers that `Plain` gives: scores are a tenth of the first
+    sentence's number, 1 to 3 in one document and 4 to 6 in the other."""
+    loop = training(momentum_weight="0.15")
+    loop.queue = NegativeQueue(3, 2)
+    sentences = {
+        name: [np.array([i + start]) for i in range(3)] for name, start in (("a", 1), ("b", 4))
+    }
+    encoder = SimpleNamespace(assemble=np.concatenate)
+    loop.documents = Documents(encoder, sentences)  # type: ignore[arg-type]
+    loop.slices = Slices(loop.documents, loop.s.seed, 2)
+    plain = loop.model = Plain()
+    batch = [("a", [[1, 0, 2], [2, 0, 1]]), ("b", [[1, 0, 2], [2, 1, 0]])]
+    found = float(loop.loss(batch))
+
+    def contrast(own: float, *others: float) -> float:
+        return -math.log(
+            math.exp(own) / (math.exp(own) + sum(math.exp(other - 0.1) for other in others))
+        )
+
+    def cosine(one: tuple[float, float], two: tuple[float, float]) -> float:
+        return float(cosine_similarity(torch.tensor([one]), torch.tensor([two])))
+
+    # What the momentum encoder reads: the negatives, then a slice of each document.
+    negatives, slices = plain.followed
+    assert negatives == [[2, 1, 3], [3, 1, 2], [5, 4, 6], [6, 5, 4]]
+    assert slices == [loop.slices.text(name, i).tolist() for i, name in enumerate("ab")]
+    for text, whole in zip(slices, ([1, 2, 3], [4, 5, 6]), strict=True):
+        assert text in (whole[:2], whole[1:], whole)
+    # The queue holds three: the first negative of the four is gone.
+    queue = [(1.0, 2.0 * text[0]) for text in negatives[1:]]
+    assert torch.allclose(loop.queue.in_order(), normalize(torch.tensor(queue), dim=-1))
+    own = [(3.0, 1.0), (3.0, 4.0)]
+    followed = [(1.0, 2.0 * text[0]) for text in slices]
+    ranking = (contrast(0.1, 0.2, 0.3) + contrast(0.4, 0.5, 0.6)) / 2
+    following = [
+        contrast(cosine(z, z_m), *(cosine(z, q) for q in queue))
+        for z, z_m in zip(own, followed, strict=True)
+    ]
+    expected = 0.85 * ranking + 0.15 * sum(following) / 2
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_momentum_encoder_follows_the_weights_after_the_step(
+    training: Callable[..., FullTraining],
+) -> None:
+    loop = training(momentum="0.9", learning_rate="1e-2", final_learning_rate="1e-3")
+    assert loop.momentum is not None
+    old = [p.detach().clone() for p in loop.momentum.encoder.parameters()]
+    before = [p.detach().clone() for p in loop.model.backbone.parameters()]
+    loop._step([(name, orders[:5]) for name, orders in loop.miner.rows[:4]])
+    new = [p.detach().clone() for p in loop.model.backbone.parameters()]
+    assert all(torch.equal(one, two) for one, two in zip(old, before, strict=True))
+    assert sum(not torch.equal(one, two) for one, two in zip(before, new, strict=True)) > 10
+    for own, was, now in zip(loop.momentum.encoder.parameters(), old, new, strict=True):
+        torch.testing.assert_close(own.detach(), 0.9 * was + 0.1 * now)
+
+
+def test_max_steps_replaces_epochs(ranked_folder: Path, tmp_path: Path) -> None:
+    """50 rows in rounds of 16 and batches of 4 are 13 steps an epoch."""
+    output = tmp_path / "model"
+    options = ["--max_steps", "17", "--eval_steps", "100", "--save_steps", "100"]
+    train([*FULL, *options, "--dataset", str(ranked_folder), "--output", str(output)])
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    assert results["training"]["steps"] == 17
+    assert results["training"]["rounds"] == 5
+
+
+def test_save_steps_spares_checkpoints(
+    ranked_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounds end after 4, 8, 12 and 13 steps; validations after the first and at the end."""
+    saved: list[int] = []
+    monkeypatch.setattr(FullTraining, "_save", lambda self: saved.append(self.progress.step))
+    data = ["--eval_steps", "100", "--dataset", str(ranked_folder)]
+    train([*FULL, *data, "--output", str(tmp_path / "all")])
+    train([*FULL, *data, "--save_steps", "6", "--output", str(tmp_path / "some")])
+    assert saved == [4, 8, 12, 13, 4, 12, 13]
+
+
+@pytest.mark.parametrize("part", ["mining", "training", "validation"])
+def test_out_of_memory_says_what_to_lower(
+    part: str, ranked_folder: Path, tmp_path: Path, train_cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    target = {"mining": "mining.Miner.choose", "training": "loop.FullTraining._step"}.get(
+        part, "full.pairwise_accuracy"
+    )
+    monkeypatch.setattr(f"zoo.coherence.{target}", full)
+    code, message = train_cli(*FULL, "--dataset", ranked_folder, "--output", tmp_path / "m")
+    setting = {"mining": "mining_tokens", "training": "batch_size"}.get(part, "eval_batch_size")
+    assert code == 2 and f"lower {setting} (now " in message and part in message
+
+
+def test_validation_takes_as_many_texts_at_once_as_set(
+    ranked_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    original = CoherenceScorer.score_ids
+
+    def noting(self: Any, texts: Any, batch_tokens: int = 0, **more: Any) -> list[float]:
+        seen.append(batch_tokens)
+        return original(self, texts, batch_tokens, **more)
+
+    monkeypatch.setattr(CoherenceScorer, "score_ids", noting)
+    options = ["--max_steps", "1", "--eval_batch_size", "3", "--dataset", str(ranked_folder)]
+    train([*FULL, *options, "--output", str(tmp_path / "model")])
+    assert set(seen) == {3 * 64}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "range_"),
+    [
+        ("mine_every", "0", "1 or more"),
+        ("queue_size", "0", "1 or more"),
+        ("candidates", "0", "1 or more"),
+        ("shortest_slice", "0", "1 or more"),
+        ("momentum", "1.5", "from 0 to 1"),
+        ("momentum_weight", "-0.1", "from 0 to 1"),
+    ],
+)
+def test_settings_outside_their_range(
+    key: str, value: str, range_: str, ranked_folder: Path, tmp_path: Path, train_cli: Any
+) -> None:
+    words = [f"--{key}", value, "--dataset", ranked_folder, "--output", tmp_path / "m"]
+    code, message = train_cli(*FULL, *words)
+    assert code == 2 and f"{key}: {value} " in message and range_ in message
+
+
+@pytest.mark.parametrize("recipe", ["coherence/full_tiny", "coherence/contrastive_tiny"])
+def test_what_a_bfloat16_run_reports_is_what_its_users_get(
+    recipe: str, ranked_folder: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "model"
+    options = ["--bf16", "true", "--max_steps", "3", "--max_tokens", "64"]
+    data = ["--dataset", str(ranked_folder), "--dataset_config", "ranked"]
+    train([recipe, *options, *data, "--output", str(output)])
+    documents = pq.read_table(next((ranked_folder / "documents").glob("validation-*")))
+    model = CoherenceScorer.from_pretrained(output)
+    scores = model.score(documents["sentences"].to_pylist())
+    stored = json.loads((output / REFERENCE).read_text(encoding="utf-8"))["quantiles"]
+    assert stored == pytest.approx(quantiles(scores), abs=1e-6)
+
+
 @pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_bytes(
     ranked_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -201,8 +429,6 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
     def run(name: str) -> None:
         options = ["--epochs", "1", "--dataset", str(ranked_folder)]
         train([*FULL, *options, "--output", str(tmp_path / name)])
-
-    from zoo.coherence.loop import FullTraining
 
     run("whole")
 
@@ -214,6 +440,16 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
     assert not (tmp_path / "killed").exists()
     run("killed")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    whole, resumed = (
+        json.loads((tmp_path / f"{name}.train.json").read_text(encoding="utf-8"))
+        for name in ("whole", "killed")
+    )
+    # Both pieces of the run count: what was mined, trained, and the time of each part.
+    assert resumed["texts_mined"] == whole["texts_mined"] > 0
+    for found in (whole, resumed):
+        assert set(found["seconds"]) == {"mining", "training", "validation", "checkpoints"}
+        spent = found["seconds"]["mining"] + found["seconds"]["training"]
+        assert found["instances_per_second"] == pytest.approx(50 / spent, rel=0.05)
 
 
 @pytest.mark.parametrize("recipe", ["coherence/full_tiny", "coherence/contrastive_tiny"])
@@ -240,9 +476,6 @@ def test_tensorboard_hears_of_losses_and_validations(
 @pytest.mark.slow
 def test_a_tiny_full_model_learns_fifty_documents(ranked_folder: Path, tmp_path: Path) -> None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from zoo.coherence import CoherenceScorer
 
     output = tmp_path / "model"
     options = ["--epochs", "6", "--learning_rate", "3e-3", "--dataset", str(ranked_folder)]
@@ -336,8 +569,6 @@ def test_an_intruded_text_and_its_original_keep_the_same_sentences(limit: int) -
 
 @pytest.mark.slow
 def test_a_tiny_model_learns_to_tell_intrusions(intrusion_folder: Path, tmp_path: Path) -> None:
-    import json
-
     options = ["--objective", "pairwise", "--epochs", "8", "--max_tokens", "64"]
     data = ["--dataset", str(intrusion_folder), "--output", str(tmp_path / "model")]
     train(["coherence/contrastive_tiny", *options, *data])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pyarrow as pa
 import pytest
 import torch
 
+from corpora.errors import InputError
 from zoo.coherence import CoherenceConfig, CoherenceScorer
-from zoo.coherence.data import encode_documents, instances
+from zoo.coherence.data import candidates, encode_documents, instances
 from zoo.coherence.modeling import max_positions, pad
 from zoo.coherence.objectives import ContrastiveMargin
 from zoo.coherence.texts import TextEncoder, batches_by_length
@@ -32,6 +34,9 @@ BACKBONES: dict[str, dict[str, Any]] = {
     },
     "xlnet": {"model_type": "xlnet", "d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 48},
 }
+
+
+NUMBERED_AFTER_PADDING = ("camembert", "data2vec-text", "esm", "ibert", "longformer", "xmod")
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +137,44 @@ def test_the_limit_is_what_the_backbone_takes(kind: str, tokenizer: Any) -> None
     assert max_positions(config_from(BACKBONES["xlnet"])) is None
 
 
+@pytest.mark.parametrize("kind", [*NUMBERED_AFTER_PADDING, "mpnet"])
+def test_backbones_that_number_positions_after_padding_take_fewer(
+    kind: str, tokenizer: Any
+) -> None:
+    table = {"model_type": kind, **SIZES, "intermediate_size": 48, "max_position_embeddings": 40}
+    own = {"longformer": {"attention_window": 8}, "xmod": {"default_language": "en_XX"}}
+    ids = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    backbone = load_backbone("", table | own.get(kind, {}) | ids)
+    model = CoherenceScorer.from_backbone(backbone, 600, tokenizer.pad_token_id)
+    # MPNet's padding index is 1, whatever its tokenizer says.
+    assert model.config.max_tokens == 40 - (2 if kind == "mpnet" else tokenizer.pad_token_id + 1)
+    longest = np.full(model.config.max_tokens, 9)
+    assert np.isfinite(model.score_ids([longest])).all()
+
+
+def test_weights_stored_in_bfloat16_are_loaded_as_float32(tokenizer: Any, tmp_path: Path) -> None:
+    stored = scorer("bert", tokenizer).to(torch.bfloat16)
+    stored.backbone.save_pretrained(tmp_path / "backbone")
+    backbone = load_backbone(str(tmp_path / "backbone"), {})
+    assert backbone.dtype == torch.float32
+    model = CoherenceScorer.from_backbone(backbone, 100, tokenizer.pad_token_id)
+    text = TextEncoder(tokenizer, 100).text(STORY[:2])
+    assert np.isfinite(model.score_ids([text])).all()
+    as_stored = load_backbone(str(tmp_path / "backbone"), {}, dtype=torch.bfloat16)
+    assert as_stored.dtype == torch.bfloat16
+    save_model(stored, tokenizer, tmp_path / "scorer")
+    assert CoherenceScorer.from_pretrained(tmp_path / "scorer").dtype == torch.float32
+
+
+def test_scores_are_told_apart_in_float32_under_autocast(tokenizer: Any) -> None:
+    model = scorer("bert", tokenizer)
+    vectors = 5 + 1e-4 * torch.arange(8).unsqueeze(1).expand(-1, 32)
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        found = model.heads(vectors)
+    torch.testing.assert_close(found, model.heads(vectors))
+    assert len(set(found.tolist())) == 8
+
+
 def test_a_sentence_alone_gives_the_tokens_it_has_in_the_text(tokenizer: Any) -> None:
     encoder = TextEncoder(tokenizer, 100)
     whole = tokenizer(" ".join(STORY[:3]))["input_ids"]
@@ -159,6 +202,40 @@ def test_an_order_that_became_the_original_is_no_negative(tokenizer: Any) -> Non
     rows = pa.Table.from_pylist([{"document": "d", "orders": [[0, 1, 4, 3, 2], [1, 0, 2, 3, 4]]}])
     found = instances(documents, rows, 2, 0)
     assert found.rows == [("d", [[1, 0], [1, 0]])]
+
+
+def test_equal_texts_are_one_negative(tokenizer: Any) -> None:
+    """Different orders of five sentences become the same order of the two that fit."""
+    table = pa.Table.from_pylist([{"id": "d", "sentences": STORY}])
+    documents = encode_documents(table, TextEncoder(tokenizer, 22))
+    orders = [[1, 0, 2, 3, 4], [0, 1, 4, 3, 2], [2, 1, 3, 0, 4], [4, 3, 2, 1, 0]]
+    assert documents.orders("d", orders) == [[1, 0]] * 3
+    assert documents.distinct("d", orders) == [[1, 0]]
+    twins = pa.Table.from_pylist([{"id": "d", "sentences": ["It rained.", "Go.", "It rained."]}])
+    documents = encode_documents(twins, TextEncoder(tokenizer, 100))
+    orders = [[1, 0, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]]
+    assert documents.distinct("d", orders) == [[1, 0, 2], [0, 2, 1]]
+
+
+def test_each_row_keeps_its_own_candidates(tokenizer: Any) -> None:
+    table = pa.Table.from_pylist(
+        [{"id": "short", "sentences": STORY[:3]}, {"id": "long", "sentences": STORY}]
+    )
+    documents = encode_documents(table, TextEncoder(tokenizer, 200))
+    many = [list(order) for order in permutations(range(5))][1:]
+    few = [list(order) for order in permutations(range(3))][1:]
+    rows = pa.Table.from_pylist(
+        [
+            {"document": "short", "orders": few},
+            {"document": "long", "orders": many},
+            {"document": "short", "orders": [[0, 1, 2]]},
+        ]
+    )
+    found, fewer, dropped = candidates(documents, rows, 50)
+    assert found == [("short", few), ("long", many[:50])]
+    assert (fewer, dropped) == (1, 1)
+    with pytest.raises(InputError, match="no document is left"):
+        candidates(documents, rows[2:], 50)
 
 
 def test_texts_of_one_sentence_and_of_ten_thousand_tokens(tokenizer: Any) -> None:

@@ -51,15 +51,34 @@ def test_windows_overlap_and_cover_every_sentence(tokenizer: Any) -> None:
     assert cut.bounds[0][0] == 0 and cut.bounds[-1][1] == 30
     for (start, end), (after, _) in zip(cut.bounds, cut.bounds[1:], strict=False):
         assert start < after < end
-    sizes = [sum(map(len, cut.sentences[start:end])) for start, end in cut.bounds]
+    sizes = [sum(map(len, cut.pieces[start:end])) for start, end in cut.bounds]
     assert max(sizes) <= encoder.budget
 
 
 @pytest.mark.parametrize("sentences", [[], ["One."], STORY[:3], ["word " * 10_000]])
 def test_texts_of_any_length_have_a_score(model: Any, sentences: list[str]) -> None:
     [scored] = score_texts(model, [sentences], 4096)
+    tokens = sum(map(len, model.encoder.sentences(sentences or [""])))
     assert np.isfinite(scored.score)
-    assert scored.windows == 1
+    assert scored.sentences == max(len(sentences), 1)
+    assert scored.windows == max(1, -(-tokens // model.encoder.budget))
+
+
+def test_a_sentence_longer_than_a_window_is_read_to_its_end(model: Any) -> None:
+    budget = model.encoder.budget
+    long = " ".join(["counter", "shop", "shelves"] * budget)
+    [ids] = model.encoder.sentences([long])
+    text = [STORY[0], long, STORY[1]]
+    cut = windows(model.encoder, text)
+    assert (cut.sentences, cut.numbers[0], cut.numbers[-1]) == (3, 0, 2)
+    own = [piece for piece, number in zip(cut.pieces, cut.numbers, strict=True) if number == 1]
+    assert np.concatenate(own).tolist() == ids.tolist() and max(map(len, own)) == budget
+    assert cut.bounds[-1][1] == len(cut.pieces)
+    one, other = model.score([text, [STORY[0], long[: len(long) // 2], STORY[1]]])
+    assert one != other
+    assert model.encoder.cut == 0  # nothing was left out
+    effects = explain(model, text)
+    assert [effect.sentence for effect in effects] == text
 
 
 def test_a_long_text_scores_the_mean_of_its_windows(model: Any) -> None:
@@ -100,6 +119,39 @@ def test_percentiles_follow_the_reference(tmp_path: Path) -> None:
     assert load_reference(tmp_path / "none") is None
     with pytest.raises(InputError, match="without texts"):
         quantiles([])
+
+
+def test_a_model_of_the_hub_has_its_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the Hub's cache holds a model; no file that lies about here is taken for it."""
+    known = quantiles([1.0, 2.0])
+    folder = tmp_path / "hub" / "models--someone--scorer"
+    (folder / "snapshots" / "abc").mkdir(parents=True)
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text("abc", encoding="utf-8")
+    file = folder / "snapshots" / "abc" / REFERENCE
+    file.write_text(json.dumps({"quantiles": known}), encoding="utf-8")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    assert load_reference("someone/scorer") == known
+    assert load_reference("someone/other") is None
+    monkeypatch.chdir(file.parent)
+    assert load_reference("") is None
+
+
+def test_that_there_is_no_reference_is_said_once(
+    model: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    model._reference = None
+    with caplog.at_level("WARNING", logger="zoo"):
+        model.score([STORY[:2]])
+        assert not caplog.records  # a score needs none
+        for _ in range(2):
+            [scored] = score_texts(model, [STORY[:2]], 4096)
+            assert scored.percentile is None
+    assert [record.message.count("--reference") for record in caplog.records] == [1]
+    [scored] = score_texts(model, [STORY[:2]], 4096, [scored.score - 1, scored.score + 1])
+    assert scored.percentile == pytest.approx(50)
 
 
 # The authors' checkpoints

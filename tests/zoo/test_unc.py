@@ -12,7 +12,9 @@ from torch.nn.functional import log_softmax
 
 from zoo.coherence.modeling import pad
 from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, pad_rows
+from zoo.evaluate.pairwise import cut_of
 from zoo.train import train
+from zoo.vocabularies import train_words
 
 SIZES = {"vocab_size": 20, "embedding_size": 6, "hidden_size": 4, "bilinear_size": 3}
 
@@ -82,6 +84,17 @@ def test_order_matters_and_gradients_reach_every_part(model: UncModel) -> None:
     # A bias of the scores cancels in their difference.
     weights = [p for p in model.parameters() if p.dim() > 1]
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in weights)
+
+
+def test_texts_that_lose_words_are_counted() -> None:
+    tokenizer = train_words(["It was dark and cold outside .", "She lit a lamp ."], 50)
+    sizes = {**SIZES, "vocab_size": len(tokenizer)}
+    model = UncModel(UncConfig(**sizes, kernel_heads=2, kernel_size=3, max_words=5))
+    model._tokenizer = tokenizer
+    cut = ["She lit a lamp.", "It was dark and cold outside."]
+    whole, one, other = model.score([["She lit a lamp."], cut, [*cut[:1], "It was dark and cold"]])
+    assert one == pytest.approx(other) and one != whole
+    assert cut_of(model) == 1
 
 
 @pytest.mark.slow

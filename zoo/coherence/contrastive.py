@@ -61,7 +61,8 @@ def train(job: Job) -> None:
     if not is_main_process():
         return
 
-    # Evaluation and card
+    # Evaluation and card; bfloat16 was for training, users' scores are float32
+    trainer.accelerator.unwrap_model(prepared.model, keep_fp32_wrapper=False)
     leave(job, prepared, history(state), dropped)
 
 

@@ -37,7 +37,7 @@ def convert(
     config = AutoConfig.from_pretrained(backbone)
     tokenizer = AutoTokenizer.from_pretrained(backbone)
     model = CoherenceScorer.from_backbone(
-        AutoModel.from_config(config), max_tokens, tokenizer.pad_token_id
+        AutoModel.from_config(config, dtype=torch.float32), max_tokens, tokenizer.pad_token_id
     )
     _load(model.backbone, encoder, checkpoint, backbone)
     _load(model.score_head, head, checkpoint, backbone)

@@ -18,6 +18,9 @@ from zoo.coherence.texts import TextEncoder
 
 log = logging.getLogger("zoo")
 
+Row = tuple[str, list[list[int]]]
+"""A document's id and the orders of its negatives."""
+
 
 @dataclass
 class Documents:
@@ -58,6 +61,14 @@ class Documents:
             for order in orders
         ]
         return [order for order in cut if [texts[index] for index in order] != texts[:size]]
+
+    def distinct(self, document: str, orders: Sequence[Sequence[int]]) -> list[list[int]]:
+        """As `orders`, and of those whose texts are equal the first only."""
+        ids = [ids.tobytes() for ids in self.sentences[document]]
+        texts: dict[tuple[bytes, ...], list[int]] = {}
+        for order in self.orders(document, orders):
+            texts.setdefault(tuple(ids[index] for index in order), order)
+        return list(texts.values())
 
 
 def encode_documents(table: pa.Table, encoder: TextEncoder) -> Documents:
@@ -120,7 +131,7 @@ class Instances(Dataset):
     """
 
     documents: Documents
-    rows: list[tuple[str, list[list[int]]]]
+    rows: list[Row]
     pad_id: int
     dropped: int = 0
     _lengths: np.ndarray = field(init=False, repr=False)
@@ -180,5 +191,26 @@ def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int
             rows.append((document, [usable[i % len(usable)] for i in range(negatives)]))
         dropped += not usable
     if not rows:
-        raise InputError("no document is left to train on: none has two sentences that fit")
+        raise _nothing_left()
     return Instances(documents, rows, pad_id, dropped)
+
+
+def candidates(documents: Documents, table: pa.Table, most: int) -> tuple[list[Row], int, int]:
+    """The rows of an orders table, each with the different negatives among its first `most`.
+
+    Gives the rows, how many of them have fewer than `most`, and how many rows were dropped, as no
+    negative differs from the document. Raises `InputError` if no row is left.
+    """
+    names, listed = table["document"].to_pylist(), table["orders"].to_pylist()
+    found = [
+        (name, documents.distinct(name, orders[:most]))
+        for name, orders in zip(names, listed, strict=True)
+    ]
+    rows = [row for row in found if row[1]]
+    if not rows:
+        raise _nothing_left()
+    return rows, sum(len(orders) < most for _, orders in rows), len(found) - len(rows)
+
+
+def _nothing_left() -> InputError:
+    return InputError("no document is left to train on: none has two sentences that fit")

@@ -7,18 +7,21 @@ they train. Checkpoints fall between rounds, so that a resumed run mines what it
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, DiscoforgeError
 from corpora.store import write_json
 from zoo import checkpoints
 from zoo.backbones import training_attention
@@ -35,20 +38,31 @@ from zoo.trainer import check_reporters
 log = logging.getLogger("zoo")
 
 BEST = "best.safetensors"
+PARTS = ("mining", "training", "validation", "checkpoints")
+LOWER = {"mining": "mining_tokens", "training": "batch_size", "validation": "eval_batch_size"}
+"""The setting to lower where a part of the loop needs more memory than the GPU has."""
 
 logging.getLogger("accelerate").setLevel(logging.WARNING)  # it names every file of a checkpoint
 
 
 @dataclass
 class Progress:
-    """Where a run stands; part of every checkpoint. `log` holds the validations in order."""
+    """Where a run stands; part of every checkpoint. `log` holds the validations in order.
+
+    `seconds`, by part of the loop, `tokens` (of the training steps) and `mined` (texts) add up
+    over all pieces of a run that was killed and resumed.
+    """
 
     step: int = 0
     round: int = 0
     seen: int = 0
     best: float = -1.0
     best_step: int = 0
+    saved: int = 0
     log: list[dict[str, float]] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
+    tokens: int = 0
+    mined: int = 0
 
     def state_dict(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -75,6 +89,8 @@ class FullTraining:
         s: Any = job.settings
         bf16 = uses_bf16(s.bf16)
         check_reporters(s.report_to)
+        # As the Trainer does: an earlier run of this process may have had another precision.
+        AcceleratorState._reset_state(reset_partial_state=True)
         self.accelerator = Accelerator(
             mixed_precision="bf16" if bf16 else "no",
             cpu=not torch.accelerator.is_available(),
@@ -91,9 +107,9 @@ class FullTraining:
             model.parameters(), lr=s.learning_rate, weight_decay=s.weight_decay
         )
         schedule = anneal(optimizer, s.learning_rate, s.final_learning_rate, s.anneal_steps)
-        self.model, self.optimizer, self.schedule = self.accelerator.prepare(
-            model, optimizer, schedule
-        )
+        model, self.optimizer, self.schedule = self.accelerator.prepare(model, optimizer, schedule)
+        # What computes in bfloat16 says so here; validation scores as the users' model does.
+        self.model = self.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
         self.rounds = Rounds(len(rows), s.mine_every, s.seed)
         self.miner = Miner(documents, rows, s.negatives, s.seed, s.mining_tokens, bf16)
         self.slices = Slices(documents, s.seed, s.shortest_slice, s.slices == "prefix")
@@ -110,12 +126,12 @@ class FullTraining:
             self.queue = NegativeQueue(s.queue_size, width, self.accelerator.device)
             kept += [self.momentum, self.queue]
         self.accelerator.register_for_checkpointing(*kept)
-        self.seconds = {"training": 0.0, "mining": 0.0}
-        self.tokens = self.instances = 0
 
     @property
-    def last_round(self) -> int:
-        """The number of rounds in all."""
+    def last_round(self) -> float:
+        """The number of rounds in all; no limit where `max_steps` is the limit."""
+        if self.s.max_steps > 0:
+            return math.inf
         return max(1, round(self.s.epochs * self.rounds.in_epoch))
 
     def run(self) -> dict[str, Any]:
@@ -148,17 +164,32 @@ class FullTraining:
         """Mine the negatives of one round, and train on them."""
         number = self.progress.round
         rows = self.rounds.rows(number)
-        began = time.perf_counter()
-        chosen = self.miner.choose(self.model if number else None, number, rows)
-        self.seconds["mining"] += time.perf_counter() - began
-        began = time.perf_counter()
+        with self._part("mining"):
+            before = self.miner.scored
+            chosen = self.miner.choose(self.model if number else None, number, rows)
+            self.progress.mined += self.miner.scored - before
         self.model.train()
-        with training_attention(self.model.backbone, self.s):
+        with self._part("training"), training_attention(self.model.backbone, self.s):
             for batch in batches(chosen, self.documents, self.s.batch_size, self.s.seed, number):
                 if self._enough():
                     break
                 self._step(batch)
-        self.seconds["training"] += time.perf_counter() - began
+
+    @contextmanager
+    def _part(self, name: str) -> Iterator[None]:
+        """Add up the time of a part of the loop; say what to lower where memory runs out."""
+        began = time.perf_counter()
+        try:
+            yield
+        except torch.cuda.OutOfMemoryError as error:
+            key = LOWER.get(name, "batch_size")
+            raise DiscoforgeError(
+                f"out of memory on the GPU ({name})",
+                where=self.job.recipe.name,
+                hint=f"lower {key} (now {getattr(self.s, key)}) or max_tokens; "
+                "the same command then goes to another --output",
+            ) from error
+        self.progress.seconds[name] += time.perf_counter() - began
 
     def _step(self, batch: list[Row]) -> None:
         with self.accelerator.autocast():
@@ -177,7 +208,6 @@ class FullTraining:
             self.momentum.update(self.model.backbone)
         self.progress.step += 1
         self.progress.seen += len(batch)
-        self.instances += len(batch)
         if self.progress.step % self.s.logging_steps == 0:
             log.info("step %d: loss %.4g", self.progress.step, loss.item())
             self.accelerator.log({"loss": loss.item()}, step=self.progress.step)
@@ -213,23 +243,28 @@ class FullTraining:
 
     def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor]:
         ids, mask = pad(texts, self.model.config.pad_token_id or 0)
-        self.tokens += int(mask.sum())
+        self.progress.tokens += int(mask.sum())
         return ids.to(self.accelerator.device), mask.to(self.accelerator.device)
 
     def _after_round(self) -> None:
-        """Validate where it is due, then keep a checkpoint."""
+        """Validate where it is due, and keep a checkpoint then or where that is due."""
         progress, s = self.progress, self.s
         ends = progress.round >= self.last_round or self._enough()
         due = not progress.log or progress.step - progress.log[-1]["step"] >= s.eval_steps
         if ends or due:
-            accuracy = self.validate()
+            with self._part("validation"):
+                accuracy = self.validate()
             progress.log.append({"step": progress.step, "accuracy": accuracy})
             log.info("step %d: validation accuracy %.4f", progress.step, accuracy)
             self.accelerator.log({"eval_accuracy": accuracy}, step=progress.step)
             if accuracy > progress.best:
                 progress.best, progress.best_step = accuracy, progress.step
-                self._keep_best()
-        self._save()
+                with self._part("checkpoints"):
+                    self._keep_best()
+        if ends or due or progress.step - progress.saved >= s.save_steps:
+            progress.saved = progress.step
+            with self._part("checkpoints"):
+                self._save()
 
     def _keep_best(self) -> None:
         folder = self.job.checkpoints
@@ -259,17 +294,21 @@ class FullTraining:
             self.accelerator.load_state(str(start))
 
     def _say_throughput(self) -> None:
-        """Write instances/s and the shares of time beside the output."""
-        total = max(sum(self.seconds.values()), 1e-9)
+        """Write seconds by part, instances/s and the share of mining beside the output.
+
+        Validation and checkpoints have their seconds, and are no part of share and rates.
+        """
+        progress, seconds = self.progress, self.progress.seconds
+        mining, training = seconds["mining"], max(seconds["training"], 1e-9)
         write_json(
             self.job.run_file,
             {
                 "recipe": self.job.recipe.name,
-                "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
-                "mining_share": round(self.seconds["mining"] / total, 3),
-                "instances_per_second": round(self.instances / total, 3),
-                "real_tokens_per_second": round(self.tokens / max(self.seconds["training"], 1e-9)),
-                "texts_mined": self.miner.scored,
+                "seconds": {name: round(value, 3) for name, value in seconds.items()},
+                "mining_share": round(mining / (mining + training), 3),
+                "instances_per_second": round(progress.seen / (mining + training), 3),
+                "real_tokens_per_second": round(progress.tokens / training),
+                "texts_mined": progress.mined,
                 "device": str(self.accelerator.device),
             },
         )

@@ -9,11 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from corpora.rng import stream
-from zoo.coherence.data import Documents
+from zoo.coherence.data import Documents, Row
 from zoo.coherence.modeling import CoherenceScorer
-
-Row = tuple[str, list[list[int]]]
-"""A document's id and the orders of its negatives."""
 
 
 @dataclass(frozen=True)

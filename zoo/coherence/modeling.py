@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,9 +16,11 @@ from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import ModelOutput
 
 from zoo.backbones import LAST_TOKEN, Pooling, max_positions, pooled
-from zoo.coherence.scoring import score_texts
+from zoo.coherence.scoring import load_reference, mean_scores
 from zoo.coherence.texts import TextEncoder, batches_by_length
 from zoo.modeling import ZooModel
+
+log = logging.getLogger("zoo")
 
 
 @strict
@@ -54,6 +57,7 @@ class CoherenceScorer(ZooModel):
         self.backbone = AutoModel.from_config(config.backbone_config)
         self.score_head = nn.Linear(config.backbone_config.hidden_size, 1)
         self._encoder: TextEncoder | None = None
+        self._reference: list[float] | None = None
         self.post_init()
 
     @classmethod
@@ -109,8 +113,12 @@ class CoherenceScorer(ZooModel):
         return pooled(states, attention_mask, self.config.pooling)
 
     def heads(self, vectors: Tensor) -> Tensor:
-        """The scores `[texts]` of vectors `[texts, dim]`."""
-        return self.score_head(vectors).squeeze(-1)
+        """The scores `[texts]` of vectors `[texts, dim]`.
+
+        In the layer's own precision, also under autocast: in bfloat16 many texts would tie.
+        """
+        with torch.autocast(vectors.device.type, enabled=False):
+            return self.score_head(vectors.to(self.score_head.weight.dtype)).squeeze(-1)
 
     @property
     def encoder(self) -> TextEncoder:
@@ -120,6 +128,16 @@ class CoherenceScorer(ZooModel):
             self._encoder = TextEncoder(tokenizer, self.config.max_tokens)
         return self._encoder
 
+    @property
+    def reference(self) -> list[float] | None:
+        """The quantiles that percentiles are taken in, or None: then that is said, once."""
+        if self._reference is None:
+            name = self.config._name_or_path
+            self._reference = load_reference(name) or []
+            if not self._reference:
+                log.warning("%s: no reference set, so no percentiles: give --reference", name)
+        return self._reference or None
+
     def score(self, texts: Sequence[str | Sequence[str]], batch_tokens: int = 16384) -> list[float]:
         """One score a text, the higher the more coherent; a text may be a list of sentences.
 
@@ -127,7 +145,7 @@ class CoherenceScorer(ZooModel):
         (`zoo.coherence.scoring.Windows`): its score is their mean. Padding changes no score;
         batches hold texts of like length, `batch_tokens` at most.
         """
-        return [scored.score for scored in score_texts(self, texts, batch_tokens)]
+        return [score for score, _ in mean_scores(self, texts, batch_tokens)]
 
     @torch.inference_mode()
     def score_ids(

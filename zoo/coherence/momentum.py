@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
+
+from corpora.errors import DiscoforgeError
 
 PAPER_MOMENTUM = 0.9999999
 
@@ -23,14 +27,14 @@ class MomentumEncoder:
 
         D = theta_m - theta_0,    D <- D + (1 - m) ((theta - theta_0) - D)
 
-    whose relative error stays that of a float32 sum. The encoder's own weights are `theta_0 + D`,
-    rounded once. No gradient ever reaches them.
+    both in float32, whose relative error stays that of a float32 sum. The encoder's own weights
+    are `theta_0 + D`, rounded once. No gradient ever reaches them.
     """
 
     def __init__(self, encoder: nn.Module, momentum: float) -> None:
         self.momentum = momentum
         self.encoder = deepcopy(encoder).eval().requires_grad_(False)
-        self.start = [p.detach().clone() for p in encoder.parameters()]
+        self.start = [p.detach().float().clone() for p in encoder.parameters()]
         self.difference = [torch.zeros_like(p) for p in self.start]
 
     @torch.no_grad()
@@ -42,21 +46,34 @@ class MomentumEncoder:
         """
         pairs = zip(self.encoder.parameters(), encoder.parameters(), strict=True)
         for (own, theta), start, difference in zip(pairs, self.start, self.difference, strict=True):
-            difference.lerp_(theta - start, 1 - self.momentum)
-            torch.add(start, difference, out=own)
+            difference.lerp_(theta.float() - start, 1 - self.momentum)
+            own.copy_(start + difference)
+
+    @cached_property
+    def _digest(self) -> str:
+        """The SHA-256 of the start, by which a resumed run knows that it starts from the same."""
+        digest = sha256()
+        for start in self.start:
+            digest.update(start.cpu().numpy().tobytes())
+        return digest.hexdigest()
 
     def state_dict(self) -> dict[str, Any]:
-        return {"start": self.start, "difference": self.difference}
+        return {"start": self._digest, "difference": self.difference}
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        for name in ("start", "difference"):
-            for kept, stored in zip(getattr(self, name), state[name], strict=True):
-                kept.copy_(stored)
+        """Raises `DiscoforgeError` if the encoder that it was made with is another one now."""
+        if state["start"] != self._digest:
+            raise DiscoforgeError(
+                "the backbone's weights are not those that this run started from",
+                hint="put the backbone back, or train to another --output",
+            )
+        for kept, stored in zip(self.difference, state["difference"], strict=True):
+            kept.copy_(stored)
         for own, start, difference in zip(
             self.encoder.parameters(), self.start, self.difference, strict=True
         ):
-            torch.add(start, difference, out=own)
+            own.copy_(start + difference)
 
 
 class NegativeQueue:
@@ -103,7 +120,8 @@ class MomentumContrast(nn.Module):
         L = -log( exp s(z, z_m) / (exp s(z, z_m) + sum_j exp(s(z, q_j) - margin)) )
 
     averaged over the batch: z from the encoder in training, z_m from the momentum encoder,
-    q_j the negatives in the queue, of this step and of those before it.
+    q_j the negatives in the queue, of this step and of those before it. Computed in float32,
+    also under autocast: bfloat16 tells cosines near 1 apart by 1 / 256 only.
     """
 
     def __init__(self, margin: float = 0.1) -> None:
@@ -115,8 +133,9 @@ class MomentumContrast(nn.Module):
 
         The queue's vectors have length one already.
         """
-        own = normalize(vectors.float(), dim=-1)
-        positive = (own * normalize(momentum_vectors.float(), dim=-1)).sum(-1, keepdim=True)
-        negatives = own @ queue.T - self.margin
-        first = torch.zeros(len(own), dtype=torch.long, device=own.device)
-        return cross_entropy(torch.cat([positive, negatives], dim=1), first)
+        with torch.autocast(vectors.device.type, enabled=False):
+            own = normalize(vectors.float(), dim=-1)
+            positive = (own * normalize(momentum_vectors.float(), dim=-1)).sum(-1, keepdim=True)
+            negatives = own @ queue.T - self.margin
+            first = torch.zeros(len(own), dtype=torch.long, device=own.device)
+            return cross_entropy(torch.cat([positive, negatives], dim=1), first)

@@ -52,64 +52,96 @@ class Windows:
     A text that fits is one window. Of a longer one each window takes as many sentences as fit,
     and the next begins halfway through it; the last ends with the text. The text's score is the
     mean of its windows' scores.
+
+    A sentence longer than a window comes in pieces: each but its last is a window by itself, so
+    nothing is left out. `numbers` tell each piece's sentence; `bounds` count pieces.
     """
 
-    sentences: tuple[np.ndarray, ...]
+    pieces: tuple[np.ndarray, ...]
+    numbers: tuple[int, ...]
     bounds: tuple[tuple[int, int], ...]
+
+    @property
+    def sentences(self) -> int:
+        """The number of sentences."""
+        return self.numbers[-1] + 1
 
 
 def windows(encoder: TextEncoder, sentences: Sequence[str]) -> Windows:
-    """Cut a text's sentences into windows. A sentence that is too long by itself is cut."""
-    ids = [part[: encoder.budget] for part in encoder.sentences(sentences or [""])]
-    total = np.concatenate([[0], np.cumsum([len(part) for part in ids])])
+    """Cut a text's sentences into windows; a text without any is one window of no tokens."""
+    pieces, numbers = [], []
+    for number, ids in enumerate(encoder.sentences(sentences or [""])):
+        for start in range(0, max(len(ids), 1), encoder.budget):
+            pieces.append(ids[start : start + encoder.budget])
+            numbers.append(number)
+    total = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
     bounds: list[tuple[int, int]] = []
     start = 0
     while True:
         end = int(np.searchsorted(total, total[start] + encoder.budget, side="right")) - 1
         bounds.append((start, end))
-        if end >= len(ids):
-            return Windows(tuple(ids), tuple(bounds))
+        if end >= len(pieces):
+            return Windows(tuple(pieces), tuple(numbers), tuple(bounds))
         start += max(1, (end - start) // 2)
 
 
-def score_texts(model: CoherenceScorer, texts: Sequence[Text], batch_tokens: int) -> list[Scored]:
-    """Score each text as the mean over its windows."""
-    cut = [windows(model.encoder, as_sentences(text)) for text in texts]
-    pieces = [
-        model.encoder.assemble(text.sentences[start:end])
-        for text in cut
-        for start, end in text.bounds
+def score_texts(
+    model: CoherenceScorer,
+    texts: Sequence[Text],
+    batch_tokens: int,
+    reference: Sequence[float] | None = None,
+) -> list[Scored]:
+    """Score each text as the mean over its windows.
+
+    Percentiles are taken in the quantiles `reference`, by default the model's own.
+    """
+    known = model.reference if reference is None else reference
+    return [
+        Scored(
+            score,
+            None if known is None else percentile(score, known),
+            text.sentences,
+            len(text.bounds),
+        )
+        for score, text in mean_scores(model, texts, batch_tokens)
     ]
-    scores = model.score_ids(pieces, batch_tokens)
-    reference = load_reference(model.config._name_or_path)
-    found, at = [], 0
-    for text in cut:
-        mean = float(np.mean(scores[at : at + len(text.bounds)]))
-        at += len(text.bounds)
-        rank = None if reference is None else percentile(mean, reference)
-        found.append(Scored(mean, rank, len(text.sentences), len(text.bounds)))
-    return found
+
+
+def mean_scores(
+    model: CoherenceScorer, texts: Sequence[Text], batch_tokens: int
+) -> list[tuple[float, Windows]]:
+    """The mean of each text's windows, with the windows."""
+    cut = [windows(model.encoder, as_sentences(text)) for text in texts]
+    parts = [
+        model.encoder.assemble(text.pieces[start:end]) for text in cut for start, end in text.bounds
+    ]
+    scores = model.score_ids(parts, batch_tokens)
+    ends = np.cumsum([len(text.bounds) for text in cut])
+    return [
+        (float(np.mean(scores[end - len(text.bounds) : end])), text)
+        for text, end in zip(cut, ends.tolist(), strict=True)
+    ]
 
 
 def explain(model: CoherenceScorer, text: Text, batch_tokens: int = 16384) -> list[SentenceEffect]:
     """What each sentence does to the score of a text: left out, and swapped with the next one.
 
     In a long text a change touches the windows that hold the sentence, and counts with their
-    share of all windows.
+    share of all windows; of a sentence in pieces each piece is left out where it stands.
     """
     sentences = as_sentences(text)
     cut = windows(model.encoder, sentences)
     variants: list[tuple[str, int, np.ndarray]] = []
     for start, end in cut.bounds:
-        window = list(cut.sentences[start:end])
+        window, numbers = list(cut.pieces[start:end]), cut.numbers[start:end]
         variants.append(("as it is", -1, model.encoder.assemble(window)))
-        for i in range(len(window)):
+        for i, number in enumerate(numbers):
             if len(window) > 1:
                 rest = window[:i] + window[i + 1 :]
-                variants.append(("left out", start + i, model.encoder.assemble(rest)))
+                variants.append(("left out", number, model.encoder.assemble(rest)))
             if i + 1 < len(window):
                 swapped = [*window[:i], window[i + 1], window[i], *window[i + 2 :]]
-                variants.append(("swapped", start + i, model.encoder.assemble(swapped)))
+                variants.append(("swapped", number, model.encoder.assemble(swapped)))
     scores = model.score_ids([ids for _, _, ids in variants], batch_tokens)
     changes: dict[tuple[str, int], float] = {}
     whole = 0.0
@@ -131,7 +163,7 @@ def rank(
     """The alternatives' numbers with the scores of prompt and alternative, the best first."""
     before = as_sentences(prompt) if prompt else []
     texts = [[*before, *as_sentences(text)] for text in alternatives]
-    scores = [scored.score for scored in score_texts(model, texts, batch_tokens)]
+    scores = [score for score, _ in mean_scores(model, texts, batch_tokens)]
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
     return [(i, scores[i]) for i in order]
 
@@ -156,10 +188,17 @@ def quantiles(scores: Sequence[float]) -> list[float]:
     return [float(value) for value in np.quantile(np.asarray(scores), np.linspace(0, 1, 101))]
 
 
-def load_reference(folder: str | Path) -> list[float] | None:
-    """The reference of a model folder, or None where it has none."""
-    path = Path(folder) / REFERENCE
-    if not path.is_file():
+def load_reference(model: str | Path) -> list[float] | None:
+    """The reference of a model (folder or Hub id), or None where it has none."""
+    from transformers.utils import cached_file
+
+    flags = ("missing_entries", "connection_errors", "gated_repo")
+    absent = {f"_raise_exceptions_for_{flag}": False for flag in flags}
+    try:
+        found = cached_file(str(model), REFERENCE, **absent) if str(model) else None
+    except OSError:  # neither a folder nor a model of the Hub
+        found = None
+    if found is None:
         return None
-    stored = json.loads(path.read_text(encoding="utf-8"))
+    stored = json.loads(Path(found).read_text(encoding="utf-8"))
     return [float(value) for value in stored["quantiles"]]

@@ -73,6 +73,10 @@ class Prepared:
         """The documents of each split that lost sentences to the limit of tokens."""
         return {split: part.encoder.cut for split, part in self.texts.items()}
 
+    def batch_tokens(self, s: ScorerSettings) -> int:
+        """The tokens of `eval_batch_size` texts that are as long as the model takes."""
+        return s.eval_batch_size * self.model.config.max_tokens
+
 
 def read(spec: str, config: str) -> tuple[Dataset, Tables, Tables, Tables]:
     """A dataset's orders with its description, and by split: documents, orders, pairs.
@@ -131,10 +135,11 @@ def say_cut(job: Job, prepared: Prepared, dropped: Mapping[str, int]) -> None:
         job.note(f"rows dropped, whose negatives the cut made equal to the document: {counts}")
 
 
-def _reference(prepared: Prepared) -> dict[str, Any]:
+def _reference(prepared: Prepared, batch_tokens: int) -> dict[str, Any]:
     """The scores of the validation documents as they stand: what percentiles are taken in."""
     documents = prepared.texts["validation"]
-    scores = prepared.model.score_ids([documents.original(name) for name in documents.sentences])
+    texts = [documents.original(name) for name in documents.sentences]
+    scores = prepared.model.score_ids(texts, batch_tokens)
     name = prepared.orders.name
     return {
         "of": f"{name}, validation documents",
@@ -150,13 +155,14 @@ def leave(
     dropped: Mapping[str, int],
 ) -> None:
     """Evaluate the trained model; write it with its card and results.json."""
-    model, s = prepared.model, job.settings
+    s: ScorerSettings = job.settings  # type: ignore[assignment]
+    model, batch_tokens = prepared.model, prepared.batch_tokens(s)
     metrics = {
-        split: pairwise_accuracy(model, prepared.texts[split], table, s.seed)
+        split: pairwise_accuracy(model, prepared.texts[split], table, s.seed, batch_tokens)
         for split, table in prepared.pairs.items()
     }
     save_model(model, prepared.tokenizer, job.folder)
-    write_json(job.folder / REFERENCE, _reference(prepared))
+    write_json(job.folder / REFERENCE, _reference(prepared, batch_tokens))
     results: dict[str, Any] = {
         "model_type": model.config.model_type,
         "dataset": prepared.orders.describe(),

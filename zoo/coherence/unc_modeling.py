@@ -93,6 +93,7 @@ class UncModel(ZooModel):
         self.convolution = LightweightConv(width, config.kernel_size, config.kernel_heads)
         self.score_head = nn.Linear(config.bilinear_size + width, 1)
         self._tokenizer: PreTrainedTokenizerBase | None = None
+        self.cut = 0
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -159,13 +160,20 @@ class UncModel(ZooModel):
 
     @torch.inference_mode()
     def score(self, texts: Sequence[str | Sequence[str]]) -> list[float]:
-        """One score a text, the higher the more coherent; a sentence is encoded once."""
+        """One score a text, the higher the more coherent; a sentence is encoded once.
+
+        `cut` counts the texts with a sentence of more than `max_words`, of which the rest is lost.
+        """
         self.eval()
         rows: dict[str, int] = {}
         numbered = [
             [rows.setdefault(s, len(rows)) for s in as_sentences(text) or [""]] for text in texts
         ]
-        vectors = self._vectors(list(rows))
+        most = self.config.max_words
+        ids = word_ids(self.tokenizer, list(rows), most + 1)
+        long = {row for row, words in enumerate(ids) if len(words) > most}
+        self.cut += sum(not long.isdisjoint(text) for text in numbered)
+        vectors = self._vectors([words[:most] for words in ids])
         order = np.argsort([len(text) for text in numbered], kind="stable")
         scores = [0.0] * len(texts)
         for start in range(0, len(order), CHUNK):
@@ -176,8 +184,7 @@ class UncModel(ZooModel):
                 scores[i] = score
         return scores
 
-    def _vectors(self, sentences: Sequence[str]) -> Tensor:
-        ids = word_ids(self.tokenizer, sentences, self.config.max_words)
+    def _vectors(self, ids: Sequence[Sequence[int]]) -> Tensor:
         parts = []
         for start in range(0, len(ids), CHUNK):
             words, mask = pad(ids[start : start + CHUNK], self.config.pad_token_id or 0)

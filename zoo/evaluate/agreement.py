@@ -141,13 +141,22 @@ def alpha(counts: np.ndarray) -> float:
 def _with_interval(
     counts: np.ndarray, groups: Sequence[str], seed: int, name: str
 ) -> dict[str, Any]:
-    """Alpha, and its interval when whole groups of pairs are drawn anew."""
+    """Alpha, and its interval when whole groups of pairs are drawn anew.
+
+    A draw without a pair that two people judged has no alpha: such are counted as `skipped`.
+    """
     _, index = np.unique(np.asarray(groups), return_inverse=True)
     units = int(index.max()) + 1
     random = stream(seed, f"zoo.bootstrap.alpha.{name}")
     drawn = random.multinomial(units, np.full(units, 1 / units), size=bootstrap.RESAMPLES)
-    values = [alpha(np.repeat(counts, times[index], axis=0)) for times in drawn]
-    return {"value": alpha(counts), "ci": bootstrap.interval(np.array(values))}
+    value, comparable = alpha(counts), counts.sum(1) > 1
+    usable = [times[index] for times in drawn if times[index][comparable].any()]
+    values = [alpha(np.repeat(counts, times, axis=0)) for times in usable]
+    return {
+        "value": value,
+        "ci": bootstrap.interval(np.array(values)),
+        "skipped": len(drawn) - len(usable),
+    }
 
 
 def _notes(name: str, each: dict[str, Any]) -> list[str]:

@@ -75,7 +75,11 @@ def text_accuracy(model: Scorer, found: TestSet, seed: int) -> dict[str, Any]:
 
 
 def pairwise_accuracy(
-    model: CoherenceScorer, documents: Documents, orders: pa.Table, seed: int
+    model: CoherenceScorer,
+    documents: Documents,
+    orders: pa.Table,
+    seed: int,
+    batch_tokens: int = 16384,
 ) -> dict[str, Any]:
     """How often a document scores above a permutation of it; ties count as wrong.
 
@@ -94,7 +98,7 @@ def pairwise_accuracy(
         raise InputError("no document differs from its permutations", hint="it needs two sentences")
     distinct = sorted(set(names))
     originals = [documents.original(document) for document in distinct]
-    scores = np.array(model.score_ids([*originals, *permuted]))
+    scores = np.array(model.score_ids([*originals, *permuted], batch_tokens))
     own = dict(zip(distinct, scores[: len(distinct)].tolist(), strict=True))
     coherent = np.array([own[name] for name in names])
     lengths = {name: len(text) for name, text in zip(distinct, originals, strict=True)}
