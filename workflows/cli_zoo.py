@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from corpora.errors import ConfigError
 from zoo.evaluate import SUITES
 
 commands = typer.Typer()
@@ -96,10 +97,26 @@ def score(
     """Print a coherence score for each text (higher is more coherent)."""
     from workflows.scoring import show_ranks, show_scores
 
+    _check_score(rank=rank, prompt=prompt, explain=explain, reference=bool(reference))
     if rank:
         show_ranks(model, files, prompt, as_json=as_json)
     else:
         show_scores(model, files, reference=reference or [], explain=explain, as_json=as_json)
+
+
+def _check_score(*, rank: bool, prompt: str, explain: bool, reference: bool) -> None:
+    """Raise `ConfigError` for options of `score` of which one would be dropped."""
+    for given, name in ((explain, "--explain"), (reference, "--reference")):
+        if rank and given:
+            raise ConfigError(
+                f"{name} does not go with --rank, which prints places and scores alone",
+                hint=f"leave out {name}, or leave out --rank",
+            )
+    if prompt and not rank:
+        raise ConfigError(
+            "--prompt goes with --rank alone: it is what the alternatives go on from",
+            hint="add --rank, or leave out --prompt",
+        )
 
 
 @commands.command("predict-marker")

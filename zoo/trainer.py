@@ -64,7 +64,15 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "label_names": ["labels"],
         "dataloader_pin_memory": torch.cuda.is_available(),
     }
-    return TrainingArguments(**{**values, **more})
+    arguments = TrainingArguments(**{**values, **more})
+    if arguments.n_gpu > 1:
+        # The Trainer would wrap the model for all of them in one process, which cuts up batches.
+        log.info(
+            "one of %d GPUs is used; all of them: accelerate launch -m zoo.train ...",
+            arguments.n_gpu,
+        )
+        arguments._n_gpu = 1
+    return arguments
 
 
 class ZooTrainer(Trainer):
@@ -158,14 +166,31 @@ def fit(trainer: ZooTrainer, *, early_stop: EarlyStop | None = None) -> TrainerS
     try:
         trainer.train(resume_from_checkpoint=str(start) if start else None)
     except torch.cuda.OutOfMemoryError as error:
-        raise DiscoforgeError(
-            "out of memory on the GPU",
-            where=job.recipe.name,
-            hint=f"lower batch_size (now {job.settings.batch_size}) and raise "
-            "gradient_accumulation by the same factor to keep the batch, or lower max_tokens; "
-            "the same command then goes to another --output",
-        ) from error
+        raise out_of_memory(job) from error
     return trainer.state
+
+
+def out_of_memory(job: Job) -> DiscoforgeError:
+    """What a run that needs more memory than the GPU has can do, with the settings that it has."""
+    s = job.settings
+    ways = [
+        f"lower batch_size (now {s.batch_size}) and raise gradient_accumulation by the same "
+        "factor to keep the batch"
+    ]
+    if hasattr(s, "block_tokens") and not s.recompute:
+        ways.append(
+            "set recompute = true, which keeps the activations of one block at a time "
+            f"(of block_tokens, now {s.block_tokens})"
+        )
+    elif hasattr(s, "block_tokens"):
+        ways.append(f"lower block_tokens (now {s.block_tokens})")
+    if hasattr(s, "max_tokens"):
+        ways.append(f"lower max_tokens (now {s.max_tokens})")
+    return DiscoforgeError(
+        "out of memory on the GPU",
+        where=job.recipe.name,
+        hint=f"{'; or '.join(ways)}; the same command then goes to another --output",
+    )
 
 
 def history(state: TrainerState) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from corpora.card import Card
 from corpora.rng import stream
 from corpora.schemas import CONPONO
 from corpora.store import DatasetFolder, Stage, staged
+from zoo.backbones import set_attention
 from zoo.conpono import ConponoModel
 from zoo.conpono.batches import Collator
 from zoo.conpono.examples import Candidates
@@ -203,12 +204,12 @@ def throughput(folder: Path, size: str, anchors: int, steps: int, candidates: in
     ]
     if gpu:
         ways.append(way("packed, compiled", store, "packed", block, True))
-        ways[-1].model.backbone.compile(dynamic=True)
+        ways[-1].model.backbone.compile()  # as the recipe does
     elif torch.ops.mkldnn._is_mkldnn_bf16_supported():
         # As `attention = "auto"` has it there.
         for layout in ("buckets", "packed"):
             ways.append(way(f"{layout}, bf16", store, layout, block, True))
-            ways[-1].model.backbone.set_attn_implementation("eager")
+            set_attention(ways[-1].model.backbone, "bf16")
     order = stream(0, "bench.rows").permutation(len(store.examples))
     for number in range(-2, steps):
         rows = np.take(order, range(number * anchors, (number + 1) * anchors), mode="wrap")

@@ -7,8 +7,8 @@ Builds the dataset from DATA's novels and GUM (its articles are GUM's own). Trai
 K = 2 and K = 1, isolated, without masked words (`taste` has none: there with), and the ordering
 baseline, on as many segment pairs each, with every seed; evaluates them on DATA's discoeval (pairs
 encoded together, pooled), and the initialisation under both protocols with three representations.
-What is there is not made again. Writes OUT/figures.json and OUT/table.md from the evaluations
-that are there.
+What is there is not made again; an evaluation of another size or other settings is refused.
+Writes OUT/figures.json and OUT/table.md from the evaluations that are there.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import numpy as np
 from scipy import stats
 
 from corpora.document import Document
+from corpora.errors import ConfigError, DiscoforgeError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.store import Stage, is_complete, staged, write_json, write_text
@@ -124,11 +125,43 @@ class Place:
     def evaluation(self, name: str) -> Path:
         return self.output / "evaluations" / f"{name}.json"
 
+    def made_by(self, name: str) -> dict[str, Any]:
+        """The size and the settings that an evaluation's figures depend on; paths are left out."""
+        chosen: dict[str, Any] = {}
+        if not name.startswith("initial-"):
+            chosen = settings_of(self.size, name.rpartition("-")[0])
+        about = {"backbone": Path(self.backbone).name, "rows": LIMITS[self.size], **chosen}
+        return {"size": self.size, "settings": json.loads(json.dumps(about))}
+
+    def read(self, name: str) -> dict[str, float] | None:
+        """An evaluation's figures by task; None where there is none yet.
+
+        Raises `ConfigError` for one that was made otherwise, or that does not say how.
+        """
+        path = self.evaluation(name)
+        if not path.is_file():
+            return None
+        found, wanted = json.loads(path.read_text(encoding="utf-8")), self.made_by(name)
+        for key in wanted:
+            if found.get(key) != wanted[key]:
+                raise ConfigError(
+                    f"made with another {key}: {found.get(key)}, now {wanted[key]}",
+                    where=str(path),
+                    hint="choose another --output, or remove that file and its model",
+                )
+        return found["tasks"]
+
 
 def models(size: str) -> list[str]:
     """The models of a size: masked words are left out in one, or added in one."""
     other = "no-mlm" if size == "taste" else "mlm"
     return [name for name in MODELS if name != other]
+
+
+def settings_of(size: str, name: str) -> dict[str, Any]:
+    """What a model is trained with, but for its seed and paths."""
+    rate = BSO_RATE if name == "bso" else RATES[size]
+    return {"learning_rate": rate, **SIZES[size], **MODELS[name]}
 
 
 def trained(place: Place, name: str, seed: int) -> Path:
@@ -138,9 +171,7 @@ def trained(place: Place, name: str, seed: int) -> Path:
         "backbone": place.backbone,
         "output": place.model(name, seed),
         "seed": seed,
-        "learning_rate": BSO_RATE if name == "bso" else RATES[place.size],
-        **SIZES[place.size],
-        **MODELS[name],
+        **settings_of(place.size, name),
     }
     train(["conpono/minilm", *(str(w) for key, v in settings.items() for w in (f"--{key}", v))])
     return place.model(name, seed)
@@ -153,7 +184,7 @@ def evaluated(
 
     `names` are those of the evaluations by representation; what is there is not made again.
     """
-    if all(place.evaluation(name).is_file() for name in names.values()):
+    if None not in [place.read(name) for name in names.values()]:
         return
     path = model if isinstance(model, str) else str(model())
     seeds = 1 if place.size == "taste" else 3
@@ -168,7 +199,7 @@ def evaluated(
             found[names[kind]].setdefault(data.task.name, []).append(value)
     for name, tasks in found.items():
         means = {task: float(np.mean(values)) for task, values in tasks.items()}
-        write_json(place.evaluation(name), means)
+        write_json(place.evaluation(name), {**place.made_by(name), "tasks": means})
 
 
 def figures(place: Place, seeds: int) -> dict[str, Any]:
@@ -181,8 +212,7 @@ def figures(place: Place, seeds: int) -> dict[str, Any]:
         rows[name] = [f"{name}-{seed}" for seed in range(seeds)]
     found = {}
     for row, names in rows.items():
-        made = [place.evaluation(name) for name in names if place.evaluation(name).is_file()]
-        values = [json.loads(path.read_text(encoding="utf-8")) for path in made]
+        values = [tasks for tasks in map(place.read, names) if tasks is not None]
         if values:
             found[row] = _row(values)
     return found
@@ -247,4 +277,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except DiscoforgeError as error:
+        sys.exit(f"error: {error}")

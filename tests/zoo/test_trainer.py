@@ -6,10 +6,15 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+
+from zoo import trainer
+from zoo.job import Job
+from zoo.recipe import make_settings, read_recipe
 
 NO_DROPOUT = [
     *("--backbone_config.hidden_dropout_prob", "0"),
@@ -93,3 +98,40 @@ def test_the_pairwise_objective_trains_too(
     assert code == 0, message
     results = json.loads((tmp_path / "m" / "results.json").read_text(encoding="utf-8"))
     assert results["dataset"]["config"] == "pairwise"
+
+
+def job_of(recipe: str, folder: Path, **options: object) -> Job:
+    """A run of a shipped recipe that has not begun."""
+    found = read_recipe(recipe)
+    needed = {"dataset": "d", "output": str(folder / "model"), **options}
+    settings = make_settings(found, found.load_module().Settings, needed)
+    return Job(found, settings, folder / "model.partial")
+
+
+def test_of_several_gpus_one_process_takes_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = trainer.TrainingArguments
+
+    def on_two_gpus(**values: Any) -> Any:
+        arguments = made(**values)
+        arguments._n_gpu = 2
+        return arguments
+
+    monkeypatch.setattr(trainer, "TrainingArguments", on_two_gpus)
+    job = job_of("dissent/bilstm_tiny", tmp_path)
+    with caplog.at_level("INFO", "zoo"):
+        arguments = trainer.training_arguments(job)
+    assert arguments.n_gpu == 1
+    assert arguments.train_batch_size == job.settings.batch_size
+    assert "one of 2 GPUs" in caplog.text and "accelerate launch -m zoo.train" in caplog.text
+
+
+def test_out_of_memory_names_the_settings_that_the_recipe_has(tmp_path: Path) -> None:
+    said = str(trainer.out_of_memory(job_of("conpono/tiny", tmp_path)))
+    assert "lower batch_size (now 4)" in said and "lower max_tokens (now 128)" in said
+    assert "recompute = true" in said and "block_tokens, now 4096" in said
+    said = str(trainer.out_of_memory(job_of("conpono/tiny", tmp_path, recompute=True)))
+    assert "lower block_tokens (now 4096)" in said and "recompute" not in said
+    said = str(trainer.out_of_memory(job_of("dissent/bilstm_tiny", tmp_path)))
+    assert "recompute" not in said and "block_tokens" not in said

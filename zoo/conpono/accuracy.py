@@ -58,12 +58,12 @@ def _share(won: np.ndarray, count: np.ndarray, seed: int, name: str) -> dict[str
 
 @torch.inference_mode()
 def held_out(
-    model: ConponoModel, examples: Examples, collator: Collator, batch: int = 8
+    model: ConponoModel, examples: Examples, collator: Collator, batch: int = 8, workers: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """`hits` of a model on `examples`, as they are drawn in epoch 0."""
     model.eval()
     found = []
-    for inputs in DataLoader(examples, batch_size=batch, collate_fn=collator):
+    for inputs in DataLoader(examples, batch, collate_fn=collator, num_workers=workers):
         blocks = [
             {k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in block.items()}
             for block in inputs["blocks"]

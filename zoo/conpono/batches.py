@@ -6,7 +6,7 @@ most `block_tokens` ids, in one of two ways:
 - `buckets`: sorted by length, one sequence a row; no row of a block is shorter than 90 % of its
   longest, so that at most a tenth of the places is padding, whatever the batch.
 - `packed`: several sequences a row of fixed width, first fit, longest first; each attends to
-  itself alone. Every block has the same shape, which compiled kernels like.
+  itself alone. Every row has the same width; a batch's last block may have fewer rows.
 """
 
 from __future__ import annotations

@@ -19,10 +19,17 @@ from zoo.backbones import (
     training_attention,
 )
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
-from zoo.conpono.backbones import load_masked_words
+from zoo.conpono.backbones import load_heads
 from zoo.conpono.masking import Masking
 from zoo.conpono.modeling import ConponoModel
-from zoo.conpono.prepare import make_collator, make_examples, sentences, spread
+from zoo.conpono.prepare import (
+    cut_texts,
+    make_collator,
+    make_examples,
+    sentences,
+    spread,
+    worker_count,
+)
 from zoo.conpono.segments import Geometry
 from zoo.conpono.settings import Settings
 from zoo.conpono.texts import Template
@@ -83,8 +90,10 @@ def train(job: Job) -> None:
         vector=s.vector,
         pad_token_id=tokenizer.pad_token_id,
     )
-    if s.mlm and s.backbone and not load_masked_words(model.masked_words, s.backbone):
-        job.note("the backbone has no masked-word head: a new one starts from its embeddings")
+    for note in load_heads(model, s.backbone) if s.backbone else ():
+        job.note(note)
+    if limit < s.max_tokens:
+        job.note(f"max_tokens lowered from {s.max_tokens} to {limit}: the backbone takes no more")
     set_attention(model.backbone, s.attention)
     model.recompute = s.recompute
     tokenizer.model_max_length = limit
@@ -100,6 +109,11 @@ def train(job: Job) -> None:
         )
         for split in SPLITS
     }
+    shown = {split: spread(drawn[split], s.max_eval_rows) for split in ("validation", "test")}
+    for split, part in shown.items() if is_main_process() else ():
+        cut, total = cut_texts(part)
+        if cut:
+            job.note(f"{split}: {cut} of {total} texts and pairs are cut to {limit} tokens")
     collator = make_collator(s, backbone, tokenizer.pad_token_id, limit)
 
     # Trainer, with the objective inside the model
@@ -110,14 +124,14 @@ def train(job: Job) -> None:
             job,
             lr_scheduler_type="linear",
             warmup_steps=s.warmup,
-            dataloader_num_workers=s.workers,
+            dataloader_num_workers=worker_count(s.workers),
             torch_compile=False,  # the backbone alone is compiled
         ),
         job=job,
         lengths=np.broadcast_to(np.int64(1), len(training)),
         data_collator=collator,
         train_dataset=training,
-        eval_dataset=spread(drawn["validation"], s.max_eval_rows),
+        eval_dataset=shown["validation"],
         compute_metrics=lambda found: _metrics(found, geometry),
     )
     with training_attention(model.backbone, s):
@@ -127,11 +141,10 @@ def train(job: Job) -> None:
 
     # Evaluation: with words hidden as in training (the paper's figure 2), and with none hidden
     metrics, curves = {}, {}
-    for split in ("validation", "test"):
+    for split, part in shown.items():
         for name, rate in {"masked": masking.rate, "clean": 0.0}.items():
-            shown = spread(drawn[split], s.max_eval_rows)
-            shown = replace(shown, masking=replace(masking, rate=rate))
-            right, asked = held_out(model, shown, collator)
+            examples = replace(part, masking=replace(masking, rate=rate))
+            right, asked = held_out(model, examples, collator, workers=worker_count(s.workers))
             curves[f"{split}, {name}"] = found = accuracies(
                 right, asked, geometry.distances, s.seed, f"{split}.{name}"
             )

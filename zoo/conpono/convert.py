@@ -5,19 +5,25 @@ TensorFlow is asked for here alone: `pip install 'discoforge[tensorflow]'`.
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoModel, BertConfig, BertTokenizer
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import ConfigError, InputError, nearest
 from corpora.store import MANIFEST, staged, write_json
 from zoo.conpono.modeling import ConponoModel
 from zoo.modeling import parameter_count, save_model
+
+UNI = "cpc_loss/softmax_weights"
+"""The uni-encoder's `[width, 2K]`; the other encoders have cpc_weights `[2K, width, width]`."""
 
 PLAIN = {
     "bert/embeddings/word_embeddings": "backbone.embeddings.word_embeddings.weight",
@@ -26,6 +32,7 @@ PLAIN = {
     "cls/predictions/output_bias": "masked_words.bias",
     "cpc_loss/cpc_weights": "relations.weight",
     "cpc_weights": "relations.weight",
+    UNI: "relations.weight",
 }
 RENAMED = (
     (re.compile(r"^bert/encoder/layer_(\d+)/"), r"backbone.encoder.layer.\1."),
@@ -34,6 +41,9 @@ RENAMED = (
     (re.compile(r"^cls/predictions/transform/"), "masked_words."),
 )
 ENDINGS = {"gamma": "weight", "beta": "bias", "bias": "bias", "kernel": "weight"}
+TURNED = re.compile(rf"/kernel$|^{UNI}$")
+"""Matrices that the checkpoint has the other way round."""
+ENCODERS = ("full", "isolated")
 LEFT_OUT = re.compile(r"adam_[mv]|Adam|global_step|cls/seq_relationship|_CHECKPOINTABLE")
 """The optimizer's state, and BERT's head for the next sentence, which CONPONO does not use."""
 
@@ -80,8 +90,19 @@ def convert(
     """Write the model folder `folder` from a released checkpoint; returns what it holds.
 
     `config` is BERT's `bert_config.json` and `vocabulary` its `vocab.txt`, looked for beside the
-    checkpoint. Full and isolated encoders have the same weights: `encoder` says which it was.
+    checkpoint. Full and isolated encoders have the same weights: `encoder` says which it was; a
+    uni-encoder's are others, and are known by their name.
+
+    Raises `ConfigError` for another `encoder`, `InputError` for files that are absent, broken or
+    do not belong together.
     """
+    if encoder not in ENCODERS:
+        raise ConfigError(
+            f"no encoder {encoder!r}",
+            where="encoder",
+            hint=f"{nearest(encoder, ENCODERS)}give one of {', '.join(ENCODERS)}; a uni-encoder is "
+            "known by its weights",
+        )
     checkpoint = Path(checkpoint)
     if not checkpoint.is_dir() and not checkpoint.with_name(f"{checkpoint.name}.index").is_file():
         raise InputError(
@@ -90,10 +111,10 @@ def convert(
             hint="give the path without .index or .data-00000-of-00001, or the folder",
         )
     beside = checkpoint if checkpoint.is_dir() else checkpoint.parent
-    settings = BertConfig.from_json_file(str(_found(config, beside / "bert_config.json", "config")))
+    settings = read_config(_found(config, beside / "bert_config.json", "config"))
     words = _found(vocabulary, beside / "vocab.txt", "vocabulary")
+    ids = read_vocabulary(words, settings.vocab_size)
     model = to_model(open_checkpoint(checkpoint), settings, encoder, where=str(checkpoint))
-    ids = {word: i for i, word in enumerate(words.read_text(encoding="utf-8").splitlines())}
     tokenizer = BertTokenizer(vocab=ids, do_lower_case=lower)
     tokenizer.model_max_length = settings.max_position_embeddings
     about = {
@@ -109,6 +130,42 @@ def convert(
     return about
 
 
+def read_config(path: Path) -> BertConfig:
+    """BERT's configuration. Raises `InputError` for a file that is none."""
+    try:
+        return BertConfig(**json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, StrictDataclassError) as error:
+        raise InputError(
+            f"is no configuration of a BERT: {str(error).strip().splitlines()[0]}",
+            where=str(path),
+            hint="take bert_config.json from the files of the BERT that was trained on",
+        ) from error
+
+
+def read_vocabulary(path: Path, size: int) -> dict[str, int]:
+    """The id of each word of a `vocab.txt`, one a line.
+
+    Raises `InputError` unless there are `size` of them, all distinct.
+    """
+    try:
+        # Not splitlines: it would also part at characters that are words of a vocabulary.
+        words = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"is no vocabulary in UTF-8: {error}", where=str(path)) from error
+    problem = ""
+    if len(words) != size:
+        problem = f"{len(words)} words, the configuration has vocab_size = {size}"
+    elif len(set(words)) != size:
+        problem = f"{Counter(words).most_common(1)[0][0]!r} stands there twice"
+    if problem:
+        raise InputError(
+            problem,
+            where=str(path),
+            hint="take the vocab.txt that lies beside the bert_config.json of that checkpoint",
+        )
+    return {word: number for number, word in enumerate(words)}
+
+
 def to_model(
     reader: Reader, config: BertConfig, encoder: Literal["full", "isolated"], where: str
 ) -> ConponoModel:
@@ -119,15 +176,21 @@ def to_model(
     found = dict(_weights(reader, where))
     if "relations.weight" not in found:
         raise InputError(
-            "this checkpoint has no cpc_weights: it is no CONPONO model",
+            "this checkpoint has no cpc_weights or softmax_weights: it is no CONPONO model",
             where=where,
             hint="a plain BERT is loaded by AutoModel, and needs no conversion",
         )
-    relations = found["relations.weight"]
+    uni = UNI in reader.get_variable_to_shape_map()
+    if uni and encoder == "isolated":
+        raise ConfigError(
+            "this checkpoint's encoder is the uni-encoder, not the isolated one",
+            where=where,
+            hint="leave out --encoder",
+        )
     model = ConponoModel.from_backbone(
         AutoModel.from_config(config),
-        encoder="uni" if relations.dim() == 2 else encoder,
-        k=len(relations) // 2,
+        encoder="uni" if uni else encoder,
+        k=max(1, len(found["relations.weight"]) // 2),
         max_tokens=config.max_position_embeddings,
         mlm="masked_words.dense.weight" in found,
         pad_token_id=config.pad_token_id,
@@ -151,7 +214,7 @@ def _weights(reader: Reader, where: str) -> Iterator[tuple[str, torch.Tensor]]:
         if LEFT_OUT.search(name):
             continue
         tensor = torch.from_numpy(np.array(reader.get_tensor(name)))
-        yield rename(name, where), tensor.T.contiguous() if name.endswith("kernel") else tensor
+        yield rename(name, where), tensor.T.contiguous() if TURNED.search(name) else tensor
 
 
 def rename(name: str, where: str = "") -> str:

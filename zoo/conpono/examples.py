@@ -31,7 +31,8 @@ class Example:
     """The sequences of one example, end to end, after masking.
 
     `ids`, `words` labels `mlm` `[tokens]`; `lengths`, `seconds` `[sequences]` (where type 1
-    begins in each); `labels [2K]` or, for the ordering baseline, `[pairs]`.
+    begins in each); `labels [2K]` or, for the ordering baseline, `[pairs]`; `cut` counts the
+    sequences whose texts were too long.
     """
 
     ids: np.ndarray
@@ -39,6 +40,7 @@ class Example:
     lengths: np.ndarray
     seconds: np.ndarray
     labels: np.ndarray
+    cut: int
 
 
 @dataclass
@@ -86,7 +88,8 @@ class Examples(Dataset):
         masked, mlm = self.masking.draw(ids, words, random)
         lengths = np.array([len(sequence.ids) for sequence in sequences], np.int64)
         seconds = np.array([sequence.second for sequence in sequences], np.int64)
-        return Example(masked, mlm, lengths, seconds, labels)
+        cut = sum(sequence.cut for sequence in sequences)
+        return Example(masked, mlm, lengths, seconds, labels, cut)
 
 
 @dataclass

@@ -75,14 +75,16 @@ class MaskedWords(nn.Module):
     """BERT's masked-word head. Its output matrix is the encoder's own word embeddings.
 
     A backbone that was stored without a head gets a new one: it starts from its embeddings, and
-    the transformation between is drawn at random.
+    the transformation between is drawn at random. `width` is that of the word embeddings, where
+    it is not the states' (ELECTRA, ALBERT).
     """
 
-    def __init__(self, config: PretrainedConfig) -> None:
+    def __init__(self, config: PretrainedConfig, width: int | None = None) -> None:
         super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        width = width or config.hidden_size
+        self.dense = nn.Linear(config.hidden_size, width)
         self.activation = ACT2FN[getattr(config, "hidden_act", "gelu")]
-        self.norm = nn.LayerNorm(config.hidden_size, eps=getattr(config, "layer_norm_eps", 1e-12))
+        self.norm = nn.LayerNorm(width, eps=getattr(config, "layer_norm_eps", 1e-12))
         self.bias = nn.Parameter(torch.empty(config.vocab_size))
 
     def forward(self, states: Tensor, embeddings: Tensor, labels: Tensor) -> Tensor:

@@ -16,11 +16,16 @@ from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import ModelOutput
 
+from zoo.attention import FAMILIES
 from zoo.conpono.batches import additive, attention_mask
 from zoo.conpono.heads import MaskedWords, Ordering, Relations, contrast, order_loss
+from zoo.flops import operations
 from zoo.modeling import ZooModel
 
 STANDARD_DEVIATION = 0.02
+ONCE_A_ROW = ("relations", "ordering", "masked_words", "backbone.pooler")
+WIDE_MASKS = FAMILIES | {"albert"}
+"""Backbones (`model_type`) that hand a mask `[rows, 1, 1, tokens]` on to attention as it is."""
 WORDS_AT_ONCE = 2048
 """Masked words that the head takes in one go, or as many as one block has more."""
 
@@ -84,7 +89,8 @@ class ConponoModel(ZooModel):
         else:
             self.relations = Relations(2 * config.k, width, uni=config.encoder == "uni")
         if config.mlm:
-            self.masked_words = MaskedWords(backbone)
+            embeddings = self.backbone.get_input_embeddings().weight
+            self.masked_words = MaskedWords(backbone, embeddings.size(1))
         self.recompute = False
         self.post_init()
 
@@ -138,13 +144,14 @@ class ConponoModel(ZooModel):
         return ConponoOutput(objective_loss + mlm_loss, objective_loss, mlm_loss, scores)
 
     def floating_point_ops(self, inputs: Mapping[str, Any], *args: Any, **kwargs: Any) -> int:
-        """Six operations a weight of the encoder and real token: what the Trainer counts."""
-        weights = sum(p.numel() for p in self.backbone.parameters())
-        return (
-            6
-            * (weights - self.backbone.get_input_embeddings().weight.numel())
-            * int(inputs["real_tokens"])
-        )
+        """What the Trainer counts: `zoo.flops.operations` of real tokens."""
+        return operations(self, len(inputs["labels"]), int(inputs["real_tokens"]))
+
+    @property
+    def once_a_row(self) -> tuple[str, ...]:
+        """Modules that few tokens meet, or none: their operations are counted once an example."""
+        there = dict(self.named_modules())
+        return tuple(name for name in ONCE_A_ROW if name in there)
 
     def _encode_alone(self, block: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
         """The vectors `[sequences, width]` of a block, and its summed masked-word loss."""
@@ -196,10 +203,7 @@ class ConponoModel(ZooModel):
         if takes_types(self.backbone):
             more["token_type_ids"] = block["token_type_ids"]
         if block["segments"] is not None:
-            mask = attention_mask(block["segments"], packed)
-            if packed and self.backbone.config._attn_implementation in ("eager", "bf16"):
-                mask = additive(mask, self.backbone.dtype)
-            more["attention_mask"] = mask
+            more["attention_mask"] = self._mask(block["segments"], packed)
         found = self.backbone(**more).last_hidden_state
         states = found.flatten(0, 1)
         if self.config.vector == "mean":
@@ -207,6 +211,17 @@ class ConponoModel(ZooModel):
         else:
             vectors = self.pool(states[block["starts"]])
         return vectors, states[block["masked"]]
+
+    def _mask(self, segments: Tensor, packed: bool) -> Tensor:
+        """The mask of `segments [rows, tokens]` in the form that the backbone's attention takes."""
+        way = self.backbone.config._attn_implementation
+        mask = attention_mask(segments, packed)
+        if packed:
+            return additive(mask, self.backbone.dtype) if way in ("eager", "bf16") else mask
+        if way == "sdpa" and self.backbone.config.model_type in WIDE_MASKS:
+            # Of `[rows, tokens]` transformers asks whether all is real: that waits for the GPU.
+            return mask.bool()[:, None, None, :]
+        return mask
 
     def _masked_loss(self, states: Tensor, labels: Tensor) -> Tensor:
         """The summed loss of the hidden words, from `states [masked, width]`."""
@@ -221,7 +236,11 @@ class ConponoModel(ZooModel):
         where it has one (the paper's "pooled representation"), else as they are.
         """
         pooler = getattr(self.backbone, "pooler", None)
-        return states if pooler is None else pooler(states[:, None])
+        if pooler is None:
+            return states
+        if isinstance(pooler, nn.Linear):  # ALBERT's, with its activation beside it
+            return self.backbone.pooler_activation(pooler(states))
+        return pooler(states[:, None])
 
 
 def means(states: Tensor, segments: Tensor | None, starts: Tensor) -> Tensor:
@@ -249,6 +268,23 @@ def takes_types(backbone: PreTrainedModel) -> bool:
 def takes_vectors(backbone: PreTrainedModel) -> bool:
     """Whether words can be given as vectors."""
     return "inputs_embeds" in signature(backbone.forward).parameters
+
+
+def first_position(backbone: PreTrainedModel) -> int:
+    """The number of a text's first position: RoBERTa and its kin begin behind their padding's."""
+    for name, module in backbone.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            return 0 if module.padding_idx is None else module.padding_idx + 1
+    return 0
+
+
+def masks_itself(backbone: PreTrainedModel) -> bool:
+    """Whether layers hide more than padding (what comes later, what is far away): a mask of
+
+    packed rows would take the place of theirs.
+    """
+    near = getattr(backbone.config, "sliding_window", None)
+    return bool(near) or any(getattr(part, "is_causal", False) for part in backbone.modules())
 
 
 def takes_positions(backbone: PreTrainedModel) -> bool:

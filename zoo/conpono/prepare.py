@@ -7,17 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from transformers import PreTrainedModel
 
 from corpora.errors import ConfigError
 from zoo.conpono.batches import Collator
 from zoo.conpono.examples import Candidates, Examples, Orderings
-from zoo.conpono.modeling import takes_positions
+from zoo.conpono.modeling import first_position, masks_itself, takes_positions
 from zoo.conpono.settings import Settings
 from zoo.conpono.tokens import TokenStore
 from zoo.data import Dataset
 from zoo.job import Job
 from zoo.rows import batches
+
+WORKERS = 4
+"""Processes that draw examples while a GPU computes, unless a recipe says how many."""
 
 
 def sentences(dataset: Dataset) -> Iterator[str]:
@@ -54,17 +58,37 @@ def make_collator(
     settings: Settings, backbone: PreTrainedModel, pad_id: int, width: int
 ) -> Collator:
     """Lays a batch into blocks, packed rows of `width`; positions as the backbone counts them."""
-    if settings.layout == "packed" and not takes_positions(backbone):
-        raise ConfigError(
-            f"{backbone.config.model_type} takes no positions, which packed rows need",
-            where="layout",
-            hint='set layout = "buckets"',
-        )
-    # RoBERTa and its kin number positions from pad_token_id + 1.
-    roberta = "roberta" in backbone.config.model_type
-    first = backbone.config.pad_token_id + 1 if roberta else 0
-    s = settings
+    if settings.layout == "packed":
+        _check_packing(backbone)
+    s, first = settings, first_position(backbone)
     return Collator(pad_id, s.layout, s.block_tokens, width, s.shortest_row, first)
+
+
+def _check_packing(backbone: PreTrainedModel) -> None:
+    kind, problem = backbone.config.model_type, ""
+    if not takes_positions(backbone):
+        problem = f"{kind} takes no positions, which packed rows need"
+    elif masks_itself(backbone):
+        problem = f"{kind} has masks of its own, which those of packed rows would replace"
+    if problem:
+        raise ConfigError(problem, where="layout", hint='set layout = "buckets"')
+
+
+def worker_count(setting: int) -> int:
+    """The processes that draw examples: as set, or, for -1, some on a GPU and none on a CPU."""
+    if setting >= 0:
+        return setting
+    return WORKERS if torch.accelerator.is_available() else 0
+
+
+def cut_texts(examples: Examples) -> tuple[int, int]:
+    """How many sequences of the examples were cut, and how many there are."""
+    plain = replace(examples, masking=replace(examples.masking, rate=0.0))
+    cut = total = 0
+    for row in range(len(plain)):
+        example = plain[row]
+        cut, total = cut + example.cut, total + len(example.lengths)
+    return cut, total
 
 
 def spread(examples: Examples, rows: int) -> Examples:

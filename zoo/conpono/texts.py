@@ -14,11 +14,12 @@ from zoo.conpono.segments import cut_pair
 
 @dataclass(frozen=True)
 class Encoded:
-    """Token ids, which of them are words, and where the second text's tokens begin."""
+    """Token ids, which of them are words, where the second text's begin, and whether it was cut."""
 
     ids: np.ndarray
     words: np.ndarray
     second: int
+    cut: bool
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class Template:
 
     def single(self, text: np.ndarray) -> Encoded:
         """One text, cut at its end where it is too long."""
-        text = text[: self.max_tokens - len(self.start) - len(self.end)]
-        ids = np.concatenate([self.start, text, self.end])
-        return _sequence(ids, [(len(self.start), len(text))], len(ids))
+        one = min(len(text), self.max_tokens - len(self.start) - len(self.end))
+        ids = np.concatenate([self.start, text[:one], self.end])
+        return _sequence(ids, [(len(self.start), one)], len(ids), one < len(text))
 
     def pair(self, first: np.ndarray, second: np.ndarray) -> Encoded:
         """Two texts; where they are too long together, the longer one is cut at its end."""
@@ -62,17 +63,18 @@ class Template:
         one, two = cut_pair(len(first), len(second), self.max_tokens - extra)
         ids = np.concatenate([self.start, first[:one], self.middle, second[:two], self.end])
         at = len(self.start) + one + len(self.middle)
-        return _sequence(ids, [(len(self.start), one), (at, two)], at)
+        cut = one + two < len(first) + len(second)
+        return _sequence(ids, [(len(self.start), one), (at, two)], at, cut)
 
 
 PROBE = ("One", "two")
 
 
-def _sequence(ids: np.ndarray, texts: Sequence[tuple[int, int]], second: int) -> Encoded:
+def _sequence(ids: np.ndarray, texts: Sequence[tuple[int, int]], second: int, cut: bool) -> Encoded:
     words = np.zeros(len(ids), bool)
     for at, size in texts:
         words[at : at + size] = True
-    return Encoded(ids.astype(np.int64), words, second)
+    return Encoded(ids.astype(np.int64), words, second, cut)
 
 
 def _find(ids: list[int], wanted: list[int], start: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -130,7 +131,7 @@ def _write(
     kind = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
     keys, sizes = _write_texts(folder, split, tokenizer, kind)
     write_json(folder / "tokens.json", {"dtype": kind.name})
-    found = _write_index(folder, np.array(keys, np.uint64), np.array(sizes, np.int64), geometry)
+    found = _write_index(folder, np.asarray(keys, np.uint64), np.asarray(sizes, np.int64), geometry)
     (folder / "read.bin").unlink()
     if not found:
         raise InputError(
@@ -143,14 +144,13 @@ def _write(
 
 def _write_texts(
     folder: Path, split: Shards | pa.Table, tokenizer: PreTrainedTokenizerBase, kind: np.dtype
-) -> tuple[list[int], list[int]]:
+) -> tuple[array[int], array[int]]:
     """Token ids, sentence bounds and paragraph spans in the order of reading.
 
-    Returns each document's key and number of paragraphs.
+    Returns each document's key and number of paragraphs, 8 bytes each.
     """
     encoder = TextEncoder(tokenizer, 1 << 30)  # sentences stay whole here; segments are cut later
-    keys: list[int] = []
-    sizes: list[int] = []
+    keys, sizes = array("Q"), array("q")
     tokens = sentences = 0
     with ExitStack() as stack:
         files = {

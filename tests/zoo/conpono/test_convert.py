@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from transformers import AutoModel, AutoTokenizer, BertConfig
 
 import zoo
 from corpora.errors import ConfigError, InputError
+from workflows import cli
 from zoo.conpono import convert as conversion
 from zoo.conpono.convert import convert, rename, to_model
 
@@ -106,9 +109,15 @@ def test_isolated_and_uni_encoders_are_told_apart() -> None:
     assert to_model(Stored(arrays), BertConfig(**CONFIG), "isolated", "").config.encoder == (
         "isolated"
     )
-    arrays["cpc_loss/cpc_weights"] = np.zeros((4, 4), np.float32)
-    uni = to_model(Stored(arrays), BertConfig(**CONFIG), "full", "").config
-    assert (uni.encoder, uni.k) == ("uni", 2)
+    del arrays["cpc_loss/cpc_weights"]
+    weights = np.arange(32, dtype=np.float32).reshape(4, 8)  # [width, 2K] in the released code
+    arrays["cpc_loss/softmax_weights"] = weights
+    arrays["cpc_loss/softmax_weights/adam_v"] = weights
+    uni = to_model(Stored(arrays), BertConfig(**CONFIG), "full", "")
+    assert (uni.config.encoder, uni.config.k) == ("uni", 4)
+    assert np.array_equal(uni.relations.weight.detach(), weights.T)
+    with pytest.raises(ConfigError, match="uni-encoder, not the isolated"):
+        to_model(Stored(arrays), BertConfig(**CONFIG), "isolated", "")
 
 
 def test_what_does_not_fit_is_named() -> None:
@@ -121,6 +130,9 @@ def test_what_does_not_fit_is_named() -> None:
     arrays = variables()
     with pytest.raises(InputError, match="word_embeddings"):
         to_model(Stored(arrays), BertConfig(**{**CONFIG, "vocab_size": 13}), "full", "here")
+    flat = {**variables(), "cpc_loss/cpc_weights": np.zeros((8, 4), np.float32)}
+    with pytest.raises(InputError, match=r"relations\.weight.*\(8, 4, 4\).*\(8, 4\)"):
+        to_model(Stored(flat), BertConfig(**CONFIG), "full", "here")
     plain = {name: array for name, array in arrays.items() if "cpc" not in name}
     with pytest.raises(InputError, match="no CONPONO model"):
         to_model(Stored(plain), BertConfig(**CONFIG), "full", "here")
@@ -143,6 +155,59 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "model.ckpt-1.index").touch()
     with pytest.raises(InputError, match=r"bert_config\.json"):
         convert(tmp_path / "model.ckpt-1", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("bert_config.json", '{"vocab_size": 12', "is no configuration of a BERT"),
+        ("bert_config.json", "[12]", "is no configuration of a BERT"),
+        ("bert_config.json", '{"vocab_size": "many"}', "is no configuration of a BERT"),
+        ("vocab.txt", "\n".join(WORDS[:-1]), "11 words, the configuration has vocab_size = 12"),
+        ("vocab.txt", "\n".join([*WORDS, "h"]), "13 words, the configuration has vocab_size = 12"),
+        ("vocab.txt", "\n".join([*WORDS[:-1], "a"]), "'a' stands there twice"),
+    ],
+)
+def test_broken_files_are_named(tmp_path: Path, name: str, text: str, said: str) -> None:
+    beside(tmp_path)
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "model.ckpt-1.index").touch()
+    with pytest.raises(InputError) as caught:
+        convert(tmp_path / "model.ckpt-1", tmp_path / "out")
+    assert said in str(caught.value) and name in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_vocabulary_may_hold_line_separators(tmp_path: Path) -> None:
+    words = [*WORDS[:-1], "\u2028"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    assert list(conversion.read_vocabulary(tmp_path / "vocab.txt", 12)) == words
+
+
+def test_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As docs/conpono.md has it."""
+    monkeypatch.setattr(conversion, "open_checkpoint", lambda path: Stored(variables()))
+    beside(tmp_path)
+    (tmp_path / "model.ckpt-1.index").touch()
+    text = (Path(__file__).parents[3] / "docs" / "conpono.md").read_text(encoding="utf-8")
+    words = re.search(r"`discoforge (convert conpono CHECKPOINT .*?)`", text).group(1)  # type: ignore[union-attr]
+    words = words.replace("CHECKPOINT", str(tmp_path / "model.ckpt-1"))
+    command = words.replace("FOLDER", str(tmp_path / "out")).split()
+    assert run(monkeypatch, [*command, "--encoder", "isolatd"]) == 1
+    assert "did you mean 'isolated'" in capsys.readouterr().err
+    assert run(monkeypatch, [*command, "--encoder", "isolated"]) == 0
+    config = json.loads((tmp_path / "out" / "config.json").read_text(encoding="utf-8"))
+    assert config["encoder"] == "isolated"
+
+
+def run(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> int:
+    monkeypatch.setattr(sys, "argv", ["discoforge", *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+        sys.exit(0)
+    return int(stop.value.code or 0)
 
 
 def test_folder_loads_with_its_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from tests.zoo.conpono.conftest import rows, texts
 from zoo.conpono.examples import Candidates, Example, Orderings
 from zoo.conpono.masking import KEPT, Masking
 from zoo.conpono.segments import Geometry
+from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import EpochRows
 from zoo.rows import open_streamed
@@ -64,6 +65,31 @@ def test_the_label_of_each_distance_is_the_target_there(
     assert set(seen) == {d for d in geometry.distances if abs(d) <= 3}  # nine sentences: no 4
 
 
+def test_labels_at_the_largest_distance(tmp_path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Paragraphs of 12 sentences: an anchor, three sentences between, and the target at k = 4."""
+    part = {("default", "train"): (rows(6, 3, 12, "t"), CONPONO)}
+    folder = write_dataset(tmp_path / "data", "conpono", part)
+    geometry = Geometry(k=4)
+    store = token_stores(open_streamed(str(folder)), tokenizer, geometry, tmp_path / "m")["train"]
+    template, masking = Template.of(tokenizer, 128), Masking.of(tokenizer, 0.0)
+    examples = Candidates(store, store, template, masking, geometry, 12, targets=8)
+    seen: Counter[int] = Counter()
+    for row in range(len(examples)):
+        for epoch in range(6):
+            example = examples[row, epoch]
+            (anchor_text, _), *pairs = texts(example, tokenizer)
+            anchor = [at for *_, at in parsed(anchor_text)]
+            for distance in (-4, 4):
+                label = int(example.labels[geometry.place(distance)])
+                if label == KEPT:
+                    continue
+                seen[distance] += 1
+                target = [at for *_, at in parsed(pairs[label][1])]
+                first = anchor[-1] + 4 if distance > 0 else anchor[0] - 6
+                assert target == [first, first + 1, first + 2]
+    assert min(seen[-4], seen[4]) > 5
+
+
 def test_random_candidates_are_of_other_documents_and_unlike_each_other(
     candidates: Make, tokenizer: PreTrainedTokenizerBase
 ) -> None:
@@ -88,8 +114,6 @@ def test_a_target_drawn_again_is_no_negative(
         row["sentences"][:9] = made[0]["sentences"][:9]
     folder = write_dataset(tmp_path / "data", "conpono", {("default", "train"): (made, CONPONO)})
     store = token_stores(open_streamed(str(folder)), tokenizer, Geometry(), tmp_path / "m")["train"]
-    from zoo.conpono.texts import Template
-
     examples = Candidates(
         store, store, Template.of(tokenizer, 128), Masking.of(tokenizer, 0.0), Geometry(), 12
     )
@@ -130,8 +154,6 @@ def test_document_order_changes_nothing(tmp_path: Path, tokenizer: PreTrainedTok
         folder = write_dataset(tmp_path / name / "data", name, part)
         dataset = open_streamed(str(folder))
         stores.append(token_stores(dataset, tokenizer, Geometry(), tmp_path / name / "m")["train"])
-    from zoo.conpono.texts import Template
-
     first, second = (
         Candidates(s, s, Template.of(tokenizer, 128), Masking.of(tokenizer, 0.15), Geometry(), 8)
         for s in stores

@@ -12,35 +12,48 @@ import numpy as np
 import pytest
 import torch
 from transformers import (
+    AlbertModel,
     AutoModel,
     AutoTokenizer,
     BertForMaskedLM,
+    BertModel,
+    CamembertConfig,
+    CamembertForMaskedLM,
+    CamembertModel,
+    ElectraConfig,
+    ElectraForMaskedLM,
+    ElectraModel,
+    ModernBertConfig,
+    ModernBertModel,
     PreTrainedTokenizerBase,
     RobertaConfig,
     RobertaForMaskedLM,
     RobertaModel,
+    XLMRobertaForMaskedLM,
 )
 
 import zoo
+from corpora.errors import ConfigError
 from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import CRAFTS, sequences
 from zoo.backbones import set_attention
 from zoo.conpono import modeling
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
-from zoo.conpono.backbones import load_masked_words
+from zoo.conpono.backbones import load_heads
 from zoo.conpono.batches import Collator, pack
 from zoo.conpono.examples import Candidates, Orderings
-from zoo.conpono.heads import MaskedWords, Relations, contrast, order_loss
+from zoo.conpono.heads import Relations, contrast, order_loss
 from zoo.conpono.masking import KEPT, Masking
 from zoo.conpono.modeling import ConponoModel
-from zoo.conpono.prepare import make_collator
+from zoo.conpono.prepare import cut_texts, make_collator, worker_count
 from zoo.conpono.segments import Geometry
 from zoo.conpono.settings import Settings
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import token_stores
 from zoo.evaluate.discoeval.protocol import Options, representation_of
 from zoo.evaluate.encoders import load_encoder
+from zoo.flops import operations
 from zoo.modeling import save_model
 from zoo.rows import open_streamed
 from zoo.vocabularies import train_subwords
@@ -163,11 +176,14 @@ def test_layouts_give_the_vectors_of_single_texts(
     assert found["buckets"].mlm_loss.item() > 1
 
 
-def test_roberta_counts_positions_from_its_padding(
-    candidates: Make, tokenizer: PreTrainedTokenizerBase
+@pytest.mark.parametrize(
+    ("kind", "settings"), [(RobertaModel, RobertaConfig), (CamembertModel, CamembertConfig)]
+)
+def test_roberta_and_its_kin_count_positions_from_their_padding(
+    candidates: Make, tokenizer: PreTrainedTokenizerBase, kind: Any, settings: Any
 ) -> None:
     torch.manual_seed(0)
-    config = RobertaConfig(
+    config = settings(
         vocab_size=len(tokenizer),
         hidden_size=16,
         num_hidden_layers=1,
@@ -177,7 +193,7 @@ def test_roberta_counts_positions_from_its_padding(
         pad_token_id=tokenizer.pad_token_id,
         type_vocab_size=1,
     )
-    model = ConponoModel.from_backbone(RobertaModel(config), mlm=False).eval()
+    model = ConponoModel.from_backbone(kind(config), mlm=False).eval()
     batch = [candidates()[row] for row in range(2)]
     kinds: tuple[Any, ...] = ("buckets", "packed")
     scores = []
@@ -188,7 +204,88 @@ def test_roberta_counts_positions_from_its_padding(
     assert torch.allclose(*scores, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [BertForMaskedLM, RobertaForMaskedLM])
+def test_packed_rows_need_a_backbone_without_masks_of_its_own(
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
+    config = ModernBertConfig(
+        vocab_size=len(tokenizer), pad_token_id=0, num_hidden_layers=1, **sizes
+    )
+    packed = Settings(dataset="", output="", layout="packed")
+    with pytest.raises(ConfigError, match="modernbert has masks of its own"):
+        make_collator(packed, ModernBertModel(config), tokenizer.pad_token_id, 128)
+
+
+def test_padding_is_hidden_without_asking_the_device(
+    candidates: Make,
+    tiny_model: MakeModel,
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a mask `[rows, tokens]` transformers reads back whether all of it is real."""
+    model = tiny_model().eval()
+    shapes: list[tuple[int, ...]] = []
+    model.backbone.register_forward_pre_hook(
+        lambda module, args, given: shapes.append(given["attention_mask"].shape),
+        with_kwargs=True,
+    )
+    inputs = Collator(tokenizer.pad_token_id, block_tokens=1 << 20, shortest=0.1)(
+        [candidates()[row] for row in range(2)]
+    )
+    (block,) = inputs["blocks"]
+    rows, tokens = block["input_ids"].shape
+    found = model(**inputs).scores
+    monkeypatch.setattr(modeling, "WIDE_MASKS", frozenset())
+    expected = model(**inputs).scores
+    assert shapes == [(rows, 1, 1, tokens), (rows, tokens)]
+    assert torch.allclose(found, expected, atol=1e-6)
+
+
+def narrow_words(kind: Any, tokenizer: PreTrainedTokenizerBase) -> Any:
+    """A backbone whose word embeddings are narrower than its states."""
+    torch.manual_seed(0)
+    return kind(
+        kind.config_class(
+            vocab_size=len(tokenizer),
+            embedding_size=8,
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=16,
+            max_position_embeddings=140,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+
+
+@pytest.mark.parametrize("kind", [AlbertModel, ElectraModel])
+@pytest.mark.parametrize("layout", ["buckets", "packed"])
+def test_word_embeddings_may_be_narrower_than_the_states(
+    candidates: Make, tokenizer: PreTrainedTokenizerBase, kind: Any, layout: Any
+) -> None:
+    model = ConponoModel.from_backbone(narrow_words(kind, tokenizer)).train()
+    examples = candidates(mask_rate=0.15)
+    loss = model(**Collator(tokenizer.pad_token_id, layout, 600, 128)([examples[0]])).mlm_loss
+    loss.backward()
+    assert loss.item() == pytest.approx(math.log(len(tokenizer)), rel=0.1)
+    assert model.masked_words.dense.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("kind", [AlbertModel, BertModel, ElectraModel])
+def test_training_takes_the_vector_that_evaluations_take(
+    tokenizer: PreTrainedTokenizerBase, kind: Any
+) -> None:
+    backbone = narrow_words(kind, tokenizer).eval()
+    model = ConponoModel.from_backbone(backbone, mlm=False)
+    found = backbone(input_ids=torch.tensor([[5, 6, 7], [8, 9, 10]]))
+    first = found.last_hidden_state[:, 0]
+    expected = found.pooler_output if kind is not ElectraModel else first
+    assert torch.equal(model.pool(first), expected)
+
+
+@pytest.mark.parametrize(
+    "kind", [BertForMaskedLM, RobertaForMaskedLM, XLMRobertaForMaskedLM, CamembertForMaskedLM]
+)
 def test_a_stored_masked_word_head_is_taken_over(tmp_path: Path, kind: Any) -> None:
     config = kind.config_class(
         vocab_size=30,
@@ -202,9 +299,11 @@ def test_a_stored_masked_word_head_is_taken_over(tmp_path: Path, kind: Any) -> N
         torch.nn.init.normal_(parameter, std=0.5)
     stored.save_pretrained(tmp_path / "whole")
     stored.base_model.save_pretrained(tmp_path / "bare")
-    head = MaskedWords(config)
-    assert not load_masked_words(head, str(tmp_path / "bare"))
-    assert load_masked_words(head, str(tmp_path / "whole"))
+    model = ConponoModel.from_backbone(stored.base_model)
+    head = model.masked_words
+    (said,) = load_heads(model, str(tmp_path / "bare"))
+    assert "has no masked-word head" in said
+    assert not list(load_heads(model, str(tmp_path / "whole")))
     ids, labels = torch.tensor([[5, 6, 7]]), torch.tensor([5, 6, 7])
     states = stored.base_model(input_ids=ids).last_hidden_state[0]
     found = head(states, stored.get_input_embeddings().weight, labels)
@@ -212,6 +311,71 @@ def test_a_stored_masked_word_head_is_taken_over(tmp_path: Path, kind: Any) -> N
         stored(input_ids=ids).logits[0], labels, reduction="sum"
     )
     assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_a_head_of_another_kind_is_said_not_to_be_read(
+    tmp_path: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    config = ElectraConfig(vocab_size=30, hidden_size=8, num_attention_heads=2, num_hidden_layers=1)
+    ElectraForMaskedLM(config).save_pretrained(tmp_path)
+    model = ConponoModel.from_backbone(ElectraModel(config))
+    (said,) = load_heads(model, str(tmp_path))
+    assert said.startswith("electra's masked-word head is of a kind that is not read")
+
+
+def test_the_heads_of_a_model_of_this_zoo_are_taken_over(
+    tmp_path: Path, tiny_model: MakeModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    own = tiny_model(k=3)
+    for parameter in own.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    save_model(own, tokenizer, tmp_path / "own")
+    model = tiny_model(k=3)
+    assert list(load_heads(model, str(tmp_path / "own"))) == ["W_k taken over from the backbone"]
+    for name, tensor in model.state_dict().items():
+        if not name.startswith("backbone."):
+            assert torch.equal(tensor, own.state_dict()[name]), name
+
+    for change, word in {"k": 2, "encoder": "isolated", "objective": "bso"}.items():
+        other = tiny_model(**{"k": 3, change: word})
+        (said,) = load_heads(other, str(tmp_path / "own"))
+        assert f"the backbone's {change} is another" in said and "drawn anew" in said
+        assert torch.equal(other.masked_words.bias, own.masked_words.bias)
+
+    save_model(tiny_model(mlm=False), tokenizer, tmp_path / "without")
+    said, _ = load_heads(tiny_model(), str(tmp_path / "without"))
+    assert "trained without masked words" in said
+
+
+def test_what_few_tokens_meet_counts_once_an_example(
+    candidates: Make, tiny_model: MakeModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    model = tiny_model(k=2)
+    inputs = Collator(tokenizer.pad_token_id)([candidates()[row] for row in range(2)])
+    encoder = sum(p.numel() for p in model.backbone.encoder.parameters())
+    norm = sum(p.numel() for p in model.backbone.embeddings.LayerNorm.parameters())
+    parts = (model.relations, model.masked_words, model.backbone.pooler)
+    heads = sum(p.numel() for part in parts for p in part.parameters())
+    expected = 6 * ((encoder + norm) * inputs["real_tokens"] + heads * 2)
+    assert operations(model, 2, inputs["real_tokens"]) == expected
+    assert model.floating_point_ops(inputs) == expected
+    assert tiny_model(objective="bso", mlm=False).once_a_row == ("ordering", "backbone.pooler")
+
+
+def test_workers_draw_where_a_gpu_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for there, expected in {True: 4, False: 0}.items():
+        monkeypatch.setattr(torch.accelerator, "is_available", lambda there=there: there)
+        assert worker_count(-1) == expected
+    assert worker_count(3) == 3 and worker_count(0) == 0
+
+
+def test_cut_texts_are_counted(candidates: Make) -> None:
+    whole, short = candidates(mask_rate=0.15), candidates(mask_rate=0.15, max_tokens=40)
+    sequences_of_all = sum(len(whole[row].lengths) for row in range(len(whole)))
+    assert cut_texts(whole) == (0, sequences_of_all)
+    cut, total = cut_texts(short)
+    longer = sum(int((whole[row].lengths > 40).sum()) for row in range(len(whole)))
+    assert (cut, total) == (longer, sequences_of_all) and cut > 0
 
 
 def gradients(model: ConponoModel, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:

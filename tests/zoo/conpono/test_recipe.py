@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,18 @@ import pytest
 from transformers import AutoModel, AutoTokenizer
 
 import zoo
+from corpora.errors import ConfigError
+from corpora.store import write_json
+from tests.bench import measure_conpono as measure
 from zoo.catalogue import catalogue
-from zoo.recipe import make_settings, read_recipe
+from zoo.conpono import ConponoModel
+from zoo.conpono.training import ConponoTrainer
+from zoo.recipe import make_settings, parse_options, read_recipe
 from zoo.train import train
 
 TINY = ["conpono/tiny", "--max_train_rows", "12", "--max_eval_rows", "4", "--vocab_size", "300"]
 SMALL = ["--backbone_config.hidden_size", "16", "--backbone_config.intermediate_size", "32"]
+ISOLATED = ["--encoder", "isolated"]
 Cli = Callable[..., tuple[int, str]]
 
 
@@ -70,8 +77,6 @@ def test_workers_and_checkpoints_change_no_byte(
     undisturbed: Path, paragraphs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Stopped after its first epoch by an error, started again with the same command.
-    from zoo.conpono.training import ConponoTrainer
-
     step, calls = ConponoTrainer.training_step, []
 
     def failing(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -93,20 +98,145 @@ def test_workers_and_checkpoints_change_no_byte(
     assert weights == contents(undisturbed)["model.safetensors"]
 
 
+def test_a_run_stopped_inside_an_epoch_goes_on_from_there(
+    undisturbed: Path, paragraphs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--epochs", "2", "--logging_steps", "2", "--save_steps", "2"]
+    step, seen = ConponoTrainer.training_step, []
+
+    def failing(self: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(self.state.global_step)
+        if len(seen) == 6:
+            raise KeyboardInterrupt
+        return step(self, *args, **kwargs)
+
+    monkeypatch.setattr(ConponoTrainer, "training_step", failing)
+    with pytest.raises(KeyboardInterrupt):
+        run(paragraphs_folder, tmp_path / "model", *options)
+    # Epochs end after steps 3 and 6: what is gone on from lies in the middle of the second.
+    results = run(paragraphs_folder, tmp_path / "model", *options)
+    assert seen == [0, 1, 2, 3, 4, 5, 4, 5]
+    assert weights(tmp_path / "model") == weights(undisturbed)
+    expected = json.loads((undisturbed / "results.json").read_text(encoding="utf-8"))
+    assert results["metrics"] == expected["metrics"]
+    assert results["training"] == expected["training"]
+
+
+@pytest.fixture
+def seen_blocks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, list[Any]]]:
+    """Of each training step: whether it recomputes, and its blocks."""
+    seen = []
+    forward = ConponoModel.forward
+
+    def watched(self: ConponoModel, blocks: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.training:
+            seen.append((self.recompute, blocks))
+        return forward(self, blocks, *args, **kwargs)
+
+    monkeypatch.setattr(ConponoModel, "forward", watched)
+    return seen
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("options", "config"),
     [
-        ["--objective", "bso"],
-        ["--encoder", "isolated", "--k", "1"],
-        ["--encoder", "uni", "--mlm", "false"],
-        ["--layout", "packed", "--recompute", "true", "--targets", "0"],
+        (["--objective", "bso"], {"objective": "bso", "mlm": True}),
+        ([*ISOLATED, "--k", "1"], {"encoder": "isolated", "k": 1}),
+        (["--encoder", "uni", "--mlm", "false"], {"encoder": "uni", "k": 2, "mlm": False}),
+        (
+            ["--layout", "packed", "--recompute", "true", "--targets", "0", *ISOLATED],
+            {"encoder": "isolated", "k": 2},
+        ),
     ],
 )
-def test_variants_train(paragraphs_folder: Path, tmp_path: Path, options: list[str]) -> None:
+def test_variants_train(
+    paragraphs_folder: Path,
+    tmp_path: Path,
+    seen_blocks: list[tuple[bool, list[Any]]],
+    options: list[str],
+    config: dict[str, Any],
+) -> None:
     results = run(paragraphs_folder, tmp_path / "model", "--max_steps", "1", *options)
     assert 0 <= results["metrics"]["test_clean"]["accuracy"]["value"] <= 1
     zoo.register()
-    assert AutoModel.from_pretrained(tmp_path / "model").config.k in (1, 2)
+    model = AutoModel.from_pretrained(tmp_path / "model")
+    assert {key: getattr(model.config, key) for key in config} == config
+    assert hasattr(model, "masked_words") is model.config.mlm
+    if model.config.objective == "bso":
+        assert model.ordering.linear.weight.shape == (1, 16) and not hasattr(model, "relations")
+    else:
+        one = (16,) if model.config.encoder == "uni" else (16, 16)
+        assert model.relations.weight.shape == (2 * model.config.k, *one)
+
+    ((recompute, blocks),) = seen_blocks
+    packed = "packed" in options
+    assert recompute is packed
+    for block in blocks:
+        assert (block["position_ids"] is not None) is packed
+        if packed:
+            assert block["input_ids"].size(1) == 128
+            assert block["segments"].max() > 1 and len(block["starts"]) > len(block["input_ids"])
+
+
+def test_training_goes_on_from_a_model_of_this_family(
+    undisturbed: Path, paragraphs_folder: Path, tmp_path: Path
+) -> None:
+    words = ["--dataset", str(paragraphs_folder), "--backbone", str(undisturbed)]
+    words += ["--max_steps", "1", "--learning_rate", "0", "--max_eval_rows", "4"]
+    words += ["--max_tokens", "200", "--batch_size", "2", "--candidates", "8"]
+    train(["conpono/minilm", *words, "--output", str(tmp_path / "model")])
+    results = json.loads((tmp_path / "model" / "results.json").read_text(encoding="utf-8"))
+    assert results["notes"][:2] == [
+        "W_k taken over from the backbone",
+        "max_tokens lowered from 200 to 128: the backbone takes no more",
+    ]
+    assert weights(tmp_path / "model") == weights(undisturbed)
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
+def test_cut_texts_are_said(paragraphs_folder: Path, tmp_path: Path) -> None:
+    results = run(paragraphs_folder, tmp_path / "model", "--max_steps", "1", "--max_tokens", "40")
+    cut = [note for note in results["notes"] if "are cut to 40 tokens" in note]
+    assert [note.partition(":")[0] for note in cut] == ["validation", "test"]
+    assert " of 36 texts and pairs" in cut[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--k 0", "k = 0: input should be greater than or equal to 1"),
+        ("--targets -1", "targets = -1"),
+        ("--mask_rate 1", "mask_rate = 1: input should be less than 1"),
+        ("--mask_rate -0.1", "mask_rate = -0.1"),
+        ("--anchor_sentences 0", "anchor_sentences = 0"),
+        ("--target_sentences 0", "target_sentences = 0"),
+        ("--max_tokens 5", "max_tokens = 5: input should be greater than or equal to 8"),
+        ("--candidates 1", "candidates = 1: a target needs one other candidate at least"),
+        ("--objective bso --candidates 0", "candidates = 0"),
+        ("--warmup 1000", "warmup = 1000: input should be less than 1"),
+        ("--block_tokens 0", "block_tokens = 0"),
+        ("--workers -2", "workers = -2"),
+        ("--attention flash_attention_2 --layout packed", "layout = 'packed': its mask"),
+    ],
+)
+def test_settings_out_of_bounds_are_said(options: str, said: str) -> None:
+    found = read_recipe("conpono/tiny")
+    given = parse_options(["--dataset", "d", "--output", "o", *options.split()])
+    with pytest.raises(ConfigError) as caught:
+        make_settings(found, found.load_module().Settings, given)
+    assert said in str(caught.value)
+
+
+def test_settings_at_their_bounds_are_taken() -> None:
+    found = read_recipe("conpono/tiny")
+    words = "--objective bso --candidates 1 --targets 0 --mask_rate 0 --k 1 --workers -1"
+    words += " --attention flash_attention_2"
+    given = parse_options(["--dataset", "d", "--output", "o", *words.split()])
+    s = make_settings(found, found.load_module().Settings, given)
+    assert (s.candidates, s.targets, s.workers, s.layout) == (1, 0, -1, "buckets")
 
 
 def test_what_cannot_be_is_said(train_cli: Cli, paragraphs_folder: Path, tmp_path: Path) -> None:
@@ -129,11 +259,38 @@ def test_shipped_recipes_have_the_papers_values() -> None:
         2, 4, 32, 4, 3,
     )  # fmt: skip
     assert (s.max_tokens, s.learning_rate, s.warmup, s.mask_rate) == (512, 5e-5, 0.25, 0.15)
-    assert s.batch_size * s.max_steps == 1_600_000 and s.max_eval_rows == 5000
+    assert _examples(s) == 1_600_000 and s.max_eval_rows == 5000
+    assert s.batch_size * s.gradient_accumulation == 32
     bso = read_recipe("conpono/bso")
     baseline = make_settings(bso, bso.load_module().Settings, options)
-    pairs = baseline.batch_size * baseline.max_steps * baseline.candidates
-    assert pairs == s.batch_size * s.max_steps * s.candidates
+    assert _examples(baseline) * baseline.candidates == _examples(s) * s.candidates
     small = read_recipe("conpono/small")
-    s = make_settings(small, small.load_module().Settings, options)
-    assert s.batch_size * s.max_steps == 38_400_000
+    assert _examples(make_settings(small, small.load_module().Settings, options)) == 38_400_000
+    minilm = read_recipe("conpono/minilm")
+    assert make_settings(minilm, minilm.load_module().Settings, options).workers == -1
+
+
+def _examples(settings: Any) -> int:
+    return settings.batch_size * settings.gradient_accumulation * settings.max_steps
+
+
+def test_measured_evaluations_of_other_settings_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = measure.Place(tmp_path, "data", "discoeval", "models/minilm", "taste")
+    figures = dict.fromkeys(measure.TASKS, 0.5)
+    for name in ("k2-0", "initial-pairs-mean"):
+        write_json(place.evaluation(name), {**place.made_by(name), "tasks": figures})
+    assert set(measure.figures(place, 1)) == {"k2", "initialisation, pairs, mean"}
+
+    with pytest.raises(ConfigError, match="another size: taste, now small"):
+        measure.figures(replace(place, size="small"), 1)
+    with pytest.raises(ConfigError, match="another settings"):
+        measure.figures(replace(place, backbone="models/bert"), 1)
+    write_json(place.evaluation("k2-0"), figures)  # as the script once wrote them
+    with pytest.raises(ConfigError, match="another size: None"):
+        measure.figures(place, 1)
+    write_json(place.evaluation("k2-0"), {**place.made_by("k2-0"), "tasks": figures})
+    monkeypatch.setitem(measure.SIZES["taste"], "max_steps", 800)
+    with pytest.raises(ConfigError, match=r"k2-0\.json: made with another settings"):
+        measure.evaluated(place, {"mean": "k2-0"}, "no model", "pairs")
