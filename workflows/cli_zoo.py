@@ -92,6 +92,9 @@ def score(
     reference: Annotated[
         list[str] | None, typer.Option(help="Coherent texts to take percentiles in; repeatable.")
     ] = None,
+    bf16: Annotated[
+        bool, typer.Option("--bf16", help="In bfloat16: faster on hardware that has it.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
 ) -> None:
     """Print a coherence score for each text (higher is more coherent)."""
@@ -99,9 +102,10 @@ def score(
 
     _check_score(rank=rank, prompt=prompt, explain=explain, reference=bool(reference))
     if rank:
-        show_ranks(model, files, prompt, as_json=as_json)
+        show_ranks(model, files, prompt, as_json=as_json, bf16=bf16)
     else:
-        show_scores(model, files, reference=reference or [], explain=explain, as_json=as_json)
+        known = reference or []
+        show_scores(model, files, reference=known, explain=explain, as_json=as_json, bf16=bf16)
 
 
 def _check_score(*, rank: bool, prompt: str, explain: bool, reference: bool) -> None:

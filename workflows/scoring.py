@@ -31,7 +31,13 @@ Choice = tuple[str, str | list[str], list[str], list[str]]
 
 
 def show_scores(
-    model: str, files: list[str], *, reference: list[str], explain: bool, as_json: bool
+    model: str,
+    files: list[str],
+    *,
+    reference: list[str],
+    explain: bool,
+    as_json: bool,
+    bf16: bool = False,
 ) -> None:
     """Print a score, its percentile and the number of windows for each text."""
     from zoo.coherence.scoring import explain as explain_text
@@ -39,7 +45,7 @@ def show_scores(
 
     named = read_texts(files)
     coherent = [text for _, text in read_texts(reference)]
-    scorer = load_scorer(model)
+    scorer = load_scorer(model, bf16=bf16)
     known = quantiles(scorer.score(coherent, BATCH_TOKENS)) if reference else None
     scored = score_texts(scorer, [text for _, text in named], BATCH_TOKENS, known)
     rows = [{"text": name, **asdict(s)} for (name, _), s in zip(named, scored, strict=True)]
@@ -54,12 +60,14 @@ def show_scores(
         wide_console().print(_effect_table(row["text"], row["effects"]))
 
 
-def show_ranks(model: str, files: list[str], prompt: str, *, as_json: bool) -> None:
+def show_ranks(
+    model: str, files: list[str], prompt: str, *, as_json: bool, bf16: bool = False
+) -> None:
     """Print the alternatives of each prompt, the most coherent first."""
     from zoo.coherence.scoring import rank
 
     choices = _choices(files, prompt)
-    scorer = load_scorer(model)
+    scorer = load_scorer(model, bf16=bf16)
     rows = [
         {"prompt": name, "rank": place, "alternative": labels[i], "score": score}
         for name, before, labels, texts in choices
@@ -75,7 +83,7 @@ def show_ranks(model: str, files: list[str], prompt: str, *, as_json: bool) -> N
     wide_console().print(table)
 
 
-def load_scorer(model: str) -> Any:
+def load_scorer(model: str, *, bf16: bool = False) -> Any:
     """A coherence scorer by folder or Hub id, on the accelerator if there is one."""
     from transformers.utils import logging
 
@@ -91,6 +99,7 @@ def load_scorer(model: str) -> Any:
             where=model,
             hint="judge it with: discoforge evaluate pairwise",
         )
+    scorer.bf16 = bf16
     return scorer.eval()
 
 

@@ -85,6 +85,17 @@ def test_score_gives_a_line_a_text(
     assert [len(row["effects"]) for row in rows] == [3, 3]
 
 
+def test_scores_in_bfloat16_are_nearly_those_in_float32(
+    scorer: Path, texts: list[Path], discoforge: Callable[..., tuple[int, str, str]]
+) -> None:
+    found = []
+    for more in ((), ("--bf16",)):
+        _, out, _ = discoforge("score", *texts, "--model", scorer, "--json", *more)
+        found.append([json.loads(line)["score"] for line in out.splitlines()])
+    assert found[0] != found[1]
+    assert found[0] == pytest.approx(found[1], abs=0.05)
+
+
 def test_rank_orders_the_alternatives_by_score(
     scorer: Path, texts: list[Path], tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
 ) -> None:
