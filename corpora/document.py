@@ -6,6 +6,7 @@ columns over it. All spans are `[start, end)` in code points of `Document.text`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -46,6 +47,14 @@ class Sections:
 
     def __len__(self) -> int:
         return len(self.level)
+
+    def at(self, start: int) -> int | None:
+        """The number of the section that holds what begins at `start`, -1 before the first one.
+
+        None between two sections: there stands a heading that is a paragraph of the text.
+        """
+        number = bisect_right(self.start, start) - 1
+        return None if number >= 0 and start >= self.end[number] else number
 
 
 @dataclass(slots=True)

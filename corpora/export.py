@@ -73,7 +73,8 @@ def export_discoeval(folder: Path, out: Path, domain: str = "") -> dict[str, int
 
     The files are `OUT/TASK/DOMAIN/train.txt`, `valid.txt`, `test.txt`: an example a line, fields
     separated by tabs, tokens by spaces, no header. `domain` is by default the configuration's
-    name (`default`; `text` and `chat` of DC). A split without rows gives no file.
+    name (`default`; `text` and `chat` of DC); of several configurations the others are then
+    `DOMAIN-CONFIG`. A split without rows gives no file.
 
     Raises `InputError` for a folder that is no whole dataset, or of another task.
     """
@@ -85,12 +86,16 @@ def export_discoeval(folder: Path, out: Path, domain: str = "") -> dict[str, int
             hint="a dataset folder has a manifest.json; build it first",
         )
     written: dict[str, int] = {}
-    for config, entry in _configs(folder).items():
+    configs = _configs(folder)
+    names = {config: domain or config for config in configs}
+    if domain and len(configs) > 1:
+        names = {c: domain if e.get("default") else f"{domain}-{c}" for c, e in configs.items()}
+    for config, entry in configs.items():
         layout = _layout(set(entry["features"]), folder)
         for split, file in SPLIT_FILES.items():
             shards = [folder / s["file"] for s in entry["splits"].get(split, {}).get("shards", [])]
             if shards:
-                path = out / layout.task / (domain or config) / file
+                path = out / layout.task / names[config] / file
                 written[str(path.relative_to(out))] = _write(path, shards, layout)
     return written
 

@@ -84,10 +84,29 @@ def from_turns(
     for _, turn in said:
         speaker = mapper.string(turn, "speaker")
         check_unicode(speaker)
-        number = turn.get(mapper.names["conversation"])
         layer.speaker.append(speaker)
-        layer.conversation.append(number if isinstance(number, int) else -1)
+    layer.conversation = _conversations([turn for _, turn in said], mapper.names["conversation"])
     return _document(about or turns[0], mapper, source, name, text, paragraphs=spans, turns=layer)
+
+
+def _conversations(turns: Sequence[Record], field: str) -> list[int]:
+    """The number of each turn's conversation, -1 where it is unknown.
+
+    Names are numbered as they come; where no turn of the record says one, the record is one.
+    """
+    found = [turn.get(field) for turn in turns]
+    for value in found:
+        if not isinstance(value, int | str | None) or isinstance(value, bool):
+            raise Refused(
+                f"wrong type: field {field!r} is {typed(value)}, expected a number or a name"
+            )
+    given = [value for value in found if value is not None]
+    if not given:
+        return [0] * len(found)
+    if all(isinstance(value, int) for value in given):
+        return [-1 if value is None else int(value) for value in found]
+    names = {name: number for number, name in enumerate(dict.fromkeys(map(str, given)))}
+    return [-1 if value is None else names[str(value)] for value in found]
 
 
 def from_paragraphs(run: Sequence[Record], mapper: Mapper, source: Source, name: str) -> Document:

@@ -22,7 +22,7 @@ from corpora.splits import SPLITS
 from corpora.store import DatasetFolder, Stage
 from corpora.tasks import per_document
 
-VERSION = 1
+VERSION = 2
 
 CARD = Card(
     title="Paragraphs for CONPONO",
@@ -140,12 +140,17 @@ def _sections(document: Document) -> Iterator[list[list[str]]]:
     texts, sentences = document.sentence_texts(), document.sentences
     if sentences is None or document.paragraphs is None:
         return
-    sections = document.sections.start if document.sections is not None else []
+    sections = document.sections
     keys = [
-        (bisect_right(sections, start), bisect_right(document.paragraphs.start, start))
+        (
+            0 if sections is None else sections.at(start),
+            bisect_right(document.paragraphs.start, start),
+        )
         for start in sentences.start
     ]
-    rows = [(key, text) for key, text in zip(keys, texts, strict=True) if text]
+    rows = [
+        (key, text) for key, text in zip(keys, texts, strict=True) if text and key[0] is not None
+    ]
     for _, inside in groupby(rows, key=lambda row: row[0][0]):
         yield [[t for _, t in block] for _, block in groupby(inside, key=lambda row: row[0])]
 

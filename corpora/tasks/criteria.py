@@ -20,7 +20,7 @@ from corpora.store import DatasetFolder, Stage
 from corpora.tasks import per_document
 from corpora.tasks.discoeval.common import CITATION
 
-VERSION = 1
+VERSION = 2
 DEEPEST = 7
 """Wikipedia has up to seven levels; deeper headings of other sources count as this one."""
 
@@ -126,17 +126,22 @@ def located(document: Document, bins: int) -> tuple[list[str], dict[str, Any]]:
     texts, spans = document.sentence_texts(), document.sentences
     if spans is None or document.paragraphs is None:
         return [], {}
-    kept = [(text, start) for text, start in zip(texts, spans.start, strict=True) if text]
+    sections = document.sections
+    inside = [0 if sections is None else sections.at(start) for start in spans.start]
+    kept = [
+        (text, start)
+        for text, start, where in zip(texts, spans.start, inside, strict=True)
+        if text and where is not None
+    ]
     paragraph = _numbered([bisect_right(document.paragraphs.start, start) for _, start in kept])
     sizes = Counter(paragraph)
     position = [0] * len(kept)
     for i in range(1, len(kept)):
         position[i] = position[i - 1] + 1 if paragraph[i] == paragraph[i - 1] else 0
-    sections = document.sections
     headings, depth, section = [""], [1], [0] * len(kept)
     if sections is not None and len(sections):
         headings, depth = list(sections.heading), [min(n, DEEPEST) for n in sections.level]
-        section = [max(0, bisect_right(sections.start, start) - 1) for _, start in kept]
+        section = [max(0, sections.at(start) or 0) for _, start in kept]
     return [text for text, _ in kept], {
         "title": document.title,
         "section": section,

@@ -27,7 +27,7 @@ Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 COLUMNS = (
-    *("doc", "group", "licence", "language", "marker"),
+    *("doc", "group", "source", "licence", "language", "marker"),
     *("s1", "s2", "position", "order", "has_clauses"),
 )
 
@@ -102,6 +102,7 @@ class Survey:
         self.languages: set[str] = set()
         self._names: dict[str, int] = {}
         self._groups: list[str] = []
+        self._sources: list[str] = []
         self._seen: list[int] = []
         self._document, self._marker = array("i"), array("b")
         self._text_key, self._priority = array("q"), array("q")
@@ -167,7 +168,8 @@ class Survey:
         document, priority = np.empty(local.size, np.int64), np.empty(local.size, np.int64)
         for a, b in zip(starts, [*starts[1:], local.size], strict=True):
             name = batch["doc"][int(a)].as_py()
-            code = self._code(name, batch["group"][int(a)].as_py())
+            about = (batch[column][int(a)].as_py() for column in ("group", "source"))
+            code = self._code(name, *about)
             # Raw words, so that a document cut by a batch goes on where it stopped.
             random = stream(self.seed, self.stage, name).bit_generator
             random.advance(self._seen[code])  # type: ignore[attr-defined]
@@ -176,12 +178,20 @@ class Survey:
             self._seen[code] += int(b - a)
         return document, priority
 
-    def _code(self, name: str, group: str) -> int:
+    def _code(self, name: str, group: str, source: str) -> int:
         if name not in self._names:
             self._names[name] = len(self._names)
             self._groups.append(group)
+            self._sources.append(source)
             self._seen.append(0)
-        return self._names[name]
+        code = self._names[name]
+        if self._sources[code] != source:
+            raise InputError(
+                f"two documents have the id {name!r}",
+                where=f"{self._sources[code]}, {source}",
+                hint="ids must differ over all sources of a dataset: is a source named twice?",
+            )
+        return code
 
     def _markers(self) -> NDArray[np.int8]:
         return np.frombuffer(self._marker, np.int8)

@@ -26,7 +26,7 @@ from corpora.tasks.postings import Postings
 from corpora.tasks.sentence_features import SentenceFeatures
 from corpora.tasks.similar import FEATURES, MOST
 
-VERSION = 3
+VERSION = 4
 TEXTS_A_BATCH = 256
 ROWS_PER_GROUP = 2_048
 FROM_ONE_DOCUMENT = 20
@@ -236,7 +236,8 @@ def _pairs(
                 dataset.reject(pairs)
                 continue
             for pair in pairs:
-                dataset.licences[pair.pop("licence") or licences.UNKNOWN] += 1
+                for licence in pair.pop("licences"):
+                    dataset.licences[licence or licences.UNKNOWN] += 1
                 yield pair
 
 
@@ -296,10 +297,10 @@ class _Search:
 def _row(
     row: int, position: int, chosen: Intruder, donor: int, number: int, pool: Pool
 ) -> dict[str, Any]:
-    record = pool.record(row)
+    record, other = pool.record(row), pool.record(donor)
     sentences = record["sentences"]
     changed = list(sentences)
-    changed[position] = pool.record(donor)["sentences"][number]
+    changed[position] = other["sentences"][number]
     return {
         "doc": pool.place(row),
         "donor": pool.place(donor),
@@ -308,5 +309,5 @@ def _row(
         "replaced_similarity": chosen.replaced,
         "pos": sentences,
         "neg": changed,
-        "licence": record["licence"],
+        "licences": {record["licence"], other["licence"]},
     }

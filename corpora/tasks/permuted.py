@@ -115,6 +115,16 @@ class Settings:
             )
         if not 1 <= self.repetitions <= 255:
             raise ConfigError(f"repetitions = {self.repetitions}", hint="1 to 255")
+        if min(self.contrastive, self.max_tokens) < 1:
+            raise ConfigError(
+                f"contrastive = {self.contrastive}, max_tokens = {self.max_tokens}",
+                hint="1 or more",
+            )
+        if not 1 <= self.min_ranked <= self.ranked:
+            raise ConfigError(
+                f"min_ranked = {self.min_ranked}, ranked = {self.ranked}",
+                hint="1 <= min_ranked <= ranked",
+            )
 
     def rows(self, config: str, distinct: int) -> tuple[int, int]:
         """How many rows a document has in `config`, and how many negatives each.

@@ -165,3 +165,10 @@ def test_a_broken_shard_is_named(built, tmp_path):
     with pytest.raises(InputError, match=r"train-.*cannot be read as Parquet"):
         export_discoeval(folder, tmp_path / "out")
     assert not list((tmp_path / "out").rglob("train*"))
+
+
+def test_two_configurations_keep_their_files_under_one_domain(built, tmp_path):
+    written = export_discoeval(built("dc"), tmp_path / "out", domain="own")
+    assert {Path(name).parts[1] for name in written} == {"own", "own-chat"}
+    plain = export_discoeval(tmp_path / "dc", tmp_path / "plain")
+    assert sorted(written.values()) == sorted(plain.values())

@@ -274,3 +274,26 @@ def test_the_shared_novels_and_articles(discoforge_data: Path) -> None:
     assert [p for d in chapters for p in paragraphs(d)] == texts
     for article in open_source(f"jsonl:{discoforge_data / 'wiki' / 'articles.jsonl'}"):
         assert article.sections and article.url and article.title
+
+
+@pytest.mark.parametrize(
+    ("given", "numbers"),
+    [
+        ([None, None], [0, 0]),
+        ([4, None, 2], [4, -1, 2]),
+        (["t1", "t2", None, "t1"], [0, 1, -1, 0]),
+        ([7, "7", "x"], [0, 0, 1]),
+    ],
+)
+def test_conversations_are_numbered(given: list[object], numbers: list[int]) -> None:
+    from corpora.readers.layouts import _conversations
+
+    assert _conversations([{"thread": value} for value in given], "thread") == numbers
+
+
+def test_a_conversation_of_another_type_is_refused() -> None:
+    from corpora.readers.layouts import _conversations
+    from corpora.readers.source import Refused
+
+    with pytest.raises(Refused, match="'thread'"):
+        _conversations([{"thread": 1.5}], "thread")

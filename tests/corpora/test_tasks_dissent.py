@@ -200,3 +200,9 @@ def test_a_file_of_another_form_is_named(tmp_path, stage):
 def test_settings_that_do_not_fit_are_refused(bad):
     with pytest.raises(ConfigError):
         Settings(**bad)
+
+
+def test_two_sources_with_one_id_are_refused(built, pairs):
+    again = [{**row, "source": "another"} for row in pairs]
+    with pytest.raises(InputError, match="two documents have the id"):
+        built([*pairs, *again])

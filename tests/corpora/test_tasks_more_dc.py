@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.document import Document, Spans, Turns
+from corpora.document import Document, Sections, Spans, Turns
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
@@ -17,6 +17,7 @@ from corpora.store import staged
 from corpora.tasks import find_builder
 from corpora.tasks.discoeval import dc
 from corpora.tasks.discoeval.chat import masked, refused
+from corpora.tasks.discoeval.common import units
 
 
 @pytest.fixture
@@ -232,3 +233,23 @@ def test_ours_have_the_form_of_the_released_dc(discoforge_data, built, name):
             assert (one[0], two[0]) == ("0", "1")
             assert sum(a != b for a, b in zip(one[1:], two[1:], strict=True)) == 1
             assert one[1] == two[1] and one[6] == two[6]
+
+
+def test_the_licence_of_the_donor_counts_too(built, make_document):
+    documents = [make_document(name, 6, licence=name) for name in ("CC0-1.0", "LDC")]
+    _, manifest = built(documents=documents, train=2, validation=0, test=0)
+    assert set(manifest["licences"]) == {"CC0-1.0", "LDC"}
+    assert not manifest["licence"]["redistributable"]
+
+
+def test_a_heading_between_two_sections_is_in_neither():
+    blocks = ["The lead of the guide .", "Getting there", "Take the bus ."]
+    starts = [0, len(blocks[0]) + 2, len(blocks[0]) + len(blocks[1]) + 4]
+    ends = [start + len(block) for start, block in zip(starts, blocks, strict=True)]
+    sections = Sections([1, 2], ["", blocks[1]], [0, ends[1]], [ends[0], ends[2]])
+    spans = Spans(starts, ends)
+    document = Document("d", "\n\n".join(blocks), sections=sections, paragraphs=spans)
+    document = document.with_sentences(spans)
+    texts = document.sentence_texts()
+    assert list(units(document, texts, "section")) == [[blocks[0]], [blocks[2]]]
+    assert list(units(document, texts, "document")) == [blocks]

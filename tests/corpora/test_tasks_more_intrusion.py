@@ -232,3 +232,14 @@ def test_the_sample_gives_rows(built):
     documents = map(split_document, open_source("sample:stories"))
     folder, _ = built(documents=documents, max_cost=60)
     assert rows_of(folder)["train"]
+
+
+def test_the_licence_of_the_donor_counts_too(built, documents):
+    for number, document in enumerate(documents):
+        document.licence = ("CC0-1.0", "MIT")[number // 3 % 2]
+    of = {document.id: document.licence for document in documents}
+    folder, manifest = built()
+    rows = [row for split in rows_of(folder).values() for row in split]
+    pairs = [{of[row[key].split("#")[0]] for key in ("doc", "donor")} for row in rows]
+    assert any(len(pair) == 2 for pair in pairs)
+    assert manifest["licences"] == Counter(licence for pair in pairs for licence in pair)

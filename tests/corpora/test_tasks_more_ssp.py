@@ -182,3 +182,12 @@ def test_ours_have_the_form_of_the_released_ssp(discoforge_data, built):
     # What the rules call no prose is rare in the released files, whose tokens stand apart.
     kept = [line for line in released if prose(line[1], 1, 1000, 0.7) != "equation"]
     assert len(kept) > 0.9 * len(released)
+
+
+def test_what_stands_behind_the_conclusion_is_no_body(documents):
+    headings = [*PARTS, "A Proof of the Theorem", "A.1 Lemmas", "Limits", "Abstract"]
+    document = paper("p", headings, [*LEVELS, 2, 3, 2, 1])
+    kinds = {heading: kind for kind, heading, _ in sections_of(document)}
+    assert {name for name, kind in kinds.items() if kind == "middle"} == {"2 Methods", "2.1 Birds"}
+    inside = paper("q", ["Abstract", "2 Inconclusive evidence", "3 Methods"], [1, 2, 2])
+    assert "middle" in {kind for kind, heading, _ in sections_of(inside) if "3" in heading}

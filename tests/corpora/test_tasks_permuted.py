@@ -234,3 +234,9 @@ def test_the_folder_loads(built, load):
     documents = {row["id"]: row["sentences"] for row in load(folder)["train"]}
     row = data[0]
     assert [documents[row["document"]][i] for i in row["orders"][0]]
+
+
+@pytest.mark.parametrize("wrong", ["contrastive", "ranked", "min_ranked", "max_tokens"])
+def test_a_number_below_one_is_refused(wrong):
+    with pytest.raises(ConfigError, match=f"{wrong} = 0"):
+        Settings(**{wrong: 0})

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
 from corpora import schemas
 from zoo import trainer
 from zoo.dissent.labelled import load
+from zoo.dissent.logistic import fit_logistic
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.dissent.pairs import encode_pairs
 from zoo.evaluate.__main__ import main
@@ -22,7 +24,7 @@ from zoo.flops import operations, peak
 from zoo.train import train
 from zoo.vocabularies import train_subwords
 
-from .conftest import STORY, pair_rows, write_dataset
+from .conftest import MARKERS, STORY, pair_rows, write_dataset
 from .test_resume import _resolve, contents, kill_at, killed
 
 Run = Callable[..., tuple[int, str]]
@@ -168,6 +170,41 @@ def test_frozen_vectors_and_logistic_regression(
     assert found["metrics"]["sentences"]["accuracy"]["value"] > majority
     assert found["metrics"]["sentences"]["rows"] < 24  # the rare label's rows are left out
     assert (tmp_path / "pdtb.pair.csv").is_file()
+    assert found["protocol"] == {"classes": 3, "limit": 0, "representation": "auto"}
+    assert found["examples"] == found["metrics"]["pair"]["rows"]
+
+
+@pytest.mark.parametrize("suite", ["pdtb", "dissent"])
+def test_a_split_whose_labels_are_hidden(
+    suite: str, dissent_models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make, schema = (
+        (relation_rows, schemas.pdtb(SENSES))
+        if suite == "pdtb"
+        else (pair_rows, schemas.dissent(MARKERS))
+    )
+    parts = {("default", split): (make(16, 1), schema) for split in ("train", "validation", "test")}
+    folder = write_dataset(tmp_path / "hidden", "hidden", parts)
+    (file,) = folder.rglob("test*.parquet")
+    table = pq.read_table(file)
+    hidden = pa.array([-1] * table.num_rows, pa.int64())
+    column = table.column_names.index("label")
+    pq.write_table(table.set_column(column, table.schema.field("label"), hidden), file)
+    words = [suite, "--model", str(dissent_models["bilstm_tiny"]), "--data", str(folder)]
+    assert main(words) != 0
+    said = capsys.readouterr().err
+    assert "no row of the split 'test' has a label" in said and "--split validation" in said
+    assert main([*words, "--split", "validation"]) == 0
+
+
+def test_of_equal_accuracies_the_strongest_penalty_is_taken() -> None:
+    features, labels = np.array([[-1.0], [1.0]] * 6), np.array([0, 1] * 6)
+    held = 1 - labels[:3]
+    held[2] = labels[2]  # one of three is right: 0.333..., which is kept as 0.33333
+    fitted = fit_logistic(
+        (features, labels), (features[:3], held), 2, grid=(1.0, 0.1, 10.0), iterations=50
+    )
+    assert set(fitted.accuracy.values()) == {0.33333} and fitted.c == 0.1
 
 
 def test_a_model_without_vectors_or_labels(

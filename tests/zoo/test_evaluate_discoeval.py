@@ -14,6 +14,7 @@ from corpora import schemas
 from corpora.errors import ConfigError, InputError
 from zoo.evaluate import discoeval
 from zoo.evaluate.__main__ import main
+from zoo.evaluate.compare import compare
 from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
 from zoo.evaluate.discoeval.features import COMBINE, features_of, inputs_of
 from zoo.evaluate.discoeval.protocol import Options, vectors_of
@@ -271,6 +272,69 @@ def test_what_is_wrong_with_the_data_is_said(original_layout: Path, tmp_path: Pa
     (broken / "valid.txt").write_text(f"{line}\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match="not pairs"):
         read(str(tmp_path))
+
+
+def _relations(folder: Path, lines: str | bytes, labels: str = "Cause\nContrast") -> Path:
+    """A folder in the original layout with PDTB's files; `labels` without a last line end."""
+    place = folder / "PDTB" / "Implicit"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "labelset.txt").write_bytes(labels.encode())
+    (place / "valid.txt").write_bytes(lines.encode() if isinstance(lines, str) else lines)
+    return folder
+
+
+def test_relations_of_the_original_layout(tmp_path: Path) -> None:
+    lines = "".join(f"{i % 2}\tone {i}\u2028more\ttwo\n" for i in range(8))
+    (task,) = read(str(_relations(tmp_path, lines))).tasks
+    assert task.labels == ("Cause", "Contrast")
+    assert sum(len(split) for split in task.splits.values()) == 8
+    assert "\u2028" in task.splits["train"].slots[0][0][0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("0\ta\tb\n2\ta\tb\n", r"valid.txt:2: the label number 2: labelset.txt names 2"),
+        (b"0\ta\tb\n1\tcaf\xe9\tb\n", r"valid.txt:2: not UTF-8: byte 0xe9"),
+        ("0\ta\tb\n\u00b2\ta\tb\n", r"valid.txt:2: expected a label number"),
+        ("", "has no examples"),
+    ],
+)
+def test_bad_relations_are_named(lines: str | bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        read(str(_relations(tmp_path, lines)))
+
+
+def test_the_limit_is_part_of_the_protocol(original_layout: Path, tmp_path: Path) -> None:
+    options = Options(seeds=1, cache="", second_opinion=False, tasks="SSP")
+    paths = []
+    for limit in (0, 10):
+        found = discoeval.run(letters, original_layout, options, limit=limit)
+        assert found["protocol"]["limit"] == limit
+        paths.append(tmp_path / f"{limit}.json")
+        text = json.dumps({"suite": "discoeval", **found})
+        paths[-1].write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"limit = 0.*limit = 10"):
+        compare(paths)
+
+
+def test_only_an_absent_test_split_falls_back(original_layout: Path) -> None:
+    with pytest.raises(ConfigError, match="no split 'tset'") as caught:
+        discoeval.run(letters, original_layout, QUICK, split="tset")
+    assert "its splits are: validation, train" in str(caught.value)
+
+
+def test_run_passes_batch_tokens(original_layout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def load(model: str, representation: str, **options: Any) -> FunctionEncoder:
+        asked.update(options)
+        return FunctionEncoder(letters, "letters")
+
+    monkeypatch.setattr(discoeval, "load_encoder", load)
+    options = Options(seeds=1, cache="", second_opinion=False, tasks="SSP", batch_tokens=77)
+    discoeval.run("model", original_layout, options)
+    assert asked["batch_tokens"] == 77
 
 
 def test_the_command_line_writes_result_table_and_heat_map(

@@ -43,17 +43,18 @@ def fit_logistic(
     """Fit on `(features [rows, width], labels [rows])`; dense or sparse features.
 
     A class without a training row keeps weights of zero and an intercept that is never the
-    largest.
+    largest. Of values of equal accuracy the strongest penalty is taken.
     """
     best: Fitted | None = None
+    highest = -1.0
     found: dict[str, float] = {}
     for c in sorted(grid):
         made = _fit(*train, classes, c, iterations)
         accuracy = float((made.predict(validation[0]) == validation[1]).mean())
         found[f"{c:g}"] = round(accuracy, 5)
         log.info("C %g: validation accuracy %.4f, %d iterations", c, accuracy, made.iterations)
-        if best is None or accuracy > found[f"{best.c:g}"]:
-            best = made
+        if best is None or accuracy > highest:
+            best, highest = made, accuracy
     if best is None:
         raise ValueError("the grid is empty")
     kept = {key: getattr(best, key) for key in Fitted.__dataclass_fields__}

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from corpora.errors import InputError
 from zoo.evaluate import bootstrap
 
 
@@ -18,6 +19,16 @@ class Rows(Protocol):
     def __getitem__(self, row: int) -> Any: ...
     def lengths(self) -> np.ndarray: ...
     def collate(self, rows: Sequence[Any]) -> dict[str, Any]: ...
+
+
+def need_labels(rows: int, split: str, where: str) -> None:
+    """Raise `InputError` if a split has no labelled row, as hidden test sets do."""
+    if not rows:
+        raise InputError(
+            f"no row of the split {split!r} has a label",
+            where=where,
+            hint="take a split that has labels, such as --split validation",
+        )
 
 
 def predict(model: torch.nn.Module, rows: Rows, batch_size: int = 256) -> np.ndarray:

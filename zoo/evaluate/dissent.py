@@ -12,7 +12,7 @@ from zoo.data import Dataset, check_labels, open_dataset, spread
 from zoo.dissent.labelled import columns_of
 from zoo.dissent.prediction import PairClassifier
 from zoo.evaluate import Request, confusion
-from zoo.evaluate.classification import predict, report
+from zoo.evaluate.classification import need_labels, predict, report
 
 
 def evaluate(request: Request) -> dict[str, Any]:
@@ -34,6 +34,7 @@ def score(
     """The result of `evaluate` on the rows of `table` that have a label."""
     gold = table["label"].to_numpy().astype(np.int64)
     table, gold = table.filter(pa.array(gold >= 0)), gold[gold >= 0]
+    need_labels(len(gold), request.split, f"{data.name}@{data.config}")
     one, two = (table[name].to_pylist() for name in columns_of(table, (), data.name))
     rows = classifier.rows(one, two, gold)
     predicted = predict(classifier.model, rows, request.batch_size)

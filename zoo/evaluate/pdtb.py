@@ -22,7 +22,7 @@ from zoo.dissent.labelled import Labelled, load
 from zoo.dissent.logistic import fit_logistic
 from zoo.dissent.prediction import TYPES, PairClassifier, model_type
 from zoo.evaluate import Request, confusion, options_of
-from zoo.evaluate.classification import predict, report
+from zoo.evaluate.classification import need_labels, predict, report
 from zoo.evaluate.encoders import Encoder, load_encoder
 
 COLUMNS = ("arg1", "arg2")
@@ -47,7 +47,8 @@ class Options:
 def evaluate(request: Request) -> dict[str, Any]:
     """Accuracy, F1 and each class's scores by the protocols above; majority class beside them.
 
-    Raises `InputError` for a model that has neither sentence vectors nor the dataset's labels.
+    Raises `InputError` for a model that has neither sentence vectors nor the dataset's labels,
+    and for a split without a labelled row.
     """
     options = options_of(request, Options)
     data = load(
@@ -58,16 +59,22 @@ def evaluate(request: Request) -> dict[str, Any]:
         max_eval_rows=request.limit,
         empty="warn",
     )
+    rows = data.tables["test"].num_rows if "test" in data.tables else 0
+    need_labels(rows, request.split, f"{data.data.name}@{data.data.config}")
+    protocol: dict[str, Any] = {"classes": len(data.labels), "limit": request.limit}
     classifier = _fine_tuned(request.model, data)
     if classifier is not None:
         metrics = {"fine_tuned": _ask(classifier, data, request)}
     else:
         metrics = _frozen(request, options, data)
+        protocol["representation"] = options.representation
     return {
         "model": {"name": Path(request.model).name, "type": model_type(request.model)},
         "dataset": data.data.describe(),
         "task": "marked" if "marked" in data.labels else "implicit",
         "notes": data.notes,
+        "protocol": protocol,
+        "examples": rows,
         "metrics": metrics,
     }
 

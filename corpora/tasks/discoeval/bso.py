@@ -15,7 +15,7 @@ from corpora.schemas import BSO
 from corpora.store import Stage
 from corpora.tasks.discoeval import common
 
-VERSION = 1
+VERSION = 2
 LENGTH = 2
 
 Settings = common.Consecutive

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from corpora.candidates import Candidates, Rows
 from corpora.card import Card
-from corpora.document import Document
+from corpora.document import Document, Sections
 from corpora.errors import ConfigError
 from corpora.splits import SPLITS, Shares
 from corpora.store import DatasetFolder, Stage, used
@@ -188,9 +189,11 @@ def units(document: Document, texts: list[str], within: str) -> Iterator[list[st
     if within == "document" or bounds is None or document.sentences is None:
         yield texts
         return
-    unit_of = [bisect_right(bounds.start, start) for start in document.sentences.start]
-    for _, unit in groupby(zip(unit_of, texts, strict=True), key=lambda pair: pair[0]):
-        yield [text for _, text in unit]
+    at = bounds.at if isinstance(bounds, Sections) else partial(bisect_right, bounds.start)
+    unit_of = [at(start) for start in document.sentences.start]
+    for number, unit in groupby(zip(unit_of, texts, strict=True), key=lambda pair: pair[0]):
+        if number is not None:  # a heading between two sections
+            yield [text for _, text in unit]
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:

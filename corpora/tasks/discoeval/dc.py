@@ -24,7 +24,7 @@ from corpora.tasks.discoeval.sp import balanced
 from corpora.tasks.pool import Pool
 from corpora.tasks.similar import Categories, Profiles
 
-VERSION = 1
+VERSION = 2
 LENGTH = 6
 REPLACED = range(1, 5)
 """Positions, counted from 0, at which a sentence is replaced: the paper's 2 to 5."""
@@ -168,6 +168,8 @@ def _config(
         pairs = _pairs(rows, split, sizes[split] // 2, pool, donors, dataset)
         for number, (record, changed) in enumerate(pairs):
             dataset.licences[record["licence"] or licences.UNKNOWN] += 2
+            if changed["licence"] != record["licence"]:
+                dataset.licences[changed["licence"] or licences.UNKNOWN] += 1
             found[changed["found_by"]] += 1
             writer.extend(_rows(number, record, changed))
         _say(split, config, sizes[split], writer.rows, dataset)

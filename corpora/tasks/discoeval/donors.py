@@ -87,8 +87,8 @@ def replacement(
         donor = donors.names[int(random.integers(len(donors.names)))]
         if donor == own:
             continue
-        window = pool.record(int(random.choice(pool.rows_of(donor))))["sentences"]
-        intruder = window[position]
+        other = pool.record(int(random.choice(pool.rows_of(donor))))
+        intruder = other["sentences"][position]
         if intruder.casefold() not in present:
             changed = [*sentences[:position], intruder, *sentences[position + 1 :]]
             return {
@@ -96,5 +96,6 @@ def replacement(
                 "donor": donor,
                 "found_by": donors.found_by,
                 "sentences": changed,
+                "licence": other["licence"],
             }
     return "no_other_sentence" if donors.names else "no_similar_document"

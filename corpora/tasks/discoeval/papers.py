@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 
 from corpora.document import Document
@@ -18,6 +17,10 @@ _OUTSIDE = re.compile(
     r"|author contributions?|conflicts? of interest|keywords?\b|index terms",
     re.I,
 )
+_CLOSING = re.compile(
+    r"\bconclusions?\b|\bconcluding\b|^references?\b|^bibliograph|^literature cited", re.I
+)
+"""What ends the body of a paper: what stands behind is appendix, whatever its heading."""
 _FORMULA = re.compile(r"[=<>≤≥≈≠∈∀∃∑∏∫√∞±→⇒^_\\{}|~]|\$")
 _WORD = re.compile(r"[\"'“‘(\[]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'”’)\]]*[.,;:!?]*[\"'”’)\]]*$")
 _END = re.compile(r"[.!?][\"'”’)\]]*$")
@@ -26,21 +29,22 @@ _END = re.compile(r"[.!?][\"'”’)\]]*$")
 def sections_of(document: Document) -> Iterator[tuple[str, str, str]]:
     """Kind (`abstract`, `middle`, `other`), heading and text of each sentence.
 
-    A subsection of the introduction or of the conclusion belongs to it; text before any heading,
-    and a document without sections, is `other`.
+    A subsection of the introduction belongs to it, and all that stands behind the conclusion (or
+    the references) is `other`, as is text before any heading, and a document without sections.
     """
     sections, sentences = document.sections, document.sentences
     if sections is None or sentences is None:
         return
     kinds = list(_kinds(sections.heading, sections.level))
     for text, start in zip(document.sentence_texts(), sentences.start, strict=True):
-        at = bisect_right(sections.start, start) - 1
-        if at >= 0:
+        at = sections.at(start)
+        if at is not None and at >= 0:
             yield kinds[at], sections.heading[at], text
 
 
 def _kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
     outside = 0  # the level of the section left out that we are in
+    closed = False
     for heading, level in zip(headings, levels, strict=True):
         bare = _NUMBER.sub("", heading).strip()
         if outside and level > outside:
@@ -49,6 +53,9 @@ def _kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
         outside = 0
         if _ABSTRACT.match(bare):
             yield ABSTRACT
+        elif closed or _CLOSING.search(bare):
+            closed = True
+            yield OTHER
         elif not bare or _OUTSIDE.search(heading):
             # A paper's lead (level 1 without a heading) has no subsections.
             outside = level if bare else 0

@@ -21,7 +21,7 @@ from corpora.schemas import SP
 from corpora.store import Stage
 from corpora.tasks.discoeval import common
 
-VERSION = 1
+VERSION = 2
 LENGTH = 5
 
 Settings = common.Consecutive

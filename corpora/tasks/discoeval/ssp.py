@@ -19,7 +19,7 @@ from corpora.tasks.discoeval import common
 from corpora.tasks.discoeval.papers import ABSTRACT, MIDDLE, prose, sections_of
 from corpora.tasks.pool import Pool
 
-VERSION = 1
+VERSION = 2
 
 CARD = Card(
     title="Sentence section prediction",

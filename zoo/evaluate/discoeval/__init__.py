@@ -25,6 +25,7 @@ from zoo.evaluate.discoeval.protocol import (
     inputs_under,
     representation_of,
     run_task,
+    split_of,
 )
 from zoo.evaluate.encoders import BackboneEncoder, as_encoder, load_encoder
 from zoo.evaluate.vectors import Text
@@ -48,7 +49,7 @@ def evaluate(request: Request) -> dict[str, Any]:
         dtype=options.dtype,
         batch_tokens=options.batch_tokens,
     )
-    return _run(encoder, found, options, request.split, request.seed)
+    return _run(encoder, found, options, request.split, request.seed, request.limit)
 
 
 def run(
@@ -71,11 +72,15 @@ def run(
         what = dict(zip(_texts(found, options), what, strict=True))
     if isinstance(what, str | Path):
         encoder: Any = load_encoder(
-            str(what), options.representation, cache=options.cache or None, dtype=options.dtype
+            str(what),
+            options.representation,
+            cache=options.cache or None,
+            dtype=options.dtype,
+            batch_tokens=options.batch_tokens,
         )
     else:
         encoder = as_encoder(what, name)
-    return _run(encoder, found, options, split, seed)
+    return _run(encoder, found, options, split, seed, limit)
 
 
 def texts(
@@ -98,7 +103,11 @@ def write_files(result: dict[str, Any], stem: Path) -> list[Path]:
     return files
 
 
-def _run(encoder: Any, found: Found, options: Options, split: str, seed: int) -> dict[str, Any]:
+def _run(
+    encoder: Any, found: Found, options: Options, split: str, seed: int, limit: int
+) -> dict[str, Any]:
+    for data in found.tasks:  # all of them before the first is encoded
+        split_of(data, split)
     domains: dict[str, dict[str, Any]] = {}
     for data in found.tasks:
         one = run_task(data, encoder, options, split, seed)
@@ -113,7 +122,7 @@ def _run(encoder: Any, found: Found, options: Options, split: str, seed: int) ->
             {"task": data.task.name, "labels": list(data.labels), **data.describe()}
             for data in found.tasks
         ],
-        "protocol": _protocol(options, domains),
+        "protocol": _protocol(options, domains, limit),
         "examples": sum(
             one["rows"][one["split"]] for each in domains.values() for one in each.values()
         ),
@@ -141,8 +150,14 @@ def _describe(encoder: Any, options: Options) -> dict[str, Any]:
     return found
 
 
-def _protocol(options: Options, domains: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _protocol(
+    options: Options, domains: Mapping[str, Mapping[str, Any]], limit: int
+) -> dict[str, Any]:
     """What must be equal for two results to stand in one table."""
     kept = ("protocol", "seeds", "hidden", "lower")
     splits = {one["split"] for found in domains.values() for one in found.values()}
-    return {**{name: asdict(options)[name] for name in kept}, "split": ", ".join(sorted(splits))}
+    return {
+        **{name: asdict(options)[name] for name in kept},
+        "limit": limit,
+        "split": ", ".join(sorted(splits)),
+    }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from corpora.errors import InputError
+from corpora.errors import BadRecord, InputError
 from corpora.readers.discoeval import read_discoeval
+from corpora.readers.files import read_lines
 from zoo.evaluate.discoeval.data import Found, Split, TaskData
 from zoo.evaluate.discoeval.tasks import TASKS
 
@@ -93,9 +94,9 @@ def _check_pairs(labels: np.ndarray, path: Path) -> None:
 def _relations(task: str, path: Path) -> Split:
     """A file of PDTB: label number, first argument, second argument."""
     labels, first, second = [], [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(_lines(path), 1):
         fields = line.split("\t")
-        if len(fields) < 3 or not fields[0].isdigit():
+        if len(fields) < 3 or not fields[0].isdecimal():
             raise InputError(
                 "expected a label number and two texts, separated by tabs",
                 where=f"{path}:{number}",
@@ -103,12 +104,35 @@ def _relations(task: str, path: Path) -> Split:
         labels.append(int(fields[0]))
         first.append([fields[1]])
         second.append([fields[2]])
+    if not labels:
+        raise InputError("has no examples", where=str(path))
     return Split((first, second), np.array(labels, np.int64), np.arange(len(labels)))
 
 
 def _label_set(place: Path, splits: dict[str, Split]) -> tuple[str, ...]:
     path = place / "labelset.txt"
     if path.is_file():
-        return tuple(path.read_text(encoding="utf-8").split("\n")[:-1])
-    highest = max(int(split.labels.max()) for split in splits.values() if len(split))
+        names = tuple(line.strip() for line in _lines(path) if line.strip())
+        _check_numbers(place, splits, len(names))
+        return names
+    highest = max(int(split.labels.max()) for split in splits.values())
     return tuple(str(label) for label in range(highest + 1))
+
+
+def _check_numbers(place: Path, splits: dict[str, Split], count: int) -> None:
+    """Every label number is one of the `count` labels; an example is a line."""
+    for split, examples in splits.items():
+        for row in np.flatnonzero(examples.labels >= count)[:1]:
+            raise InputError(
+                f"the label number {examples.labels[row]}: labelset.txt names {count} labels",
+                where=f"{place / FILES[split]}:{row + 1}",
+                hint="the first label has the number 0: take both files from one release",
+            )
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file. Raises `InputError` for the first that is not UTF-8."""
+    for line in read_lines(path):
+        if isinstance(line, BadRecord):
+            raise InputError(line.reason, where=line.where, hint="convert the file to UTF-8")
+        yield line

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, nearest
 from zoo.evaluate import bootstrap
 from zoo.evaluate.discoeval.data import TaskData
 from zoo.evaluate.discoeval.features import Inputs, features_of, inputs_of
@@ -91,12 +91,28 @@ def vectors_of(
     return found
 
 
+def split_of(data: TaskData, split: str) -> str:
+    """The split to score on: the one asked for, or `validation` where there is no `test`.
+
+    Raises `ConfigError` for another split that the task does not have.
+    """
+    if split in data.splits:
+        return split
+    if split == "test":
+        return "validation"
+    raise ConfigError(
+        f"no split {split!r}",
+        where=data.name,
+        hint=f"{nearest(split, data.splits)}its splits are: {', '.join(data.splits)}",
+    )
+
+
 def score(
     data: TaskData, features: Mapping[str, np.ndarray], options: Options, split: str, seed: int
 ) -> dict[str, Any]:
     """Accuracy of the task's classifier on `split`: mean and deviation over the seeds.
 
-    Without that split it is the validation accuracy, as the released harness reports it beside
+    Without a test split it is the validation accuracy, as the released harness reports it beside
     the test's; it is a little too good, since it also chose when training stopped.
     """
     from zoo.evaluate.discoeval.probe import fit
@@ -104,7 +120,7 @@ def score(
     settings = data.task.probes[options.protocol]
     if options.hidden >= 0:
         settings = replace(settings, hidden=options.hidden)
-    split = split if split in data.splits else "validation"
+    split = split_of(data, split)
     part = {name: (features[name], data.splits[name].labels) for name in features}
     probes = [
         fit(part["train"], part["validation"], len(data.labels), settings, seed + number)
