@@ -36,7 +36,15 @@ def texts_of(
     sizes = np.array([len(d.head) for d in batch.documents])
     ends = np.cumsum(sizes).tolist()
     begins = [0, *ends[:-1]]
-    return [tokenised(_forms(batch, begins[d], ends[d], spans), stop) for d, spans in rows]
+    return [
+        tokenised(_forms(batch, begins[d], ends[d], spans) or _pieces(documents[d], spans), stop)
+        for d, spans in rows
+    ]
+
+
+def _pieces(document: Document, spans: Sequence[Span]) -> list[str]:
+    """The words at white space, where the sentence before was not parsed and has no tokens."""
+    return [piece for start, end in spans for piece in document.text[start:end].split()]
 
 
 def _forms(batch: Batch, begin: int, end: int, spans: Sequence[Span]) -> list[str]:

@@ -112,3 +112,13 @@ def end_at(number: int) -> int:
 def test_a_killed_worker_is_an_error() -> None:
     with pytest.raises(DiscoforgeError, match="a worker process was killed"):
         list(in_order(end_at, [(number,) for number in range(6)], workers=2))
+
+
+def test_a_sentence_that_was_not_parsed_has_its_words_as_tokens() -> None:
+    text = "We saw " + "a red house , " * 200 + "by the road. But he left the town early."
+    document = Document("long", text)
+    document = document.with_sentences(split(document.text, document.paragraphs))
+    found = list(Extractor(text="tokenised", mode="recall").pairs([document]))
+    (pair,) = [pair for pair in found if pair.position == "previous_sentence"]
+    assert pair.s1.startswith("We saw a red house , a red house")
+    assert pair.s2 == "He left the town early ."
