@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscoforgeError, InputError
 
 MANIFEST = "manifest.json"
 _PARTIAL = ".partial"
@@ -70,6 +70,14 @@ def write_json(path: Path, value: Any) -> None:
     """Write `value` as JSON with sorted keys; `path` appears by one rename."""
     text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     write_text(path, text)
+
+
+def read_json(path: Path, hint: str = "") -> Any:
+    """The value of a JSON file. Raises `InputError` with `hint` if it is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}", where=str(path), hint=hint) from error
 
 
 def write_text(path: Path, text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.atomic import MANIFEST, is_complete, replacing
+from corpora.atomic import MANIFEST, is_complete, read_json, replacing
 from corpora.errors import InputError
 
 SPLIT_FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
@@ -103,12 +102,7 @@ def export_discoeval(folder: Path, out: Path, domain: str = "") -> dict[str, int
 def _configs(folder: Path) -> dict[str, Any]:
     """The configurations that the manifest of a dataset folder lists."""
     path = folder / MANIFEST
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(
-            f"is not JSON: {error}", where=str(path), hint="remove the folder and build it again"
-        ) from error
+    manifest = read_json(path, "remove the folder and build it again")
     configs = manifest.get("configs") if isinstance(manifest, dict) else None
     if not isinstance(configs, dict):
         raise InputError(

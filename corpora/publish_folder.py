@@ -6,7 +6,6 @@ manifest itself: a note or a cache left in the folder stays at home.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any, Literal
 
 from corpora.errors import ConfigError, DiscoforgeError, InputError
 from corpora.publish_licence import LicenceDecision, dataset_licence, model_licence
-from corpora.store import MANIFEST, sha256
+from corpora.store import MANIFEST, read_json, sha256
 
 Kind = Literal["dataset", "model"]
 
@@ -163,12 +162,7 @@ def _read_manifest(folder: Path, kind: Kind) -> dict[str, Any]:
         raise InputError(
             what, where=str(folder), hint="build it first: discoforge build; it is written last"
         )
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(
-            f"is not JSON: {error}", where=str(path), hint="remove the folder and build it again"
-        ) from error
+    manifest = read_json(path, "remove the folder and build it again")
     if not isinstance(manifest, dict) or not isinstance(manifest.get(KINDS[kind]), dict):
         raise InputError(
             f"is not the manifest of a {kind}: it has no {KINDS[kind]!r}",

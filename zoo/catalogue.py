@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from corpora.errors import InputError
+from corpora.store import read_json
 from zoo.recipe import read_recipe, shipped
 
 
@@ -52,14 +51,7 @@ def _headlines(folder: Path) -> dict[str, str]:
         )
     found: dict[str, str] = {}
     for file in sorted(folder.rglob("results.json")):
-        result = _read(file)
+        result = read_json(file)
         if isinstance(result, dict) and "recipe" in result and "headline" in result:
             found[result["recipe"]] = result["headline"]
     return found
-
-
-def _read(file: Path) -> Any:
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}", where=str(file)) from error

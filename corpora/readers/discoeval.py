@@ -36,11 +36,12 @@ TASKS = {
 }
 
 _LICENCES = {"wiki": "CC-BY-SA-3.0", "arxiv": "CC0-1.0", "chat": "CC-BY-4.0"}
+"""By domain, the folder under the task; ROCStories is given out on request only."""
+
 _NOT_IN_ORDER = (
     "in the published SP files of Wikipedia four of the five sentences stand in no order "
     "(docs/sources.md): good as examples of SP, no coherent texts to build other datasets from"
 )
-"""By domain, the folder under the task; ROCStories is given out on request only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,11 +129,11 @@ def located(document: Document, bins: int) -> tuple[list[str], dict[str, Any]]:
     sections = document.sections
     inside = [0 if sections is None else sections.at(start) for start in spans.start]
     kept = [
-        (text, start)
-        for text, start, where in zip(texts, spans.start, inside, strict=True)
-        if text and where is not None
+        (text, start, max(0, number))
+        for text, start, number in zip(texts, spans.start, inside, strict=True)
+        if text and number is not None
     ]
-    paragraph = _numbered([bisect_right(document.paragraphs.start, start) for _, start in kept])
+    paragraph = _numbered([bisect_right(document.paragraphs.start, start) for _, start, _ in kept])
     sizes = Counter(paragraph)
     position = [0] * len(kept)
     for i in range(1, len(kept)):
@@ -141,8 +141,8 @@ def located(document: Document, bins: int) -> tuple[list[str], dict[str, Any]]:
     headings, depth, section = [""], [1], [0] * len(kept)
     if sections is not None and len(sections):
         headings, depth = list(sections.heading), [min(n, DEEPEST) for n in sections.level]
-        section = [max(0, sections.at(start) or 0) for _, start in kept]
-    return [text for text, _ in kept], {
+        section = [number for _, _, number in kept]
+    return [text for text, _, _ in kept], {
         "title": document.title,
         "section": section,
         "level": [depth[s] for s in section],

@@ -191,3 +191,15 @@ def test_what_stands_behind_the_conclusion_is_no_body(documents):
     assert {name for name, kind in kinds.items() if kind == "middle"} == {"2 Methods", "2.1 Birds"}
     inside = paper("q", ["Abstract", "2 Inconclusive evidence", "3 Methods"], [1, 2, 2])
     assert "middle" in {kind for kind, heading, _ in sections_of(inside) if "3" in heading}
+    # The conclusion of one study is not the paper's.
+    studies = [
+        "Abstract",
+        "1 First study",
+        "1.1 Conclusion",
+        "2 Second study",
+        "3 Conclusions",
+        "A",
+    ]
+    nested = paper("r", studies, [1, 2, 3, 2, 2, 2])
+    found = {heading: kind for kind, heading, _ in sections_of(nested)}
+    assert [name for name, kind in found.items() if kind == "middle"] == studies[1:4:2]

@@ -389,12 +389,12 @@ def test_validation_takes_as_many_texts_at_once_as_set(
 @pytest.mark.parametrize(
     ("key", "value", "range_"),
     [
-        ("mine_every", "0", "1 or more"),
-        ("queue_size", "0", "1 or more"),
-        ("candidates", "0", "1 or more"),
-        ("shortest_slice", "0", "1 or more"),
-        ("momentum", "1.5", "from 0 to 1"),
-        ("momentum_weight", "-0.1", "from 0 to 1"),
+        ("mine_every", "0", "greater than or equal to 1"),
+        ("queue_size", "0", "greater than or equal to 1"),
+        ("candidates", "0", "greater than or equal to 1"),
+        ("shortest_slice", "0", "greater than or equal to 1"),
+        ("momentum", "1.5", "less than or equal to 1"),
+        ("momentum_weight", "-0.1", "greater than or equal to 0"),
     ],
 )
 def test_settings_outside_their_range(
@@ -402,7 +402,7 @@ def test_settings_outside_their_range(
 ) -> None:
     words = [f"--{key}", value, "--dataset", ranked_folder, "--output", tmp_path / "m"]
     code, message = train_cli(*FULL, *words)
-    assert code == 2 and f"{key}: {value} " in message and range_ in message
+    assert code == 2 and f"{key} = {value}: " in message and range_ in message
 
 
 @pytest.mark.parametrize("recipe", ["coherence/full_tiny", "coherence/contrastive_tiny"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from corpora.errors import ConfigError
 from zoo.coherence.data import candidates
@@ -12,6 +14,9 @@ from zoo.coherence.momentum import PAPER_MOMENTUM
 from zoo.coherence.setup import ScorerSettings, leave, prepare, say_cut
 from zoo.evaluate.permuted import pairwise_accuracy
 from zoo.job import Job
+
+Positive = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,39 +27,24 @@ class Settings(ScorerSettings):
     """
 
     anneal_steps: int = 1000
-    candidates: int = 50
+    candidates: Positive = 50
     """Negatives of an instance that are scored; `negatives` of them train (algorithm 1)."""
-    mine_every: int = 200
+    mine_every: Positive = 200
     """Instances in a round: their negatives are mined with the model that the last round left."""
-    mining_tokens: int = 16384
+    mining_tokens: Positive = 16384
     """Tokens in a batch while mining."""
-    momentum: float = PAPER_MOMENTUM
-    momentum_weight: float = 0.15
+    momentum: Share = PAPER_MOMENTUM
+    momentum_weight: Share = 0.15
     """The share of the momentum loss (1 - lambda of equation 5); 0: no momentum encoder."""
-    queue_size: int = 1000
+    queue_size: Positive = 1000
     slices: Literal["contiguous", "prefix"] = "contiguous"
     """Which parts of a document the momentum encoder reads: the paper's, or the authors' code's."""
-    shortest_slice: int = 4
-
-
-LEAST = {"candidates": 1, "mine_every": 1, "mining_tokens": 1, "queue_size": 1, "shortest_slice": 1}
-SHARES = ("momentum", "momentum_weight")
-
-
-def check(s: Settings) -> None:
-    """Raise `ConfigError` for a setting outside its range."""
-    for key, least in LEAST.items():
-        if getattr(s, key) < least:
-            raise ConfigError(f"{getattr(s, key)} is too small: {least} or more", where=key)
-    for key in SHARES:
-        if not 0 <= getattr(s, key) <= 1:
-            raise ConfigError(f"{getattr(s, key)} is out of range: from 0 to 1", where=key)
+    shortest_slice: Positive = 4
 
 
 def train(job: Job) -> None:
     """Train into `job.folder`: data, model, loop, evaluation, card."""
     s: Settings = job.settings  # type: ignore[assignment]
-    check(s)
     if s.gradient_accumulation != 1 or s.compile:
         raise ConfigError(
             "the full model has neither gradient_accumulation nor compile",

@@ -30,7 +30,8 @@ def sections_of(document: Document) -> Iterator[tuple[str, str, str]]:
     """Kind (`abstract`, `middle`, `other`), heading and text of each sentence.
 
     A subsection of the introduction belongs to it, and all that stands behind the conclusion (or
-    the references) is `other`, as is text before any heading, and a document without sections.
+    the references) of the paper, not of one of its sections, is `other`, as is text before any
+    heading, and a document without sections.
     """
     sections, sentences = document.sections, document.sentences
     if sections is None or sentences is None:
@@ -45,6 +46,7 @@ def sections_of(document: Document) -> Iterator[tuple[str, str, str]]:
 def _kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
     outside = 0  # the level of the section left out that we are in
     closed = False
+    top = min((n for n, name in zip(levels, headings, strict=True) if _is_body(name)), default=1)
     for heading, level in zip(headings, levels, strict=True):
         bare = _NUMBER.sub("", heading).strip()
         if outside and level > outside:
@@ -53,7 +55,7 @@ def _kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
         outside = 0
         if _ABSTRACT.match(bare):
             yield ABSTRACT
-        elif closed or _CLOSING.search(bare):
+        elif closed or (level <= top and _CLOSING.search(bare)):
             closed = True
             yield OTHER
         elif not bare or _OUTSIDE.search(heading):
@@ -62,6 +64,12 @@ def _kinds(headings: list[str], levels: list[int]) -> Iterator[str]:
             yield OTHER
         else:
             yield MIDDLE
+
+
+def _is_body(heading: str) -> bool:
+    """Whether a heading is one of the paper's own sections: neither its lead nor its abstract."""
+    bare = _NUMBER.sub("", heading).strip()
+    return bool(bare) and not _ABSTRACT.match(bare)
 
 
 def prose(text: str, min_words: int, max_words: int, plain: float) -> str:
