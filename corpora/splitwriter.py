@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from corpora.atomic import replacing, sha256
+from corpora.errors import InputError
 from corpora.keys import Keys
 from corpora.rows import (
     RowGroups,
@@ -159,7 +160,15 @@ class SplitWriter:
             rows = batch.slice(0, EXAMPLES - len(self.examples)).to_pylist()
             self.examples += [{k: _shortened(v) for k, v in row.items()} for row in rows]
         for name, counts in self._label_counts.items():
-            counts += np.bincount(batch[name].to_numpy(), minlength=counts.size)
+            labels = batch[name].to_numpy()
+            unknown = labels[~((labels >= 0) & (labels < counts.size))]
+            if unknown.size:
+                raise InputError(
+                    f"label {unknown[0]} is none of the {counts.size} classes of {name!r}",
+                    where=str(self.folder / self.split),
+                    hint="give the number of a class of the schema, from 0",
+                )
+            counts += np.bincount(labels, minlength=counts.size)
 
     def _label_table(self) -> dict[str, dict[str, int]]:
         return {

@@ -302,3 +302,14 @@ def test_a_dataset_without_any_row_is_an_error_that_says_why(tmp_path, stage):
         data.finish("one")
     assert "too_short" in caught.value.hint
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("label", [-1, 2])
+def test_a_label_that_is_no_class_is_refused(tmp_path, stage, label):
+    with (
+        pytest.raises(InputError, match=f"label {label} is none of the 2 classes of 'label'"),
+        staged(tmp_path / "d") as partial,
+        DatasetFolder(partial, "d", stage, CARD) as data,
+    ):
+        data.write("one", "train", [*rows("row", 3), {"text": "x", "label": label}], SCHEMA)
+    assert not (tmp_path / "d").exists()

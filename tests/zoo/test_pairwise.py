@@ -146,6 +146,7 @@ def test_adjacent_cosines_by_hand() -> None:
     assert found == pytest.approx([half, 0.0, 0.0, 0.5])
     related, unrelated, alone = AdjacentTfidf().score([["x y", "x z"], ["x y", "z w"], ["x"]])
     assert related > unrelated == alone == 0.0
+    assert AdjacentTfidf().score([["…", "?"], ["!"]]) == [0, 0]
 
 
 def test_the_suite_with_a_rule_as_its_model(jsonl_folder: Path, tmp_path: Path) -> None:

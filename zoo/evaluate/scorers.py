@@ -7,6 +7,7 @@ text is a string or the list of its sentences.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
@@ -64,9 +65,12 @@ class AdjacentTfidf:
     """
 
     def score(self, texts: Sequence[Text]) -> list[float]:
+        from scipy.sparse import csr_matrix
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         def vectors(sentences: list[str]) -> Any:
+            if not any(re.search(r"\w", sentence) for sentence in sentences):
+                return csr_matrix((len(sentences), 1))  # not one word: nothing is alike
             # Words of one letter count too: "I" and "a" are words. Rows have length 1.
             return TfidfVectorizer(token_pattern=r"(?u)\b\w+\b").fit_transform(sentences)
 

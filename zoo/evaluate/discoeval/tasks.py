@@ -22,7 +22,8 @@ LINEAR = Settings()
 TUNED = Settings(l2=L2_GRID)
 HIDDEN = Settings(hidden=2000, tenacity=8, epoch_size=15)
 RELATIONS = Settings(epoch_size=1, max_epochs=15)
-"""PDTB and RST: the released code looks at the validation set after each of at most 15 epochs."""
+"""PDTB and RST: the released code looks at the validation set after each epoch; its loop's bound of
+15 is inclusive and counts from 0, so that it looks 16 times at most."""
 
 
 @dataclass(frozen=True)
