@@ -14,6 +14,8 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
 
 import zoo
 from corpora.errors import ConfigError
@@ -119,12 +121,23 @@ def training_attention(backbone: PreTrainedModel, settings: BackboneSettings) ->
 
 
 def pooling_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Pooling:
-    """Where the vector of a text stands: at [CLS], or, where there is none, at the last token.
+    """Where the vector of a text stands: at [CLS], or, where there is none, at the last token."""
+    return "last" if stands_last(config) or tokenizer.cls_token_id is None else "first"
 
-    A decoder's first token has seen nothing but itself.
+
+def is_decoder(config: PretrainedConfig) -> bool:
+    """Whether a token sees only those before it, so that a text's first one has seen itself alone.
+
+    Decoders are known by what transformers makes of them: a language model, and no masked one.
     """
-    last = config.model_type in LAST_TOKEN or tokenizer.cls_token_id is None
-    return "last" if last else "first"
+    kind = config.model_type
+    known = kind in CAUSAL and kind not in MASKED and kind not in LAST_TOKEN
+    return known or bool(getattr(config, "is_decoder", False))
+
+
+def stands_last(config: PretrainedConfig) -> bool:
+    """Whether a text's vector is that of its last token: of a decoder, and of XLNet's [CLS]."""
+    return config.model_type in LAST_TOKEN or is_decoder(config)
 
 
 def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:

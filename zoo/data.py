@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpora.errors import ConfigError, InputError, nearest
@@ -40,18 +41,36 @@ class Dataset:
             )
         return self.splits[split]
 
+    @property
+    def where(self) -> str:
+        return f"{self.name}@{self.config}"
+
     def need(self, *columns: str) -> Dataset:
-        """This dataset, if its splits have these columns; else an `InputError` that names them."""
-        for table in self.splits.values():
-            check_columns(table.column_names, columns, f"{self.name}@{self.config}")
+        """This dataset, if its splits have these columns, a value in every row.
+
+        Raises `InputError` that names the column that is missing, or the row.
+        """
+        for split, table in self.splits.items():
+            check_columns(table.column_names, columns, self.where)
+            for name in columns:
+                check_rows(table[name].is_valid(), split, f"no {name}", self.where)
         return self
 
-    def labels(self, column: str = "label") -> list[str]:
-        """The names of a `ClassLabel` column. Raises `InputError` if the splits disagree."""
+    def labels(self, column: str = "label", *, hidden: bool = False) -> list[str]:
+        """The names of a `ClassLabel` column.
+
+        Raises `InputError` if the splits disagree, or a row's label is none of them. With
+        `hidden` it may be -1, which says that there is none.
+        """
         named = {split: label_names(table.schema, column) for split, table in self.splits.items()}
         first, names = next(iter(named.items()))
         for split, others in named.items():
-            check_labels(names, others, f"{self.name}@{self.config}", first, split)
+            check_labels(names, others, self.where, first, split)
+        lowest = -1 if hidden else 0
+        for split, table in self.splits.items():
+            found = table[column]
+            inside = pc.and_(pc.greater_equal(found, lowest), pc.less(found, len(names)))
+            check_rows(inside, split, f"a {column} that is none of its {len(names)}", self.where)
         return names
 
     def describe(self) -> dict[str, Any]:
@@ -105,6 +124,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise InputError(f"is not JSON: {error}", where=str(path)) from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("configs", {}), dict):
+        raise InputError(
+            "is no manifest of a dataset folder",
+            where=str(path),
+            hint="it was changed after it was built: remove the folder and build it again",
+        )
     return manifest
 
 
@@ -125,6 +150,17 @@ def check_columns(there: Sequence[str], wanted: Sequence[str], where: str) -> No
             f"it has no column {missing[0]!r}; its columns are {', '.join(there)}",
             where=where,
             hint=f"give a dataset with the columns {', '.join(wanted)}",
+        )
+
+
+def check_rows(good: pa.ChunkedArray, split: str, problem: str, where: str) -> None:
+    """Raise `InputError` for the first row of a split that is not `good`."""
+    row = pc.index(pc.fill_null(good, False), False).as_py()
+    if row >= 0:
+        raise InputError(
+            f"row {row} of the split {split!r} has {problem}",
+            where=where,
+            hint="mend the data, or leave such rows out",
         )
 
 
@@ -170,7 +206,7 @@ def spread(table: pa.Table, rows: int) -> pa.Table:
 
 def _open_folder(folder: Path, config: str, names: Mapping[str, str]) -> Dataset:
     manifest = read_manifest(folder)
-    config = _choose(manifest.get("configs", {}), config, str(folder))
+    config = choose_config(manifest, config, str(folder))
     splits = {s: _read_split(folder, manifest, config, names.get(s, s)) for s in SPLITS}
     found = {split: table for split, table in splits.items() if table is not None}
     name = str(manifest.get("name", folder.name))
@@ -191,12 +227,26 @@ def _read_split(
             where=str(folder),
             hint="the folder was damaged after it was built: remove it and build it again",
         )
-    return pa.concat_tables([pq.read_table(file) for file in files])
+    return pa.concat_tables([_read_shard(file) for file in files])
 
 
-def _choose(configs: Mapping[str, Any], config: str, where: str) -> str:
-    default = [name for name, entry in configs.items() if entry.get("default")]
-    chosen = config or (default or list(configs) if len(configs) == 1 else default or [""])[0]
+def _read_shard(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"cannot be read: {str(error).splitlines()[0]}",
+            where=str(path),
+            hint="the folder was damaged after it was built: remove it and build it again",
+        ) from error
+
+
+def choose_config(manifest: Mapping[str, Any], config: str, where: str) -> str:
+    """The configuration of that name; without a name the default one, or the only one."""
+    configs = manifest.get("configs", {})
+    flagged = [name for name, entry in configs.items() if entry.get("default")]
+    usual = flagged or (list(configs) if len(configs) == 1 else ["default"])
+    chosen = config or (usual[0] if usual[0] in configs else "")
     if chosen not in configs:
         problem = f"no configuration {chosen!r}" if chosen else "which configuration?"
         raise ConfigError(

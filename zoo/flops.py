@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 from torch import nn
 
 PEAK_TFLOPS = {
     # Dense bfloat16 (float16 before Ampere), and what float32 gets: the makers' data sheets.
     "B200": (2250.0, 75.0),
+    "H200 NVL": (836.0, 60.0),
     "H200": (989.0, 67.0),
+    "H100 PCIE": (756.0, 51.0),
+    "H100 NVL": (835.0, 60.0),
     "H100": (989.0, 67.0),
     "A100": (312.0, 19.5),
     "L40S": (362.0, 91.6),
@@ -19,14 +24,16 @@ PEAK_TFLOPS = {
     "V100": (125.0, 15.7),
     "T4": (65.0, 8.1),
 }
-"""By a part of the GPU's name: TFLOP/s in half precision, and in float32 without TF32."""
+"""By words of the GPU's name: TFLOP/s in half precision, and in float32 without TF32."""
 
 
 def peak(gpu: str, half: bool) -> float | None:
     """Operations a second of one GPU at most, or None for one that is not listed."""
-    found = [value for name, value in PEAK_TFLOPS.items() if name in gpu.upper().split()]
-    found = found or [value for name, value in PEAK_TFLOPS.items() if name in gpu.upper()]
-    return found[0][0 if half else 1] * 1e12 if found else None
+    words = set(re.split(r"[\s-]+", gpu.upper()))
+    known = [name for name in PEAK_TFLOPS if set(name.split()) <= words]
+    if not known:
+        return None
+    return PEAK_TFLOPS[max(known, key=len)][0 if half else 1] * 1e12
 
 
 def operations(model: nn.Module, examples: int, tokens: int) -> int:

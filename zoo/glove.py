@@ -39,7 +39,14 @@ def read_glove(path: Path, vocabulary: Mapping[str, int]) -> tuple[np.ndarray, n
     if cache.is_file():
         kept = load_file(cache)
         return kept["ids"], kept["vectors"]
-    found = dict(_matches(path, vocabulary))
+    try:
+        found = dict(_matches(path, vocabulary))
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "is no text file of word vectors",
+            where=str(path),
+            hint="if it is packed (.zip, .gz), unpack it",
+        ) from error
     if not found:
         raise InputError("has no word of this vocabulary", where=str(path))
     ids = np.array(sorted(found), np.int64)
@@ -92,6 +99,8 @@ def _vector(numbers: list[str], size: int, where: str) -> np.ndarray:
         vector = np.array(numbers, np.float32)
     except ValueError as error:
         raise InputError(f"not a word and {size} numbers: {error}", where=where) from error
+    if not np.isfinite(vector).all():
+        raise InputError("a number that is not finite", where=where)
     if len(vector) != size:
         raise InputError(f"{len(vector)} numbers where the first line has {size}", where=where)
     return vector

@@ -19,13 +19,16 @@ from typing import Any
 from corpora.errors import ConfigError
 from corpora.store import MANIFEST, is_complete, partial_path, sha256, staged, versions, write_json
 from zoo.checkpoints import newest
+from zoo.data import split_spec
 from zoo.recipe import Recipe
-from zoo.settings import Settings, identity
+from zoo.settings import RunSettings, identity
 
 log = logging.getLogger("zoo")
 
 RESULTS = "results.json"
 CLAIM = ".job.json"
+NAMES_FILES = ("backbone", "vectors")
+"""Settings that may name a file or a folder, whose contents count beside its path."""
 LIBRARIES = ("discoforge", "torch", "transformers", "tokenizers", "accelerate", "numpy")
 
 
@@ -34,8 +37,10 @@ class Job:
     """A run in progress: its recipe, its settings, its working folder."""
 
     recipe: Recipe
-    settings: Settings
+    settings: RunSettings
     folder: Path
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    """All that the weights depend on, as its manifest says."""
     notes: list[str] = field(default_factory=list)
     """What the data made necessary (texts cut, classes empty): said, and kept in the results."""
 
@@ -47,11 +52,6 @@ class Job:
     @property
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
-
-    @property
-    def cache(self) -> Path:
-        """Private files of the run, such as word vectors already read."""
-        return self.folder / "checkpoints" / "cache"
 
     @property
     def run_file(self) -> Path:
@@ -76,7 +76,7 @@ def is_main_process() -> bool:
 
 
 @contextmanager
-def working(recipe: Recipe, settings: Settings, revision: str) -> Iterator[Job]:
+def working(recipe: Recipe, settings: RunSettings, revision: str) -> Iterator[Job]:
     """Yield the job to work on; at the end its folder becomes the output.
 
     The caller trains unless `job.finished`: a run may be killed between the two.
@@ -88,13 +88,13 @@ def working(recipe: Recipe, settings: Settings, revision: str) -> Iterator[Job]:
         yield Job(recipe, settings, partial_path(output))
         return
     with staged(output) as partial:
-        job = Job(recipe, settings, partial)
-        _claim(job, _identity(recipe, settings, revision))
+        job = Job(recipe, settings, partial, _identity(recipe, settings, revision))
+        _claim(job)
         yield job
-        _finish(job, revision)
+        _finish(job)
 
 
-def already_made(recipe: Recipe, settings: Settings, revision: str) -> bool:
+def already_made(recipe: Recipe, settings: RunSettings, revision: str) -> bool:
     """Whether the output is there, made by these settings from this data.
 
     Raises `ConfigError` if it is there but was made otherwise.
@@ -122,12 +122,33 @@ def write_results(job: Job, results: Mapping[str, Any]) -> None:
     )
 
 
-def _identity(recipe: Recipe, settings: Settings, revision: str) -> dict[str, Any]:
-    return {**identity(settings), "recipe": recipe.name, "dataset_revision": revision}
+def _identity(recipe: Recipe, settings: RunSettings, revision: str) -> dict[str, Any]:
+    """The settings, and what they name: revision and configuration of the data, files' contents.
+
+    A configuration counts where it is named: what a recipe reads without one is its own.
+    """
+    found = {**identity(settings), "recipe": recipe.name, "dataset_revision": revision}
+    _, config = split_spec(settings.dataset, settings.dataset_config)
+    if config:
+        found["dataset_config"] = config
+    for key in NAMES_FILES:
+        name = str(getattr(settings, key, ""))
+        if name and (files := _contents(Path(name))):
+            found[f"{key}_files"] = files
+    return found
 
 
-def _claim(job: Job, wanted: dict[str, Any]) -> None:
+def _contents(path: Path) -> dict[str, str]:
+    """The checksums of a file, or of what a model folder is loaded from."""
+    if path.is_dir():
+        files = [p for kind in ("*.safetensors", "*.json") for p in path.glob(kind)]
+        return {p.name: sha256(p) for p in sorted(files) if p.name not in (MANIFEST, RESULTS)}
+    return {path.name: sha256(path)} if path.is_file() else {}
+
+
+def _claim(job: Job) -> None:
     """Note what runs here. What another run left counts from its first whole checkpoint on."""
+    wanted = job.identity
     # Not inside checkpoints/: that folder goes first when the run ends.
     path = job.folder / CLAIM
     if path.is_file() and (job.finished or newest(job.checkpoints)):
@@ -138,7 +159,9 @@ def _claim(job: Job, wanted: dict[str, Any]) -> None:
 
 def _same(found: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> None:
     plain = json.loads(json.dumps(wanted))
-    differ = sorted(k for k in {*found, *plain} if found.get(k) != plain.get(k))
+    # Runs of version 0.1 noted no contents of files.
+    unknown = {f"{key}_files" for key in NAMES_FILES} - {*found}
+    differ = sorted(k for k in {*found, *plain} - unknown if found.get(k) != plain.get(k))
     if differ:
         key = differ[0]
         raise ConfigError(
@@ -149,11 +172,10 @@ def _same(found: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> No
         )
 
 
-def _finish(job: Job, revision: str) -> None:
+def _finish(job: Job) -> None:
     """Leave the model alone in the folder, and write the manifest last."""
     shutil.rmtree(job.checkpoints, ignore_errors=True)
     (job.folder / CLAIM).unlink(missing_ok=True)
     files = sorted(p for p in job.folder.rglob("*") if p.is_file() and p.name != MANIFEST)
     sums = {str(path.relative_to(job.folder)): sha256(path) for path in files}
-    settings = _identity(job.recipe, job.settings, revision)
-    write_json(job.folder / MANIFEST, {"settings": settings, "files": sums})
+    write_json(job.folder / MANIFEST, {"settings": job.identity, "files": sums})

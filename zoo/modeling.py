@@ -108,6 +108,8 @@ def load_backbone(
         config = AutoConfig.from_pretrained(name)
         set_dropout(config, rates)
         model = AutoModel.from_pretrained(name, config=config, dtype=dtype, use_safetensors=True)
+    except DiscoforgeError:
+        raise
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"AutoModel cannot load this backbone: {str(error).splitlines()[0]}", where=name
@@ -179,6 +181,11 @@ def explained(folder: Path) -> Iterator[None]:
         if "PytorchStreamWriter" not in str(error) and "write" not in str(error):
             raise
         raise _unwritten(folder, error) from error
+    except Exception as error:
+        # The tokenizers library raises nothing narrower.
+        if "(os error " not in str(error):
+            raise
+        raise _unwritten(folder, error) from error
 
 
 def _unwritten(folder: Path, error: Exception) -> DiscoforgeError:
@@ -190,14 +197,20 @@ def _unwritten(folder: Path, error: Exception) -> DiscoforgeError:
 
 
 def best_device() -> torch.device:
-    """The accelerator of this machine, or its CPU."""
-    return torch.accelerator.current_accelerator() or torch.device("cpu")
+    """The accelerator of this machine, or its CPU.
+
+    `current_accelerator` alone names the one that torch was built for, present or not.
+    """
+    there = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return there or torch.device("cpu")
 
 
 def uses_bf16(setting: bool | str) -> bool:
     """Whether to compute in bfloat16: as set, or for `auto` on a GPU that has it."""
     if setting == "auto":
-        return torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+        # Older GPUs only imitate it, slowly.
+        there = torch.cuda.is_available()
+        return there and torch.cuda.is_bf16_supported(including_emulation=False)
     return bool(setting)
 
 
@@ -206,6 +219,6 @@ def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
     model.config._name_or_path = ""
     with explained(folder):
         model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
     for weights in folder.glob("*.safetensors"):
         weights.chmod((folder / "config.json").stat().st_mode)  # safetensors makes them private
-    tokenizer.save_pretrained(folder)

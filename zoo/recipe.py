@@ -67,6 +67,11 @@ def read_recipe(name: str | Path) -> Recipe:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"is not TOML: {error}", where=str(path)) from error
     module = str(found.get("recipe", ""))
+    for section in ("about", "settings"):
+        if not isinstance(found.get(section, {}), dict):
+            raise ConfigError(
+                f"{section} = {found[section]!r} is no table", where=str(path), hint=f"[{section}]"
+            )
     recipe = Recipe(path, module, found.get("about", {}), found.get("settings", {}))
     _check_keys(recipe, found, SECTIONS)
     _check_keys(recipe, recipe.about, ABOUT)
@@ -126,8 +131,10 @@ def make_settings(recipe: Recipe, kind: type, options: Mapping[str, Any]) -> Any
     valid = [field.name for field in fields(kind)]
     _check_keys(recipe, recipe.settings, valid)
     _check_keys(recipe, options, valid, where="command line")
-    values = _merge(recipe.settings, options)
-    lists = {name for name, hint in get_type_hints(kind).items() if get_origin(hint) is tuple}
+    hints = get_type_hints(kind)
+    texts = {key: value for key, value in options.items() if hints[key] is str}
+    values = _merge(recipe.settings, {k: v for k, v in options.items() if k not in texts}) | texts
+    lists = {name for name, hint in hints.items() if get_origin(hint) is tuple}
     for key in lists & values.keys():
         values[key] = _as_list(values[key])
     return _validate(recipe, kind, values, set(options))

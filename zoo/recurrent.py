@@ -23,9 +23,14 @@ def run_packed(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
     """The states `[batch, tokens, 2 * hidden]` of `vectors [batch, tokens, size]`.
 
     Text `i` is the first `lengths[i]` vectors, one at least. States at padding are zeros.
+    In float32: autocast would take float16 for cuDNN's layers, whatever it was told, and without
+    scaling their gradients vanish there.
     """
-    packed = pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
-    states, width = layer(packed)[0], vectors.size(1)
+    with torch.autocast(vectors.device.type, enabled=False):
+        packed = pack_padded_sequence(
+            vectors.float(), lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        states, width = layer(packed)[0], vectors.size(1)
     return pad_packed_sequence(states, batch_first=True, total_length=width)[0]
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import InputError
 from zoo.data import (
     SPLITS,
     Dataset,
     check_columns,
+    choose_config,
     open_dataset,
     read_manifest,
     revision_of,
@@ -55,14 +56,7 @@ def open_streamed(spec: str, config: str = "") -> Dataset:
     if not Path(spec).is_dir():
         return open_dataset(spec, config)
     manifest = read_manifest(Path(spec))
-    config = config or "default"
-    if config not in manifest.get("configs", {}):
-        known = manifest.get("configs", {})
-        raise ConfigError(
-            f"no configuration {config!r}",
-            where=spec,
-            hint=f"{nearest(config, known)}name one with @CONFIG: {', '.join(known)}",
-        )
+    config = choose_config(manifest, config, spec)
     entries = manifest["configs"][config].get("splits", {})
     found = {
         split: _shards(Path(spec), entries[split]["shards"])

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import AutoConfig
 
 from corpora.errors import ConfigError
-from zoo.backbones import backbone_of, set_attention, training_attention
+from zoo.backbones import backbone_of, pooling_of, set_attention, training_attention
 from zoo.coherence.modeling import CoherenceScorer
+from zoo.conpono.modeling import ConponoModel
 from zoo.settings import BackboneSettings
 from zoo.vocabularies import train_subwords
 
@@ -21,6 +23,7 @@ TABLE = {
     "intermediate_size": 16,
 }
 
+GPT2 = {"n_embd": 16, "n_layer": 1, "n_head": 2}
 OTHER = TABLE | {"model_type": "albert", "embedding_size": 16}
 
 
@@ -51,3 +54,22 @@ def test_attention_that_is_not_there_is_refused() -> None:
         pytest.skip("flash attention may be installed beside a GPU")
     with pytest.raises(ConfigError, match="flash_attention_2"):
         ways_of(attention="flash_attention_2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [("bert", "first"), ("roberta", "first"), ("xlnet", "last"), ("gpt2", "last")],
+)
+def test_a_decoder_has_its_vector_at_the_end(kind: str, where: str) -> None:
+    tokenizer = train_subwords(["It was dark.", "She lit the lamp."], 300, lower=True)
+    assert tokenizer.cls_token_id is not None
+    assert pooling_of(AutoConfig.for_model(kind), tokenizer) == where
+
+
+def test_a_decoder_has_no_first_token_for_conpono() -> None:
+    s = BackboneSettings(dataset="", output="", backbone_config={"model_type": "gpt2", **GPT2})
+    tokenizer = train_subwords(["It was dark.", "She lit the lamp."], 300, lower=True)
+    backbone = backbone_of(s, tokenizer)
+    with pytest.raises(ConfigError, match="first token of gpt2"):
+        ConponoModel.from_backbone(backbone, mlm=False)
+    assert ConponoModel.from_backbone(backbone, mlm=False, vector="mean")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import resource
 import shutil
@@ -13,11 +14,11 @@ import torch
 from safetensors.torch import load_file
 
 from corpora import schemas
-from corpora.errors import ConfigError, InputError
+from corpora.errors import ConfigError, DiscoforgeError, InputError
 from zoo.backbones import tokenizer_of
 from zoo.coherence import CoherenceScorer
 from zoo.dissent import BiLstmConfig, BiLstmForMarkers
-from zoo.modeling import load_backbone
+from zoo.modeling import load_backbone, save_model
 from zoo.vocabularies import train_subwords
 
 from .conftest import MARKERS, STORY, pair_rows, write_dataset
@@ -91,6 +92,74 @@ def test_a_shard_that_is_gone(train_cli: Run, pairs_folder: Path, tmp_path: Path
     next((tmp_path / "data").rglob("test-*.parquet")).unlink()
     code, message = train_cli(TINY, "--dataset", tmp_path / "data", "--output", tmp_path / "m")
     assert code != 0 and "test-00000-of-00001.parquet" in message
+
+
+def test_a_dataset_folder_that_was_damaged(
+    train_cli: Run, pairs_folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(pairs_folder, tmp_path / "data")
+    options = [TINY, "--dataset", tmp_path / "data", "--output", tmp_path / "m"]
+    shard = next((tmp_path / "data").rglob("test-*.parquet"))
+    shard.write_bytes(shard.read_bytes()[:-100])
+    code, message = train_cli(*options)
+    assert code == 2 and "cannot be read" in message and shard.name in message
+    (tmp_path / "data" / "manifest.json").write_text("[]", encoding="utf-8")
+    code, message = train_cli(*options)
+    assert code == 2 and "is no manifest" in message
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "problem"),
+    [("s1", None, "no s1"), ("label", -1, "a label that is"), ("label", 3, "a label that is")],
+)
+@pytest.mark.parametrize("recipe", [TINY, "dissent/ngram"])
+def test_a_row_that_cannot_be_used_is_named(
+    recipe: str, column: str, value: object, problem: str, train_cli: Run, tmp_path: Path
+) -> None:
+    if recipe != TINY and value == -1:
+        pytest.skip("there it says that the row has no label")
+    folder = _hub_like(tmp_path / "data", {"validation": {3: {column: value}}})
+    code, message = train_cli(recipe, "--dataset", folder, "--output", tmp_path / "m")
+    assert code == 2 and f"row 3 of the split 'validation' has {problem}" in message
+
+
+@pytest.mark.parametrize("recipe", ["dissent/transformer_tiny", "dissent/ngram"])
+def test_a_split_whose_labels_are_hidden(recipe: str, train_cli: Run, tmp_path: Path) -> None:
+    hidden = {row: {"label": -1} for row in range(9)}
+    options = [recipe, "--output", tmp_path / "m", "--dataset"]
+    folder = _hub_like(tmp_path / "validation", {"validation": hidden})
+    code, message = train_cli(*options, folder)
+    assert code == 2 and "the split 'validation' has no row with a label" in message
+    if recipe == "dissent/ngram":
+        assert train_cli(*options, _hub_like(tmp_path / "test", {"test": hidden}))[0] == 0
+        found = json.loads((tmp_path / "m" / "results.json").read_text(encoding="utf-8"))
+        assert any("validation split is reported" in note for note in found["notes"])
+
+
+def test_columns_that_are_no_texts(train_cli: Run, pairs_folder: Path, tmp_path: Path) -> None:
+    options = ["dissent/ngram", "--dataset", pairs_folder, "--output", tmp_path / "m"]
+    code, message = train_cli(*options, "--columns", "s1,label")
+    assert code == 2 and "column 'label' holds no texts" in message
+
+
+def _hub_like(folder: Path, changes: dict[str, dict[int, dict[str, object]]]) -> Path:
+    """A dataset folder with rows that our own builders do not write, as others' may be."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = schemas.dissent(MARKERS)
+    parts = {("all", s): (pair_rows(9, 1), schema) for s in ("train", "validation", "test")}
+    write_dataset(folder, "hub", parts)
+    for split, rows in changes.items():
+        path = next(folder.rglob(f"{split}-*.parquet"))
+        table = pq.read_table(path)
+        found = table.to_pylist()
+        for row, values in rows.items():
+            found[row] |= values
+        nullable = pa.schema([field.with_nullable(True) for field in table.schema])
+        changed = pa.Table.from_pylist(found, nullable.with_metadata(table.schema.metadata))
+        pq.write_table(changed, path)
+    return folder
 
 
 def test_splits_with_other_labels(train_cli: Run, pairs_folder: Path, tmp_path: Path) -> None:
@@ -190,6 +259,47 @@ def test_other_settings_at_the_same_place(
     assert code != 0 and "seed: 0, now 5" in message
 
 
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_another_configuration_is_another_run(
+    unfinished: bool, train_cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = schemas.dissent(MARKERS)
+    parts = {
+        (config, split): (pair_rows(24, seed), schema)
+        for seed, config in enumerate(("all", "balanced"))
+        for split in ("train", "validation", "test")
+    }
+    folder = write_dataset(tmp_path / "data", "two", parts)
+    options = ["--output", tmp_path / "m", "--epochs", "1"]
+    if unfinished:
+        with monkeypatch.context() as patch:
+            patch.setattr("zoo.dissent.bilstm.save_model", _full)
+            assert train_cli(TINY, "--dataset", f"{folder}@all", *options)[0] != 0
+    else:
+        assert train_cli(TINY, "--dataset", f"{folder}@all", *options)[0] == 0
+    code, message = train_cli(TINY, "--dataset", f"{folder}@balanced", *options)
+    assert code != 0 and "dataset_config: 'all', now 'balanced'" in message
+    assert train_cli(TINY, "--dataset", folder, "--dataset_config", "all", *options)[0] == 0
+
+
+def _full(*_: object) -> None:
+    raise OSError("no space left on device")
+
+
+def test_other_contents_of_a_file_are_another_run(
+    train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DISCOFORGE_CACHE", str(tmp_path / "cache"))
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("we 1 2 3\nbell 4 5 6\n", encoding="utf-8")
+    options = ["dissent/sif", "--dataset", pairs_folder, "--vectors", vectors]
+    options += ["--output", tmp_path / "m"]
+    assert train_cli(*options)[0] == 0 and train_cli(*options)[0] == 0
+    vectors.write_text("we 1 2 3\nbell 4 5 7\n", encoding="utf-8")
+    code, message = train_cli(*options)
+    assert code != 0 and "vectors_files" in message
+
+
 def test_an_output_that_cannot_be_written(
     train_cli: Run, pairs_folder: Path, tmp_path: Path
 ) -> None:
@@ -247,6 +357,10 @@ def test_fixed_embeddings_need_vectors(
     more = ["--vectors", vectors, "--output", tmp_path / "m"]
     code, message = train_cli(*options, *more)
     assert code != 0 and "embedding_size = 3" in message
+    packed = tmp_path / "vectors.txt.gz"
+    packed.write_bytes(gzip.compress(vectors.read_bytes()))
+    code, message = train_cli(*options, "--vectors", packed, "--output", tmp_path / "m")
+    assert code == 2 and "unpack it" in message
     assert train_cli(*options, *more, "--embedding_size", "3")[0] == 0
     table = load_file(tmp_path / "m" / "model.safetensors")["encoder.embeddings.weight"]
     assert [1.0, 2.0, 3.0] in table.tolist() and [4.0, 5.0, 6.0] in table.tolist()
@@ -295,8 +409,9 @@ def test_the_dropout_of_attention_is_set_or_refused(tmp_path: Path) -> None:
     xlnet = {"model_type": "xlnet", "d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 8}
     with pytest.raises(ConfigError, match="none of its own"):
         load_backbone("", xlnet, attention_dropout=0.0)
-    with pytest.raises(ConfigError, match="from 0 to 1"):
-        load_backbone("", table, attention_dropout=1.5)
+    for name, given in (("", table), (str(tmp_path / "own"), {})):
+        with pytest.raises(ConfigError, match="from 0 to 1"):
+            load_backbone(name, given, attention_dropout=1.5)
     bare = load_backbone("", table, hidden_dropout=0.0)
     assert bare.config.hidden_dropout_prob == 0 and bare.config.attention_probs_dropout_prob == 0.1
     assert load_backbone("", xlnet, hidden_dropout=0.2).config.dropout == 0.2
@@ -310,3 +425,16 @@ def test_a_path_that_is_not_there_is_no_hub_id(name: str) -> None:
         load_backbone(name, {})
     with pytest.raises(ConfigError, match="no such folder"):
         tokenizer_of(name, [], pad_token="", vocab_size=300, lower=True, limit=8)
+
+
+def test_a_tokenizer_that_cannot_be_written(tmp_path: Path) -> None:
+    tokenizer = train_subwords(["It was dark."], 300)
+    model = BiLstmForMarkers(BiLstmConfig(vocab_size=5, embedding_size=2, hidden_size=2))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # The weights fit, the vocabulary does not.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, before[1]))
+    try:
+        with pytest.raises(DiscoforgeError, match="cannot write"):
+            save_model(model, tokenizer, tmp_path / "m")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

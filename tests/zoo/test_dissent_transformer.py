@@ -15,12 +15,14 @@ import torch
 
 from corpora import schemas
 from zoo import trainer
+from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.dissent.labelled import load
 from zoo.dissent.logistic import fit_logistic
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.dissent.pairs import encode_pairs
 from zoo.evaluate.__main__ import main
 from zoo.flops import operations, peak
+from zoo.modeling import best_device
 from zoo.train import train
 from zoo.vocabularies import train_subwords
 
@@ -248,8 +250,24 @@ def test_out_of_memory_says_what_to_lower(
 def test_bf16_where_the_gpu_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert trainer.uses_bf16("auto") is (torch.cuda.is_available() and trainer.uses_bf16(True))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
+
+    # As torch answers on a GPU that only imitates it.
+    def supported(including_emulation: bool = True) -> bool:
+        return including_emulation
+
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
     assert not trainer.uses_bf16("auto") and trainer.uses_bf16(True)
+
+
+def test_a_torch_built_for_a_gpu_finds_the_cpu_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built_for = torch.device("cuda")
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: built_for)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    assert best_device() == torch.device("cpu")
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    assert best_device() == built_for
 
 
 def test_operations_of_a_step_and_of_a_gpu() -> None:
@@ -260,7 +278,14 @@ def test_operations_of_a_step_and_of_a_gpu() -> None:
     assert operations(model, examples=5, tokens=70) == 6 * (70 * lstm + 5 * last)
     assert peak("NVIDIA H200", half=True) == 989e12
     assert peak("NVIDIA L4", half=True) != peak("NVIDIA L40S", half=True)
-    assert peak("a GPU of tomorrow", half=True) is None
+    assert peak("NVIDIA H100 PCIe", half=True) < peak("NVIDIA H100 80GB HBM3", half=True)
+    assert peak("Tesla V100-SXM2-16GB", half=False) == 15.7e12
+    for other in ("a GPU of tomorrow", "NVIDIA RTX A1000", "NVIDIA L40", "NVIDIA T400"):
+        assert peak(other, half=True) is None
+    criteria = CriteriaModel(CriteriaConfig(vocab_size=50, embedding_size=4, hidden_size=3))
+    gru = sum(p.numel() for p in criteria.encoder.gru.parameters())
+    last = sum(p.numel() for p in criteria.decoders.parameters())
+    assert operations(criteria, examples=5, tokens=70) == 6 * (70 * gru + 5 * last)
 
 
 def test_the_most_frequent_labels_are_numbered_anew(relations: Path) -> None:

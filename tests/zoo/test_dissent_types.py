@@ -130,7 +130,9 @@ def test_a_model_of_another_class(pairs_folder: Path, tmp_path: Path) -> None:
     [
         ("p.tsv", "s1\ts2\nIt rained.\tWe left.\n\nHe\tran\n"),
         ("p.tsv", "It rained.\tWe left.\nHe\tran\n"),
+        ("p.tsv", "\ufeffs1\ts2\r\nIt rained.\tWe left.\r\nHe\tran\r\n"),
         ("p.jsonl", '{"s1": "It rained.", "s2": "We left."}\n{"s1": "He", "s2": "ran"}\n'),
+        ("p.jsonl", '\ufeff{"s1": "It rained.", "s2": "We left."}\n{"s1": "He", "s2": "ran"}\n'),
     ],
 )
 def test_pairs_from_a_file(name: str, text: str, tmp_path: Path) -> None:
@@ -152,6 +154,14 @@ def test_a_line_that_is_no_pair(name: str, text: str, expected: str, tmp_path: P
     with pytest.raises(InputError) as caught:
         list(read_pairs(tmp_path / name))
     assert f"{name}:2" in str(caught.value) and expected in str(caught.value)
+
+
+def test_pairs_in_another_encoding_and_very_long_ones(tmp_path: Path) -> None:
+    (tmp_path / "p.tsv").write_bytes("Ein Café.\tSchön.\n".encode("latin-1"))
+    with pytest.raises(InputError, match="is not UTF-8"):
+        list(read_pairs(tmp_path / "p.tsv"))
+    (tmp_path / "p.tsv").write_text(f"{'a' * 200_000}\tb\n", encoding="utf-8")
+    assert [len(s1) for s1, _ in read_pairs(tmp_path / "p.tsv")] == [200_000]
 
 
 def test_ngrams_are_those_of_scikit_learn(dissent_models: dict[str, Path]) -> None:

@@ -71,11 +71,15 @@ def test_options_on_top_of_the_file() -> None:
     ],
 )
 def test_lists_without_brackets(text: str, found: tuple[str, ...]) -> None:
+    recipe = read_recipe("dissent/bilstm_tiny")
+    options = {**NEEDED, "report_to": text}
+    assert make_settings(recipe, recipe.load_module().Settings, options).report_to == found
+
+
+def test_a_list_of_one_number() -> None:
     recipe = read_recipe("dissent/ngram")
-    options = {**NEEDED, "report_to": text, "grid": "0.5"}
-    settings = make_settings(recipe, recipe.load_module().Settings, options)
-    assert settings.report_to == found
-    assert settings.grid == (0.5,)
+    options = {**NEEDED, "grid": "0.5"}
+    assert make_settings(recipe, recipe.load_module().Settings, options).grid == (0.5,)
 
 
 def test_paths_and_logging_do_not_make_another_run() -> None:
@@ -95,6 +99,7 @@ def test_paths_and_logging_do_not_make_another_run() -> None:
         ('recipe = "dissent.bilstm"\n[setings]\n', ("settings", "setings")),
         ('recipe = "dissent.bilstn"\n', ("toml:1", "dissent.bilstm")),
         ("recipe = \n", ("is not TOML",)),
+        ('recipe = "dissent.bilstm"\nsettings = 3\n', ("settings = 3 is no table",)),
         (
             'recipe = "dissent.bilstm"\n[settings]\npooling = "sum"\n',
             ("toml:3", "'max' or 'mean'"),
@@ -113,11 +118,37 @@ def test_a_wrong_recipe_is_named_with_its_line(
         assert part in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["2026", "2026-11-20", "007", "a b", "[x]y", "true north"])
+@pytest.mark.parametrize(
+    "name", ["2026", "1.10", "1e5", "0x1F", "1_000", "1 # x", "true", "[x]y", "true north"]
+)
 def test_a_folder_may_have_any_name(name: str) -> None:
     recipe = read_recipe("dissent/bilstm_tiny")
     options = parse_options(["--dataset", "d", "--output", name])
     assert make_settings(recipe, recipe.load_module().Settings, options).output == name
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("dissent/bilstm_tiny", "max_tokens=0 max_tokens=-1 epochs=0 shrink=0 max_train_rows=-5"),
+        ("dissent/bilstm_tiny", "batch_size=0 gradient_accumulation=0 threads=0 seed=-1"),
+        ("dissent/bilstm_tiny", "learning_rate=-1 learning_rate=inf vocab_size=1 logging_steps=0"),
+        ("dissent/transformer_tiny", "classes=1 warmup=-1 dropout=2 columns=s1 hidden_dropout=2"),
+        ("dissent/ngram", "longest=0 min_texts=0 features=0 iterations=0 grid=0 grid="),
+        ("dissent/sif", "size=0 smoothing=0 epochs=7"),
+        ("criteria/bigru_tiny", "criteria=nl,nl max_tokens=0 bins=0"),
+        ("coherence/contrastive_tiny", "negatives=0 anneal_steps=0 max_tokens=2 patience=-1"),
+        ("coherence/unc_tiny", "kernel_size=0 max_words=0"),
+    ],
+)
+def test_values_out_of_bounds_are_named(name: str, options: str) -> None:
+    recipe = read_recipe(name)
+    kind = recipe.load_module().Settings
+    for option in options.split(" "):
+        key, _, value = option.partition("=")
+        with pytest.raises(ConfigError, match=key) as caught:
+            make_settings(recipe, kind, {**NEEDED, key: value})
+        assert "command line" in str(caught.value)
 
 
 def test_options_that_do_not_exist() -> None:

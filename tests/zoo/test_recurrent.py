@@ -26,3 +26,13 @@ def test_groups_equal_packed_sequences(rows: int, kind: type) -> None:
     assert not states[1][0, lengths[0] :].any()
     for one, two in zip(*gradients, strict=True):
         torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)
+
+
+def test_autocast_does_not_reach_the_layer() -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.GRU(4, 3, batch_first=True, bidirectional=True)
+    vectors, lengths = torch.randn(5, 9, 4), torch.randint(1, 9, (5,))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = run_packed(layer, vectors, lengths)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, run_packed(layer, vectors, lengths), atol=0, rtol=0)

@@ -12,6 +12,7 @@ from zoo.coherence.objectives import OBJECTIVES
 from zoo.coherence.setup import ScorerSettings, leave, prepare, say_cut
 from zoo.job import Job, is_main_process
 from zoo.schedules import anneal
+from zoo.settings import Count
 from zoo.trainer import ZooTrainer, fit, history, training_arguments
 
 
@@ -20,7 +21,7 @@ class Settings(ScorerSettings):
     """The configurations `documents` and `objective` of the dataset are read."""
 
     objective: Literal["contrastive", "pairwise"] = "contrastive"
-    patience: int = 0
+    patience: Count = 0
 
 
 def train(job: Job) -> None:

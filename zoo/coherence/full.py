@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from corpora.errors import ConfigError
 from zoo.coherence.data import candidates
@@ -14,9 +12,7 @@ from zoo.coherence.momentum import PAPER_MOMENTUM
 from zoo.coherence.setup import ScorerSettings, leave, prepare, say_cut
 from zoo.evaluate.permuted import pairwise_accuracy
 from zoo.job import Job
-
-Positive = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(ge=0, le=1)]
+from zoo.settings import Positive, Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +22,7 @@ class Settings(ScorerSettings):
     `save_steps` and `eval_steps` count steps, but act between rounds: 0 after each round.
     """
 
-    anneal_steps: int = 1000
+    anneal_steps: Positive = 1000
     candidates: Positive = 50
     """Negatives of an instance that are scored; `negatives` of them train (algorithm 1)."""
     mine_every: Positive = 200

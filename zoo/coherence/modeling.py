@@ -15,7 +15,7 @@ from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import ModelOutput
 
-from zoo.backbones import LAST_TOKEN, Pooling, max_positions, pooled
+from zoo.backbones import Pooling, max_positions, pooled, stands_last
 from zoo.coherence.scoring import load_reference, mean_scores
 from zoo.coherence.texts import TextEncoder, batches_by_length
 from zoo.modeling import ZooModel
@@ -73,10 +73,10 @@ class CoherenceScorer(ZooModel):
         """A scorer around `backbone` with a new linear layer.
 
         `max_tokens` is lowered to what the backbone takes. `vector` is what the layer sees of a
-        text: its [cls] token, or the mean of all its tokens.
+        text: its [cls] token (of a decoder the last one), or the mean of all its tokens.
         """
         limit = max_positions(backbone.config)
-        at_cls: Pooling = "last" if backbone.config.model_type in LAST_TOKEN else "first"
+        at_cls: Pooling = "last" if stands_last(backbone.config) else "first"
         model = cls(
             CoherenceConfig(
                 backbone_config=backbone.config,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import torch
+from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
 from corpora.store import write_json
@@ -22,7 +23,7 @@ from zoo.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.evaluate.permuted import pairwise_accuracy
 from zoo.job import Job
 from zoo.modeling import parameter_count, save_model
-from zoo.settings import BackboneSettings
+from zoo.settings import Above0, AtLeast0, BackboneSettings, Positive
 
 log = logging.getLogger("zoo")
 
@@ -40,15 +41,15 @@ Tables = dict[str, pa.Table]
 class ScorerSettings(BackboneSettings):
     """The paper's values (table 5)."""
 
-    batch_size: int = 1
-    eval_batch_size: int = 16
-    learning_rate: float = 5e-6
-    final_learning_rate: float = 1e-6
-    anneal_steps: int = 5000
-    weight_decay: float = 0.01
-    margin: float = 0.1
-    negatives: int = 5
-    max_tokens: int = 600
+    batch_size: Positive = 1
+    eval_batch_size: Positive = 16
+    learning_rate: Above0 = 5e-6
+    final_learning_rate: AtLeast0 = 1e-6
+    anneal_steps: Positive = 5000
+    weight_decay: AtLeast0 = 0.01
+    margin: AtLeast0 = 0.1
+    negatives: Positive = 5
+    max_tokens: Annotated[int, Field(ge=8)] = 600
     vector: Literal["cls", "mean"] = "cls"
     """What the linear layer sees of a text: its [cls] token (the paper), or its tokens' mean, the
 

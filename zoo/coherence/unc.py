@@ -22,6 +22,7 @@ from zoo.data import SPLITS, open_dataset, split_spec, spread
 from zoo.evaluate.permuted import permuted_pairs, text_accuracy
 from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
+from zoo.settings import Above0, AtLeast0, Count, Positive, Words
 from zoo.settings import Settings as SharedSettings
 from zoo.trainer import ZooTrainer, fit, history, training_arguments
 from zoo.vocabularies import train_words
@@ -39,21 +40,21 @@ scorer.score(["She opened the door. It was dark inside.", "It was dark inside. S
 class Settings(SharedSettings):
     """The configurations `documents` and `pairwise` of the dataset are read."""
 
-    batch_size: int = 8
-    eval_batch_size: int = 32
-    learning_rate: float = 1e-3
-    margin: float = 5.0
+    batch_size: Positive = 8
+    eval_batch_size: Positive = 32
+    learning_rate: Above0 = 1e-3
+    margin: AtLeast0 = 5.0
     """Moon et al. rank with a wide margin: their scores are sums of unbounded layers."""
-    language_weight: float = 0.1
+    language_weight: AtLeast0 = 0.1
     """The language-model loss beside the ranking loss."""
-    patience: int = 3
-    embedding_size: int = 300
-    hidden_size: int = 256
-    bilinear_size: int = 32
-    kernel_size: int = 5
-    kernel_heads: int = 8
-    vocab_size: int = 30000
-    max_words: int = 64
+    patience: Count = 3
+    embedding_size: Positive = 300
+    hidden_size: Positive = 256
+    bilinear_size: Positive = 32
+    kernel_size: Positive = 5
+    kernel_heads: Positive = 8
+    vocab_size: Words = 30000
+    max_words: Positive = 64
 
 
 class Ranked(TorchDataset):
@@ -116,9 +117,9 @@ def train(job: Job) -> None:
     s: Settings = job.settings  # type: ignore[assignment]
 
     # Data
-    folder, _ = split_spec(s.dataset)
+    folder, config = split_spec(s.dataset, s.dataset_config)
     documents = open_dataset(folder, "documents").need("id", "sentences")
-    orders = open_dataset(folder, s.dataset_config or "pairwise").need("document", "orders")
+    orders = open_dataset(folder, config or "pairwise").need("document", "orders")
     sentences = (text for row in documents["train"]["sentences"].to_pylist() for text in row)
     tokenizer = train_words(sentences, s.vocab_size)
     limits = {"train": s.max_train_rows}

@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
+from corpora.errors import ConfigError
 from zoo.coherence.modeling import pad
 from zoo.coherence.scoring import as_sentences
 from zoo.modeling import ZooModel
@@ -57,6 +58,12 @@ class LightweightConv(nn.Module):
 
     def __init__(self, width: int, kernel: int, heads: int) -> None:
         super().__init__()
+        if width % heads:
+            raise ConfigError(
+                f"{width} channels are not {heads} equal heads",
+                where="kernel_heads",
+                hint="give a number that divides 2 * hidden_size",
+            )
         self.heads, self.kernel = heads, kernel
         self.gate, self.out = nn.Linear(width, 2 * width), nn.Linear(width, width)
         self.weight = nn.Parameter(torch.empty(heads, kernel))

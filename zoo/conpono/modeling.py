@@ -16,7 +16,9 @@ from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import ModelOutput
 
+from corpora.errors import ConfigError
 from zoo.attention import FAMILIES
+from zoo.backbones import is_decoder
 from zoo.conpono.batches import additive, attention_mask
 from zoo.conpono.heads import MaskedWords, Ordering, Relations, contrast, order_loss
 from zoo.flops import operations
@@ -96,7 +98,16 @@ class ConponoModel(ZooModel):
 
     @classmethod
     def from_backbone(cls, backbone: PreTrainedModel, **settings: Any) -> ConponoModel:
-        """A model around `backbone` with new heads; `settings` are fields of the configuration."""
+        """A model around `backbone` with new heads; `settings` are fields of the configuration.
+
+        Raises `ConfigError` for a decoder whose [CLS] is wanted: it has seen nothing but itself.
+        """
+        if settings.get("vector", "cls") == "cls" and is_decoder(backbone.config):
+            raise ConfigError(
+                f"the first token of {backbone.config.model_type} has not seen the text",
+                where="vector",
+                hint='set vector = "mean", or take a backbone that reads in both directions',
+            )
         model = cls(ConponoConfig(backbone_config=backbone.config, **settings))
         model.backbone = backbone
         return model

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import AfterValidator
 
 from corpora.errors import ConfigError
 from corpora.tasks.criteria import DEEPEST
@@ -19,6 +20,7 @@ from zoo.glove import load_vectors
 from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
 from zoo.rows import open_streamed
+from zoo.settings import Above0, AtLeast0, Positive, Words
 from zoo.settings import Settings as SharedSettings
 from zoo.trainer import ZooTrainer, fit, training_arguments
 from zoo.vocabularies import train_words
@@ -32,30 +34,38 @@ found = tokenizer(["It rained all day.", "We stayed inside."], padding=True, ret
 vectors = encoder(found["input_ids"], found["attention_mask"]).pooler_output
 """
 
+Criterion = Literal["nl", "spp", "sdt"]
+
+
+def _each_once(criteria: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(criteria)) < len(criteria):
+        raise ValueError("each criterion once: its loss would count twice")
+    return criteria
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(SharedSettings):
     """Sizes are ours: the paper's are in its supplement, which the published text leaves out."""
 
-    criteria: tuple[Literal["nl", "spp", "sdt"], ...] = ("nl", "spp")
+    criteria: Annotated[tuple[Criterion, ...], AfterValidator(_each_once)] = ("nl", "spp")
     """Beside NSP, which every model has (section 4.1): nesting level, positions, titles."""
-    batch_size: int = 128
-    eval_batch_size: int = 256
-    learning_rate: float = 5e-4
-    max_grad_norm: float = 5.0
+    batch_size: Positive = 128
+    eval_batch_size: Positive = 256
+    learning_rate: Above0 = 5e-4
+    max_grad_norm: AtLeast0 = 5.0
     vectors: str = ""
     """A GloVe text file; without one the embeddings are trained from scratch."""
     train_embeddings: bool = True
-    embedding_size: int = 300
-    hidden_size: int = 1024
-    decoder_size: int = 512
+    embedding_size: Positive = 300
+    hidden_size: Positive = 1024
+    decoder_size: Positive = 512
     """Of the hidden layer between a sentence's vector and what is predicted."""
-    bins: int = 20
+    bins: Positive = 20
     """Of relative positions: as many as the dataset was built with."""
-    vocab_size: int = 50000
-    min_frequency: int = 2
+    vocab_size: Words = 50000
+    min_frequency: Positive = 2
     lower: bool = True
-    max_tokens: int = 64
+    max_tokens: Positive = 64
 
 
 def train(job: Job) -> None:

@@ -83,6 +83,7 @@ class CriteriaModel(WordModel):
     """
 
     config_class = CriteriaConfig
+    once_a_row = ("decoders",)
 
     def __init__(self, config: CriteriaConfig) -> None:
         super().__init__(config)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
@@ -21,6 +22,7 @@ from zoo.glove import load_vectors
 from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
 from zoo.schedules import AccuracySchedule
+from zoo.settings import Above0, AtLeast0, Count, Positive, Words
 from zoo.settings import Settings as SharedSettings
 from zoo.trainer import ZooTrainer, fit, history, training_arguments
 from zoo.vocabularies import train_words
@@ -42,28 +44,28 @@ probabilities = model(ids, mask).logits.softmax(-1)
 class Settings(SharedSettings):
     """The paper's values; what it does not say is from the released code."""
 
-    batch_size: int = 64
-    eval_batch_size: int = 256
-    epochs: float = 20
-    learning_rate: float = 0.1
-    max_grad_norm: float = 5.0
-    decay: float = 0.99
+    batch_size: Positive = 64
+    eval_batch_size: Positive = 256
+    epochs: Above0 = 20
+    learning_rate: Above0 = 0.1
+    max_grad_norm: AtLeast0 = 5.0
+    decay: Above0 = 0.99
     """The learning rate's factor of each epoch (released code)."""
-    shrink: float = 5.0
+    shrink: Annotated[float, Field(ge=1)] = 5.0
     """The learning rate is divided by it when validation accuracy falls."""
-    patience: int = 5
-    """Stop after so many epochs without a new best validation accuracy (0: never)."""
+    patience: Count = 5
+    """Stop after so many validations without a new best validation accuracy (0: never)."""
     vectors: str = ""
     """A GloVe text file; without one the embeddings are trained from scratch."""
     train_embeddings: bool = True
-    embedding_size: int = 300
-    hidden_size: int = 2048
-    projection_size: int = 512
+    embedding_size: Positive = 300
+    hidden_size: Positive = 2048
+    projection_size: Positive = 512
     pooling: Literal["max", "mean"] = "max"
-    vocab_size: int = 50000
-    min_frequency: int = 2
+    vocab_size: Words = 50000
+    min_frequency: Positive = 2
     lower: bool = True
-    max_tokens: int = 64
+    max_tokens: Positive = 64
     empty_classes: Literal["error", "warn"] = "error"
 
 
@@ -125,10 +127,10 @@ def train(job: Job) -> None:
         return
 
     # Evaluation
-    metrics = {
-        split: report(pairs[split].labels, predict(model, pairs[split]), labels, s.seed)
-        for split in ("validation", "test")
-    }
+    metrics = {}
+    for split in ("validation", "test"):
+        predicted = predict(model, pairs[split], s.eval_batch_size)
+        metrics[split] = report(pairs[split].labels, predicted, labels, s.seed)
 
     # Card
     save_model(model, tokenizer, job.folder)

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
+from pydantic import AfterValidator
 
-from corpora.errors import ConfigError, nearest
+from corpora.errors import ConfigError, InputError, nearest
 from zoo.data import SPLITS, Dataset, open_dataset, spread
 from zoo.dissent.data import class_counts, empty_classes
 
 COLUMNS = (("s1", "s2"), ("arg1", "arg2"), ("premise", "hypothesis"), ("sentence1", "sentence2"))
 """Names that the columns of the two texts go by, looked for in this order."""
+
+
+def _two(columns: tuple[str, ...]) -> tuple[str, ...]:
+    if len(columns) not in (0, 2):
+        raise ValueError(f"two columns of texts, not {len(columns)}")
+    return columns
+
+
+Columns = Annotated[tuple[str, ...], AfterValidator(_two)]
+"""The two columns of texts; found by their usual names if not given."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +71,31 @@ def load(
     only so many labels stay, those with most training rows (DisSent, section 6: 11).
 
     Raises `ConfigError` if the two columns are not there, or a label has no training row and
-    `empty` is not `warn`.
+    `empty` is not `warn`, and `InputError` if training or validation has no labelled row.
     """
     data = open_dataset(spec, config, splits)
-    names, notes = data.labels(), []
-    found = columns_of(data["train"], columns, f"{data.name}@{data.config}")
+    names, notes = data.labels(hidden=True), []
+    found = columns_of(data["train"], columns, data.where)
+    data.need(*found)
     tables = {}
     for split in SPLITS if "test" in data.splits else SPLITS[:2]:
         whole = data[split]
         labelled = whole.filter(pa.array(whole["label"].to_numpy() >= 0))
         if labelled.num_rows < whole.num_rows:
             notes.append(f"{split}: {whole.num_rows - labelled.num_rows} rows without a label")
-        if labelled.num_rows or split != "test":
-            tables[split] = labelled
+        tables[split] = labelled
     if classes:
         names, tables, left_out = _most_frequent(names, tables, classes)
         notes += [f"{split}: {rows} rows of rarer labels left out" for split, rows in left_out]
+    for split in [split for split, table in tables.items() if not table.num_rows]:
+        if split != "test":
+            raise InputError(
+                f"the split {split!r} has no row with a label",
+                where=data.where,
+                hint="name a split that has, or choose another dataset",
+            )
+        notes.append("test: no row is left, the validation split is reported")
+        del tables[split]
     limits = {"train": max_train_rows, "validation": max_validation_rows or max_eval_rows}
     for split, table in tables.items():
         tables[split] = spread(table, limits.get(split, max_eval_rows))
@@ -92,6 +113,10 @@ def columns_of(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str,
     there = table.column_names
     for one, two in (tuple(wanted),) if wanted else COLUMNS:
         if one in there and two in there:
+            for name in (one, two):
+                kind = table.schema.field(name).type
+                if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+                    raise ConfigError(f"column {name!r} holds no texts, but {kind}", where=where)
             return one, two
     missing = next((name for name in wanted if name not in there), "")
     raise ConfigError(

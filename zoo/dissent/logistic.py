@@ -6,10 +6,15 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
+from zoo.settings import Above0
+
+Grid = Annotated[tuple[Above0, ...], Field(min_length=1)]
+"""Inverse penalties to choose from."""
 log = logging.getLogger("zoo")
 
 

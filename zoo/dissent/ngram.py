@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from zoo.dissent.labelled import load
-from zoo.dissent.logistic import fit_logistic
+from zoo.dissent.labelled import Columns, load
+from zoo.dissent.logistic import Grid, fit_logistic
 from zoo.dissent.ngrams import (
     NgramConfig,
     NgramForMarkers,
@@ -22,22 +22,22 @@ from zoo.dissent.results import finish
 from zoo.evaluate.classification import predict, report
 from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
-from zoo.settings import Settings as SharedSettings
+from zoo.settings import Positive, RunSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(SharedSettings):
+class Settings(RunSettings):
     """A pair's features are the distinct n-grams of s1 and, apart from them, those of s2."""
 
-    longest: int = 3
-    min_texts: int = 2
+    longest: Positive = 3
+    min_texts: Positive = 2
     """An n-gram must be in so many sentences."""
-    features: int = 200_000
+    features: Positive = 200_000
     """So many n-grams at most, the most frequent."""
-    grid: tuple[float, ...] = (0.1, 1.0, 10.0)
+    grid: Grid = (0.1, 1.0, 10.0)
     """Inverse penalties, of which validation accuracy chooses one."""
-    iterations: int = 200
-    columns: tuple[str, ...] = ()
+    iterations: Positive = 200
+    columns: Columns = ()
     empty_classes: Literal["error", "warn"] = "error"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -130,11 +129,16 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
 
     Raises `InputError` with the line of a row that is no pair.
     """
-    with path.open(encoding="utf-8", newline="") as lines:
-        if path.suffix in {".jsonl", ".json", ".ndjson"}:
-            yield from _from_jsonl(lines, path)
-        else:
-            yield from _from_tsv(lines, path)
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        try:
+            if path.suffix in {".jsonl", ".json", ".ndjson"}:
+                yield from _from_jsonl(lines, path)
+            else:
+                yield from _from_tsv(lines, path)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"is not UTF-8: {error.reason}", where=str(path), hint="save it as UTF-8"
+            ) from error
 
 
 def _from_jsonl(lines: Iterable[str], path: Path) -> Iterator[tuple[str, str]]:
@@ -150,8 +154,9 @@ def _from_jsonl(lines: Iterable[str], path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _from_tsv(lines: Iterable[str], path: Path) -> Iterator[tuple[str, str]]:
-    for number, row in enumerate(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), 1):
-        if not row or (number == 1 and [cell.strip().lower() for cell in row] == ["s1", "s2"]):
+    for number, line in enumerate(lines, 1):
+        row = line.rstrip("\r\n").split("\t")
+        if row == [""] or (number == 1 and [c.strip().lower() for c in row] == ["s1", "s2"]):
             continue
         if len(row) != 2:
             raise _no_pair(path, number, f"two columns with a tab between, not {len(row)}")

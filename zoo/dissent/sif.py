@@ -13,8 +13,8 @@ from transformers import PreTrainedTokenizerBase
 from corpora.errors import ConfigError
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
-from zoo.dissent.labelled import load
-from zoo.dissent.logistic import Fitted, fit_logistic
+from zoo.dissent.labelled import Columns, load
+from zoo.dissent.logistic import Fitted, Grid, fit_logistic
 from zoo.dissent.pmi import pmi_vectors
 from zoo.dissent.results import finish
 from zoo.dissent.sif_modeling import SifConfig, SifForMarkers, SifModel
@@ -22,30 +22,30 @@ from zoo.evaluate.classification import predict, report
 from zoo.glove import read_glove
 from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
-from zoo.settings import Settings as SharedSettings
+from zoo.settings import Above0, Positive, RunSettings, Words
 from zoo.vocabularies import train_words
 
 BATCH = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(SharedSettings):
+class Settings(RunSettings):
     """Arora et al.'s weight, and where the word vectors are from."""
 
     vectors: str = ""
     """A GloVe text file; without one, PMI and SVD vectors of the training pairs' own words."""
-    size: int = 300
+    size: Positive = 300
     """Numbers of a word vector, where they are made here."""
-    smoothing: float = 1e-3
+    smoothing: Above0 = 1e-3
     """`a` in a / (a + p(w))."""
-    vocab_size: int = 50000
-    min_frequency: int = 2
+    vocab_size: Words = 50000
+    min_frequency: Positive = 2
     lower: bool = True
-    max_tokens: int = 64
-    grid: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1)
+    max_tokens: Positive = 64
+    grid: Grid = (1e-4, 1e-3, 1e-2, 1e-1)
     """Inverse penalties, of which validation accuracy chooses one."""
-    iterations: int = 200
-    columns: tuple[str, ...] = ()
+    iterations: Positive = 200
+    columns: Columns = ()
     empty_classes: Literal["error", "warn"] = "error"
 
 

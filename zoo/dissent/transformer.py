@@ -7,9 +7,10 @@ section 6; the backbone may be the model that one of the others left (base, DisS
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import AfterValidator, Field
 
 from zoo.backbones import (
     backbone_of,
@@ -19,42 +20,48 @@ from zoo.backbones import (
     training_attention,
 )
 from zoo.callbacks import EarlyStop
-from zoo.dissent.labelled import Labelled, load
+from zoo.dissent.labelled import Columns, Labelled, load
 from zoo.dissent.pairs import PairTexts, encode_pairs
 from zoo.dissent.results import finish
 from zoo.dissent.transformer_modeling import PairTransformer
 from zoo.evaluate.classification import predict, report
 from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
-from zoo.settings import BackboneSettings
+from zoo.settings import Above0, AtLeast0, BackboneSettings, Count, Dropout, Positive, Share
 from zoo.trainer import ZooTrainer, fit, history, training_arguments
+
+
+def _none_or_two(classes: int) -> int:
+    if classes != 0 and classes < 2:
+        raise ValueError("0 for all, or at least 2: there is nothing to tell apart")
+    return classes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(BackboneSettings):
     """The paper's learning rate and epoch; what it does not say is BERT's own fine-tuning."""
 
-    learning_rate: float = 2e-5
-    epochs: float = 1
-    batch_size: int = 32
-    weight_decay: float = 0.01
-    warmup: float = 0.1
+    learning_rate: Above0 = 2e-5
+    epochs: Above0 = 1
+    batch_size: Positive = 32
+    weight_decay: AtLeast0 = 0.01
+    warmup: Share = 0.1
     """The share of the steps over which the learning rate rises; then it falls to 0."""
     bf16: bool | Literal["auto"] = "auto"
-    dropout: float = 0.1
-    max_tokens: int = 128
+    dropout: Dropout = 0.1
+    max_tokens: Annotated[int, Field(ge=8)] = 128
     """Of a pair; a longer one loses the end of its longer text."""
-    max_validation_rows: int = 0
+    max_validation_rows: Count = 0
     """Validate on so many rows, spread evenly over the split (0: as `max_eval_rows`)."""
-    patience: int = 0
+    patience: Count = 0
     """Stop after so many validations without a new best accuracy (0: never)."""
     pooling: Literal["auto", "first", "last", "mean"] = "auto"
     """Where the pair's vector stands (auto: at [CLS], without one at the last token)."""
-    columns: tuple[str, ...] = ()
+    columns: Columns = ()
     """The two columns of texts; found by their usual names if not given."""
     validation_split: str = "validation"
     test_split: str = "test"
-    classes: int = 0
+    classes: Annotated[int, AfterValidator(_none_or_two)] = 0
     """Keep so many labels, those with most training rows (0: all)."""
     empty_classes: Literal["error", "warn"] = "error"
 

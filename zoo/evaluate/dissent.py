@@ -24,7 +24,7 @@ def evaluate(request: Request) -> dict[str, Any]:
     """
     data = open_dataset(request.data, splits={"test": request.split})
     classifier = PairClassifier.load(request.model)
-    check_labels(classifier.labels, data.labels(), f"{data.name}@{data.config}")
+    check_labels(classifier.labels, data.labels(hidden=True), data.where)
     return score(classifier, data, spread(data["test"], request.limit), request)
 
 
@@ -34,7 +34,7 @@ def score(
     """The result of `evaluate` on the rows of `table` that have a label."""
     gold = table["label"].to_numpy().astype(np.int64)
     table, gold = table.filter(pa.array(gold >= 0)), gold[gold >= 0]
-    need_labels(len(gold), request.split, f"{data.name}@{data.config}")
+    need_labels(len(gold), request.split, data.where)
     one, two = (table[name].to_pylist() for name in columns_of(table, (), data.name))
     rows = classifier.rows(one, two, gold)
     predicted = predict(classifier.model, rows, request.batch_size)
