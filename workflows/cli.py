@@ -166,7 +166,7 @@ def validate(
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="A source: ewt, irc, discoeval.")],
+    name: Annotated[str, typer.Argument(help="A source: ewt, irc, discoeval, gdtb.")],
     folder: Annotated[Path, typer.Option(help="Where its files go.")] = Path("data"),
 ) -> None:
     """Bring an openly licensed source at a pinned revision, with checksums."""

@@ -183,7 +183,7 @@ def convert_conpono(
     ] = None,
     lower: Annotated[bool, typer.Option("--lower/--no-lower", help="Lower-case texts.")] = True,
 ) -> None:
-    """Convert the released CONPONO checkpoint (needs TensorFlow: discoforge[tensorflow])."""
+    """Convert the released CONPONO checkpoint (needs TensorFlow: the extra `tensorflow`)."""
     from zoo.conpono.convert import convert
 
     convert(checkpoint, output, encoder=encoder, vocabulary=vocabulary, config=config, lower=lower)

@@ -86,8 +86,15 @@ class Source:
             )
 
     def option(self, key: str, kind: type, default: Any = None) -> Any:
-        """The value of an option, refused with `ConfigError` if it is of another type."""
+        """The value of an option, refused with `ConfigError` if it is of another type.
+
+        A number or a switch may be written as text, as on the command line: `2`, `true`.
+        """
         value = self.options.get(key, default)
+        if isinstance(value, str) and kind is int and re.fullmatch(r"-?\d+", value):
+            return int(value)
+        if kind is bool and value in ("true", "false"):
+            return value == "true"
         if value is not None and not isinstance(value, kind):
             raise ConfigError(f"{value!r} is no {kind.__name__}", where=f"{self.kind}: {key}")
         return value

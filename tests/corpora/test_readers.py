@@ -48,6 +48,10 @@ def test_text_with_one_sentence_a_line(tmp_path: Path) -> None:
     assert document.sentence_texts() == ["It rained .", "We left .", "Nobody spoke ."]
     assert paragraphs(document) == ["It rained . We left .", "Nobody spoke ."]
     first, second = open_source(str(path), {"layout": "lines", "document_lines": 2})
+    as_text = {"layout": "lines", "document_lines": "2"}  # from the command line
+    assert [d.text for d in open_source(str(path), as_text)] == [first.text, second.text]
+    with pytest.raises(ConfigError, match="'two' is no int"):
+        list(open_source(str(path), {"layout": "lines", "document_lines": "two"}))
     assert (first.id, first.group, second.id) == ("book:000001", "book", "book:000002")
     assert second.sentence_texts() == ["Nobody spoke ."]
 
