@@ -138,6 +138,7 @@ class ZooTrainer(Trainer):
             )
         with explained(self.job.checkpoints):
             super()._save_checkpoint(model, trial)
+        self.accelerator.wait_for_everyone()  # each process writes its own random state
         if self.args.should_save:
             folder = self.job.checkpoints
             checkpoints.seal(folder / f"checkpoint-{self.state.global_step}")
@@ -160,7 +161,9 @@ def fit(trainer: ZooTrainer, *, early_stop: EarlyStop | None = None) -> TrainerS
         trainer.add_callback(early_stop)
     if start is not None:
         log.info("resuming from %s", start)
-        _move_best(start, job.checkpoints)
+        if trainer.args.should_save:
+            _move_best(start, job.checkpoints)
+        trainer.accelerator.wait_for_everyone()
         if early_stop is not None and early_stop.reached(_state(start)):
             return _load_stopped(trainer, start)
     try:
