@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from extract.compiled import TAG_COLUMNS, CompiledPatterns
+from extract.compiled import CompiledPatterns
 from extract.parse import Ints, ParsedDocument
+from extract.rows import TAG_COLUMNS
 
 BoolArray = NDArray[np.bool_]
 

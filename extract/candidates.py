@@ -49,14 +49,15 @@ def find_candidates(batch: Batch, patterns: CompiledPatterns) -> Candidates:
     found: list[Ints] = []
     for number, sequence in enumerate(patterns.sequences):
         first = _starts(batch, by_word, sequence.words)
-        first = first[~claimed[first]]
+        first = first[~_taken(claimed, first, len(sequence.words))]
         if sequence.last_deprels:
             labels = patterns.labels(sequence.last_deprels)
             first = first[labels[batch.label[first + len(sequence.words) - 1]]]
         second = np.full(len(first), -1, dtype=np.int32)
         if sequence.second:
             others = _starts(batch, by_word, sequence.second)
-            first, second = _correlated(batch, first, others[~claimed[others]])
+            others = others[~_taken(claimed, others, len(sequence.second))]
+            first, second = _correlated(batch, first, others)
         for start, length in ((first, len(sequence.words)), (second, len(sequence.second))):
             for k in range(length):
                 claimed[start + k] = True
@@ -93,6 +94,14 @@ def _starts(batch: Batch, by_word: dict[int, Ints], sequence: tuple[int, ...]) -
             (batch.word[starts + k] == word) & (batch.row[starts + k] == batch.row[starts])
         ]
     return starts
+
+
+def _taken(claimed: BoolArray, starts: Ints, length: int) -> BoolArray:
+    """Where one of `length` words belongs to another candidate already."""
+    found = np.zeros(len(starts), dtype=bool)
+    for k in range(length):
+        found |= claimed[starts + k]
+    return found
 
 
 def _correlated(batch: Batch, first: Ints, second: Ints) -> tuple[Ints, Ints]:

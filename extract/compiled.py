@@ -11,21 +11,10 @@ from numpy.typing import NDArray
 from extract.lookup import Lookup
 from extract.parse import Ints, StringTable
 from extract.patterns import DERIVED, Pattern, PatternTable
+from extract.rows import CLASSES, TAG_COLUMNS
 
 SEPARATORS = frozenset([*",;:.-–—…•*/", "--", "---", "...", "....", "。", "，", "、", "；", "："])
 TERMINALS = frozenset(["?", "!", "?!", "!?", "??", "!!", "？", "！"])
-TAG_COLUMNS = ("upos", "xpos", "feats")
-CLASSES = (
-    "subject",
-    "copula",
-    "auxiliary",
-    "conjunct",
-    "punctuation",
-    "core",
-    "opener",
-    "dependent",
-    "remnant",
-)
 
 
 @dataclass(slots=True)
@@ -68,6 +57,9 @@ class CompiledPatterns:
         self._word_numbers = Lookup(strings, lambda s: self.words.get(_fold(s), 0), np.int16)
         self._separators = Lookup(strings, SEPARATORS.__contains__, bool)
         self._terminals = Lookup(strings, TERMINALS.__contains__, bool)
+        self._asking = Lookup(strings, lambda s: "?" in s or "？" in s, bool)
+        named = frozenset(map(_fold, table.markers))
+        self._named = Lookup(strings, lambda s: _fold(s) in named, bool)
         self._traits = {c: Lookup(strings, self._trait_reader(c), np.int32) for c in TAG_COLUMNS}
         self.sequences = self._sequences()
         self.wanted = np.array([s.name in self.markers for s in self.sequences], dtype=bool)
@@ -78,6 +70,14 @@ class CompiledPatterns:
             row.marker: np.array([s.like == row.marker for s in self.sequences], dtype=bool)
             for row in table.patterns
         }
+        subordinators = table.classes.get("subordinator", ())
+        self.subordinates = np.array(
+            [
+                p.s2 == "head" and not set(subordinators).isdisjoint(p.deprels)
+                for p in table.patterns
+            ],
+            dtype=bool,
+        )
         self._compile_rows()
 
     def label_of(self, deprels: Ints) -> NDArray[np.int16]:
@@ -103,6 +103,14 @@ class CompiledPatterns:
     def terminal_of(self, forms: Ints) -> NDArray[np.bool_]:
         """Which forms are the mark of a question or an exclamation."""
         return self._terminals[forms]
+
+    def asking_of(self, forms: Ints) -> NDArray[np.bool_]:
+        """Which forms are or hold a question mark."""
+        return self._asking[forms]
+
+    def named_of(self, forms: Ints) -> NDArray[np.bool_]:
+        """Which forms are a marker of the table, asked for or not."""
+        return self._named[forms]
 
     def tag_traits(self, **columns: Ints) -> NDArray[np.int32]:
         """The bits of the properties that the tags of each token give it, by tag column."""

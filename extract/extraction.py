@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ MODES = ("recall", "require_clause", "own_subjects")
 TEXTS = ("written", "tokenised")
 REFUSALS = ("", "s1_empty", "s2_empty", "s1_no_clause", "s2_no_clause")
 SEPARATING = " \t\n\r.,;:-–—…•*/。，、；："
+LEADING = re.compile(r"(?:[\s,;–—…•。，、；：]|[.:*/-]{2,}|[.:*/-](?=\s|$))*")
+"""What a sentence does not begin with; a single mark that opens its first word stays (".NET")."""
 OnReject = Callable[[Reject], None]
 
 
@@ -164,7 +167,8 @@ def _sentences_before(
             continue
         start, end = document.sentences[int(batch.row_sentence[row]) - 1]
         piece = document.text[start:end]
-        left = start + len(piece) - len(piece.lstrip(SEPARATING))
+        opening = LEADING.match(piece)
+        left = start + (opening.end() if opening else 0)
         right = start + len(piece.rstrip(SEPARATING))
         if right > left:
             owners.append(i)

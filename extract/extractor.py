@@ -17,7 +17,7 @@ from extract.compiled import CompiledPatterns
 from extract.extraction import MODES, TEXTS, extract_batch
 from extract.pairs import Pair, Reject
 from extract.parse import ParsedDocument, Parser
-from extract.parsers import get_parser
+from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.pool import by_words, in_order
 from extract.prefilter import Prefilter
@@ -156,14 +156,12 @@ class Extractor:
 
     def _parser(self, parser: str | Parser, settings: dict[str, Any]) -> Parser:
         if not isinstance(parser, str):
+            if settings:
+                raise ConfigError(f"{', '.join(settings)}: a parser object has its own settings")
             return parser
+        check_language(parser, self.language)
         if parser == "gold":
             return get_parser(parser, **settings)
-        if parser == "embedded" and self.language != "en":
-            raise ConfigError(
-                f"the embedded parser knows English, not {self.language!r}",
-                hint=f"take --parser stanza:{self.language}, or gold with a conllu: source",
-            )
         previous = self.mode != "recall" or self.text == "tokenised"
         settings.setdefault("prefilter", Prefilter(self.markers, self.language, previous))
         if self.gold_tokens:

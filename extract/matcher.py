@@ -56,6 +56,9 @@ class Matcher:
         self.batch, self.patterns, self.whole_clauses = batch, patterns, whole_clauses
         self.conjunct_before = previous_conjunct(batch, patterns)
         self.first_core = leftmost_child(batch, patterns.class_labels["core"])
+        self.first_subject = leftmost_child(batch, patterns.class_labels["subject"])
+        self._asks = np.zeros(len(batch.row_doc), dtype=bool)
+        self._asks[batch.row[patterns.asking_of(batch.form)]] = True
         self._content = ~patterns.class_labels["punctuation"][batch.label]
         index = np.arange(len(batch), dtype=np.int32)
         self._content_before = _shifted(np.maximum.accumulate(np.where(self._content, index, -1)))
@@ -95,7 +98,10 @@ class Matcher:
         if len(which) == 0:
             return
         s2 = self._s2_head(row, token)
-        ok = narrow((s2 >= 0) & self._placed(row, found, which, s2), 3)
+        placed = (s2 >= 0) & self._placed(row, found, which, s2)
+        if row.pattern.uninverted:
+            placed &= ~self._inverted(found, which, s2)
+        ok = narrow(placed, 3)
         which, s2 = which[ok], s2[ok]
         if len(which) == 0:
             return
@@ -133,6 +139,20 @@ class Matcher:
         if place in ("before", "after"):
             return (first < s2) == (place == "before")
         return np.ones(len(first), dtype=bool)
+
+    def _inverted(self, found: Candidates, which: Ints, s2: Ints) -> BoolArray:
+        """Whether S2's verb or auxiliary follows the marker, and its subject comes after it.
+
+        "So do I" says the same of another: "so" is a pro-form. A question is turned round anyway.
+        """
+        batch = self.batch
+        first = found.first[which]
+        verb = np.minimum(first + found.length[which], len(batch) - 1)
+        auxiliary = self.patterns.class_labels["auxiliary"][batch.label[verb]]
+        auxiliary &= (batch.head[verb] == s2) | (batch.head[verb] == first)
+        subject = self.first_subject[np.maximum(s2, 0)]
+        turned = (subject > verb) & (subject < len(batch)) & ~self._asks[batch.row[first]]
+        return ((verb == s2) | auxiliary) & turned
 
     def _s2_head(self, row: Row, token: Ints) -> Ints:
         if row.pattern.s2 == "self":

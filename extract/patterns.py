@@ -11,15 +11,21 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from corpora.errors import ConfigError, nearest
 from extract.rows import (
+    CLASSES,
     DERIVED,
+    LABEL_KEYS,
     SCHEMES,
     SPAN_KEYS,
+    TAG_COLUMNS,
     Multiword,
     Pattern,
     check_children,
+    check_kind,
+    check_references,
     read_multiword,
     read_pattern,
     refuse_unknown,
@@ -35,6 +41,14 @@ __all__ = [
     "resolve_markers",
     "table_languages",
 ]
+
+
+KEYS: dict[str, type] = {
+    **dict.fromkeys(("language", "stop"), str),
+    **dict.fromkeys(("spaces", "pro_drop"), bool),
+    **dict.fromkeys(("sets", "classes", "properties", "spans"), dict),
+    **dict.fromkeys(("multiword", "pattern"), list),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +99,17 @@ def read_table(text: str, where: str, scheme: str) -> PatternTable:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"not valid TOML: {error}", where=where) from None
-    known = {
-        "language",
-        "spaces",
-        "stop",
-        "pro_drop",
-        "sets",
-        "classes",
-        "properties",
-        "spans",
-        "multiword",
-        "pattern",
-    }
-    refuse_unknown(raw, known, where)
+    refuse_unknown(raw, KEYS, where)
+    for key, value in raw.items():
+        check_kind(key, value, KEYS[key], where)
     if scheme not in raw.get("classes", {}):
         raise ConfigError(f"no [classes.{scheme}] in this table", where=where)
-    classes = {k: tuple(v) for k, v in raw["classes"][scheme].items()}
+    refuse_unknown(raw["classes"], SCHEMES, f"{where}, [classes]")
+    classes = _lists(raw["classes"][scheme], f"{where}, [classes.{scheme}]", CLASSES)
+    for name, labels in classes.items():
+        check_references(name, labels, classes, f"{where}, [classes.{scheme}]")
     properties = {
-        name: {column: tuple(values) for column, values in columns.items()}
+        name: _lists(columns, f"{where}, [properties.{name}]", TAG_COLUMNS)
         for name, columns in raw.get("properties", {}).items()
     }
     rows = [
@@ -110,34 +117,40 @@ def read_table(text: str, where: str, scheme: str) -> PatternTable:
         for n, row in enumerate(raw.get("pattern", []), start=1)
     ]
     _refuse_twice([row.id for row in rows], where)
-    spans = raw.get("spans", {})
-    refuse_unknown(spans, SPAN_KEYS, f"{where}, [spans]")
+    patterns = tuple(row for row in rows if scheme in row.schemes)
+    for row in patterns:
+        for key in LABEL_KEYS:
+            check_references(key, getattr(row, key) or (), classes, f"{where}, pattern {row.id}")
+    spans = _lists(raw.get("spans", {}), f"{where}, [spans]", SPAN_KEYS)
     for key, specs in spans.items():
         check_children(key, specs, f"{where}, [spans]")
+        check_references(key, specs, classes, f"{where}, [spans]")
+    markers = tuple(dict.fromkeys(row.marker for row in rows))
+    multiwords = tuple(read_multiword(m, where, rows) for m in raw.get("multiword", []))
+    sets = _lists(raw.get("sets", {}), f"{where}, [sets]")
+    _refuse_strangers(sets, (*markers, *(m.name for m in multiwords if m.like)), where)
     return PatternTable(
-        language=str(raw.get("language", "")),
+        language=raw.get("language", ""),
         scheme=scheme,
-        sets={name: tuple(members) for name, members in raw.get("sets", {}).items()},
+        sets=sets,
         classes=classes,
         properties=properties,
-        multiwords=tuple(read_multiword(m, where, rows) for m in raw.get("multiword", [])),
-        patterns=tuple(row for row in rows if scheme in row.schemes),
-        spans={name: tuple(specs) for name, specs in spans.items()},
-        markers=tuple(dict.fromkeys(row.marker for row in rows)),
-        spaces=bool(raw.get("spaces", True)),
-        stop=str(raw.get("stop", ".")),
-        pro_drop=bool(raw.get("pro_drop", False)),
+        multiwords=multiwords,
+        patterns=patterns,
+        spans=spans,
+        markers=markers,
+        spaces=raw.get("spaces", True),
+        stop=raw.get("stop", "."),
+        pro_drop=raw.get("pro_drop", False),
     )
 
 
 def resolve_markers(spec: str | Iterable[str], language: str = "en") -> tuple[str, ...]:
-    """The markers that `spec` names: a set of the table (`all15`), or markers parted by commas."""
+    """The markers that `spec` names: markers and sets of the table (`all15`), parted by commas."""
     table = load_patterns(language, "ud")
-    if isinstance(spec, str):
-        if spec in table.sets:
-            return table.sets[spec]
-        spec = spec.split(",")
-    names = tuple(dict.fromkeys(" ".join(name.split()).lower() for name in spec if name.strip()))
+    given = spec.split(",") if isinstance(spec, str) else spec
+    folded = [" ".join(name.split()).lower() for name in given if name.strip()]
+    names = tuple(dict.fromkeys(m for name in folded for m in table.sets.get(name, (name,))))
     choices = (*table.markers, *(m.name for m in table.multiwords if m.like))
     for name in names:
         if name not in choices:
@@ -148,6 +161,29 @@ def resolve_markers(spec: str | Iterable[str], language: str = "en") -> tuple[st
     if not names:
         raise ConfigError("no marker given; name a set such as all15, or markers parted by commas")
     return names
+
+
+def _lists(
+    table: Any, where: str, known: Iterable[str] | None = None
+) -> dict[str, tuple[str, ...]]:
+    """A table of lists of strings, under keys that are `known`."""
+    check_kind("this", table, dict, where)
+    refuse_unknown(table, table if known is None else known, where)
+    for key, members in table.items():
+        check_kind(key, members, list, where)
+    return {key: tuple(members) for key, members in table.items()}
+
+
+def _refuse_strangers(
+    sets: Mapping[str, tuple[str, ...]], markers: Iterable[str], where: str
+) -> None:
+    for name, members in sets.items():
+        for marker in members:
+            if marker not in markers:
+                raise ConfigError(
+                    f"{name} holds {marker!r}, which has no pattern; {nearest(marker, markers)}",
+                    where=f"{where}, [sets]",
+                )
 
 
 def _refuse_twice(ids: list[str], where: str) -> None:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,7 +16,13 @@ from corpora.document import Document
 from corpora.errors import DiscoforgeError
 
 Result = TypeVar("Result")
+LETTERS_A_WORD = 10
+"""Characters that count as a word where blanks are rarer; English prose has 5 to 8 a blank."""
 BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+GUARD_HINT = (
+    'a script that asks for workers must do so under `if __name__ == "__main__":`, '
+    "since every worker imports the script"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +40,15 @@ WHOLE = Part()
 
 
 def by_words(documents: Iterable[Document], words: int) -> Iterator[list[Document]]:
-    """Documents in groups of about `words` words, which depend on nothing but the documents."""
+    """Documents in groups of about `words` words, which depend on nothing but the documents.
+
+    Words are counted by blanks, or by length where a script has none or each word its line.
+    """
     group: list[Document] = []
     filled = 0
     for document in documents:
         group.append(document)
-        filled += document.text.count(" ") + 1
+        filled += max(document.text.count(" ") + 1, len(document.text) // LETTERS_A_WORD)
         if filled >= words:
             yield group
             group, filled = [], 0
@@ -52,14 +62,23 @@ def in_order(
     """`work(*job)` for every job, in `workers` processes (none for 1), results in job order.
 
     At most two jobs a worker are under way, so that memory does not grow with the input. Each
-    process computes with one BLAS thread. Raises `DiscoforgeError` if a process is killed.
+    process computes with one BLAS thread. A script that asks for several needs the guard
+    `if __name__ == "__main__":`, since each process imports it anew. Raises `DiscoforgeError`
+    without it, and if a process is killed.
     """
     if workers <= 1:
         for job in jobs:
             yield work(*job)
         return
-    for name in BLAS_THREADS:
-        os.environ.setdefault(name, "1")
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise DiscoforgeError("a worker process started workers of its own", hint=GUARD_HINT)
+    with _one_blas_thread():
+        yield from _in_processes(work, jobs, workers)
+
+
+def _in_processes(
+    work: Callable[..., Result], jobs: Iterable[tuple[Any, ...]], workers: int
+) -> Iterator[Result]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_start) as pool:
         pending: deque[Future[Result]] = deque()
@@ -73,11 +92,24 @@ def in_order(
         except BrokenProcessPool as error:
             raise DiscoforgeError(
                 "a worker process was killed",
-                hint="mostly that is for want of memory: run it again with fewer workers",
+                hint="mostly that is for want of memory: run it again with fewer workers.\n"
+                f"  {GUARD_HINT}",
             ) from error
         finally:
             for future in pending:
                 future.cancel()
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Processes that start meanwhile get one thread each, unless the user said how many."""
+    added = [name for name in BLAS_THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "1"))
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
 
 
 def _start() -> None:

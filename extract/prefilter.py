@@ -74,7 +74,10 @@ def _places(marker: str, table: PatternTable) -> set[str]:
 
 
 def _regex(words: Sequence[str], table: PatternTable) -> re.Pattern[str]:
-    """One alternation of the words, longest first; at word borders where the language has them."""
+    """One alternation of the words, longest first; at word borders where the language has them.
+
+    `_` is no letter here: it marks emphasis (`_But_`), and tokenizers split it off.
+    """
     choices = sorted({re.escape(w).replace(r"\ ", r"\s+") for w in words}, key=len, reverse=True)
     body = "|".join(choices)
-    return re.compile(rf"\b(?:{body})\b" if table.spaces else body, re.IGNORECASE)
+    return re.compile(rf"(?<![^\W_])(?:{body})(?![^\W_])" if table.spaces else body, re.IGNORECASE)

@@ -25,6 +25,21 @@ ORDERS = ("any", "s1_first", "s2_first")
 SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
 CHILD_SPEC = re.compile(r"(<|>>?)?[=@]?[a-z]+(:[a-z]+)*(\+(clause|subject))?")
 DERIVED = ("subject", "copula", "finite", "clause", "statement")
+TAG_COLUMNS = ("upos", "xpos", "feats")
+LABEL_KEYS = ("deprels", "s2_deprels", "s1_deprels", "s1_not", "climb", *SPAN_KEYS)
+CLASSES = (
+    "subject",
+    "copula",
+    "auxiliary",
+    "conjunct",
+    "punctuation",
+    "core",
+    "opener",
+    "dependent",
+    "remnant",
+    "subordinator",
+    "modifier",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +71,7 @@ class Pattern:
     climb: tuple[str, ...] = ()
     apart: bool = False
     alike: bool = False
+    uninverted: bool = False
     order: str = "any"
     s1_drop: tuple[str, ...] | None = None
     s2_drop: tuple[str, ...] | None = None
@@ -72,7 +88,7 @@ CHOICES = {"place": PLACES, "s2": S2_CHOICES, "s1": S1_CHOICES, "order": ORDERS,
 
 @dataclass(frozen=True, slots=True)
 class Multiword:
-    """A connective of several words; `gap`: its last words may stand further on (`if ... then`).
+    """A connective of several words; `second` are those that stand further on (`if ... then`).
 
     Its rows are those of the marker `like`. It is labelled as itself where it was asked for and
     left out otherwise, never counted as one of its words.
@@ -94,9 +110,8 @@ def read_pattern(row: Mapping[str, Any], where: str, properties: Mapping[str, An
     for key in ("id", "marker", "deprels", "comment", "example"):
         if not row.get(key):
             raise ConfigError(f"the key {key!r} is missing or empty", where=where)
-    for key, kind in KINDS.items():
-        if key in row and not isinstance(row[key], kind):
-            raise ConfigError(f"{key} = {row[key]!r} is no {kind.__name__}", where=where)
+    for key, value in row.items():
+        check_kind(key, value, KINDS[key], where)
     for key, choices in CHOICES.items():
         for value in [row[key]] if isinstance(row.get(key), str) else row.get(key, ()):
             _check_choice(key, value, choices, where)
@@ -105,8 +120,31 @@ def read_pattern(row: Mapping[str, Any], where: str, properties: Mapping[str, An
             _check_choice(key, name, (*properties, *DERIVED), where)
     for key in SPAN_KEYS:
         check_children(key, row.get(key, ()), where)
+    if row.get("s2") == "complement" and not row.get("s2_deprels"):
+        raise ConfigError("s2 = 'complement' needs s2_deprels, its labels", where=where)
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
     return Pattern(**values)
+
+
+def check_kind(key: str, value: Any, kind: type, where: str) -> None:
+    """ConfigError unless `value` is of `kind`; a list must hold strings, or tables."""
+    names = {str: "string", bool: "boolean (true or false)", list: "list", dict: "table"}
+    if not isinstance(value, kind):
+        raise ConfigError(f"{key} = {value!r} is no {names[kind]}", where=where)
+    inner = dict if key in ("pattern", "multiword") else str
+    for member in value if isinstance(value, list) else ():
+        if not isinstance(member, inner):
+            raise ConfigError(f"{key} holds {member!r}, no {names[inner]}", where=where)
+
+
+def check_references(
+    key: str, specs: Iterable[str], classes: Mapping[str, Any], where: str
+) -> None:
+    """ConfigError if one of the labels names a class (`@name`) that the table has not."""
+    for spec in specs:
+        name = spec.lstrip("<>").partition("+")[0]
+        if name.startswith("@"):
+            _check_choice(key, name, [f"@{known}" for known in classes], where)
 
 
 def _check_choice(key: str, value: Any, choices: Iterable[str], where: str) -> None:
@@ -127,7 +165,12 @@ def check_children(key: str, specs: Iterable[str], where: str) -> None:
 
 def read_multiword(row: Mapping[str, Any], where: str, rows: Iterable[Pattern]) -> Multiword:
     where = f"{where}, multiword {row.get('words')!r}"
-    refuse_unknown(row, {"words", "second", "like", "last_deprels"}, where)
+    kinds: dict[str, type] = {"words": str, "second": str, "like": str, "last_deprels": list}
+    refuse_unknown(row, kinds, where)
+    for key, value in row.items():
+        check_kind(key, value, kinds[key], where)
+    if not row.get("words", "").split():
+        raise ConfigError("the key 'words' is missing or empty", where=where)
     found = Multiword(
         words=tuple(row["words"].split()),
         like=row.get("like", ""),
@@ -142,4 +185,7 @@ def read_multiword(row: Mapping[str, Any], where: str, rows: Iterable[Pattern]) 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:
     for key in given:
         if key not in known:
-            raise ConfigError(f"unknown key {key!r}; {nearest(key, known)}", where=where)
+            raise ConfigError(
+                f"unknown key {key!r}; {nearest(key, known)}choose from {', '.join(sorted(known))}",
+                where=where,
+            )

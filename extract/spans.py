@@ -5,7 +5,9 @@ tokens and the children that a row drops 0; pointer doubling then carries the ma
 tokens of the sentence in log(depth) steps, for all matches of the batch at once. Whatever lies in
 both clauses thus goes to the inner one, so that S1 and S2 never overlap. Children that a row mutes
 (the "that" or "but" which introduces the clause) are marked 3 and 4: they belong to the span of
-S1 and S2 but not to its text.
+S1 and S2 but not to its text. So do the modifiers of the subordinator that opens a clause, be it
+the marker ("right after he left") or a muted one ("but only if he left"): UD hangs them on the
+clause's head. They are marked 5 and 6 until it is known whether they stand right before it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from extract.batch import Batch
+from extract.batch import Batch, BoolArray
 from extract.candidates import Candidates
 from extract.compiled import CompiledPatterns
 from extract.matcher import Matches
@@ -100,9 +102,13 @@ def _sides(
     pointer = np.where(head >= 0, head + shift[match], here)
     side = np.zeros(len(token), dtype=np.int8)
     marked = np.zeros(len(token), dtype=bool)
-    for children, value in _special(batch, patterns, matches, match, token, head):
+    opener = np.zeros(len(token), dtype=np.int8)
+    for children, value, opens in _special(batch, patterns, matches, match, token, head):
         marked[children] = True
         side[children] = value
+        opener[children] = opens
+    subordinate = patterns.subordinates[matches.row]
+    opener[(found.first + shift)[subordinate]] = 2
     same = np.flatnonzero(matches.s1 >= 0)
     s1, s2 = matches.s1[same] + shift[same], matches.s2 + shift
     marked[s1] = marked[s2] = True
@@ -120,8 +126,9 @@ def _sides(
         if np.array_equal(jumped, pointer):
             break
         pointer = jumped
-    side = side[pointer]
-    return _without_markers(side, found, shift)
+    side = _without_markers(side[pointer], found, shift)
+    words = ~patterns.class_labels["punctuation"][batch.label[token]]
+    return _modifiers_muted(side, opener, words, match)
 
 
 def _without_markers(side: NDArray[np.int8], found: Candidates, shift: Ints) -> NDArray[np.int8]:
@@ -133,6 +140,27 @@ def _without_markers(side: NDArray[np.int8], found: Candidates, shift: Ints) -> 
     return side
 
 
+def _modifiers_muted(
+    side: NDArray[np.int8], opener: NDArray[np.int8], words: BoolArray, match: Ints
+) -> NDArray[np.int8]:
+    """The modifiers (5, 6) that a side begins with are muted if its `opener` is the next token."""
+    modifier = side > 4
+    before = np.zeros(len(side), dtype=bool)
+    before[:-1] = modifier[:-1] & (opener[1:] == side[:-1] - 4) & (match[1:] == match[:-1])
+    plain = np.where(modifier, side - 4, side).astype(np.int8)
+    if not before.any():
+        return plain
+    change = np.ones(len(side), dtype=bool)
+    change[1:] = (side[1:] != side[:-1]) | (match[1:] != match[:-1])
+    run = np.cumsum(change) - 1
+    fits, begins = np.zeros((2, int(run[-1]) + 1), dtype=bool)
+    fits[run[before]] = True
+    for number in (1, 2):
+        spoken = np.flatnonzero((plain == number) & words)
+        begins[run[spoken[np.diff(match[spoken], prepend=-1) > 0]]] = True
+    return np.where(modifier & (fits & begins)[run], side - 2, plain).astype(np.int8)
+
+
 def _special(
     batch: Batch,
     patterns: CompiledPatterns,
@@ -140,8 +168,11 @@ def _special(
     match: Ints,
     token: Ints,
     head: Ints,
-) -> Iterator[tuple[Ints, Ints | int]]:
-    """Children of the two heads that the row mutes or drops, with the mark that they get."""
+) -> Iterator[tuple[Ints, Ints | int, Ints | int]]:
+    """Children of the two heads that the row mutes or drops, and modifiers of a subordinator.
+
+    With the mark that they get, and the side (1 or 2) that they open as a muted subordinator.
+    """
     s1, s2 = matches.s1[match], matches.s2[match]
     children = np.flatnonzero(((head == s1) | (head == s2)) & (head >= 0))
     match, token, head = match[children], token[children], head[children]
@@ -154,9 +185,13 @@ def _special(
     kind[(traits & patterns.bits["subject"]) != 0] = 2
     rows = matches.row[match]
     where = (rows, owner, place, kind, batch.label[token])
+    modifier = patterns.class_labels["modifier"][batch.label[token]]
+    yield children[modifier], 5 + owner[modifier], 0
     muted = patterns.mute[where]
-    yield children[muted], 3 + owner[muted]
-    yield children[patterns.drop[where]], 0
+    subordinator = patterns.class_labels["subordinator"][batch.label[token]]
+    subordinator &= patterns.named_of(batch.form[token])
+    yield children[muted], 3 + owner[muted], (subordinator * (1 + owner))[muted]
+    yield children[patterns.drop[where]], 0, 0
 
 
 def _undivided(batch: Batch, match: Ints, token: Ints, side: NDArray[np.int8]) -> NDArray[np.int8]:

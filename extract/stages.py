@@ -14,12 +14,12 @@ from typing import Any
 
 from corpora.atomic import write_json
 from corpora.document import Document
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError
 from extract.columns import PairColumns
 from extract.extractor import Extractor, batches
 from extract.pairs import Reject
 from extract.parse import ParsedDocument
-from extract.parsers import get_parser
+from extract.parsers import check_language, get_parser
 from extract.patterns import resolve_markers
 from extract.pool import WHOLE, Part, by_words, in_order
 from extract.prefilter import Prefilter
@@ -33,12 +33,13 @@ __all__ = [
     "Part",
     "extract",
     "iter_parses",
+    "markers_of",
     "parse",
     "scheme_of",
 ]
 
-PARSE_VERSION = 1
-EXTRACT_VERSION = 2
+PARSE_VERSION = 2
+EXTRACT_VERSION = 3
 WORDS_PER_SHARD = 50_000
 
 
@@ -61,13 +62,17 @@ class ParseSettings:
 
 @dataclass(frozen=True, slots=True)
 class ExtractSettings:
-    """What shapes the pairs; `scheme` is that of the parses (`scheme_of(folder)`)."""
+    """What shapes the pairs; `scheme` is that of the parses (`scheme_of(folder)`).
+
+    `parsed` are the markers that these were made for (`markers_of(folder)`), None for all.
+    """
 
     markers: str | tuple[str, ...] = "all15"
     language: str = "en"
     mode: str = "require_clause"
     text: str = "written"
     scheme: str = "ud"
+    parsed: tuple[str, ...] | None = None
     words_per_shard: int = WORDS_PER_SHARD
 
 
@@ -109,6 +114,12 @@ def scheme_of(folder: Path) -> str:
     return str(facts_of(folder / "parses-00000.parquet")["scheme"])
 
 
+def markers_of(folder: Path) -> tuple[str, ...] | None:
+    """The markers whose sentences the parses in `folder` hold; None where they hold every one."""
+    found = facts_of(folder / "parses-00000.parquet").get("markers")
+    return None if found is None else tuple(found)
+
+
 def extract(
     documents: Iterable[Document],
     parses: Iterable[ParsedDocument],
@@ -121,9 +132,12 @@ def extract(
 
     `documents` have the sentence layer that `parses` were made from, in the same order. Returns
     the counts: documents, pairs, pairs by marker and position, rejects by reason and by marker.
-    With `part` only its shards are made and counted, and `rejects.json` is not written.
+    With `part` only its shards are made and counted, and `rejects.json` is not written. Raises
+    `ConfigError` for a marker that the parses were not made for, `InputError` where documents
+    and parses do not belong together.
     """
     settings = settings or ExtractSettings()
+    _refuse_unparsed(settings)
     folder.mkdir(parents=True, exist_ok=True)
     shards: list[dict[str, Any]] = []
     parsed = iter(parses)
@@ -135,6 +149,11 @@ def extract(
         if not path.is_file():
             _extract_shard(settings, pairs, path)
         shards.append(facts_of(path)["counts"])
+    for left in parsed:
+        raise InputError(
+            f"the parse of document {left.doc!r} is left over: there is no such document",
+            hint="the parses were made from other documents: run the parse stage again",
+        )
     counts = _summed(shards)
     if part == WHOLE:
         write_json(folder / "rejects.json", counts.get("rejects", {}))
@@ -159,19 +178,33 @@ def _parse_shard(settings: ParseSettings, documents: list[Document], path: Path)
         "tokens": sum(len(p.head) for p in parses),
         "skipped": dict(skipped),
     }
-    write_parses(path, parses, {"counts": counts, "scheme": parser.scheme})
+    chosen = settings.prefilter and settings.parser != "gold"
+    markers = resolve_markers(settings.markers, settings.language) if chosen else None
+    facts = {"counts": counts, "scheme": parser.scheme, "markers": markers}
+    write_parses(path, parses, facts)
 
 
 def _make_parser(settings: ParseSettings) -> Any:
+    check_language(settings.parser, settings.language)
     if settings.parser == "gold":
         return get_parser("gold")
-    markers = resolve_markers(settings.markers, settings.language)
-    prefilter = Prefilter(markers, settings.language, settings.previous)
-    return get_parser(
-        settings.parser,
-        prefilter=prefilter if settings.prefilter else None,
-        gold_tokens=settings.gold_tokens,
-    )
+    prefilter = None
+    if settings.prefilter:
+        markers = resolve_markers(settings.markers, settings.language)
+        prefilter = Prefilter(markers, settings.language, settings.previous)
+    return get_parser(settings.parser, prefilter=prefilter, gold_tokens=settings.gold_tokens)
+
+
+def _refuse_unparsed(settings: ExtractSettings) -> None:
+    if settings.parsed is None:
+        return
+    asked = resolve_markers(settings.markers, settings.language)
+    if lost := [marker for marker in asked if marker not in settings.parsed]:
+        raise ConfigError(
+            f"the parses were not made for the markers {', '.join(lost)}: "
+            "sentences that hold only these were not parsed",
+            hint="run the parse stage again with all markers that are asked for",
+        )
 
 
 def _extract_shard(

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +100,7 @@ def external_inputs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _setting_names(module: str) -> set[str]:
     """The fields of a recipe module's `Settings`, read from its text: importing it loads torch."""
-    from zoo.settings import Settings
-
-    return _fields_in(f"zoo.{module}", "Settings") | {field.name for field in fields(Settings)}
+    return _fields_in(f"zoo.{module}", "Settings")
 
 
 def _fields_in(module: str, name: str) -> set[str]:

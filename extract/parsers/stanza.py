@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from corpora.document import Document
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, InputError
 from extract.pairs import Reject
 from extract.parse import IntArray, ParsedDocument, StringTable
 from extract.pool import by_words
@@ -27,7 +27,8 @@ class StanzaParser:
 
     `dir` is stanza's resources folder (its own default if None); nothing is downloaded.
     `batch_tokens` bounds a batch of the dependency parser: 400 is best on a CPU, 5,000 on a GPU
-    (taken where `use_gpu`). Sentences of more than `max_chars` characters are left out and
+    (taken where `use_gpu`). Sentences of more than `max_chars` characters or `max_tokens`
+    tokens (gold ones, or what white space parts: stanza's own come too late) are left out and
     reported to `on_skip`. Other keywords go to `stanza.Pipeline`.
     """
 
@@ -42,6 +43,7 @@ class StanzaParser:
         use_gpu: bool | None = None,
         batch_tokens: int | None = None,
         words_per_chunk: int = 20_000,
+        max_tokens: int = 500,
         max_chars: int = 5000,
         dir: str | None = None,
         on_skip: Callable[[Reject], None] | None = None,
@@ -50,7 +52,8 @@ class StanzaParser:
         self.name, self.language = f"stanza:{language}", language
         self.prefilter, self.gold_tokens, self.on_skip = prefilter, gold_tokens, on_skip
         self.use_gpu, self.batch_tokens, self.dir = use_gpu, batch_tokens, dir
-        self.words_per_chunk, self.max_chars, self.pipeline = words_per_chunk, max_chars, pipeline
+        self.words_per_chunk, self.pipeline = words_per_chunk, pipeline
+        self.max_tokens, self.max_chars = max_tokens, max_chars
         self.strings = StringTable()
         self._nlp: Any = None
 
@@ -78,18 +81,32 @@ class StanzaParser:
         chosen = self.prefilter.choose(document) if self.prefilter else range(len(layer))
         for number in map(int, chosen):
             start, end = layer[number]
-            if end - start <= self.max_chars:
+            if end - start <= self.max_chars and self._size(document, number) <= self.max_tokens:
                 yield number
             elif self.on_skip is not None:
                 reject = Reject("sentence_too_long", "", (start, end), document.id, number)
                 self.on_skip(reject)
 
+    def _size(self, document: Document, number: int) -> int:
+        """How many tokens a sentence has, as far as they are known before it is parsed."""
+        if self.gold_tokens and document.tokens is not None:
+            a, b = document.tokens.offsets[number : number + 2]
+            return b - a
+        assert document.sentences is not None
+        start, end = document.sentences[number]
+        return len(document.text[start:end].split())
+
     def _input(self, document: Document, number: int) -> str | list[str]:
         """The text of one sentence, or its gold tokens."""
         assert document.sentences is not None
         start, end = document.sentences[number]
-        if not self.gold_tokens or document.tokens is None:
+        if not self.gold_tokens:
             return document.text[start:end].replace("\n", " ")
+        if document.tokens is None:
+            raise InputError(
+                f"document {document.id!r} has no gold tokens",
+                hint="leave out --gold-tokens, or take a conllu: source",
+            )
         a, b = document.tokens.offsets[number : number + 2]
         return document.tokens.form[a:b]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
 from extract import Extractor, Pair, Reject
+from extract.parsers.gold import GoldParser
 
 STORY = (
     "Although it was late, Maria walked home because the last bus had gone. She was tired. "
@@ -117,9 +120,12 @@ def test_workers_change_nothing() -> None:
         ({"parser": "embeded"}, "did you mean 'embedded'"),
         ({"parser": "spacy"}, "spacy:NAME"),
         ({"language": "es", "markers": "all"}, "knows English, not 'es'"),
+        ({"max_token": 3}, "no setting 'max_token'; did you mean 'max_tokens'"),
+        ({"parser": "gold", "max_tokens": 3}, "no setting 'max_tokens'; it takes none"),
+        ({"parser": GoldParser(), "max_tokens": 3}, "a parser object has its own settings"),
     ],
 )
-def test_a_wrong_setting_is_an_error_with_the_choices(settings: dict[str, str], said: str) -> None:
+def test_a_wrong_setting_is_an_error_with_the_choices(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Extractor(**settings)
 

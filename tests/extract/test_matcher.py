@@ -217,3 +217,142 @@ def test_a_sentence_of_5000_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found) == 1666
     monkeypatch.setattr("extract.spans.WORDS_AT_ONCE", 1 << 30)
     assert pairs(source) == found
+
+
+RAIN = "It/P/nsubj/2 rained/V!/root/0"
+
+
+@pytest.mark.parametrize(
+    ("clause", "marker", "said"),
+    [
+        ("right/R/advmod/6 after/SCONJ/mark/6 he/P/nsubj/6 left/V!/advcl/2", "after", "He left."),
+        ("just/R/advmod/6 when/R/advmod/6 he/P/nsubj/6 left/V!/advcl/2", "when", "He left."),
+        (
+            "three/NUM/nummod/4 days/N/obl:unmarked/7 after/SCONJ/mark/7 he/P/nsubj/7 "
+            "left/V!/advcl/2",
+            "after",
+            "He left.",
+        ),
+        (
+            "but/CCONJ/cc/7 only/R/advmod/7 if/SCONJ/mark/7 he/P/nsubj/7 left/V!/conj/2",
+            "but",
+            "He left.",
+        ),
+        (
+            "but/CCONJ/cc/7 not/PART/advmod/7 that/SCONJ/mark/7 it/P/nsubj/7 snowed/V!/conj/2",
+            "but",
+            "Not it snowed.",
+        ),
+        (
+            "because/SCONJ/mark/6 then/R/advmod/6 he/P/nsubj/6 left/V!/advcl/2",
+            "because",
+            "Then he left.",
+        ),
+    ],
+)
+def test_what_modifies_a_subordinator_is_in_the_span_but_not_in_the_text(
+    clause: str, marker: str, said: str
+) -> None:
+    source = f"{RAIN} {clause}"
+    (pair,) = pairs(source, markers=marker)
+    assert (pair.s1, pair.s2) == ("It rained.", said)
+    text = document(source).text
+    words = [word for a, b in pair.s2_spans for word in text[a:b].split()]
+    marked = {word for a, b in pair.marker_spans for word in text[a:b].split()}
+    assert words == [word for word in text.split()[2:] if word not in marked]
+
+
+def test_a_subordinator_inside_a_clause_takes_nothing_from_it() -> None:
+    (pair,) = pairs(
+        f"{RAIN} and/CCONJ/cc/9 it/P/nsubj:outer/9 is/X!/cop/9 just/R/advmod/9 "
+        "because/SCONJ/mark/9 he/P/nsubj/9 left/V!/conj/2",
+        markers="and",
+    )
+    assert pair.s2 == "It is just he left."
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (
+            "If/SCONJ/mark/5 not/R/advmod/3 all/DET/det/4 members/N/nsubj/5 agree/V!/advcl/8 "
+            "the/DET/det/7 vote/N/nsubj/8 fails/V!/root/0",
+            [("The vote fails.", "Not all members agree.")],
+        ),
+        (
+            "If/SCONJ/mark/5 so/R/advmod/3 many/A/amod/4 people/N/nsubj/5 come/V!/advcl/7 "
+            "we/P/nsubj/7 leave/V!/root/0",
+            [("We leave.", "So many people come.")],
+        ),
+        ("If/SCONJ/mark/2 not/R/advcl/4 we/P/nsubj/4 leave/V!/root/0", []),
+        ("Many/A/nsubj/5 if/SCONJ/mark/4 not/R/advmod/4 all/DET/advcl/1 left/V!/root/0", []),
+    ],
+)
+def test_if_so_and_if_not_are_clauses_of_their_own(
+    source: str, found: list[tuple[str, str]]
+) -> None:
+    assert [(p.s1, p.s2) for p in pairs(source, markers="if")] == found
+
+
+def test_because_of_course_is_because() -> None:
+    course = (
+        f"{RAIN} because/SCONJ/mark/7 of/ADP/advmod/7 course/N/fixed/4 we/P/nsubj/7 sang/V!/advcl/2"
+    )
+    (pair,) = pairs(course)
+    assert (pair.marker, pair.s2) == ("because", "Of course we sang.")
+    cause = f"{RAIN} because/ADP/case/5 of/ADP/fixed/3 winds/N/obl/2"
+    assert rejects(cause) == {"because of": "multiword"}
+
+
+def test_still_inside_a_conjunct_is_an_adverb_of_time() -> None:
+    inside = f"{RAIN} and/CCONJ/cc/7 he/P/nsubj/7 is/X!/cop/7 still/R/advmod/7 asleep/A/conj/2"
+    assert rejects(inside, markers="still") == {"still": "marker_place"}
+    (pair,) = pairs(
+        f"{RAIN} and/CCONJ/cc/6 still/R/advmod/6 he/P/nsubj/6 sang/V!/conj/2", markers="still"
+    )
+    assert (pair.s1, pair.s2) == ("It rained.", "He sang.")
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        ("So/R/advmod/2 do/V!/root/0 I/P/nsubj/2", ("so do", "multiword")),
+        ("So/R/advmod/2 did/V!/root/0 his/P/nmod:poss/4 brother/N/obj/2", ("so did", "multiword")),
+        ("So/R/advmod/2 can/X!/root/0 he/P/nsubj/2", ("so", "marker_place")),
+        ("So/R/advmod/4 was/X!/cop/1 she/P/nsubj/4 asleep/A/root/0", ("so", "marker_place")),
+        ("So/R/advmod/4 is/X!/aux/4 he/P/nsubj/4 coming/V/root/0 ?/PUNCT/punct/4", None),
+        ("So/R/advmod/4 do/X!/aux/4 you/P/nsubj/4 sing/V/root/0 ?/PUNCT/punct/4", None),
+        ("So/R/advmod/4 never/R/advmod/4 did/X!/aux/4 sing/V/root/0 he/P/nsubj/4", None),
+        ("So/R/advmod/3 we/P/nsubj/3 stayed/V!/root/0", None),
+        ("So/R/advmod/2 stay/V!/root/0 here/R/advmod/2", None),
+    ],
+)
+def test_so_for_what_another_does_is_no_marker(second: str, reason: tuple[str, str] | None) -> None:
+    assert bool(pairs(RAIN, second, markers="so")) is (reason is None)
+    assert rejects(RAIN, second, markers="so") == dict([reason] if reason else [])
+
+
+def test_a_word_belongs_to_one_candidate() -> None:
+    source = (
+        "Even/R/advmod/4 if/SCONJ/mark/4 it/P/nsubj/4 rains/V!/advcl/8 ,/PUNCT/punct/4 "
+        "then/R/advmod/8 we/P/nsubj/8 go/V!/root/0"
+    )
+    (pair,) = pairs(source, markers="even if,if ... then")
+    assert pair.marker == "if ... then"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (".NET is here But we left", ".NET is here."),
+        ("-5 is cold But we left", "-5 is cold."),
+        ("- He left But we left", "He left."),
+        ("...he is left But we left", "He is left."),
+        ("—he is left But we left", "He is left."),
+    ],
+)
+def test_a_mark_that_opens_a_word_of_the_sentence_before_stays(text: str, said: str) -> None:
+    first = text.partition(" But")[0].split()
+    before = " ".join(f"{w}/N/{'root/0' if i == 0 else 'dep/1'}" for i, w in enumerate(first))
+    (pair,) = pairs(before, "But/CCONJ/cc/3 we/P/nsubj/3 left/V!/root/0", markers="but")
+    assert pair.s1 == said

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from corpora.document import Document, Spans
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
-from extract import Extractor
+from extract import Extractor, Reject
 from extract.parsers import get_parser
 from extract.parsers.gold import GoldParser
+from extract.parsers.stanza import StanzaParser
 from extract.prefilter import Prefilter
 from tests.extract.trees import document
 
@@ -100,3 +103,36 @@ def test_stanza_without_models_says_what_to_do(tmp_path: Path) -> None:
     parser = get_parser("stanza:en", dir=str(tmp_path))
     with pytest.raises(ConfigError, match=r"stanza\.download"):
         list(parser.parse([document("It/P/nsubj/2 rained/V!/root/0")]))
+
+
+class Silent:
+    """Stands for a stanza pipeline: it notes what it gets, and finds nothing in it."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def bulk_process(self, texts: list[str]) -> list[Any]:
+        self.seen += texts
+        return [SimpleNamespace(sentences=[]) for _ in texts]
+
+
+def test_stanza_takes_no_raw_text_for_gold_tokens() -> None:
+    parser = StanzaParser("en", gold_tokens=True)
+    plain = Document(id="d", text="It rained.", sentences=Spans([0], [10]))
+    with pytest.raises(InputError, match="document 'd' has no gold tokens"):
+        list(parser.parse([plain]))
+
+
+def test_stanza_leaves_out_sentences_of_too_many_tokens() -> None:
+    rejects: list[Reject] = []
+    parser = StanzaParser("en", on_skip=rejects.append)
+    parser._nlp = Silent()
+    text = "go " * 501 + "go"
+    spans = Spans([0, 1500], [1499, len(text)])
+    (parsed,) = parser.parse([Document(id="d", text=text, sentences=spans)])
+    assert parsed.sentence.tolist() == [0, 1]
+    whole = Document(id="e", text=text, sentences=Spans([0], [len(text)]))
+    (parsed,) = parser.parse([whole])
+    assert parsed.sentence.tolist() == []
+    assert [(r.reason, r.doc) for r in rejects] == [("sentence_too_long", "e")]
+    assert len(parser.nlp.seen) == 2

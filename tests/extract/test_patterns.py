@@ -7,7 +7,9 @@ import re
 import pytest
 
 from corpora.errors import ConfigError
+from extract import Extractor, Reject
 from extract.patterns import load_patterns, read_table, resolve_markers, table_languages
+from tests.extract.trees import document
 
 ROW = """
 [[pattern]]
@@ -41,6 +43,11 @@ def test_markers_may_be_named_one_by_one() -> None:
     assert resolve_markers("if ... then") == ("if ... then",)
 
 
+def test_sets_and_markers_may_be_named_together() -> None:
+    assert resolve_markers("books5, however,and") == (*resolve_markers("books5"), "however")
+    assert resolve_markers(["however", "books5"]) == ("however", *resolve_markers("books5"))
+
+
 @pytest.mark.parametrize(
     ("markers", "language", "said"),
     [
@@ -71,8 +78,76 @@ def test_an_unknown_marker_is_an_error_with_a_suggestion(
         (BASE + '[[multiword]]\nwords = "as if"\nlike = "as"\n', "like = 'as' has no pattern"),
         (BASE + "[spans]\ns3_drop = []\n", r"\[spans\]: unknown key 's3_drop'"),
         (BASE + ROW + 's1_drop = ["conj+verbs"]\n', "conj.verbs"),
+        (BASE.replace('["nsubj"]', '"nsubj"'), r"classes\.ud\]: subject = 'nsubj' is no list"),
+        (BASE + 'subjekt = ["x"]\n', r"unknown key 'subjekt'; did you mean 'subject'"),
+        (BASE + 'core = ["@subjects"]\n', r"core = '@subjects'; did you mean '@subject'"),
+        (
+            BASE + ROW + 'climb = ["@clausal"]\n',
+            r"as\.manner: climb = '@clausal'; choose from @sub",
+        ),
+        (BASE + ROW + "climb = [3]\n", "climb holds 3, no string"),
+        (BASE + ROW + 's2 = "complement"\n', "s2 = 'complement' needs s2_deprels"),
+        ('spaces = "no"\n' + BASE, "spaces = 'no' is no boolean"),
+        (BASE + '[properties.verb]\nupos = "VERB"\n', r"properties\.verb\]: upos = 'VERB' is no"),
+        (BASE + '[properties.verb]\npos = ["VERB"]\n', "unknown key 'pos'; did you mean 'xpos'"),
+        (BASE + '[[multiword]]\nlike = "as"\n', "multiword None: the key 'words' is missing"),
+        (BASE + "[[multiword]]\nwords = 3\n", "words = 3 is no string"),
+        (
+            BASE + '[sets]\nall = ["as", "like"]\n' + ROW,
+            r"\[sets\]: all holds 'like', which has no",
+        ),
+        ("pattern = 3\n" + BASE, "pattern = 3 is no list"),
     ],
 )
 def test_a_bad_row_is_named(text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         read_table(text, "t.toml", "ud")
+
+
+LEFT = "He/P/nsubj/2 left/V!/root/0"
+TABLE = """
+[classes.ud]
+subject = ["nsubj"]
+[properties.verb]
+upos = ["VERB"]
+[properties.finite_tag]
+feats = ["VerbForm=Fin"]
+[[pattern]]
+id = "because.own"
+marker = "because"
+deprels = ["mark"]
+comment = "c"
+example = "e"
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "clause", "found"),
+    [
+        ('not_before = ["of"]', "because/SCONJ/mark/5 he/P/nsubj/5 ran/V!/advcl/2", "He ran."),
+        (
+            'not_before = ["of"]',
+            "because/SCONJ/mark/5 of/ADP/dep/5 ran/V!/advcl/2",
+            "marker_relation",
+        ),
+        ('s2_lacks = ["finite"]', "because/SCONJ/mark/4 running/V/advcl/2", "Running."),
+        ('s2_lacks = ["finite"]', "because/SCONJ/mark/4 ran/V!/advcl/2", "s2_head"),
+        ('s1_lacks = ["subject"]', "because/SCONJ/mark/4 ran/V!/advcl/2", "s1_head"),
+        ('s1_lacks = ["copula"]', "because/SCONJ/mark/4 ran/V!/advcl/2", "Ran."),
+        ('place = "before"', "because/SCONJ/mark/4 ran/V!/advcl/2", "Ran."),
+        ('place = "before"', "ran/V!/advcl/2 because/SCONJ/mark/3", "marker_place"),
+        ('place = "after"', "ran/V!/advcl/2 because/SCONJ/mark/3", "Ran."),
+        ('place = "after"', "because/SCONJ/mark/4 ran/V!/advcl/2", "marker_place"),
+        ('s2 = "self"', "because/SCONJ/mark/2 she/P/nsubj/3 fast/R/advmod/3", "She fast."),
+    ],
+)
+def test_a_key_of_a_row_does_what_the_docs_say(
+    keys: str, clause: str, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = read_table(f"{TABLE}{keys}\n", "t.toml", "ud")
+    for module in ("patterns", "extractor"):
+        monkeypatch.setattr(f"extract.{module}.load_patterns", lambda *_: table)
+    rejects: list[Reject] = []
+    extractor = Extractor("gold", "because", on_reject=rejects.append)
+    pairs = list(extractor.pairs([document(f"{LEFT} {clause}")]))
+    assert [pair.s2 for pair in pairs] + [reject.reason for reject in rejects] == [found]

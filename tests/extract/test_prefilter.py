@@ -6,6 +6,7 @@ import pytest
 
 from corpora.document import Document
 from corpora.sentences import split
+from extract import Extractor
 from extract.prefilter import Prefilter
 
 SENTENCES = (
@@ -48,3 +49,14 @@ def test_two_sentences_are_parsed_whole() -> None:
 def test_a_sentence_layer_is_needed() -> None:
     with pytest.raises(ValueError, match="split it first"):
         Prefilter(("and",)).choose(Document(id="d", text="One and two."))
+
+
+def test_words_between_underscores_are_found() -> None:
+    text = "He wondered. _But_ he said nothing. She smiled _and_ he left. The dog slept. It rained."
+    with_it, without = Extractor(), Extractor(prefilter=None)
+    found = [
+        list(extractor.pairs([Document(id="d", text=text)])) for extractor in (with_it, without)
+    ]
+    assert [pair.marker for pair in found[0]] == ["but", "and"]
+    assert [(p.marker, p.s1, p.s2) for p in found[0]] == [(p.marker, p.s1, p.s2) for p in found[1]]
+    assert with_it.reject_counts == without.reject_counts

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.document import Document
-from corpora.errors import DiscoforgeError, InputError
+from corpora.document import Document, Spans
+from corpora.errors import ConfigError, DiscoforgeError, InputError
 from corpora.sentences import split
 from extract import Extractor
-from extract.pool import in_order
+from extract.pool import by_words, in_order
 from extract.stages import (
     ExtractSettings,
     ParseSettings,
     extract,
     iter_parses,
+    markers_of,
     parse,
     scheme_of,
 )
@@ -98,6 +101,44 @@ def test_parses_of_other_documents_are_refused(
         extract(documents[1:], iter_parses(parses), tmp_path)
 
 
+def test_parses_that_are_left_over_are_refused(
+    documents: list[Document], parses: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"the parse of document 'Omar' is left over"):
+        extract(documents[:2], iter_parses(parses), tmp_path)
+
+
+def test_markers_that_were_not_parsed_for_are_refused(
+    documents: list[Document], parses: Path, tmp_path: Path
+) -> None:
+    few = ParseSettings(markers="because,but")
+    parse(documents, tmp_path / "few", few)
+    assert markers_of(tmp_path / "few") == ("because", "but")
+    settings = ExtractSettings(markers="but,so", parsed=("because", "but"))
+    with pytest.raises(ConfigError, match="not made for the markers so"):
+        extract(documents, iter_parses(tmp_path / "few"), tmp_path / "pairs", settings)
+    parse(documents, tmp_path / "all", ParseSettings(markers=(), prefilter=False))
+    assert markers_of(tmp_path / "all") is None
+
+
+def test_a_language_that_the_parser_does_not_know_is_refused(tmp_path: Path) -> None:
+    spanish = Document(id="e", text="Juan se fue porque llovía.", sentences=Spans([0], [26]))
+    settings = ParseSettings(markers="porque", language="es")
+    with pytest.raises(ConfigError, match="knows English, not 'es'"):
+        parse([spanish], tmp_path, settings)
+
+
+def test_documents_without_blanks_are_grouped_by_their_length() -> None:
+    chinese = [Document(id=str(i), text="他因为下雨所以没有来。" * 100) for i in range(50)]
+    lines = [Document(id=str(i), text="word\n" * 200) for i in range(50)]
+    for documents in (chinese, lines):
+        sizes = [sum(len(d.text) for d in group) for group in by_words(documents, 500)]
+        assert len(sizes) > 5 and max(sizes) <= 6100
+    english = [Document(id=str(i), text="extraordinarily " * 5 + TEXT) for i in range(20)]
+    blanks = english[0].text.count(" ") + 1
+    assert {len(group) for group in by_words(english, 4 * blanks)} == {4}
+
+
 def test_no_parses_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no parses-\*\.parquet"):
         list(iter_parses(tmp_path))
@@ -112,6 +153,37 @@ def end_at(number: int) -> int:
 def test_a_killed_worker_is_an_error() -> None:
     with pytest.raises(DiscoforgeError, match="a worker process was killed"):
         list(in_order(end_at, [(number,) for number in range(6)], workers=2))
+
+
+def threads(number: int) -> str:
+    return os.environ["MKL_NUM_THREADS"]
+
+
+def test_the_threads_of_the_parent_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    assert list(in_order(threads, [(1,)], workers=2)) == ["1"]
+    assert os.environ["OMP_NUM_THREADS"] == "2"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+SCRIPT = """
+from corpora.document import Document, Spans
+from extract import Extractor
+print(list(Extractor(workers=2).pairs([Document(id="a", text="He left because it rained.")])))
+"""
+
+
+def test_a_script_without_a_guard_is_told_of_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode != 0
+    assert "a worker process started workers of its own" in done.stderr
+    assert 'under `if __name__ == "__main__":`' in done.stderr.partition("was killed")[2]
 
 
 def test_a_sentence_that_was_not_parsed_has_its_words_as_tokens() -> None:

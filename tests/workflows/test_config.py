@@ -14,6 +14,7 @@ from workflows.config import load_build
 from workflows.links import walk
 from workflows.runner import options
 from workflows.tasks import BuildAll
+from workflows.tasks.sources import Parse
 
 
 @pytest.fixture
@@ -141,6 +142,33 @@ def test_a_setting_changes_only_what_depends_on_it(
     before, after = graph(one), graph(two)
     assert before[same] == after[same]
     assert before[other] != after[other]
+
+
+def test_parses_depend_on_the_markers_and_their_table(
+    tmp_path: Path, graph: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parses = "parse stories/embedded"
+    found = []
+    for markers in ("books5", "and,but,because,if,when"):
+        config = tmp_path / f"{len(found)}.toml"
+        change = f"[extract]\nmarkers = '{markers}'\n[datasets.sp]"
+        config.write_text(TINY.replace("[datasets.sp]", change), encoding="utf-8")
+        found.append(graph(config)[parses])
+    assert found[0] == found[1]
+    monkeypatch.setattr("workflows.tasks.sources.patterns_hash", lambda language: "other")
+    assert _fresh(graph, config)[parses] != found[1]
+
+
+def test_a_source_in_a_language_that_the_parser_does_not_know_is_refused(tmp_path: Path) -> None:
+    config = tmp_path / "es.toml"
+    spanish = TINY.replace('name = "stories"', 'name = "stories"\nlanguage = "es"')
+    config.write_text(spanish, encoding="utf-8")
+    with (
+        options(str(config), str(tmp_path / "out")),
+        preflight.planning(),
+        pytest.raises(ConfigError, match="knows English, not 'es'"),
+    ):
+        Parse(config=str(config), source="stories").settings()
 
 
 def test_a_data_folder_is_asked_for(

@@ -10,6 +10,7 @@ import pytest
 import spacy
 from spacy.vocab import Vocab
 
+from corpora.errors import InputError
 from zoo.parser import card, evaluate, train
 from zoo.parser.baseline import baseline_las
 from zoo.parser.documents import (
@@ -26,6 +27,7 @@ from zoo.parser.tokenizer import adapt_tokenizer
 from zoo.parser.treebank import Sentence, read_treebank, treebank_files
 from zoo.parser.upos import learn_upos
 
+PIPELINE = Path(__file__).parents[2] / "extract" / "embedded" / "en_ud_compact"
 TINY = Path(__file__).parent.parent / "data" / "parser" / "tiny.conllu"
 
 
@@ -98,6 +100,45 @@ def test_a_folder_gives_only_the_split_asked_for(tmp_path: Path) -> None:
     assert names == ["en_x-ud-train.conllu", "a.conllu"]
     with pytest.raises(FileNotFoundError, match="split 'test'"):
         treebank_files(tmp_path, "test")
+
+
+def test_a_split_is_a_whole_part_of_a_name(tmp_path: Path) -> None:
+    names = ("train/GUM_news_devices.conllu", "dev/GUM_training_day.conllu", "x/en_x-ud-dev.conllu")
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (train,) = treebank_files(tmp_path, "train")
+    assert train.name == "GUM_news_devices.conllu"
+    found = [file.name for file in treebank_files(tmp_path, "dev")]
+    assert found == ["GUM_training_day.conllu", "en_x-ud-dev.conllu"]
+
+
+@pytest.mark.parametrize("head", ["_", "3", "-1", "x"])
+def test_a_head_that_is_none_is_reported_with_its_line(head: str, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.conllu"
+    rows = [
+        f"1\tIt\t_\tPRON\tPRP\t_\t{head}\tnsubj\t_\t_",
+        "2\tran\t_\tVERB\tVBD\t_\t0\troot\t_\t_",
+    ]
+    bad.write_text("# text = It ran\n" + "\n".join(rows) + "\n\n", encoding="utf-8")
+    with pytest.raises(InputError, match=rf"bad\.conllu:2: HEAD is '{head}', expected 0 to 2"):
+        list(read_treebank([bad]))
+
+
+def test_a_treebank_without_a_sentence_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    empty = tmp_path / "empty.conllu"
+    empty.touch()
+    paths = ["--treebank", str(empty), "--dev", str(TINY), "--output", str(tmp_path / "out")]
+    assert train.main(paths) == 2
+    assert evaluate.main([str(PIPELINE), str(empty)]) == 2
+    assert caplog.text.count(f"{empty}: there is no sentence") == 2
+
+
+def test_two_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    one, two = tmp_path / "a" / "x.conllu", tmp_path / "b" / "x.conllu"
+    assert evaluate.named([one, TINY, two]) == {str(one): one, "tiny": TINY, str(two): two}
 
 
 def test_groups_stay_within_documents_and_lose_nothing(sentences: list[Sentence]) -> None:

@@ -30,6 +30,12 @@ def reader_options(entry: Source) -> dict[str, Any]:
     return {**entry.options, "name": entry.name, **given}
 
 
+def patterns_hash(language: str) -> str:
+    """The sha256 of a language's pattern table, which prefilter and matcher read."""
+    table = resources.files("extract") / "patterns" / f"{language}.toml"
+    return hashlib.sha256(table.read_bytes()).hexdigest()
+
+
 class SourceStage(StageTask):
     """A stage over one source of the build file."""
 
@@ -124,19 +130,30 @@ class Parse(SourceStage):
     def settings(self) -> dict[str, Any]:
         from extract.stages import PARSE_VERSION
 
-        return {**asdict(self.chosen()), "code": PARSE_VERSION, "pipeline": self.pipeline()}
+        chosen = self.chosen()
+        return {
+            **asdict(chosen),
+            "markers": list(chosen.markers),
+            "patterns": patterns_hash(chosen.language) if chosen.prefilter else "",
+            "code": PARSE_VERSION,
+            "pipeline": self.pipeline(),
+        }
 
     def chosen(self) -> Any:
         """The settings of `extract.stages.parse`; without prefilter the markers do not matter."""
-        from extract.parsers import get_parser
+        from extract.parsers import check_language, get_parser
+        from extract.patterns import resolve_markers
         from extract.stages import ParseSettings
 
-        options = self.build.parse
-        get_parser(self.parser_name)  # an unknown name is an error now, not when it is run
+        options, language = self.build.parse, self.entry.language or "en"
+        markers = self.build.extract.markers
+        # An unknown name or language is an error now, not when it is run.
+        get_parser(self.parser_name)
+        check_language(self.parser_name, language)
         return ParseSettings(
             parser=self.parser_name,
-            markers=self.build.extract.markers if options.prefilter else "all15",
-            language=self.entry.language or "en",
+            markers=resolve_markers(markers, language) if options.prefilter else (),
+            language=language,
             prefilter=options.prefilter,
         )
 
@@ -189,13 +206,12 @@ class Pairs(SourceStage):
         from extract.stages import EXTRACT_VERSION
 
         options, language = self.build.extract, self.entry.language or "en"
-        table = resources.files("extract") / "patterns" / f"{language}.toml"
         return {
             "markers": list(resolve_markers(options.markers, language)),
             "language": language,
             "mode": self.mode_name,
             "text": options.text,
-            "patterns": hashlib.sha256(table.read_bytes()).hexdigest(),
+            "patterns": patterns_hash(language),
             "code": EXTRACT_VERSION,
         }
 
@@ -203,7 +219,14 @@ class Pairs(SourceStage):
         return self.part(folder, 0, 1)
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
-        from extract.stages import ExtractSettings, Part, extract, iter_parses, scheme_of
+        from extract.stages import (
+            ExtractSettings,
+            Part,
+            extract,
+            iter_parses,
+            markers_of,
+            scheme_of,
+        )
 
         parses, options = self.requires(), self.build.extract
         chosen = ExtractSettings(
@@ -212,6 +235,7 @@ class Pairs(SourceStage):
             mode=self.mode_name,
             text=options.text,
             scheme=scheme_of(parses.folder),
+            parsed=markers_of(parses.folder),
         )
         found = iter_parses(parses.folder)
         return extract(parses.documents(), found, folder, chosen, part=Part(rank, of))

@@ -16,7 +16,7 @@ from typing import Any
 
 from zoo.parser.evaluate import LABELS, evaluate, loader
 from zoo.parser.package import NAME, write_json
-from zoo.parser.treebank import read_treebank, treebank_files
+from zoo.parser.treebank import sentences_of, treebank_files
 
 TEMPLATE = Path(__file__).with_name("card.md")
 WAYS = {
@@ -36,7 +36,7 @@ def measure(output: Path, dev: Sequence[Path], load: str) -> dict[str, Any]:
     nlp = loader(load)(folder)
     seconds = time.process_time() - start
     sets = {
-        treebank_name(path): evaluate(nlp, list(read_treebank(treebank_files(path, "dev"))))
+        treebank_name(path): evaluate(nlp, sentences_of(treebank_files(path, "dev")))
         for path in dev
     }
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -20,7 +20,7 @@ from spacy.tokens import Doc
 from thinc.api import NumpyOps, set_current_ops
 
 from zoo.parser.documents import bare_doc
-from zoo.parser.treebank import Sentence, read_treebank, treebank_files
+from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 
 LABELS = ("advcl", "conj", "parataxis", "mark", "cc", "advmod", "acl:relcl", "ccomp", "root")
 Span = tuple[int, int]
@@ -196,6 +196,12 @@ def table(name: str, scores: dict[str, object]) -> str:
     return "\n".join(lines)
 
 
+def named(paths: Sequence[Path]) -> dict[str, Path]:
+    """Each path by its stem, or by the whole of it where several share one."""
+    stems = Counter(path.stem for path in paths)
+    return {path.stem if stems[path.stem] == 1 else str(path): path for path in paths}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pipeline", type=Path, help="the pipeline's folder")
@@ -208,7 +214,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         nlp = loader(options.loader)(options.pipeline)
         sets = {
-            path.stem: list(read_treebank(treebank_files(path, "dev"))) for path in options.conllu
+            name: sentences_of(treebank_files(path, "dev"))
+            for name, path in named(options.conllu).items()
         }
     except (OSError, ValueError) as error:
         log.error("error: %s", error)

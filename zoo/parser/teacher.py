@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from corpora.errors import DiscoforgeError
 from zoo.parser.biaffine import Batch, Encoding, Labels, Teacher, by_length, make, parse, save
-from zoo.parser.treebank import Sentence, read_treebank, treebank_files
+from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 
 log = logging.getLogger("zoo.parser")
 
@@ -151,10 +151,10 @@ def run(options: argparse.Namespace) -> None:
         raise FileExistsError(f"{options.output} exists: remove it or give another --output")
     torch.manual_seed(options.seed)
     files = [file for path in options.treebank for file in treebank_files(path, "train")]
-    sentences = list(read_treebank(files))
+    sentences = sentences_of(files)
     if options.limit:
         sentences = sentences[:: max(1, len(sentences) // options.limit)]
-    dev = list(read_treebank(treebank_files(options.dev, "dev")))
+    dev = sentences_of(treebank_files(options.dev, "dev"))
     model, encoding = make(options.backbone, Labels.of(sentences))
     log.info("%d sentences, %d words", len(sentences), sum(map(len, sentences)))
     train(model, encoding, sentences, dev, options)

@@ -25,7 +25,7 @@ from zoo.parser.documents import Grouping, batches, examples
 from zoo.parser.evaluate import Tally, score_gold
 from zoo.parser.package import provenance, write_output
 from zoo.parser.tokenizer import adapt_tokenizer
-from zoo.parser.treebank import Sentence, read_treebank, treebank_files
+from zoo.parser.treebank import Sentence, read_treebank, sentences_of, treebank_files
 
 CONFIG = Path(__file__).with_name("config.cfg")
 QUICK_WORDS, QUICK_STEPS = 100_000, 250
@@ -39,9 +39,9 @@ def run(options: argparse.Namespace) -> dict[str, float]:
     if options.output.exists():
         raise FileExistsError(f"{options.output} exists: remove it or give another --output")
     files = [file for path in options.treebank for file in treebank_files(path, "train")]
-    train = list(read_treebank(files))
+    train = sentences_of(files)
     silver = list(read_treebank(options.silver))
-    dev = list(read_treebank(dev_files(options)))
+    dev = sentences_of(dev_files(options))
     changes = dict(options.set)
     if options.quick:
         train = first_words(train, QUICK_WORDS)

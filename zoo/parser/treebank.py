@@ -1,10 +1,14 @@
 """Reading CoNLL-U: syntactic words with their trees, spaces and paragraphs."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from corpora.errors import InputError
+
 COLUMNS = 10
+SPLITS = ("train", "dev", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +35,15 @@ class Sentence:
 def treebank_files(path: Path, split: str) -> list[Path]:
     """The CoNLL-U files of `split` (`train` or `dev`): `path` itself, or those beneath a folder.
 
-    Beneath a folder a file belongs to a split that its own or its parent's name contains, which
-    holds for UD releases (`en_ewt-ud-train.conllu`) and for GUM (`train/GUM_bio_holt.conllu`).
+    Beneath a folder a file belongs to the split that is a part of its own name, as in UD releases
+    (`en_ewt-ud-train.conllu`), or else to its folder's, as in GUM (`train/GUM_bio_holt.conllu`).
     """
     if path.is_file():
         return [path]
     if not path.is_dir():
         raise FileNotFoundError(f"no treebank at {path}: give a CoNLL-U file or a folder of them")
     found = sorted(path.rglob("*.conllu"))
-    chosen = [file for file in found if split in file.stem or file.parent.name == split]
+    chosen = [file for file in found if _split_of(file) == split]
     if not chosen:
         raise FileNotFoundError(
             f"none of the {len(found)} .conllu files under {path} belongs to the split {split!r} "
@@ -49,14 +53,29 @@ def treebank_files(path: Path, split: str) -> list[Path]:
 
 
 def read_treebank(files: Iterable[Path]) -> Iterator[Sentence]:
-    """The sentences of `files` in order. Raises `ValueError` with file and line for a bad row."""
+    """The sentences of `files` in order. Raises `InputError` with file and line for a bad row."""
     for file in files:
         yield from _read_file(file)
 
 
+def sentences_of(files: Sequence[Path]) -> list[Sentence]:
+    """All sentences of `files`; `InputError` if there is none to learn from or to score."""
+    found = list(read_treebank(files))
+    if not found:
+        names = ", ".join(map(str, files))
+        raise InputError("there is no sentence", where=names, hint="give CoNLL-U with trees")
+    return found
+
+
+def _split_of(file: Path) -> str:
+    """The split that a file's own name says, or else its folder's; "" if neither says one."""
+    names = re.split(r"[-_.]", file.stem)
+    return next((name for name in (*names, file.parent.name) if name in SPLITS), "")
+
+
 def _read_file(file: Path) -> Iterator[Sentence]:
     document, paragraph = file.stem, -1
-    rows: list[list[str]] = []
+    rows: list[Row] = []
     with file.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             line = line.rstrip("\r\n")
@@ -65,7 +84,7 @@ def _read_file(file: Path) -> Iterator[Sentence]:
             elif _starts_paragraph(line):
                 paragraph += 1
             elif line and not line.startswith("#"):
-                rows.append(_columns(line, file, number))
+                rows.append(Row(f"{file}:{number}", line))
             elif not line and rows:
                 yield _sentence(document, max(paragraph, 0), rows)
                 rows = []
@@ -78,15 +97,30 @@ def _starts_paragraph(line: str) -> bool:
     return line == "# newpar" or line.startswith(("# newpar ", "# newpar="))
 
 
-def _columns(line: str, file: Path, number: int) -> list[str]:
-    row = line.split("\t")
-    if len(row) != COLUMNS:
-        raise ValueError(f"{file}:{number}: {len(row)} columns, CoNLL-U has {COLUMNS}: {line!r}")
-    return row
+class Row(list[str]):
+    """The columns of a line, and where it stands (`file:line`)."""
+
+    def __init__(self, where: str, line: str) -> None:
+        super().__init__(line.split("\t"))
+        self.where = where
+        if len(self) != COLUMNS:
+            raise InputError(f"{len(self)} columns, CoNLL-U has {COLUMNS}: {line!r}", where=where)
+
+    def head(self, words: int) -> int:
+        """The index of the head among the `words` of the sentence, -1 for the root."""
+        if not self[6].isdecimal() or int(self[6]) > words:
+            raise InputError(
+                f"HEAD is {self[6]!r}, expected 0 to {words}",
+                where=self.where,
+                hint="every word needs a head: take a treebank with trees",
+            )
+        return int(self[6]) - 1
 
 
-def _sentence(document: str, paragraph: int, rows: list[list[str]]) -> Sentence:
+def _sentence(document: str, paragraph: int, rows: list[Row]) -> Sentence:
     words = [row for row in rows if row[0].isdigit()]
+    if not words:
+        raise InputError("a sentence without words", where=rows[0].where)
     inner, after = _multiword_spaces(rows)
     spaces = []
     for row in words:
@@ -100,12 +134,12 @@ def _sentence(document: str, paragraph: int, rows: list[list[str]]) -> Sentence:
         spaces=tuple(spaces),
         upos=tuple(row[3] for row in words),
         xpos=tuple(row[4] for row in words),
-        heads=tuple(int(row[6]) - 1 for row in words),
+        heads=tuple(row.head(len(words)) for row in words),
         deprels=tuple(row[7] for row in words),
     )
 
 
-def _multiword_spaces(rows: list[list[str]]) -> tuple[set[int], dict[int, str]]:
+def _multiword_spaces(rows: list[Row]) -> tuple[set[int], dict[int, str]]:
     """Ids of words that another word of their multiword token follows, and the MISC of each last.
 
     The words of an English multiword token are adjacent substrings of it (do|n't), while
