@@ -103,14 +103,14 @@ def test_a_folder_gives_only_the_split_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_split_is_a_whole_part_of_a_name(tmp_path: Path) -> None:
-    names = ("train/GUM_news_devices.conllu", "dev/GUM_training_day.conllu", "x/en_x-ud-dev.conllu")
+    names = ("train/GUM_news_devices.conllu", "dev/GUM_train_day.conllu", "x/en_x-ud-dev.conllu")
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     (train,) = treebank_files(tmp_path, "train")
     assert train.name == "GUM_news_devices.conllu"
     found = [file.name for file in treebank_files(tmp_path, "dev")]
-    assert found == ["GUM_training_day.conllu", "en_x-ud-dev.conllu"]
+    assert found == ["GUM_train_day.conllu", "en_x-ud-dev.conllu"]
 
 
 @pytest.mark.parametrize("head", ["_", "3", "-1", "x"])

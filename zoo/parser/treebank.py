@@ -35,8 +35,8 @@ class Sentence:
 def treebank_files(path: Path, split: str) -> list[Path]:
     """The CoNLL-U files of `split` (`train` or `dev`): `path` itself, or those beneath a folder.
 
-    Beneath a folder a file belongs to the split that is a part of its own name, as in UD releases
-    (`en_ewt-ud-train.conllu`), or else to its folder's, as in GUM (`train/GUM_bio_holt.conllu`).
+    Beneath a folder a file belongs to the split that its own folder is called, as in GUM
+    (`train/GUM_bio_holt.conllu`), or else to that in its name, as in UD (`en_ewt-ud-train.conllu`).
     """
     if path.is_file():
         return [path]
@@ -68,9 +68,9 @@ def sentences_of(files: Sequence[Path]) -> list[Sentence]:
 
 
 def _split_of(file: Path) -> str:
-    """The split that a file's own name says, or else its folder's; "" if neither says one."""
-    names = re.split(r"[-_.]", file.stem)
-    return next((name for name in (*names, file.parent.name) if name in SPLITS), "")
+    """The split that a file's folder says, or else a part of its name; "" if neither says one."""
+    names = (file.parent.name, *re.split(r"[-_.]", file.stem))
+    return next((name for name in names if name in SPLITS), "")
 
 
 def _read_file(file: Path) -> Iterator[Sentence]:
