@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corpora.atomic import read_json
 from corpora.errors import ConfigError, InputError, nearest
 
 MANIFEST = "manifest.json"
@@ -120,10 +121,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             where=str(folder),
             hint="its build did not finish, or it is no dataset folder: run the build again",
         )
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise InputError(f"is not JSON: {error}", where=str(path)) from error
+    manifest: dict[str, Any] = read_json(path)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("configs", {}), dict):
         raise InputError(
             "is no manifest of a dataset folder",

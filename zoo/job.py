@@ -159,7 +159,7 @@ def _claim(job: Job) -> None:
 
 def _same(found: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> None:
     plain = json.loads(json.dumps(wanted))
-    # Runs of version 0.1 noted no contents of files.
+    # Earlier runs noted no contents of files.
     unknown = {f"{key}_files" for key in NAMES_FILES} - {*found}
     differ = sorted(k for k in {*found, *plain} - unknown if found.get(k) != plain.get(k))
     if differ:

@@ -23,8 +23,8 @@ def run_packed(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
     """The states `[batch, tokens, 2 * hidden]` of `vectors [batch, tokens, size]`.
 
     Text `i` is the first `lengths[i]` vectors, one at least. States at padding are zeros.
-    In float32: autocast would take float16 for cuDNN's layers, whatever it was told, and without
-    scaling their gradients vanish there.
+    In float32: by torch's source (AutocastRNN.cpp) autocast takes float16 for cuDNN's layers,
+    whatever it was told, where small gradients vanish without scaling.
     """
     with torch.autocast(vectors.device.type, enabled=False):
         packed = pack_padded_sequence(

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from corpora.document import Document
-from corpora.errors import BadRecord
+from corpora.errors import BadRecord, ConfigError
 from corpora.readers.layouts import with_sentences
 from corpora.readers.source import Refused, Source
 
 LINES_PER_DOCUMENT = 2_000
+
+
+def check_layout(layout: str, source: Source) -> None:
+    """Raise `ConfigError` for `document_lines` with a layout that it does not cut."""
+    if layout != "lines" and "document_lines" in source.options:
+        raise ConfigError(
+            f"document_lines cuts the layout 'lines' alone, and this is {layout!r}",
+            where=f"{source.kind}: document_lines",
+            hint='set layout = "lines", or leave it out',
+        )
 
 
 def sentence_documents(

@@ -19,7 +19,7 @@ from corpora.readers.layouts import (
     from_paragraphs,
     from_turns,
 )
-from corpora.readers.lines import sentence_documents
+from corpora.readers.lines import check_layout, sentence_documents
 from corpora.readers.source import DOCUMENT_LIMIT, Refused, SeenIds, Source, clean
 
 Place = tuple[str, Record | BadRecord]
@@ -44,6 +44,7 @@ def documents(records: Iterable[Place], source: Source, stem: str) -> Iterator[D
             where=f"{source.kind}: layout",
             hint=f"{nearest(name, LAYOUTS)}layouts are {', '.join(sorted(LAYOUTS))}",
         )
+    check_layout(name, source)
     runs = name == "paragraph"
     if name == "turns" and not _has_turns(record, source):
         name, runs = "turn", True

@@ -9,7 +9,7 @@ from corpora.document import Document
 from corpora.errors import BadRecord, ConfigError, nearest
 from corpora.readers.files import read_lines
 from corpora.readers.layouts import with_sentences
-from corpora.readers.lines import sentence_documents
+from corpora.readers.lines import check_layout, sentence_documents
 from corpora.readers.source import DOCUMENT_LIMIT, Refused, Source, check_id, joined
 
 SUFFIXES = (".txt", ".txt.gz")
@@ -26,6 +26,7 @@ def read(source: Source) -> Iterator[Document]:
             where="text: layout",
             hint=f"{nearest(layout, LAYOUTS)}layouts are {', '.join(LAYOUTS)}",
         )
+    check_layout(layout, source)
     cut = layout == "lines" and source.option("document_lines", int) is not None
     for path in source.files:
         name = source.stem(path, SUFFIXES)
