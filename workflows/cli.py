@@ -59,7 +59,7 @@ def main() -> None:
     except SystemExit as stop:
         if stop.code == INTERRUPTED and not console.debugging():
             sys.stderr.write(
-                "\ninterrupted; what was finished is kept, run the same command again\n"
+                "\ninterrupted; nothing is left half-written: run the same command again\n"
             )
         raise
 
