@@ -86,6 +86,7 @@ def _derive_traits(batch: Batch, patterns: CompiledPatterns) -> None:
     finite |= _with_child(batch, labels["auxiliary"][batch.label] & finite)
     verb = (traits & bits.get("verb", 0)) != 0
     clause = verb | copula | subject | _with_child(batch, labels["remnant"][batch.label])
+    complement = _with_child(batch, labels["complement"][batch.label])
     statement = _shared(batch, patterns, finite)
     if not patterns.table.pro_drop:
         statement &= _shared(batch, patterns, subject)
@@ -93,6 +94,7 @@ def _derive_traits(batch: Batch, patterns: CompiledPatterns) -> None:
         ("subject", subject),
         ("copula", copula),
         ("finite", finite),
+        ("complement", complement),
         ("clause", clause),
         ("statement", statement),
     ):

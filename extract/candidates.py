@@ -51,7 +51,7 @@ def find_candidates(batch: Batch, patterns: CompiledPatterns) -> Candidates:
         first = _starts(batch, by_word, sequence.words)
         first = first[~_taken(claimed, first, len(sequence.words))]
         if sequence.last_deprels:
-            labels = patterns.labels(sequence.last_deprels)
+            labels = patterns.last_labels[number]
             first = first[labels[batch.label[first + len(sequence.words) - 1]]]
         second = np.full(len(first), -1, dtype=np.int32)
         if sequence.second:

@@ -117,10 +117,6 @@ class CompiledPatterns:
         found = [self._traits[name][codes] for name, codes in columns.items()]
         return np.bitwise_or.reduce(found)
 
-    def labels(self, specs: Iterable[str]) -> NDArray[np.bool_]:
-        """The label numbers that the specs name, as a boolean array."""
-        return self._mask_of_labels(specs)
-
     def mask(self, names: Iterable[str]) -> int:
         """The bits of several properties."""
         return sum(self.bits[name] for name in set(names))
@@ -173,6 +169,7 @@ class CompiledPatterns:
         self.class_labels = {
             name: self._mask_of_labels(self.table.classes.get(name, ())) for name in CLASSES
         }
+        self.last_labels = [self._mask_of_labels(s.last_deprels) for s in self.sequences]
         self.rows = [self._row(i, pattern) for i, pattern in enumerate(self.table.patterns)]
         self.rows_of: dict[str, list[Row]] = {}
         for row in self.rows:
@@ -199,8 +196,9 @@ class CompiledPatterns:
         places = {"": (0, 1, 2), "<": (0,), ">": (1, 2), ">>": (2,)}[
             spec[: len(spec) - len(spec.lstrip("<>"))]
         ]
+        mask = self._mask_of_labels([label])
         for place in places:
-            chosen[place, {"": 0, "clause": 1, "subject": 2}[kind] :] |= self.labels([label])
+            chosen[place, {"": 0, "clause": 1, "subject": 2}[kind] :] |= mask
 
     def _row(self, index: int, pattern: Pattern) -> Row:
         return Row(

@@ -113,7 +113,7 @@ class Matcher:
         if len(which) == 0:
             return
         s1 = self._s1_head(row, found.token[which], s2)
-        ok = narrow(self._s1_fits(row, found.first[which], s1), 5)
+        ok = narrow(self._s1_fits(row, found.first[which], s1, s2), 5)
         which, s2, s1 = which[ok], s2[ok], s1[ok]
         ok = _ordered(row.pattern.order, s1, s2)
         result.row[which[ok]] = row.index
@@ -233,7 +233,7 @@ class Matcher:
             tokens[passing] = self.batch.head[tokens[passing]]
         return tokens
 
-    def _s1_fits(self, row: Row, first: Ints, s1: Ints) -> BoolArray:
+    def _s1_fits(self, row: Row, first: Ints, s1: Ints, s2: Ints) -> BoolArray:
         if row.pattern.s1 == "previous":
             return s1 == PREVIOUS
         ok = (s1 >= 0) & _has(self.batch, s1, row.s1_needs, row.s1_lacks)
@@ -242,7 +242,10 @@ class Matcher:
         if row.s1_not is not None:
             ok &= ~row.s1_not[self.batch.label[s1]]
         if row.pattern.apart:
-            ok &= self._content_before[first] != s1
+            bits = self.patterns.bits
+            events = _has(self.batch, s1, bits["finite"], 0)
+            events &= _has(self.batch, s2, bits["finite"] | bits["complement"], 0)
+            ok &= events | (self._content_before[first] != s1)
         return ok
 
 

@@ -24,7 +24,7 @@ S1_CHOICES = (
 ORDERS = ("any", "s1_first", "s2_first")
 SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
 CHILD_SPEC = re.compile(r"(<|>>?)?[=@]?[a-z]+(:[a-z]+)*(\+(clause|subject))?")
-DERIVED = ("subject", "copula", "finite", "clause", "statement")
+DERIVED = ("subject", "copula", "finite", "complement", "clause", "statement")
 TAG_COLUMNS = ("upos", "xpos", "feats")
 LABEL_KEYS = ("deprels", "s2_deprels", "s1_deprels", "s1_not", "climb", *SPAN_KEYS)
 CLASSES = (
@@ -37,6 +37,7 @@ CLASSES = (
     "opener",
     "dependent",
     "remnant",
+    "complement",
     "subordinator",
     "modifier",
 )

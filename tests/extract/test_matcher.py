@@ -180,13 +180,30 @@ def test_a_clause_whose_verb_is_left_out_is_one() -> None:
 
 
 def test_verbs_side_by_side_are_one_event_but_not_in_a_list() -> None:
-    two = "They/P/nsubj/2 peeled/V!/root/0 and/CCONJ/cc/4 chopped/V!/conj/2 onions/N/obj/4"
+    two = "They/P/nsubj/2 peeled/V!/root/0 and/CCONJ/cc/4 chopped/V!/conj/2 onions/N/obj/2"
     assert rejects(two) == {"and": "s1_head"}
     (pair,) = pairs(
         "They/P/nsubj/2 washed/V!/root/0 ,/PUNCT/punct/4 peeled/V!/conj/2 and/CCONJ/cc/6 "
         "chopped/V!/conj/2 onions/N/obj/6"
     )
     assert (pair.s1, pair.s2) == ("Peeled.", "Chopped onions.")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        ("laughed/V!", "left/V!/conj/2 rooms/N/obj/4", True),
+        ("hesitated/V!", "went/V!/conj/2 home/N/obl/4", True),
+        ("laughed/V!", "left/V!/conj/2 rooms/N/obj/2", False),
+        ("laughed/V!", "left/V!/conj/2", False),
+        ("laughed/V!", "leave/V/conj/2 rooms/N/obj/4", False),
+        ("laugh/V", "left/V!/conj/2 rooms/N/obj/4", False),
+    ],
+)
+def test_finite_verbs_side_by_side_are_two_events_if_the_second_has_its_own_complement(
+    first: str, second: str, found: bool
+) -> None:
+    assert bool(pairs(f"He/P/nsubj/2 {first}/root/0 and/CCONJ/cc/4 {second}")) is found
 
 
 def test_markers_of_two_words() -> None:
