@@ -9,7 +9,8 @@ ordering baseline, on as many segment pairs each, with every seed; evaluates the
 discoeval (pairs encoded together), and the initialisation under both protocols with three
 representations.
 What is there is not made again; an evaluation of another size or other settings is refused.
-Writes OUT/figures.json and OUT/table.md from the evaluations that are there.
+Writes OUT/figures.json and OUT/table.md from the evaluations that are there, with paired
+differences from the best initialisation and the ordering baseline.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,12 @@ from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.store import Stage, is_complete, staged, write_json, write_text
 from corpora.tasks import conpono
+from zoo.evaluate.differences import differences
 from zoo.evaluate.discoeval.data import read
 from zoo.evaluate.discoeval.features import features_of
 from zoo.evaluate.discoeval.protocol import Options, inputs_under, score, vectors_of
 from zoo.evaluate.encoders import load_encoder
+from zoo.evaluate.outcomes import Outcomes, read_outcomes, write_outcomes
 from zoo.train import train
 
 TASKS = ("SP", "BSO", "DC")
@@ -200,14 +203,17 @@ def evaluated(
     options = Options(protocol=protocol, second_opinion=False, seeds=seeds)
     encoder = load_encoder(path, dtype="bfloat16" if brief else "float32")
     found: dict[str, dict[str, list[float]]] = {name: {} for name in names.values()}
+    outcomes: dict[str, list[Outcomes]] = {name: [] for name in names.values()}
     for data in read(place.discoeval, TASKS, limit=LIMITS[place.size]).tasks:
         inputs = inputs_under(data, options)
         for kind, vectors in vectors_of(encoder, inputs, list(names)).items():
             features = features_of(inputs, vectors, data.task.features[protocol])
-            value = score(data, features, options, "test", 0)["value"]
-            found[names[kind]].setdefault(data.task.name, []).append(value)
+            scored = score(data, features, options, "test", 0)
+            found[names[kind]].setdefault(data.task.name, []).append(scored["value"])
+            outcomes[names[kind]].append(scored["outcomes"])
     for name, tasks in found.items():
         means = {task: float(np.mean(values)) for task, values in tasks.items()}
+        write_outcomes(place.evaluation(name), outcomes[name])
         write_json(place.evaluation(name), {**place.made_by(name), "tasks": means})
 
 
@@ -221,10 +227,51 @@ def figures(place: Place, seeds: int) -> dict[str, Any]:
         rows[name] = [f"{name}-{seed}" for seed in range(seeds)]
     found = {}
     for row, names in rows.items():
-        values = [tasks for tasks in map(place.read, names) if tasks is not None]
-        if values:
-            found[row] = _row(values)
+        there = [name for name in names if place.read(name) is not None]
+        if there:
+            values = [tasks for tasks in map(place.read, there) if tasks is not None]
+            found[row] = {**_row(values), "evaluations": there}
     return found
+
+
+def gains(place: Place, found: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Each model's differences from the best initialisation and from the ordering baseline.
+
+    In points, paired on DiscoEval's rows; an example counts by the share of seeds that have it
+    right, so that the intervals are over rows, for these trainings.
+    """
+    initial = [row for row in found if row.startswith("initialisation")]
+    best = max(initial, key=lambda row: found[row]["mean"], default="")
+    known = {row: _outcomes(place, about["evaluations"]) for row, about in found.items()}
+    gained: dict[str, dict[str, str]] = {}
+    for first in (best, "bso"):
+        for row in found:
+            if known.get(first) and known[row] and row not in (*initial, first):
+                each = differences("discoeval", known[first], known[row])
+                gained[f"{row} - {first}"] = {column: one.text for column, one in each.items()}
+    return gained
+
+
+def _outcomes(place: Place, names: list[str]) -> dict[str, dict[str, Outcomes]]:
+    """The outcomes of one model's seeds as one; none if they are not on the same rows."""
+    seeds = [read_outcomes(place.evaluation(name)) for name in names]
+    joined: dict[str, dict[str, Outcomes]] = {}
+    for column, parts in seeds[0].items():
+        for part, one in parts.items():
+            same = [other.get(column, {}).get(part) for other in seeds]
+            if any(o is None or o.right is None or o.units != one.units for o in same):
+                return {}
+            right = np.mean([o.right for o in same if o is not None], axis=0)
+            joined.setdefault(column, {})[part] = replace(one, right=right)
+    return joined
+
+
+def gain_table(gained: Mapping[str, Mapping[str, str]]) -> str:
+    columns = list(dict.fromkeys(column for row in gained.values() for column in row))
+    lines = ["", "| difference | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
+    for name, row in gained.items():
+        lines.append(f"| {name} | " + " | ".join(row.get(c, "-") for c in columns) + " |")
+    return "\n".join(lines) + "\n" if gained else ""
 
 
 def _row(values: list[Mapping[str, float]]) -> dict[str, Any]:
@@ -278,11 +325,12 @@ def main() -> None:
         if re.search(o.only, name):
             task()
     found = figures(place, o.seeds)
-    write_json(
-        o.output / "figures.json", {"size": o.size, "settings": SIZES[o.size], "rows": found}
-    )
-    write_text(o.output / "table.md", table(found))
-    sys.stdout.write(table(found))
+    gained = gains(place, found)
+    about = {"size": o.size, "settings": SIZES[o.size], "rows": found, "differences": gained}
+    write_json(o.output / "figures.json", about)
+    text = table(found) + gain_table(gained)
+    write_text(o.output / "table.md", text)
+    sys.stdout.write(text)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from corpora import schemas
+from tests.zoo.outcomes import check_outcomes
 from zoo import trainer
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.dissent.labelled import load
@@ -155,6 +156,7 @@ def test_base_then_markers_then_relations(
     out = tmp_path / "pdtb.json"
     words = ["pdtb", "--model", str(output), "--data", str(relations), "--classes", "3"]
     assert main([*words, "--json", str(out)]) == 0
+    check_outcomes(out)
     found = json.loads(out.read_text(encoding="utf-8"))["metrics"]["fine_tuned"]
     assert found["accuracy"] == results["metrics"]["test"]["accuracy"]
 
@@ -174,6 +176,7 @@ def test_frozen_vectors_and_logistic_regression(
     assert (tmp_path / "pdtb.pair.csv").is_file()
     assert found["protocol"] == {"classes": 3, "limit": 0, "representation": "auto"}
     assert found["examples"] == found["metrics"]["pair"]["rows"]
+    check_outcomes(out)
 
 
 @pytest.mark.parametrize("suite", ["pdtb", "dissent"])

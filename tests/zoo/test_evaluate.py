@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import precision_recall_fscore_support
 
+from tests.zoo.outcomes import check_outcomes
 from zoo.data import label_names, open_dataset, tables_of
 from zoo.evaluate import bootstrap
 from zoo.evaluate.__main__ import main
@@ -99,6 +100,7 @@ def test_the_suite_dissent_repeats_the_figures_of_training(
     assert csv[0].split(",")[1:] == MARKERS and len(csv) == 4
     svg = (tmp_path / "dissent.confusion.svg").read_text(encoding="utf-8")
     assert "<svg" in svg and "because" in svg
+    check_outcomes(out)
     again = tmp_path / "again.json"
     assert _evaluate("dissent", marker_model, pairs_folder, again) == 0
     assert again.read_bytes() == out.read_bytes()
@@ -114,8 +116,10 @@ def test_the_suite_permuted(scorer_model: Path, permuted_folder: Path, tmp_path:
     for key in ("pairs", "documents", "identical", "baselines"):
         assert found["metrics"][key] == trained["metrics"]["test"][key]
     assert found["examples"] == found["metrics"]["pairs"] == 24
+    check_outcomes(out)
     assert _evaluate("permuted", scorer_model, f"{permuted_folder}@contrastive", out) == 0
     assert json.loads(out.read_text(encoding="utf-8"))["examples"] == 60
+    check_outcomes(out)
     # The model folder and the suite's result on the same data stand in one column.
     assert _evaluate("permuted", scorer_model, permuted_folder, out) == 0
     (table,) = compare_results([scorer_model, out]).tables
@@ -138,6 +142,7 @@ def test_the_suite_pairwise_with_a_trained_scorer(scorer_model: Path, tmp_path: 
     assert stories["accuracy"]["value"] == stories["outcomes"].count("1") / 4
     # A text read backwards has the same neighbours, and as many characters.
     assert stories["baselines"]["tfidf"]["ties"] == stories["baselines"]["longer"]["ties"] == 4
+    check_outcomes(out)
     test = found["against"]["sets"]["stories"]
     assert (test["only_this"], test["only_other"]) == (stories["outcomes"].count("1"), 0)
 

@@ -12,6 +12,7 @@ import pytest
 
 from corpora import schemas
 from corpora.errors import ConfigError, InputError
+from tests.zoo.outcomes import check_outcomes
 from zoo.evaluate import discoeval
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
@@ -312,10 +313,32 @@ def test_the_limit_is_part_of_the_protocol(original_layout: Path, tmp_path: Path
         found = discoeval.run(letters, original_layout, options, limit=limit)
         assert found["protocol"]["limit"] == limit
         paths.append(tmp_path / f"{limit}.json")
-        text = json.dumps({"suite": "discoeval", **found})
-        paths[-1].write_text(text, encoding="utf-8")
+        paths[-1].write_text(json.dumps(found), encoding="utf-8")
     with pytest.raises(InputError, match=r"limit = 0.*limit = 10"):
         compare(paths)
+
+
+def test_the_result_of_run_is_kept_and_compared(original_layout: Path, tmp_path: Path) -> None:
+    options = Options(seeds=2, cache="", second_opinion=False, tasks="SP,BSO")
+
+    def blind(texts: list[str]) -> np.ndarray:
+        return np.ones((len(texts), 4), np.float32)
+
+    paths = [tmp_path / name for name in ("letters.json", "blind.json")]
+    for path, function in zip(paths, (letters, blind), strict=True):
+        found = discoeval.run(function, original_layout, options, name=path.stem, json=path)
+        assert json.loads(path.read_text(encoding="utf-8")) == found
+        assert path.with_suffix(".table.md").is_file()
+        check_outcomes(path)
+    (table,) = compare(paths).tables
+    found = table.differences["blind"]
+    rows = {row.name: row.cells for row in table.rows}
+    for column, one in found.items():
+        if column in rows["blind"]:
+            value = rows["blind"][column].value - rows["letters"][column].value
+            assert one.value == pytest.approx(value, abs=1e-4)
+    mean = found["mean of 2 tasks"]
+    assert mean.ci[0] < mean.value < mean.ci[1] < 0
 
 
 def test_only_an_absent_test_split_falls_back(original_layout: Path) -> None:
@@ -355,6 +378,7 @@ def test_the_command_line_writes_result_table_and_heat_map(
     assert "Accuracy of each layer" in (tmp_path / "found.layers.svg").read_text(encoding="utf-8")
     table = (tmp_path / "found.table.md").read_text(encoding="utf-8")
     assert "BERT-Base (published" in table and "validation accuracy" in table
+    check_outcomes(out)
     before = out.read_bytes()
     assert main([*command, *own, *files]) == 0
     assert out.read_bytes() == before

@@ -14,6 +14,7 @@ import torch
 
 from corpora import schemas
 from corpora.errors import ConfigError, InputError
+from tests.zoo.outcomes import check_outcomes
 from zoo.coherence import CoherenceScorer
 from zoo.data import open_dataset
 from zoo.evaluate import Request
@@ -151,6 +152,7 @@ def test_the_suite_learns_each_task(
         words = ["superglue", "--model", str(tiny_bert), "--data", str(superglue_folder)]
         tried = ["--learning_rate", "0.01", "--batch", "8", "--max_length", "48"]
         assert main([*words, "--json", str(out), *tried, *more]) == 0
+        check_outcomes(out)
         return json.loads(out.read_text(encoding="utf-8"))
 
     found = run("two", "--tasks", "rte,copa", "--max_steps", "55")

@@ -2,7 +2,9 @@
 
 A suite is one module with `evaluate(request) -> dict` and, where it draws or tabulates,
 `write_files(result, stem) -> list of files`. Options of its own (`--key value`) are the fields of
-a frozen dataclass `Options` in it. To add one, write the module and name it here.
+a frozen dataclass `Options` in it. A result may have `outcomes`, a list of
+`zoo.evaluate.outcomes.Outcomes`: with them two models are compared example by example. To add a
+suite, write the module and name it here.
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from corpora.errors import DiscoforgeError
-from corpora.store import versions, write_json
 from zoo.evaluate import SUITES, Request, options_of, suite
-from zoo.job import LIBRARIES
+from zoo.evaluate.saving import finished, save
 from zoo.recipe import parse_options
 
 
@@ -53,21 +52,15 @@ def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
         limit=options.limit,
         options=own,
     )
-    result = {
-        "suite": options.suite,
-        "split": options.split,
-        **module.evaluate(request),
-        "seed": options.seed,
-        "versions": versions(*LIBRARIES),
-    }
+    result, outcomes = finished(
+        options.suite, module.evaluate(request), split=options.split, seed=options.seed
+    )
     if options.name:
         result["model"] = {**result["model"], "name": options.name}
     if options.json is None:
         sys.stdout.write(json.dumps(result, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         return
-    if hasattr(module, "write_files"):
-        module.write_files(result, options.json.with_suffix(""))
-    write_json(options.json, result)
+    save(options.json, result, outcomes)
 
 
 def _prepare_torch(threads: int) -> None:

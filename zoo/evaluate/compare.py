@@ -2,88 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import InputError
 from zoo.evaluate.compare_columns import Cell, Cells
 from zoo.evaluate.compare_read import Measured, read_results, refuse_mixed
+from zoo.evaluate.compare_table import Comparison, Row, Table
+from zoo.evaluate.differences import Parts
 from zoo.evaluate.pairwise_tests import test_results
 
 PUBLISHED = Path(__file__).with_name("published.toml")
-FORMATS = ("markdown", "csv", "json")
 COEFFICIENTS = frozenset({"agreement"})
 """Suites whose published figures are no percentages."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a table. `kind` is `model`, `rule` or `published`; `source` says where from."""
-
-    name: str
-    kind: str
-    cells: Mapping[str, Cell]
-    source: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """The models of one suite."""
-
-    suite: str
-    columns: Sequence[str]
-    rows: Sequence[Row]
-    notes: Sequence[str] = field(default_factory=tuple)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A table for each suite; `render` writes them in one of `FORMATS`."""
-
-    tables: Sequence[Table]
-
-    def render(self, form: str = "markdown") -> str:
-        """Raises `ConfigError` for another format."""
-        writers = {"markdown": self.to_markdown, "csv": self.to_csv, "json": self.to_json}
-        if form not in writers:
-            hint = f"{nearest(form, FORMATS)}they are: {', '.join(FORMATS)}"
-            raise ConfigError(f"no format {form!r}", hint=hint)
-        return writers[form]()
-
-    def to_markdown(self) -> str:
-        return "\n".join(_markdown(table) for table in self.tables)
-
-    def to_csv(self) -> str:
-        """A line for each figure."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["suite", "row", "kind", "source", "column", "value", "low", "high", "sd"])
-        for table in self.tables:
-            for row in table.rows:
-                head = [table.suite, row.name, row.kind, row.source]
-                for column, cell in row.cells.items():
-                    sd = "" if cell.sd is None else cell.sd
-                    writer.writerow([*head, column, cell.value, *(cell.ci or ("", "")), sd])
-        return text.getvalue()
-
-    def to_json(self) -> str:
-        tables = [
-            {
-                "suite": table.suite,
-                "columns": list(table.columns),
-                "rows": [_as_dict(row) for row in table.rows],
-                "notes": list(table.notes),
-            }
-            for table in self.tables
-        ]
-        return json.dumps({"tables": tables}, indent=2, ensure_ascii=False) + "\n"
 
 
 def compare(paths: Iterable[str | Path], *, published: bool = True) -> Comparison:
@@ -132,20 +66,23 @@ def _in_order(suite: str, columns: Iterable[str]) -> list[str]:
 
 def _model_rows(found: Sequence[Measured]) -> list[Row]:
     """A row for each model; results of equal name that share a column get rows of their own."""
-    rows: list[tuple[str, Path, Cells]] = []
+    rows: list[tuple[str, Path, Cells, dict[str, Parts]]] = []
     for result in found:
         own = result.rows[""]
         home = next(
-            (c for name, _, c in rows if name == result.model and not c.keys() & own.keys()), None
+            (r for r in rows if r[0] == result.model and not r[2].keys() & own.keys()), None
         )
         if home is None:
-            rows.append((result.model, result.path, dict(own)))
+            rows.append((result.model, result.path, dict(own), dict(result.outcomes)))
         else:
-            home.update(own)
+            home[2].update(own)
+            home[3].update(result.outcomes)
     names = [name for name, *_ in rows]
     return [
-        Row(name if names.count(name) == 1 else f"{name} ({path})", "model", cells, str(path))
-        for name, path, cells in rows
+        Row(
+            name if names.count(name) == 1 else f"{name} ({path})", "model", cells, str(path), known
+        )
+        for name, path, cells, known in rows
     ]
 
 
@@ -216,29 +153,3 @@ def _notes(suite: str, found: Sequence[Measured]) -> list[str]:
                 f"{test['only_other']} pairs; McNemar exact p = {test['p']:.2g}."
             )
     return notes
-
-
-def _markdown(table: Table) -> str:
-    lines = [
-        f"## {table.suite}\n",
-        "| " + " | ".join(["", *table.columns]) + " |",
-        "|" + "---|" + "---:|" * len(table.columns),
-    ]
-    for row in table.rows:
-        name = f"{row.name} (published: {row.source})" if row.kind == "published" else row.name
-        cells = [row.cells[c].text if c in row.cells else "-" for c in table.columns]
-        lines.append("| " + " | ".join([name, *cells]) + " |")
-    notes = [f"- {note}" for note in table.notes]
-    return "\n".join([*lines, "", *notes, ""] if notes else [*lines, ""])
-
-
-def _as_dict(row: Row) -> dict[str, Any]:
-    cells = {
-        name: {
-            "value": cell.value,
-            **({"ci": list(cell.ci)} if cell.ci else {}),
-            **({} if cell.sd is None else {"sd": cell.sd}),
-        }
-        for name, cell in row.cells.items()
-    }
-    return {"name": row.name, "kind": row.kind, "source": row.source, "cells": cells}

@@ -58,6 +58,16 @@ def _cell(figure: Any, scale: float, digits: int) -> Cell:
     return Cell(scale * float(figure["value"]), bounds, digits)
 
 
+def permuted_column(config: str) -> str:
+    """The configuration is in the name, unless it is `pairwise`."""
+    return "permuted accuracy" + ("" if config == "pairwise" else f" ({config})")
+
+
+def pdtb_column(task: str, protocol: str) -> str:
+    """Implicit relations (IMP) or marked against unmarked (MVU); `pair`: encoded together."""
+    return ("MVU" if task == "marked" else "IMP") + (" (pair)" if protocol == "pair" else "")
+
+
 def _dissent(result: Result) -> Rows:
     metrics, config = result["metrics"], result["dataset"]["config"]
     majority = metrics["majority"]
@@ -72,8 +82,7 @@ def _dissent(result: Result) -> Rows:
 
 
 def _permuted(result: Result) -> Rows:
-    metrics, config = result["metrics"], result["dataset"]["config"]
-    column = "permuted accuracy" + ("" if config == "pairwise" else f" ({config})")
+    metrics, column = result["metrics"], permuted_column(result["dataset"]["config"])
     beside = {f"rule: {name}": {column: percent(f)} for name, f in metrics["baselines"].items()}
     return {"": {column: percent(metrics["accuracy"])}, **beside}
 
@@ -119,13 +128,8 @@ def _discoeval(result: Result) -> Rows:
 
 
 def _pdtb(result: Result) -> Rows:
-    """Implicit relations (IMP) or marked against unmarked (MVU); `pair`: encoded together."""
-    column = "MVU" if result["task"] == "marked" else "IMP"
-    metrics = result["metrics"]
-    own = {
-        f"{column} (pair)" if name == "pair" else column: percent(found["accuracy"])
-        for name, found in metrics.items()
-    }
+    metrics, task = result["metrics"], result["task"]
+    own = {pdtb_column(task, name): percent(found["accuracy"]) for name, found in metrics.items()}
     majority = percent(next(iter(metrics.values()))["majority"]["accuracy"])
     return {"": own, "rule: majority": dict.fromkeys(own, majority)}
 

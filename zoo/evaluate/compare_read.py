@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from corpora.errors import InputError
 from zoo.evaluate.compare_columns import Rows, rows_of
+from zoo.evaluate.differences import Parts
+from zoo.evaluate.outcomes import read_outcomes
 
 HASH = re.compile("[0-9a-f]{16}")
 
@@ -22,6 +24,7 @@ class Measured:
     result: Mapping[str, Any]
     rows: Rows
     path: Path
+    outcomes: Mapping[str, Parts] = field(default_factory=dict)
 
     @property
     def suite(self) -> str:
@@ -86,11 +89,12 @@ def _read(path: Path) -> Measured | None:
         return None
     result = found if "suite" in found else _of_training(found, path)
     try:
-        return Measured(result, rows_of(result), path)
+        rows = rows_of(result)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"is no result of the suite {result['suite']!r}: {error!r}", where=str(path)
         ) from error
+    return Measured(result, rows, path, read_outcomes(path) if result is found else {})
 
 
 def _of_training(found: Mapping[str, Any], path: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from zoo.dissent.labelled import columns_of
 from zoo.dissent.prediction import PairClassifier
 from zoo.evaluate import Request, confusion
 from zoo.evaluate.classification import need_labels, predict, report
+from zoo.evaluate.outcomes import Outcomes, numbered
 
 
 def evaluate(request: Request) -> dict[str, Any]:
@@ -38,12 +39,17 @@ def score(
     one, two = (table[name].to_pylist() for name in columns_of(table, (), data.name))
     rows = classifier.rows(one, two, gold)
     predicted = predict(classifier.model, rows, request.batch_size)
+    about, units = data.describe(), numbered(len(gold))
     return {
         "model": {"name": Path(request.model).name, "type": classifier.model_type},
-        "dataset": data.describe(),
+        "dataset": about,
         "examples": len(rows),
         "truncated": rows.truncated,
         "metrics": report(gold, predicted, classifier.labels, request.seed),
+        "outcomes": [
+            Outcomes(f"{about['config']} F1", units, gold=gold, predicted=predicted),
+            Outcomes(f"{about['config']} accuracy", units, right=gold == predicted),
+        ],
     }
 
 

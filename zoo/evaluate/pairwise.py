@@ -17,7 +17,8 @@ import numpy as np
 from corpora.errors import InputError
 from corpora.rng import stream
 from zoo.evaluate import bootstrap
-from zoo.evaluate.pairwise_tests import mcnemar, outcomes_of, test_results
+from zoo.evaluate.outcomes import Outcomes
+from zoo.evaluate.pairwise_tests import RIGHT, mcnemar, outcomes_of, test_results
 from zoo.evaluate.scorers import (
     BASELINE,
     Scorer,
@@ -70,6 +71,14 @@ def evaluate(request: Request) -> dict[str, Any]:
         "encoder": encoder,
         "metrics": {"sets": sets, "means": _means(sets), "resampled": "groups"},
         "notes": notes,
+        "outcomes": [
+            Outcomes(
+                each.name,
+                [pair.group for pair in each.pairs],
+                np.array([found == RIGHT for found in sets[each.name]["outcomes"]]),
+            )
+            for each in found.sets
+        ],
     }
     if options.against:
         result["against"] = _against(options, found.sets, result, request.seed)

@@ -10,7 +10,6 @@ the frozen vectors go to a logistic regression, whose penalty the validation spl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +22,9 @@ from zoo.dissent.logistic import fit_logistic
 from zoo.dissent.prediction import TYPES, PairClassifier, model_type
 from zoo.evaluate import Request, confusion, options_of
 from zoo.evaluate.classification import need_labels, predict, report
+from zoo.evaluate.compare_columns import pdtb_column
 from zoo.evaluate.encoders import Encoder, load_encoder
+from zoo.evaluate.outcomes import Outcomes, numbered
 
 COLUMNS = ("arg1", "arg2")
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -68,14 +69,20 @@ def evaluate(request: Request) -> dict[str, Any]:
     else:
         metrics = _frozen(request, options, data)
         protocol["representation"] = options.representation
+    task = "marked" if "marked" in data.labels else "implicit"
+    outcomes = [
+        Outcomes(pdtb_column(task, name), numbered(rows), one.pop("right"))
+        for name, one in metrics.items()
+    ]
     return {
         "model": {"name": Path(request.model).name, "type": model_type(request.model)},
         "dataset": data.data.describe(),
-        "task": "marked" if "marked" in data.labels else "implicit",
+        "task": task,
         "notes": data.notes,
         "protocol": protocol,
         "examples": rows,
         "metrics": metrics,
+        "outcomes": outcomes,
     }
 
 
@@ -114,7 +121,8 @@ def _ask(classifier: PairClassifier, data: Labelled, request: Request) -> dict[s
     gold = data.gold("test")
     rows = classifier.rows(*data.texts("test"), gold)
     predicted = predict(classifier.model, rows, request.batch_size)
-    return {**report(gold, predicted, data.labels, request.seed), "truncated": rows.truncated}
+    metrics = report(gold, predicted, data.labels, request.seed)
+    return {**metrics, "truncated": rows.truncated, "right": predicted == gold}
 
 
 def _frozen(request: Request, options: Options, data: Labelled) -> dict[str, Any]:
@@ -124,7 +132,7 @@ def _frozen(request: Request, options: Options, data: Labelled) -> dict[str, Any
     return {name: _probe(encoder, data, name, request.seed) for name in protocols}
 
 
-def _probe(encoder: Encoder, data: Labelled, protocol: str, seed: int) -> Mapping[str, Any]:
+def _probe(encoder: Encoder, data: Labelled, protocol: str, seed: int) -> dict[str, Any]:
     """Logistic regression on standardised frozen features."""
     found = {split: features(encoder, data, split, protocol) for split in data.tables}
     mean, deviation = found["train"].mean(0), found["train"].std(0) + 1e-8
@@ -136,6 +144,8 @@ def _probe(encoder: Encoder, data: Labelled, protocol: str, seed: int) -> Mappin
         grid=GRID,
         iterations=ITERATIONS,
     )
-    metrics = report(data.gold("test"), fitted.predict(scaled["test"]), data.labels, seed)
+    gold, predicted = data.gold("test"), fitted.predict(scaled["test"])
+    metrics = report(gold, predicted, data.labels, seed)
     probe = {"c": fitted.c, "validation_accuracy": fitted.accuracy, "converged": fitted.converged}
-    return {**metrics, "probe": probe, "width": int(found["train"].shape[1])}
+    width = int(found["train"].shape[1])
+    return {**metrics, "probe": probe, "width": width, "right": predicted == gold}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +12,8 @@ import pyarrow as pa
 from corpora.errors import InputError
 from zoo.data import open_dataset, split_spec, spread
 from zoo.evaluate import Request
+from zoo.evaluate.compare_columns import permuted_column
+from zoo.evaluate.outcomes import Outcomes
 from zoo.evaluate.pairwise import baselines, compare, cut_of, describe, score_pairs
 from zoo.evaluate.pairwise_sets import TestPair, TestSet
 from zoo.evaluate.scorers import Longer, Scorer, load_scorer
@@ -31,17 +35,47 @@ def evaluate(request: Request) -> dict[str, Any]:
     model = load_scorer(request.model, request.seed)
     if isinstance(model, CoherenceScorer):
         texts = encode_documents(documents[request.split], model.encoder)
-        metrics, cut = pairwise_accuracy(model, texts, table, request.seed), texts.encoder.cut
+        scored, cut = score_documents(model, texts, table), texts.encoder.cut
     else:
         found = permuted_pairs(documents[request.split], table)
-        metrics, cut = text_accuracy(model, found, request.seed), cut_of(model)
+        scored, cut = score_texts(model, found), cut_of(model)
+    metrics, about = scored.metrics(request.seed), orders.describe()
     return {
         "model": describe(request.model, model),
-        "dataset": orders.describe(),
+        "dataset": about,
         "examples": metrics["pairs"],
         "cut": cut,
         "metrics": metrics,
+        "outcomes": [Outcomes(permuted_column(about["config"]), scored.documents, scored.right)],
     }
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of `documents[pair]` and of a permutation of each, and their lengths."""
+
+    documents: Sequence[str]
+    coherent: np.ndarray
+    permuted: np.ndarray
+    lengths: tuple[np.ndarray, np.ndarray]
+    identical: int
+
+    @property
+    def right(self) -> np.ndarray:
+        """A tie is wrong."""
+        return self.coherent > self.permuted
+
+    def metrics(self, seed: int) -> dict[str, Any]:
+        """Accuracy, and that of the rules."""
+        names = self.documents
+        return {
+            "accuracy": compare(self.coherent, self.permuted, names, seed, "permuted"),
+            "pairs": len(names),
+            "documents": len(set(names)),
+            "identical": self.identical,
+            "baselines": baselines({"length": self.lengths}, names, seed),
+            "resampled": "documents",
+        }
 
 
 def permuted_pairs(documents: pa.Table, orders: pa.Table) -> TestSet:
@@ -62,16 +96,14 @@ def permuted_pairs(documents: pa.Table, orders: pa.Table) -> TestSet:
 
 def text_accuracy(model: Scorer, found: TestSet, seed: int) -> dict[str, Any]:
     """As `pairwise_accuracy`, for any scorer: it gets the texts whole."""
+    return score_texts(model, found).metrics(seed)
+
+
+def score_texts(model: Scorer, found: TestSet) -> Scored:
+    """The scores of whole texts."""
     names = [pair.group for pair in found.pairs]
     length = score_pairs(found, Longer())
-    return {
-        "accuracy": compare(*score_pairs(found, model), names, seed, "permuted"),
-        "pairs": len(found.pairs),
-        "documents": len(set(names)),
-        "identical": found.identical,
-        "baselines": baselines({"length": length}, names, seed),
-        "resampled": "documents",
-    }
+    return Scored(names, *score_pairs(found, model), length, found.identical)
 
 
 def pairwise_accuracy(
@@ -86,6 +118,13 @@ def pairwise_accuracy(
     A document is scored once. Permutations that the cut made equal to the document are left out
     and counted as `identical`.
     """
+    return score_documents(model, documents, orders, batch_tokens).metrics(seed)
+
+
+def score_documents(
+    model: CoherenceScorer, documents: Documents, orders: pa.Table, batch_tokens: int = 16384
+) -> Scored:
+    """The scores of documents cut and encoded as in training; each is scored once."""
     names, permuted, identical = [], [], 0
     for document, listed in zip(
         orders["document"].to_pylist(), orders["orders"].to_pylist(), strict=True
@@ -103,11 +142,4 @@ def pairwise_accuracy(
     coherent = np.array([own[name] for name in names])
     lengths = {name: len(text) for name, text in zip(distinct, originals, strict=True)}
     length = np.array([lengths[name] for name in names]), np.array([len(t) for t in permuted])
-    return {
-        "accuracy": compare(coherent, scores[len(distinct) :], names, seed, "permuted"),
-        "pairs": len(names),
-        "documents": len(distinct),
-        "identical": identical,
-        "baselines": baselines({"length": length}, names, seed),
-        "resampled": "documents",
-    }
+    return Scored(names, coherent, scores[len(distinct) :], length, identical)

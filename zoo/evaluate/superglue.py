@@ -20,6 +20,7 @@ from corpora.errors import ConfigError, InputError, nearest
 from zoo.backbones import max_positions, pooling_of
 from zoo.data import Dataset, open_dataset, read_manifest, split_spec, spread
 from zoo.evaluate import bootstrap
+from zoo.evaluate.outcomes import Outcomes, numbered
 from zoo.evaluate.superglue_data import (
     TASKS,
     Example,
@@ -71,6 +72,7 @@ def evaluate(request: Request) -> dict[str, Any]:
         TASKS[name].name: _task(TASKS[name], data, splits[name], request, options)
         for name, data in opened.items()
     }
+    outcomes = [one for task in found.values() for one in task.pop("outcomes")]
     first = next(iter(opened.values()))
     rows = {name: dict(data.describe()["rows"]) for name, data in opened.items()}
     kept = [option.name for option in fields(Options) if option.name not in ("tasks", "bf16")]
@@ -81,6 +83,7 @@ def evaluate(request: Request) -> dict[str, Any]:
         "protocol": {name: getattr(options, name) for name in kept} | {"limit": request.limit},
         "examples": sum(task["examples"] for task in found.values()),
         "metrics": {"tasks": found, "resampled": "rows"},
+        "outcomes": outcomes,
     }
 
 
@@ -180,6 +183,7 @@ def _scores(
     found: dict[str, Any] = {
         "accuracy": _figure(right, seed, task.name),
         "chance": _chance(examples),
+        "outcomes": [_outcomes(task.name, right)],
     }
     if task.config == "record":
         for name, measure in (("em", exact_match), ("f1", word_f1)):
@@ -188,10 +192,15 @@ def _scores(
                 for r in runs
             ]
             found[name] = _figure(np.array(each), seed, f"{task.name}.{name}")
+            found["outcomes"].append(_outcomes(f"{task.name} {name.upper()}", np.array(each)))
     best = [max(point["accuracy"] for point in run["checkpoints"]) for run in runs]
     found["best_checkpoint"] = float(np.mean(best))
     found["runs"] = [{"seed": run["seed"], "checkpoints": run["checkpoints"]} for run in runs]
     return found
+
+
+def _outcomes(column: str, each: np.ndarray) -> Outcomes:
+    return Outcomes(column, numbered(each.shape[1]), each.mean(0))
 
 
 def _figure(each: np.ndarray, seed: int, name: str) -> dict[str, Any]:

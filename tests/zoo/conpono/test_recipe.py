@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from transformers import AutoModel, AutoTokenizer
 
@@ -18,6 +19,7 @@ from tests.bench import measure_conpono as measure
 from zoo.catalogue import catalogue
 from zoo.conpono import ConponoModel
 from zoo.conpono.training import ConponoTrainer
+from zoo.evaluate.outcomes import Outcomes, numbered, write_outcomes
 from zoo.recipe import make_settings, parse_options, read_recipe
 from zoo.train import train
 
@@ -294,3 +296,27 @@ def test_measured_evaluations_of_other_settings_are_refused(
     monkeypatch.setitem(measure.SIZES["taste"], "max_steps", 800)
     with pytest.raises(ConfigError, match=r"k2-0\.json: made with another settings"):
         measure.evaluated(place, {"mean": "k2-0"}, "no model", "pairs")
+
+
+def test_measured_gains_are_paired_over_rows_and_join_the_seeds(tmp_path: Path) -> None:
+    place = measure.Place(tmp_path, "data", "discoeval", "models/minilm", "taste")
+    random = np.random.default_rng(0)
+    base = random.random(400)
+    shares = {"initial-pairs-mean": 0.4, "initial-single-mean": 0.5, "bso-0": 0.55}
+    shares |= {"k2-0": 0.6, "k2-1": 0.7}
+    for name, share in shares.items():
+        outcomes = [Outcomes(task, numbered(400), base < share) for task in measure.TASKS]
+        figures = {task: float((base < share).mean()) for task in measure.TASKS}
+        write_json(place.evaluation(name), {**place.made_by(name), "tasks": figures})
+        write_outcomes(place.evaluation(name), outcomes)
+    found = measure.figures(place, 2)
+    gained = measure.gains(place, found)
+    best = "initialisation, single, mean"
+    assert set(gained) == {f"bso - {best}", f"k2 - {best}", "k2 - bso"}
+    expected = found["k2"]["mean"] - found["bso"]["mean"]
+    shown = gained["k2 - bso"]["mean of 3 tasks"]
+    assert float(shown.split()[0]) == pytest.approx(expected, abs=0.06) and shown.endswith("*")
+    assert f"| k2 - bso | {gained['k2 - bso']['SP']} |" in measure.gain_table(gained)
+    # Another seed on other rows: no pairs, so nothing is said of that model.
+    write_outcomes(place.evaluation("k2-1"), [Outcomes("SP", numbered(3), base[:3])])
+    assert set(measure.gains(place, found)) == {f"bso - {best}"}

@@ -28,6 +28,7 @@ from zoo.evaluate.discoeval.protocol import (
     split_of,
 )
 from zoo.evaluate.encoders import BackboneEncoder, as_encoder, load_encoder
+from zoo.evaluate.saving import finished, save
 from zoo.evaluate.vectors import Text
 
 __all__ = ["Options", "evaluate", "run", "texts", "write_files"]
@@ -61,8 +62,12 @@ def run(
     split: str = "test",
     seed: int = 0,
     limit: int = 0,
+    json: str | Path = "",
 ) -> dict[str, Any]:
     """Evaluate a model folder, an encoder, a function of texts, or arrays on `data`.
+
+    With `json` the result is written there too, as `discoforge evaluate discoeval --json` does it:
+    `discoforge compare` takes it, and tells by how much it differs from another one.
 
     A function takes a list of texts and returns `[texts, dim]`. Arrays are a mapping from text to
     vector, or one array whose rows are those of `texts(data, options)`.
@@ -80,7 +85,11 @@ def run(
         )
     else:
         encoder = as_encoder(what, name)
-    return _run(encoder, found, options, split, seed, limit)
+    result = _run(encoder, found, options, split, seed, limit)
+    kept, outcomes = finished("discoeval", result, split=split, seed=seed)
+    if json:
+        save(Path(json), kept, outcomes)
+    return kept
 
 
 def texts(
@@ -109,9 +118,11 @@ def _run(
     for data in found.tasks:  # all of them before the first is encoded
         split_of(data, split)
     domains: dict[str, dict[str, Any]] = {}
+    outcomes = []
     for data in found.tasks:
         one = run_task(data, encoder, options, split, seed)
         log.info("%s: %.1f (%s)", data.name, 100 * one["value"], one["split"])
+        outcomes.append(one.pop("outcomes"))
         domains.setdefault(data.task.name, {})[data.domain] = one
     metrics = {**report.summary(domains), "skipped": found.skipped}
     if options.layers:
@@ -127,6 +138,7 @@ def _run(
             one["rows"][one["split"]] for each in domains.values() for one in each.values()
         ),
         "metrics": metrics,
+        "outcomes": outcomes,
     }
 
 

@@ -14,6 +14,7 @@ from zoo.evaluate.discoeval.data import TaskData
 from zoo.evaluate.discoeval.features import Inputs, features_of, inputs_of
 from zoo.evaluate.discoeval.tasks import Protocol
 from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder
+from zoo.evaluate.outcomes import Outcomes
 
 C_GRID = tuple(2.0**power for power in range(-2, 4))
 """Of scikit-learn's logistic regression, as in the released code; chosen on validation."""
@@ -112,6 +113,7 @@ def score(
 ) -> dict[str, Any]:
     """Accuracy of the task's classifier on `split`: mean and deviation over the seeds.
 
+    `outcomes` says of each row what share of the seeds has it right.
     Without a test split it is the validation accuracy, as the released harness reports it beside
     the test's; it is a little too good, since it also chose when training stopped.
     """
@@ -128,13 +130,17 @@ def score(
     ]
     gold = data.splits[split].labels
     right = np.stack([probe.predict(part[split][0]) == gold for probe in probes])
+    units = data.splits[split].units
     found = {
         **_summary(right.mean(1)),
-        "ci": _interval(right.mean(0), data.splits[split].units, seed, data.name),
+        "ci": _interval(right.mean(0), units, seed, data.name),
         "split": split,
         "l2": [probe.l2 for probe in probes],
         "epochs": [probe.epochs for probe in probes],
         "majority": _majority(data, split),
+        "outcomes": Outcomes(
+            data.task.name, units.astype(str).tolist(), right.mean(0), part=data.domain
+        ),
     }
     if split != "validation":
         found["validation"] = _summary(np.array([probe.accuracy for probe in probes]))

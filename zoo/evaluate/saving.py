@@ -1,0 +1,35 @@
+"""A suite's result as it is shown and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from corpora.store import versions, write_json
+from zoo.evaluate import suite
+from zoo.evaluate.outcomes import Outcomes, write_outcomes
+from zoo.job import LIBRARIES
+
+
+def finished(
+    name: str, result: Mapping[str, Any], *, split: str, seed: int
+) -> tuple[dict[str, Any], list[Outcomes]]:
+    """The result of the suite `name` as its JSON holds it, and its outcomes."""
+    found = {
+        "suite": name,
+        "split": split,
+        **result,
+        "seed": seed,
+        "versions": versions(*LIBRARIES),
+    }
+    return found, found.pop("outcomes", [])
+
+
+def save(path: Path, result: dict[str, Any], outcomes: list[Outcomes]) -> None:
+    """Write `path`, the outcomes beside it, and what the suite draws or tabulates."""
+    module = suite(result["suite"])
+    if hasattr(module, "write_files"):
+        module.write_files(result, path.with_suffix(""))
+    write_outcomes(path, outcomes)
+    write_json(path, result)
