@@ -115,12 +115,16 @@ def _agreement(result: Result) -> Rows:
 
 def _discoeval(result: Result) -> Rows:
     """Each task, its domains where it has several, and the average of all seven tasks."""
+    alone = result["protocol"].get("seeds") == 1
+
+    def cell(found: Mapping[str, Any]) -> Cell:
+        return percent(found) if alone else Cell(100 * found["value"], sd=100 * found["sd"])
+
     cells, parts = {}, {}
     for task, found in result["metrics"]["tasks"].items():
-        cells[task] = Cell(100 * found["value"], sd=100 * found["sd"])
+        cells[task] = cell(found)
         if len(found["domains"]) > 1:
-            for domain, one in found["domains"].items():
-                parts[f"{task} {domain}"] = Cell(100 * one["value"], sd=100 * one["sd"])
+            parts |= {f"{task} {domain}": cell(one) for domain, one in found["domains"].items()}
     average = result["metrics"]["average"]
     if average["complete"]:
         cells["avg"] = percent(average)

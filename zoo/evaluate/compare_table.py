@@ -123,7 +123,8 @@ def _difference_lines(table: Table) -> list[str]:
     """How the other models differ from the first, in points."""
     if not table.differences:
         return []
-    columns = list(dict.fromkeys(c for found in table.differences.values() for c in found))
+    shown = dict.fromkeys(column for found in table.differences.values() for column in found)
+    columns = sorted(shown, key=lambda name: (*table.columns, name).index(name))
     lines = [
         "",
         f"Differences from {table.baseline} in points, on the same examples (paired bootstrap, "

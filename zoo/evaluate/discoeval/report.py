@@ -46,44 +46,50 @@ def published(protocol: str) -> Iterator[tuple[str, list[float]]]:
 
 def table(result: Mapping[str, Any]) -> str:
     """Markdown: ours (mean and deviation over the classifier's seeds), then the published rows."""
-    metrics = result["metrics"]
     lines = [
         "| model | " + " | ".join(COLUMNS) + " |",
         "|---|" + "---:|" * len(COLUMNS),
-        _row(_our_name(result), [_ours(metrics, column) for column in COLUMNS]),
+        _row(_our_name(result), [_ours(result, column) for column in COLUMNS]),
     ]
     for name, figures in published(result["protocol"]["protocol"]):
         lines.append(_row(name, [f"{figure:.1f}" for figure in figures]))
-    return "\n".join([*lines, "", *_remarks(metrics), ""])
+    return "\n".join([*lines, "", *_remarks(result), ""])
 
 
 def _our_name(result: Mapping[str, Any]) -> str:
     return f"{result['model']['name']} ({result['model']['representation'] or 'own vectors'})"
 
 
-def _ours(metrics: Mapping[str, Any], column: str) -> str:
+def _ours(result: Mapping[str, Any], column: str) -> str:
+    metrics = result["metrics"]
     if column == "avg":
         average = metrics["average"]
         return f"{100 * average['value']:.1f}" if average["complete"] else ""
     found = metrics["tasks"].get(column)
-    return f"{100 * found['value']:.1f} ± {100 * found['sd']:.1f}" if found else ""
+    return _figure(result, found) if found else ""
+
+
+def _figure(result: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """With its deviation, where there are several seeds."""
+    shown = f"{100 * found['value']:.1f}"
+    return shown if result["protocol"]["seeds"] == 1 else f"{shown} ± {100 * found['sd']:.1f}"
 
 
 def _row(name: str, cells: Sequence[str]) -> str:
     return "| " + " | ".join([name, *cells]) + " |"
 
 
-def _remarks(metrics: Mapping[str, Any]) -> list[str]:
+def _remarks(result: Mapping[str, Any]) -> list[str]:
     """What ours are: the split, the rows, and what had to be done for want of a split."""
     lines = []
-    for task, found in metrics["tasks"].items():
+    for task, found in result["metrics"]["tasks"].items():
         for domain, one in found["domains"].items():
             rows = ", ".join(f"{count:,} {split}" for split, count in one["rows"].items())
             second = one.get("sklearn")
             beside = f"; scikit-learn {100 * second['value']:.1f}" if second else ""
             notes = "".join(f"; {note}" for note in one["notes"])
             lines.append(
-                f"- {task} {domain}: {100 * one['value']:.1f} ± {100 * one['sd']:.1f} "
+                f"- {task} {domain}: {_figure(result, one)} "
                 f"({one['split']} accuracy; rows: {rows}){beside}{notes}"
             )
     return lines
