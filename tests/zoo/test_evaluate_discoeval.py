@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -339,6 +340,18 @@ def test_the_result_of_run_is_kept_and_compared(original_layout: Path, tmp_path:
             assert one.value == pytest.approx(value, abs=1e-4)
     mean = found["mean of 2 tasks"]
     assert mean.ci[0] < mean.value < mean.ci[1] < 0
+
+
+def test_other_files_are_another_revision(original_layout: Path, tmp_path: Path) -> None:
+    options = Options(seeds=1, cache="", second_opinion=False, tasks="SSP")
+    changed = shutil.copytree(original_layout, tmp_path / "changed")
+    (path,) = (changed / "SSP").glob("*/valid.txt")
+    first, *rest = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([*rest, first]), encoding="utf-8")
+    for name, folder in (("a", original_layout), ("b", changed)):
+        discoeval.run(letters, folder, options, json=tmp_path / f"{name}.json")
+    with pytest.raises(InputError, match=r"revision files [0-9a-f]{12}, split test; .*b\.json"):
+        compare([tmp_path / "a.json", tmp_path / "b.json"])
 
 
 def test_only_an_absent_test_split_falls_back(original_layout: Path) -> None:

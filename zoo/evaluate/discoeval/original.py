@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from corpora.atomic import sha256
 from corpora.errors import BadRecord, InputError
 from corpora.readers.discoeval import read_discoeval
 from corpora.readers.files import read_lines
@@ -54,13 +56,16 @@ def read_folder(folder: Path, wanted: Sequence[str]) -> Found:
 
 
 def _task(task: str, domain: str, place: Path, reader: Callable[[str, Path], Split]) -> TaskData:
-    splits = {
-        split: reader(task, place / name)
-        for split, name in FILES.items()
-        if (place / name).is_file()
-    }
+    files = {split: place / name for split, name in FILES.items() if (place / name).is_file()}
+    splits = {split: reader(task, path) for split, path in files.items()}
     labels = LABELS.get(task) or _label_set(place, splits)
-    return TaskData(TASKS[task], domain, labels, splits, revision="original files")
+    return TaskData(TASKS[task], domain, labels, splits, revision=_revision(files.values()))
+
+
+def _revision(files: Iterable[Path]) -> str:
+    """The same for the same files: two results of different ones are not compared."""
+    digests = "".join(sha256(path) for path in files)
+    return f"files {hashlib.sha256(digests.encode()).hexdigest()[:12]}"
 
 
 def _examples(task: str, path: Path) -> Split:
