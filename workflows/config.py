@@ -148,8 +148,14 @@ class Evaluation(Table):
     @property
     def datasets(self) -> tuple[str, ...]:
         """The names of the build's datasets that are evaluated on."""
+        return tuple(name for name, _ in self.configurations)
+
+    @property
+    def configurations(self) -> tuple[tuple[str, str], ...]:
+        """These datasets, each with its configuration ("" where none is named)."""
         listed = (self.dataset,) if isinstance(self.dataset, str) else self.dataset
-        return tuple(name.partition("@")[0] for name in listed if name)
+        parts = [name.partition("@") for name in listed if name]
+        return tuple((name, config) for name, _, config in parts)
 
 
 class BuildFile(Table):

@@ -1,7 +1,8 @@
 """Task builders: documents, pair tables or sources in, dataset folders out.
 
 A builder is a module with `VERSION`, a frozen dataclass `Settings` and
-`build(inputs, folder, settings, *, seed, stage) -> manifest`; `BUILDERS` lists them.
+`build(inputs, folder, settings, *, seed, stage) -> manifest`; `BUILDERS` lists them. Of one whose
+dataset has several configurations, `configurations(settings)` says which it may have.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ class Builder:
     def build(self) -> Callable[..., dict[str, Any]]:
         function: Callable[..., dict[str, Any]] = self._load().build
         return function
+
+    def configurations(self, settings: Any) -> tuple[str, ...]:
+        """The configurations that the dataset may have; those without a row are left out."""
+        function = getattr(self._load(), "configurations", None)
+        return tuple(function(settings)) if function else ("default",)
 
     def _load(self) -> Any:
         return import_module(f"corpora.tasks.{self.module}")

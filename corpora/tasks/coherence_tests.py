@@ -101,6 +101,11 @@ class Settings:
             )
 
 
+def configurations(settings: Settings) -> Iterable[str]:
+    """What `Builder.configurations` gives."""
+    return SETS
+
+
 def build(
     sources: Iterable[Given],
     folder: Path,

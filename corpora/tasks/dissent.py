@@ -6,7 +6,7 @@ where their documents go, the second copies them, column by column, into the con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,11 @@ CARD = Card(
     ),
     tags=("dissent", "discourse-markers"),
 )
+
+
+def configurations(settings: Settings) -> Iterable[str]:
+    """What `Builder.configurations` gives."""
+    return settings.configs
 
 
 def build(

@@ -143,6 +143,11 @@ class Settings:
             )
 
 
+def configurations(settings: Settings) -> Iterable[str]:
+    """What `Builder.configurations` gives."""
+    return ("detection", "pairwise")
+
+
 def build(
     documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
 ) -> dict[str, Any]:

@@ -142,6 +142,11 @@ CONFIGS = ("pairwise", "contrastive", "ranked")
 CountTokens = Callable[[Sequence[str]], list[int]]
 
 
+def configurations(settings: Settings) -> Iterable[str]:
+    """What `Builder.configurations` gives."""
+    return ("documents", *CONFIGS)
+
+
 def build(
     documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
 ) -> dict[str, Any]:

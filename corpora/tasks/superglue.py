@@ -81,6 +81,11 @@ class Settings:
                 )
 
 
+def configurations(settings: Settings) -> Iterable[str]:
+    """What `Builder.configurations` gives."""
+    return settings.tasks
+
+
 def build(
     sources: Iterable[Given],
     folder: Path,

@@ -60,6 +60,7 @@ def test_each_configuration_loads_with_its_names_and_types(name, tmp_path, stage
         chosen = builder.settings(**SETTINGS.get(name, {}))
         source = inputs(name, tmp_path)
         manifest = builder.build(source, partial, chosen, seed=1, stage=stage)
+    assert set(manifest["configs"]) <= set(builder.configurations(chosen))
     for config, entry in manifest["configs"].items():
         found = load(folder, config)
         rows = {split: body["rows"] for split, body in entry["splits"].items() if body["rows"]}

@@ -107,6 +107,16 @@ class Dataset(StageTask):
         }
         return settings_of(self.builder.settings, table, where)
 
+    def check_configuration(self, config: str, key: str) -> None:
+        """Raise `ConfigError` if `key` of the build file names a configuration that is none."""
+        known = self.builder.configurations(self.chosen())
+        if config and config not in known:
+            raise ConfigError(
+                f"{key} names the configuration {config!r} of the dataset {self.name!r}",
+                where=self.build.path,
+                hint=f"{nearest(config, known)}it has: {', '.join(known)}",
+            )
+
     @property
     def direct(self) -> bool:
         """Whether the builder reads its sources itself, without a stage before it."""

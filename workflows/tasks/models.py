@@ -51,6 +51,8 @@ class Train(ModelStage):
 
     def settings(self) -> dict[str, Any]:
         """The recipe's settings; a file or folder among them counts by its contents."""
+        dataset = Dataset(config=self.config, name=self.entry.dataset)
+        dataset.check_configuration(self.entry.config, f"models.{self.name}.config")
         chosen = self.chosen()
         for key in PLACES & chosen.keys():
             chosen[key] = self._contents(str(chosen[key]))
@@ -102,6 +104,9 @@ class Evaluate(ModelStage):
 
     def settings(self) -> dict[str, Any]:
         check_suite(self.plan.suite, self.build.path)
+        for name, config in self.plan.configurations if self.on else ():
+            dataset = Dataset(config=self.config, name=name)
+            dataset.check_configuration(config, f"evaluations.{self.on}.dataset")
         return self.plan.model_dump(include={"suite", "dataset", "limit", "settings"})
 
     def sources(self) -> list[SourceRecord]:

@@ -107,6 +107,11 @@ class Settings(common.Consecutive):
         return dict(zip(SPLITS, chat, strict=True))
 
 
+def configurations(settings: Settings) -> Iterable[str]:
+    """What `Builder.configurations` gives."""
+    return ("text", "chat")
+
+
 def build(
     documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
 ) -> dict[str, Any]:
