@@ -38,6 +38,21 @@ def test_spanish() -> None:
     ]
 
 
+def test_spanish_modifiers_and_verbs_side_by_side() -> None:
+    def found(source: str) -> list[tuple[str, str, str]]:
+        extractor = Extractor("gold", "all", language="es")
+        return [(p.marker, p.s1, p.s2) for p in extractor.pairs([document(source)])]
+
+    # "just when", as in English "right after": the adverb is not of the clause's text.
+    assert found(
+        "Subieron/V!/root/0 justo/R/advmod/4 cuando/SCONJ/mark/4 llegó/V!/advcl/1 Ana/N/nsubj/4"
+    ) == [("cuando", "Subieron.", "Llegó Ana.")]
+    assert found("Rió/V!/root/0 y/CCONJ/cc/3 cerró/V!/conj/1 puertas/N/obj/3") == [
+        ("y", "Rió.", "Cerró puertas.")
+    ]
+    assert found("Peló/V!/root/0 y/CCONJ/cc/3 cortó/V!/conj/1 cebollas/N/obj/1") == []
+
+
 def test_chinese() -> None:
     assert pairs("zh") == [
         ("因为", "我们没有出门。", "下雨。"),
