@@ -52,11 +52,14 @@ def compare(
     published: Annotated[
         bool, typer.Option("--published/--no-published", help="The papers' rows beside ours.")
     ] = True,
+    seeds: Annotated[
+        bool, typer.Option("--seeds", help="Results of one name are trainings: show their mean.")
+    ] = False,
 ) -> None:
     """Show several models' results in one table; refuses to mix data or protocols."""
     from zoo.evaluate.compare import compare as compare_results
 
-    text = compare_results(paths, published=published).render(layout)
+    text = compare_results(paths, published=published, seeds=seeds).render(layout)
     if output is None:
         typer.echo(text)
     else:

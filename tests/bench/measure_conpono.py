@@ -21,7 +21,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from zoo.evaluate.discoeval.data import read
 from zoo.evaluate.discoeval.features import features_of
 from zoo.evaluate.discoeval.protocol import Options, inputs_under, score, vectors_of
 from zoo.evaluate.encoders import load_encoder
-from zoo.evaluate.outcomes import Outcomes, read_outcomes, write_outcomes
+from zoo.evaluate.outcomes import Outcomes, joined, read_outcomes, write_outcomes
 from zoo.train import train
 
 TASKS = ("SP", "BSO", "DC")
@@ -242,7 +242,10 @@ def gains(place: Place, found: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """
     initial = [row for row in found if row.startswith("initialisation")]
     best = max(initial, key=lambda row: found[row]["mean"], default="")
-    known = {row: _outcomes(place, about["evaluations"]) for row, about in found.items()}
+    known = {
+        row: joined([read_outcomes(place.evaluation(name)) for name in about["evaluations"]])
+        for row, about in found.items()
+    }
     gained: dict[str, dict[str, str]] = {}
     for first in (best, "bso"):
         for row in found:
@@ -250,20 +253,6 @@ def gains(place: Place, found: Mapping[str, Any]) -> dict[str, dict[str, str]]:
                 each = differences("discoeval", known[first], known[row])
                 gained[f"{row} - {first}"] = {column: one.text for column, one in each.items()}
     return gained
-
-
-def _outcomes(place: Place, names: list[str]) -> dict[str, dict[str, Outcomes]]:
-    """The outcomes of one model's seeds as one; none if they are not on the same rows."""
-    seeds = [read_outcomes(place.evaluation(name)) for name in names]
-    joined: dict[str, dict[str, Outcomes]] = {}
-    for column, parts in seeds[0].items():
-        for part, one in parts.items():
-            same = [other.get(column, {}).get(part) for other in seeds]
-            if any(o is None or o.right is None or o.units != one.units for o in same):
-                return {}
-            right = np.mean([o.right for o in same if o is not None], axis=0)
-            joined.setdefault(column, {})[part] = replace(one, right=right)
-    return joined
 
 
 def gain_table(gained: Mapping[str, Mapping[str, str]]) -> str:

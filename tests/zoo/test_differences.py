@@ -16,7 +16,14 @@ from zoo.evaluate.bootstrap import of_ratio
 from zoo.evaluate.classification import confusion_matrix, macro_f1
 from zoo.evaluate.compare import compare
 from zoo.evaluate.differences import Parts, differences
-from zoo.evaluate.outcomes import Outcomes, numbered, place_of, read_outcomes, write_outcomes
+from zoo.evaluate.outcomes import (
+    Outcomes,
+    joined,
+    numbered,
+    place_of,
+    read_outcomes,
+    write_outcomes,
+)
 
 
 def shares(column: str, right: np.ndarray, units: list[str] | None = None) -> dict[str, Parts]:
@@ -155,3 +162,35 @@ def test_compare_shows_the_differences_from_the_first_model(tmp_path: Path) -> N
     assert compare(paths).tables[0].baseline == "b"
     place_of(paths[1]).unlink()
     assert compare(paths).tables[0].baseline == "" and "Differences" not in compare(paths).render()
+
+
+def test_seeds_of_one_name_become_one_row(tmp_path: Path) -> None:
+    one, two = two_models()
+    rights = {"a-0": one, "a-1": two, "b-0": two, "b-1": two, "c-0": one}
+    paths = []
+    for name, right in rights.items():
+        path = write(tmp_path / f"{name}.json", dissent(name[0], float(right.mean())))
+        write_outcomes(path, [Outcomes("all accuracy", numbered(len(right)), right)])
+        paths.append(path)
+    (table,) = compare(paths, published=False, seeds=True).tables
+    rows = {row.name: row.cells["all accuracy"] for row in table.rows if row.kind == "model"}
+    assert list(rows) == ["a (2 seeds)", "b (2 seeds)", "c"]
+    assert rows["a (2 seeds)"].value == pytest.approx(50 * (one.mean() + two.mean()))
+    spread = 100 * (two.mean() - one.mean()) / np.sqrt(2)
+    assert rows["a (2 seeds)"].sd == pytest.approx(spread) and rows["b (2 seeds)"].sd == 0
+    assert "±" in rows["a (2 seeds)"].text and "[" in rows["c"].text
+    found = table.differences["b (2 seeds)"]["all accuracy"]
+    assert found.value == pytest.approx(50 * (two.mean() - one.mean())) and found.ci[0] > 0
+    (table,) = compare(paths, published=False).tables
+    assert len([row for row in table.rows if row.kind == "model"]) == 5
+
+
+def test_trainings_are_joined_on_the_same_examples_only() -> None:
+    units = ["a", "b"]
+    one = {"x": {"": Outcomes("x", units, np.array([1.0, 0.0]))}}
+    two = {"x": {"": Outcomes("x", units, np.array([1.0, 1.0]))}}
+    assert joined([one, two])["x"][""].right.tolist() == [1.0, 0.5]
+    assert joined([one, {"x": {"": Outcomes("x", ["b", "a"], np.ones(2))}}]) == {}
+    assert joined([one, {}]) == {}
+    gold = np.array([0, 1])
+    assert joined([{"x": {"": Outcomes("x", units, gold=gold, predicted=gold)}}] * 2) == {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from corpora.errors import InputError
 from zoo.evaluate.compare_columns import Cell, Cells
-from zoo.evaluate.compare_read import Measured, read_results, refuse_mixed
+from zoo.evaluate.compare_read import Measured, join_seeds, read_results, refuse_mixed
 from zoo.evaluate.compare_table import Comparison, Row, Table
 from zoo.evaluate.differences import Parts
 from zoo.evaluate.pairwise_tests import test_results
@@ -20,16 +20,22 @@ COEFFICIENTS = frozenset({"agreement"})
 """Suites whose published figures are no percentages."""
 
 
-def compare(paths: Iterable[str | Path], *, published: bool = True) -> Comparison:
+def compare(
+    paths: Iterable[str | Path], *, published: bool = True, seeds: bool = False
+) -> Comparison:
     """Tables of the results at `paths`: JSON files, model folders, folders of evaluations.
 
-    Results of one model that fill different columns share a row. Raises `InputError` for a path
+    Results of one model that fill different columns share a row. With `seeds` those of one name
+    that fill the same columns are trainings with several seeds: one row has their mean and standard
+    deviation. Raises `InputError` for a path
     without a result, and for results that differ in the data's revision or in the protocol.
     """
     found = [result for path in paths for result in read_results(Path(path))]
     if not found:
         raise InputError("nothing to compare", hint="name result files or model folders")
     refuse_mixed(found)
+    if seeds:
+        found = join_seeds(found)
     suites = list(dict.fromkeys(result.suite for result in found))
     return Comparison(
         [_table(suite, [r for r in found if r.suite == suite], published) for suite in suites]
@@ -145,7 +151,7 @@ def _notes(suite: str, found: Sequence[Measured]) -> list[str]:
     if suite != "pairwise":
         return notes
     for one, two in combinations(found, 2):
-        if not one.rows[""].keys() & two.rows[""].keys():
+        if not one.rows[""].keys() & two.rows[""].keys() or one.trainings + two.trainings > 2:
             continue
         for name, test in test_results(one.result, two.result).items():
             notes.append(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from corpora.errors import InputError
 from zoo.evaluate.compare_columns import Rows, rows_of
 from zoo.evaluate.differences import Parts
-from zoo.evaluate.outcomes import read_outcomes
+from zoo.evaluate.outcomes import joined, read_outcomes
 
 HASH = re.compile("[0-9a-f]{16}")
 
@@ -25,6 +26,7 @@ class Measured:
     rows: Rows
     path: Path
     outcomes: Mapping[str, Parts] = field(default_factory=dict)
+    trainings: int = 1
 
     @property
     def suite(self) -> str:
@@ -34,7 +36,8 @@ class Measured:
     def model(self) -> str:
         """The model's name; of a build's stage, whose folder is a hash, the folder around it."""
         name = str(self.result.get("model", {}).get("name") or self.path.stem)
-        return f"{self.path.parent.parent.name} {name[:6]}" if HASH.fullmatch(name) else name
+        name = f"{self.path.parent.parent.name} {name[:6]}" if HASH.fullmatch(name) else name
+        return name if self.trainings == 1 else f"{name} ({self.trainings} seeds)"
 
     @property
     def data(self) -> dict[str, str]:
@@ -114,6 +117,33 @@ def _of_training(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
         "metrics": metrics,
         "seed": found.get("seed"),
     }
+
+
+def join_seeds(found: Sequence[Measured]) -> list[Measured]:
+    """The results of one name and the same columns as one: mean and deviation over trainings."""
+    groups: dict[tuple[str, str, frozenset[str]], list[Measured]] = {}
+    for one in found:
+        groups.setdefault((one.suite, one.model, frozenset(one.rows[""])), []).append(one)
+    return [_joined(group) if len(group) > 1 else group[0] for group in groups.values()]
+
+
+def _joined(group: Sequence[Measured]) -> Measured:
+    first = group[0]
+    cells = {
+        name: replace(
+            cell,
+            value=mean(one.rows[""][name].value for one in group),
+            ci=None,
+            sd=stdev(one.rows[""][name].value for one in group),
+        )
+        for name, cell in first.rows[""].items()
+    }
+    return replace(
+        first,
+        rows={**first.rows, "": cells},
+        outcomes=joined([one.outcomes for one in group]),
+        trainings=len(group),
+    )
 
 
 def refuse_mixed(found: Sequence[Measured]) -> None:

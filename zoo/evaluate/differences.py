@@ -105,28 +105,28 @@ def _of_shares(first: Outcomes, other: Outcomes, name: str, seed: int) -> _Drawn
     if not shared:
         return None
     number = {unit: at for at, unit in enumerate(shared)}
-    sums = np.array([_per_unit(one, number) for one in (first, other)])
+    rows = np.concatenate([_per_unit(one, number) for one in (first, other)])
+    # Units alike in all four numbers are drawn as one kind: the same law, and far fewer draws.
+    (own, of_own, its, of_its), counts = np.unique(rows, axis=1, return_counts=True)
     units = len(shared)
     draws = stream(seed, f"zoo.differences.{name}").multinomial(
-        units, np.full(units, 1 / units), size=RESAMPLES
-    )
-    (own, of_own), (its, of_its) = sums
-    value = its.sum() / of_its.sum() - own.sum() / of_own.sum()
-    return _Drawn(
-        float(value), draws @ its / (draws @ of_its) - draws @ own / (draws @ of_own), units
+        units, counts / units, size=RESAMPLES
     )
 
+    def difference(drawn: np.ndarray) -> np.ndarray:
+        return np.asarray(drawn @ its / (drawn @ of_its) - drawn @ own / (drawn @ of_own))
 
-def _per_unit(one: Outcomes, number: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """What is right in each unit, and its examples."""
+    return _Drawn(float(difference(counts)), difference(draws), units)
+
+
+def _per_unit(one: Outcomes, number: Mapping[str, int]) -> np.ndarray:
+    """What is right in each unit, and its examples, `[2, units]`."""
     assert one.right is not None
     at = np.array([number.get(unit, -1) for unit in one.units])
     kept = at >= 0
     size = len(number)
-    return (
-        np.bincount(at[kept], weights=one.right[kept], minlength=size),
-        np.bincount(at[kept], minlength=size).astype(float),
-    )
+    right = np.bincount(at[kept], weights=one.right[kept], minlength=size)
+    return np.stack([right, np.bincount(at[kept], minlength=size)])
 
 
 def _of_classes(first: Outcomes, other: Outcomes, name: str, seed: int) -> _Drawn | None:

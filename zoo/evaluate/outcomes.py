@@ -7,7 +7,7 @@ to `OUT.outcomes.parquet`, a row an example: column, part, unit, right, gold, pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +81,27 @@ def write_outcomes(result: Path, found: Iterable[Outcomes]) -> None:
         place.unlink(missing_ok=True)
         return
     write_parquet(place, pa.concat_tables(tables).to_batches(), SCHEMA)
+
+
+Columns = Mapping[str, Mapping[str, Outcomes]]
+"""Outcomes by column and part."""
+
+
+def joined(trainings: Sequence[Columns]) -> dict[str, dict[str, Outcomes]]:
+    """Those of several trainings as one: an example counts by the share that has it right.
+
+    Only the parts that all have, on the same examples; classes have no mean and are left out.
+    """
+    found: dict[str, dict[str, Outcomes]] = {}
+    for column, parts in trainings[0].items():
+        for part, one in parts.items():
+            same = [other.get(column, {}).get(part) for other in trainings]
+            shares = [o.right for o in same if o is not None and list(o.units) == list(one.units)]
+            known = [share for share in shares if share is not None]
+            if len(known) == len(trainings):
+                right = np.mean(known, axis=0)
+                found.setdefault(column, {})[part] = replace(one, right=right)
+    return found
 
 
 def read_outcomes(result: Path) -> dict[str, dict[str, Outcomes]]:
