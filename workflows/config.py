@@ -339,9 +339,23 @@ def _check_evaluation(build: BuildFile, key: str, evaluation: Evaluation) -> Non
     for name in evaluation.datasets:
         if name not in build.datasets:
             raise _no_dataset(build, where, name)
+    _check_list(build, where, evaluation.dataset)
     for model in evaluation.models:
         if model not in build.models:
             raise _no_model(build, where, model)
+
+
+def _check_list(build: BuildFile, where: str, listed: str | tuple[str, ...]) -> None:
+    """Several datasets are read whole, each once."""
+    for at, name in enumerate(() if isinstance(listed, str) else listed):
+        if "@" in name or name in listed[:at]:
+            problem = "with a configuration" if "@" in name else "twice"
+            raise ConfigError(
+                f"{where}.dataset lists {name!r} {problem}",
+                where=build.path,
+                hint="of several datasets every configuration is read, once; for one of them give "
+                'dataset = "NAME@CONFIG"',
+            )
 
 
 def _no_model(build: BuildFile, key: str, model: str) -> ConfigError:

@@ -68,6 +68,7 @@ def measure(
             encoder.vectors(texts, AT_ONCE)
     encoded = time.process_time()
     found = run_task(data, encoder, options, "validation", seed=0)
+    found.pop("outcomes")
     seconds = {"encoding": encoded - start, "classifiers": time.process_time() - encoded}
     tokens = encoder.tokens - before
     return {**found, "cpu_seconds": seconds, "tokens": tokens, "run": vars(row)}

@@ -244,6 +244,8 @@ def test_a_model_depends_on_the_model_that_it_starts_from(
         ('dataset = "permuted@pairwise"', 'dataset = "permutd"', "did you mean 'permuted'"),
         ('dataset = "permuted@pairwise"', "", "names no data"),
         ("permuted@pairwise", "permuted@pairwse", "did you mean 'pairwise'"),
+        ('"permuted@pairwise"', '["permuted@pairwise"]', "lists .* with a configuration"),
+        ('"permuted@pairwise"', '["bso", "bso"]', "lists 'bso' twice"),
         ('config = "contrastive"', 'config = "default"', "models.second.config names .*'default'"),
         ("[evaluations.elsewhere]", "[evaluations.second]", "has the name of a model"),
         ('suite = "permuted"\nmodels', 'suite = "permute"\nmodels', "did you mean 'permuted'"),

@@ -8,10 +8,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import InputError
-from tests.zoo.test_compare import dissent, write
+from tests.zoo.test_compare import dataset, dissent, write
 from zoo.evaluate.bootstrap import of_ratio
 from zoo.evaluate.classification import confusion_matrix, macro_f1
 from zoo.evaluate.compare import compare
@@ -24,6 +26,7 @@ from zoo.evaluate.outcomes import (
     read_outcomes,
     write_outcomes,
 )
+from zoo.evaluate.saving import save
 
 
 def shares(column: str, right: np.ndarray, units: list[str] | None = None) -> dict[str, Parts]:
@@ -89,10 +92,36 @@ def test_a_column_is_the_mean_of_its_parts_and_tasks_have_a_mean() -> None:
     # Independent columns: their mean is surer than either.
     widths = [one.ci[1] - one.ci[0] for one in (mean, found["SP"], found["BSO"])]
     assert widths[0] < min(widths[1:])
-    missing = model(two, two)
-    assert "BSO" not in differences(
-        "discoeval", model(one, one), {**missing, "BSO": {"wiki": missing["BSO"]["wiki"]}}
-    )
+    whole, fewer = model(one, one), model(two, two)
+    fewer["BSO"] = {"wiki": fewer["BSO"]["wiki"]}
+    for first, other in ((whole, fewer), (fewer, whole)):
+        found = differences("discoeval", first, other)
+        assert list(found) == ["SP", "BSO wiki"], "a mean over other parts is another figure"
+
+
+def test_the_probes_change_the_same_texts_which_are_drawn_once_for_all() -> None:
+    one, two = two_models(150)
+    units = [f"document {row}" for row in range(150)]
+
+    def model(right: np.ndarray) -> dict[str, Parts]:
+        return shares("probe_a", right, units) | shares("probe_b", right, units)
+
+    found = differences("pairwise", model(one), model(two))
+    mean, alone = found["mean of 2 probes"], found["probe_a"]
+    assert mean.value == pytest.approx(alone.value) and mean.units == 150
+    # The second probe says nothing that the first does not: the mean is no surer.
+    assert mean.ci is not None and alone.ci is not None
+    width = alone.ci[1] - alone.ci[0]
+    assert mean.ci[1] - mean.ci[0] == pytest.approx(width, rel=0.1)
+    other = model(one) | shares("probe_b", one[::-1], units[::-1])
+    assert differences("pairwise", other, other)["mean of 2 probes"].value == 0
+
+
+def test_of_a_few_units_there_is_no_interval() -> None:
+    units = ["a"] * 3 + ["b"]
+    first, other = shares("x", np.zeros(4), units), shares("x", np.ones(4), units)
+    found = differences("s", first, other)["x"]
+    assert (found.ci, found.text) == (None, "+100.0 (2 units)")
 
 
 def classes(gold: np.ndarray, predicted: np.ndarray) -> dict[str, Parts]:
@@ -133,6 +162,9 @@ def test_outcomes_lie_beside_the_result(tmp_path: Path) -> None:
     assert f1.right is None and f1.gold is not None and f1.gold.tolist() == [2, 0, 1]
     write_outcomes(result, [])
     assert list(result.parent.iterdir()) == [] and read_outcomes(result) == {}
+    pq.write_table(pa.table({"unit": ["a"]}), place_of(result))
+    with pytest.raises(InputError, match="its columns are unit"):
+        read_outcomes(result)
     place_of(result).write_text("no parquet", encoding="utf-8")
     with pytest.raises(InputError, match="is no table of outcomes"):
         read_outcomes(result)
@@ -162,6 +194,68 @@ def test_compare_shows_the_differences_from_the_first_model(tmp_path: Path) -> N
     assert compare(paths).tables[0].baseline == "b"
     place_of(paths[1]).unlink()
     assert compare(paths).tables[0].baseline == "" and "Differences" not in compare(paths).render()
+
+
+def test_names_with_dots_have_outcomes_of_their_own() -> None:
+    names = ("m-0.5", "m-0.7", "m-0.5.json", "a.b.json")
+    found = [place_of(Path("x") / name).name for name in names]
+    assert found == [f"{n}.outcomes.parquet" for n in ("m-0.5", "m-0.7", "m-0.5", "a.b")]
+
+
+def test_outcomes_of_another_run_are_refused(tmp_path: Path) -> None:
+    one, two = two_models()
+    path = write(tmp_path / "a.json", dissent("a", float(one.mean())))
+    write_outcomes(path, [Outcomes("all accuracy", numbered(len(two)), two)])
+    with pytest.raises(InputError, match=r"a\.outcomes\.parquet: the outcomes say .*another run"):
+        compare([path])
+    write_outcomes(path, [Outcomes("books5 accuracy", numbered(len(one)), one)])
+    with pytest.raises(InputError, match=r"a\.json says nothing"):
+        compare([path])
+
+
+def test_a_result_is_never_beside_the_outcomes_of_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, units = tmp_path / "a.json", numbered(2)
+    result = {"suite": "permuted", "metrics": {}}
+    save(path, result, [Outcomes("x", units, np.ones(2))])
+    assert place_of(path).is_file()
+
+    def full(path: Path, value: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("zoo.evaluate.saving.write_json", full)
+    with pytest.raises(OSError, match="no space"):
+        save(path, result, [Outcomes("x", units, np.zeros(2))])
+    assert path.is_file() and not place_of(path).is_file()
+
+
+def test_the_baseline_shares_a_column_with_another_model(tmp_path: Path) -> None:
+    one, two = two_models()
+    paths = []
+    for name, right, config in (("a", one, "books5"), ("b", one, "all"), ("c", two, "all")):
+        about = {"dataset": dataset("r1", config)}
+        path = write(tmp_path / f"{name}.json", dissent(name, float(right.mean()), **about))
+        write_outcomes(path, [Outcomes(f"{config} accuracy", numbered(len(right)), right)])
+        paths.append(path)
+    (table,) = compare(paths).tables
+    assert table.baseline == "b" and list(table.differences) == ["c"]
+
+
+def test_only_trainings_of_one_model_are_joined(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", dissent("m", 0.5))
+    bert = dissent("m", 0.6) | {"model": {"name": "m", "type": "bert"}}
+    other = write(tmp_path / "b.json", bert)
+    with pytest.raises(InputError, match=r"a\.json is of a t, .*b\.json of a bert.*'m'"):
+        compare([path, other], seeds=True)
+    names = [row.name for row in compare([path, path], seeds=True).tables[0].rows]
+    assert names[0] == "m", "the same file twice is one training"
+    metrics = dissent("", 0.5)["metrics"] | {"per_class": {}}
+    trained = {"recipe": "dissent/x", "model_type": "t", "dataset": dataset("r1")}
+    folder = write(tmp_path / "m" / "results.json", {**trained, "metrics": {"test": metrics}})
+    (table,) = compare([path, folder.parent], seeds=True).tables
+    kinds = [row.kind for row in table.rows]
+    assert kinds.count("model") == 2, "a folder may be the same training as a suite's result"
 
 
 def test_seeds_of_one_name_become_one_row(tmp_path: Path) -> None:

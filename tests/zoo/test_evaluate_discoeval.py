@@ -23,6 +23,7 @@ from zoo.evaluate.discoeval.protocol import Options, vectors_of
 from zoo.evaluate.discoeval.report import COLUMNS, published
 from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS
 from zoo.evaluate.encoders import FunctionEncoder
+from zoo.evaluate.outcomes import read_outcomes
 
 from .conftest import SUBJECTS, VERBS, write_dataset
 
@@ -352,6 +353,17 @@ def test_other_files_are_another_revision(original_layout: Path, tmp_path: Path)
         discoeval.run(letters, folder, options, json=tmp_path / f"{name}.json")
     with pytest.raises(InputError, match=r"revision files [0-9a-f]{12}, split test; .*b\.json"):
         compare([tmp_path / "a.json", tmp_path / "b.json"])
+
+
+def test_every_seed_scores_the_same_rows(original_layout: Path, tmp_path: Path) -> None:
+    options = Options(seeds=1, cache="", second_opinion=False, tasks="SP")
+    paths = [tmp_path / f"{seed}.json" for seed in (0, 1)]
+    for seed, path in enumerate(paths):
+        found = discoeval.run(letters, original_layout, options, seed=seed, json=path)
+        notes = found["metrics"]["tasks"]["SP"]["domains"]["wiki"]["notes"]
+        assert "no training set" in notes[0]
+    one, two = ([o.units for o in read_outcomes(path)["SP"].values()] for path in paths)
+    assert one == two
 
 
 def test_only_an_absent_test_split_falls_back(original_layout: Path) -> None:

@@ -197,6 +197,14 @@ def test_bad_input_is_named(
     assert "did you mean 'against'" in capsys.readouterr().err
 
 
+def test_two_files_of_one_set_name_are_refused(tmp_path: Path) -> None:
+    for name in ("stories.dev.jsonl", "stories.test.jsonl"):
+        write_jsonl(tmp_path / name, [row(1, ["It rained."], ["It snowed."])])
+    message = r"stories\.dev\.jsonl and stories\.test\.jsonl are both the set 'stories'"
+    with pytest.raises(InputError, match=message):
+        open_sets(str(tmp_path))
+
+
 def test_a_model_that_gives_no_score_is_refused(tmp_path: Path) -> None:
     from transformers import BertConfig, BertModel
 

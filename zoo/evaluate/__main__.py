@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, help="where the result goes (default: shown)")
     parser.add_argument("--name", default="", help="of the model in tables (default: its folder's)")
     parser.add_argument("--split", default="test")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap")
+    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap and of classifiers")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--limit", type=int, default=0, help="so many rows only, spread evenly")

@@ -11,11 +11,13 @@ from statistics import mean, stdev
 from typing import Any
 
 from corpora.errors import InputError
-from zoo.evaluate.compare_columns import Rows, rows_of
+from zoo.evaluate.compare_columns import Cells, Rows, rows_of
 from zoo.evaluate.differences import Parts
-from zoo.evaluate.outcomes import joined, read_outcomes
+from zoo.evaluate.outcomes import joined, place_of, read_outcomes
 
 HASH = re.compile("[0-9a-f]{16}")
+TOLERANCE = 1e-3
+"""Per cent: outcomes are kept in float32."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Measured:
     rows: Rows
     path: Path
     outcomes: Mapping[str, Parts] = field(default_factory=dict)
+    of_training: bool = False
+    """Whether it is a model folder's own results.json and not a suite's."""
     trainings: int = 1
 
     @property
@@ -97,7 +101,25 @@ def _read(path: Path) -> Measured | None:
         raise InputError(
             f"is no result of the suite {result['suite']!r}: {error!r}", where=str(path)
         ) from error
-    return Measured(result, rows, path, read_outcomes(path) if result is found else {})
+    if result is not found:
+        return Measured(result, rows, path, of_training=True)
+    outcomes = read_outcomes(path)
+    _check_outcomes(outcomes, rows[""], path)
+    return Measured(result, rows, path, outcomes)
+
+
+def _check_outcomes(outcomes: Mapping[str, Parts], cells: Cells, path: Path) -> None:
+    """Raise `InputError` if they are of another run than the result, whose figures they give."""
+    for column, parts in outcomes.items():
+        shares = [100 * float(one.right.mean()) for one in parts.values() if one.right is not None]
+        shown = cells[column].value if column in cells else None
+        if shares and (shown is None or abs(mean(shares) - shown) > TOLERANCE):
+            raise InputError(
+                f"the outcomes say {column} = {mean(shares):.3f}, {path.name} says "
+                f"{'nothing' if shown is None else f'{shown:.3f}'}: they are of another run",
+                where=str(place_of(path)),
+                hint="evaluate the model again, or remove the file of outcomes",
+            )
 
 
 def _of_training(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -120,15 +142,28 @@ def _of_training(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def join_seeds(found: Sequence[Measured]) -> list[Measured]:
-    """The results of one name and the same columns as one: mean and deviation over trainings."""
-    groups: dict[tuple[str, str, frozenset[str]], list[Measured]] = {}
-    for one in found:
-        groups.setdefault((one.suite, one.model, frozenset(one.rows[""])), []).append(one)
+    """The results of one name and the same columns as one: mean and deviation over trainings.
+
+    A path that comes twice counts once; a model folder's own result is not joined with a suite's,
+    which may be of the same training. Raises `InputError` for one name on two types of model.
+    """
+    groups: dict[tuple[Any, ...], list[Measured]] = {}
+    for one in {each.path.resolve(): each for each in found}.values():
+        key = (one.suite, one.model, frozenset(one.rows[""]), one.of_training)
+        groups.setdefault(key, []).append(one)
     return [_joined(group) if len(group) > 1 else group[0] for group in groups.values()]
 
 
 def _joined(group: Sequence[Measured]) -> Measured:
     first = group[0]
+    for other in group[1:]:
+        types = [str(one.result.get("model", {}).get("type", "")) for one in (first, other)]
+        if types[0] != types[1]:
+            raise InputError(
+                f"{first.path} is of a {types[0]}, {other.path} of a {types[1]}, and both are "
+                f"named {first.model!r}",
+                hint="results of one name are joined: give each model its own with --name",
+            )
     cells = {
         name: replace(
             cell,

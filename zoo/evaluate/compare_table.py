@@ -39,15 +39,26 @@ class Table:
 
     @cached_property
     def differences(self) -> dict[str, dict[str, Difference]]:
-        """By model the columns by which it differs from the first one that has outcomes."""
-        known = [row for row in self.rows if row.outcomes]
-        found = {r.name: differences(self.suite, known[0].outcomes, r.outcomes) for r in known[1:]}
+        """By model the columns by which it differs from the baseline."""
+        first = self._baseline
+        if first is None:
+            return {}
+        others = [row for row in self.rows if row.outcomes and row is not first]
+        found = {r.name: differences(self.suite, first.outcomes, r.outcomes) for r in others}
         return {name: columns for name, columns in found.items() if columns}
 
     @property
     def baseline(self) -> str:
         """The model that the others are compared with; "" where no two have outcomes."""
-        return next((row.name for row in self.rows if row.outcomes), "") if self.differences else ""
+        return self._baseline.name if self._baseline and self.differences else ""
+
+    @property
+    def _baseline(self) -> Row | None:
+        """The first model that shares a column with another one."""
+        for row in self.rows:
+            if any(row.outcomes.keys() & other.outcomes for other in self.rows if other is not row):
+                return row
+        return None
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,7 @@ class Comparison:
             for name, columns in table.differences.items():
                 head = [table.suite, f"{name} - {table.baseline}", "difference", ""]
                 for column, one in columns.items():
-                    writer.writerow([*head, column, one.value, *one.ci, ""])
+                    writer.writerow([*head, column, one.value, *(one.ci or ("", "")), ""])
         return text.getvalue()
 
     def to_json(self) -> str:

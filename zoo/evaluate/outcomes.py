@@ -69,9 +69,15 @@ def numbered(rows: int) -> list[str]:
     return [str(row) for row in range(rows)]
 
 
+def stem_of(result: Path) -> Path:
+    """The result's path without `.json`; any other ending stays."""
+    return result.with_name(result.name.removesuffix(".json"))
+
+
 def place_of(result: Path) -> Path:
     """Where the outcomes of the result `result` lie."""
-    return result.with_suffix(".outcomes.parquet")
+    stem = stem_of(result)
+    return stem.with_name(f"{stem.name}.outcomes.parquet")
 
 
 def write_outcomes(result: Path, found: Iterable[Outcomes]) -> None:
@@ -113,8 +119,11 @@ def read_outcomes(result: Path) -> dict[str, dict[str, Outcomes]]:
     if not place.is_file():
         return {}
     try:
-        table = pq.read_table(place, schema=SCHEMA)
-    except (pa.ArrowInvalid, OSError) as error:
+        table = pq.read_table(place)
+        if table.schema.names != SCHEMA.names:
+            raise pa.ArrowInvalid(f"its columns are {', '.join(table.schema.names)}")
+        table = table.cast(SCHEMA)
+    except (pa.ArrowException, OSError) as error:
         raise InputError(
             f"is no table of outcomes: {error}",
             where=str(place),

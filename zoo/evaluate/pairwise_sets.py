@@ -90,6 +90,14 @@ def _of_files(path: Path, limit: int) -> TestSets:
             hint='give a built dataset folder, or JSON Lines of {"pos": [...], "neg": [...]}',
         )
     sets = [_set_of(file.name.partition(".")[0], _file_pairs(file), limit) for file in files]
+    names = [each.name for each in sets]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise InputError(
+                f"{files[names.index(name)].name} and {files[at].name} are both the set {name!r}",
+                where=str(path),
+                hint="a set has its file's name up to the first dot: rename one",
+            )
     hashes = {file.name: sha256(file) for file in files}
     revision = hashlib.sha256(repr(sorted(hashes.items())).encode()).hexdigest()[:16]
     return TestSets(sets, _describe(path.name, "", revision, sets))

@@ -8,7 +8,7 @@ from typing import Any
 
 from corpora.store import versions, write_json
 from zoo.evaluate import suite
-from zoo.evaluate.outcomes import Outcomes, write_outcomes
+from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes
 from zoo.job import LIBRARIES
 
 
@@ -30,6 +30,7 @@ def save(path: Path, result: dict[str, Any], outcomes: list[Outcomes]) -> None:
     """Write `path`, the outcomes beside it, and what the suite draws or tabulates."""
     module = suite(result["suite"])
     if hasattr(module, "write_files"):
-        module.write_files(result, path.with_suffix(""))
-    write_outcomes(path, outcomes)
+        module.write_files(result, stem_of(path))
+    place_of(path).unlink(missing_ok=True)  # those of an earlier run are not this result's
     write_json(path, result)
+    write_outcomes(path, outcomes)

@@ -42,7 +42,7 @@ def evaluate(request: Request) -> dict[str, Any]:
     """Every task that the data has; options are the fields of `Options`."""
     options = options_of(request, Options)
     # Read first: a wrong folder is said before a model is loaded.
-    found = read(request.data, options.task_names, seed=request.seed, limit=request.limit)
+    found = read(request.data, options.task_names, limit=request.limit)
     encoder = load_encoder(
         request.model,
         options.representation,
@@ -72,7 +72,7 @@ def run(
     A function takes a list of texts and returns `[texts, dim]`. Arrays are a mapping from text to
     vector, or one array whose rows are those of `texts(data, options)`.
     """
-    found = read(str(data), options.task_names, seed=seed, limit=limit)
+    found = read(str(data), options.task_names, limit=limit)
     if isinstance(what, np.ndarray):
         what = dict(zip(_texts(found, options), what, strict=True))
     if isinstance(what, str | Path):
@@ -92,11 +92,9 @@ def run(
     return kept
 
 
-def texts(
-    data: str | Path, options: Options = DEFAULTS, *, seed: int = 0, limit: int = 0
-) -> list[Text]:
+def texts(data: str | Path, options: Options = DEFAULTS, *, limit: int = 0) -> list[Text]:
     """The distinct texts (and, with the protocol `pairs`, pairs) that the suite has encoded."""
-    found = read(str(data), options.task_names, seed=seed, limit=limit)
+    found = read(str(data), options.task_names, limit=limit)
     return _texts(found, options)
 
 

@@ -71,7 +71,7 @@ class Found:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def read(spec: str, tasks: Sequence[str] = (), *, seed: int = 0, limit: int = 0) -> Found:
+def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
     """The tasks in `spec`, only those named in `tasks` if any are.
 
     `spec` is a built dataset folder or Hub id (`@CONFIG`), a folder of built folders, or a folder
@@ -100,7 +100,7 @@ def read(spec: str, tasks: Sequence[str] = (), *, seed: int = 0, limit: int = 0)
             "a folder of such folders, or DiscoEval's own data folder",
         )
     order = list(TASKS)
-    ready = [_prepared(data, seed, limit) for data in found.tasks]
+    ready = [_prepared(data, limit) for data in found.tasks]
     found.tasks = sorted(ready, key=lambda data: (order.index(data.task.name), data.domain))
     return found
 
@@ -176,7 +176,7 @@ def _units(table: pa.Table, task: Task) -> np.ndarray:
     return np.arange(len(table)) // (2 if task.name == "BSO" else 1)
 
 
-def _prepared(data: TaskData, seed: int, limit: int) -> TaskData:
+def _prepared(data: TaskData, limit: int) -> TaskData:
     """Within the limit of rows a split, and with a training set."""
     notes = list(data.notes)
     splits = {name: _limited(split, limit) for name, split in data.splits.items()}
@@ -187,7 +187,7 @@ def _prepared(data: TaskData, seed: int, limit: int) -> TaskData:
             hint="build it from more documents, or add valid.txt",
         )
     if "train" not in splits:
-        train, held = divide(splits["validation"], seed)
+        train, held = divide(splits["validation"])
         splits = {**splits, "train": train, "validation": held}
         notes.append(
             f"no training set: {len(train)} rows of the validation set train, {len(held)} stay"
@@ -198,8 +198,11 @@ def _prepared(data: TaskData, seed: int, limit: int) -> TaskData:
     return replace(data, splits=splits, notes=tuple(notes))
 
 
-def divide(split: Split, seed: int) -> tuple[Split, Split]:
-    """Two parts, the first with three quarters of the units, drawn at random; no unit in both."""
+def divide(split: Split, seed: int = 0) -> tuple[Split, Split]:
+    """Two parts, the first with three quarters of the units, drawn at random; no unit in both.
+
+    The suite takes the same ones for every seed: models are scored on the same rows.
+    """
     units = np.unique(split.units)
     random = stream(seed, "zoo.discoeval.divide").permutation(units)
     chosen = np.isin(split.units, random[: round(TRAIN_SHARE * len(units))])
