@@ -13,6 +13,8 @@ from extract.patterns import PatternTable, load_patterns
 
 INITIAL_WORDS = 3
 """How many words into a sentence a marker still counts as standing at its beginning."""
+OPENING = re.compile(rf"(?:[\W_]*[^\W_]\S*){{1,{INITIAL_WORDS}}}")
+"""The first words with a letter or digit; marks between them, parted by blanks or not, are none."""
 
 
 class Prefilter:
@@ -58,8 +60,8 @@ class Prefilter:
         start, end = document.sentences[sentence]
         if self._anywhere and self._anywhere.search(document.text, start, end):
             return True
-        opening = document.text[start:end].split(maxsplit=INITIAL_WORDS)[:INITIAL_WORDS]
-        return bool(self._at_start and self._at_start.search(" ".join(opening)))
+        opening = OPENING.match(document.text, start, end)
+        return bool(self._at_start and opening and self._at_start.search(opening[0]))
 
 
 def first_part(marker: str) -> str:

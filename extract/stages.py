@@ -38,7 +38,7 @@ __all__ = [
     "scheme_of",
 ]
 
-PARSE_VERSION = 2
+PARSE_VERSION = 3
 EXTRACT_VERSION = 4
 WORDS_PER_SHARD = 50_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpora.document import Document
+from corpora.document import Document, Spans
 from corpora.sentences import split
 from extract import Extractor
 from extract.prefilter import Prefilter
@@ -38,6 +38,15 @@ def document() -> Document:
 )
 def test_sentences_are_chosen(markers: tuple[str, ...], previous: bool, chosen: list[int]) -> None:
     assert Prefilter(markers, previous=previous).choose(document()).tolist() == chosen
+
+
+def test_marks_before_the_first_word_are_no_words() -> None:
+    text = "The lamp was lit. A clock struck. ' \" ( - But he left. It rained and rained."
+    cuts = ["The lamp was lit.", "A clock struck.", "' \" ( - But he left."]
+    starts = [text.index(cut) for cut in cuts]
+    spans = Spans(starts, [s + len(cut) for s, cut in zip(starts, cuts, strict=True)])
+    found = Prefilter(("but",), previous=True).choose(Document(id="d", text=text, sentences=spans))
+    assert found.tolist() == [1, 2]
 
 
 def test_two_sentences_are_parsed_whole() -> None:
