@@ -40,7 +40,7 @@ def compare(
     `limit` rows of each split (0: all). Without a test split the validation split is answered.
     Raises `InputError` if the data has no such domain.
     """
-    found = {task.domain: task for task in read(data, ("BSO",), seed=seed, limit=limit).tasks}
+    found = {task.domain: task for task in read(data, ("BSO",), limit=limit).tasks}
     if domain not in found:
         raise InputError(f"no BSO data of the domain {domain!r}: {', '.join(found)}", where=data)
     task = found[domain]
