@@ -62,7 +62,7 @@ def _check_values(task: StageTask) -> None:
                 settings, what = stage.plan.settings, {"suite": stage.plan.suite}
             wanted.append({"name": stage.title, "options": options(settings), **what})
     if any(one["options"] for one in wanted):
-        check_values(wanted, task.build.path)
+        check_values(wanted, task.build.threads, task.build.path)
 
 
 def _complain(task: StageTask, missing: list[tuple[SourceRecord, str]]) -> None:

@@ -4,30 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
-import logging
-import os
-import re
-import subprocess
-import sys
-from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from corpora.errors import ConfigError, DiscoforgeError, nearest
-from corpora.processes import BUILD_VARIABLE
 from workflows.config import BuildFile, Evaluation, Model
-
-log = logging.getLogger("discoforge")
-
-LOG_LINE = re.compile(r"\d\d:\d\d:\d\d (.*)")
-"""A line of the recipe's own log, which is passed on: what libraries print is not."""
-
-LAUNCH = (
-    *("-m", "accelerate.commands.launch", "--quiet", "--num_processes", "1", "--num_machines", "1"),
-    *("--mixed_precision", "no", "--dynamo_backend", "no"),
-)
-
+from workflows.programs import Program
 
 OF_THE_BUILD = {
     "dataset": "`dataset` of the model",
@@ -70,20 +53,14 @@ def recipe_settings(model: Model, where: str, **usual: Any) -> dict[str, Any]:
     return {"recipe": recipe.name, **recipe.settings, **usual, **model.settings}
 
 
-def check_values(wanted: Sequence[Mapping[str, Any]], where: str) -> None:
+def check_values(wanted: Sequence[Mapping[str, Any]], threads: int, where: str) -> None:
     """Raise `ConfigError` for the first value that a recipe or suite would refuse.
 
     `wanted` is what `zoo.check` reads. It loads torch, so it is a process of its own.
     """
-    found = subprocess.run(
-        [sys.executable, "-m", "zoo.check"],
-        input=json.dumps(wanted),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if found.returncode:
-        raise ConfigError(_reason(found.stderr.splitlines()), where=where)
+    program = Program("zoo.check", [], threads, json.dumps(wanted))
+    if reason := program.run():
+        raise ConfigError(reason, where=where)
 
 
 def external_inputs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -152,16 +129,13 @@ def train(
     `base` is the folder of the model whose encoder it starts from.
     """
     threads = settings["threads"]
-    command = [
-        *(sys.executable, *LAUNCH, "--num_cpu_threads_per_process", str(threads)),
-        *("-m", "zoo.train", model.recipe, "--dataset", str(dataset), "--output", str(output)),
-    ]
+    words = [model.recipe, "--dataset", str(dataset), "--output", str(output)]
     if model.config:
-        command += ["--dataset_config", model.config]
-    command += ["--seed", str(settings["seed"]), "--threads", str(threads)]
+        words += ["--dataset_config", model.config]
+    words += ["--seed", str(settings["seed"]), "--threads", str(threads)]
     if base:
-        command += ["--backbone", str(base)]
-    _run(command + options(model.settings), threads)
+        words += ["--backbone", str(base)]
+    _run(Program("zoo.train", words + options(model.settings), threads))
 
 
 def evaluate(
@@ -169,12 +143,12 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluate the trained model `name` on `data` into `folder`; the counts for its manifest."""
     results = folder / "results.json"
-    command = [
-        *(sys.executable, "-m", "zoo.evaluate", plan.suite),
-        *("--model", str(trained), "--name", name, "--data", data, "--json", str(results)),
-        *("--threads", str(build.threads), "--seed", str(build.seed), "--limit", str(plan.limit)),
+    words = [
+        *(plan.suite, "--model", str(trained), "--name", name, "--data", data),
+        *("--json", str(results), "--threads", str(build.threads)),
+        *("--seed", str(build.seed), "--limit", str(plan.limit)),
     ]
-    _run(command + options(plan.settings), build.threads)
+    _run(Program("zoo.evaluate", words + options(plan.settings), build.threads))
     metrics = json.loads(results.read_text(encoding="utf-8"))
     return {"examples": metrics.get("examples")}
 
@@ -196,45 +170,13 @@ def evaluate_command(
     return main([suite, "--model", model, "--data", data, *out, *arguments])
 
 
-def _run(command: Sequence[str], threads: int) -> None:
-    """Run `command`; its own log goes through, its last lines become the error."""
-    environment = {
-        **os.environ,
-        BUILD_VARIABLE: str(os.getpid()),
-        "OMP_NUM_THREADS": str(threads),
-        # Threads that wait for each other must not spin on cores that others use.
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
-    log.debug("%s", " ".join(command))
-    tail: deque[str] = deque(maxlen=40)
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            tail.append(line.rstrip())
-            if said := LOG_LINE.match(line):
-                log.info("  %s", said[1].rstrip())
-    if process.returncode:
+def _run(program: Program) -> None:
+    if reason := program.run():
         raise DiscoforgeError(
-            _reason(list(tail)),
-            where=" ".join(command[1:]),
+            reason,
+            where=" ".join(program.command[1:]),
             hint="run that command by itself to see all that it prints",
         )
-
-
-def _reason(lines: list[str]) -> str:
-    """The error message among the last lines of a failed process, or those lines."""
-    lines = [line for line in lines if line.strip()]
-    starts = [i for i, line in enumerate(lines) if line.startswith("error: ")]
-    if starts:
-        return "\n".join(lines[starts[-1] :]).removeprefix("error: ")
-    return "\n".join(lines[-5:]) or "the process was stopped"
 
 
 def options(settings: Mapping[str, Any], table: str = "") -> list[str]:

@@ -8,6 +8,14 @@ import resource
 from datetime import datetime
 from typing import Any
 
+_forked_kib = [0]
+"""The largest of the programs that are no children of this process."""
+
+
+def note_child(peak_kib: int) -> None:
+    """Count a program that another process forked for this one."""
+    _forked_kib[0] = max(_forked_kib[0], peak_kib)
+
 
 def snapshot(seconds: float, began: datetime) -> dict[str, Any]:
     """Time and peak memory of this process and of its largest child, in MiB."""
@@ -16,7 +24,7 @@ def snapshot(seconds: float, began: datetime) -> dict[str, Any]:
     return {
         "seconds": round(seconds, 3),
         "began": began.isoformat(timespec="seconds"),
-        "peak_memory_mib": round(max(own, children) / 1024, 1),
+        "peak_memory_mib": round(max(own, children, *_forked_kib) / 1024, 1),
         "host": platform.node(),
         "platform": platform.platform(),
         "python": platform.python_version(),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +64,25 @@ def luigi_command(config: Path, output: Path, *more: str) -> list[str]:
 
 def luigi_environment() -> dict[str, str]:
     return {**os.environ, "LUIGI_CONFIG_PATH": str(ROOT / "luigi.cfg"), "HF_HUB_OFFLINE": "1"}
+
+
+def living(mark: str) -> list[str]:
+    """The processes that have `mark` in their environment."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (place / "environ").read_bytes():
+                found.append(place.name)
+        except OSError:
+            continue
+    return found
+
+
+def until(true: Callable[[], Any], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
 
 
 @pytest.fixture

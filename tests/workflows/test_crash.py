@@ -89,7 +89,7 @@ def test_a_killed_build_goes_on_to_the_same_result(
     write_config: Callable, run_luigi: Callable, tmp_path: Path
 ) -> None:
     config = write_config(TINY + MODELS)
-    check_kills(config, run_luigi, tmp_path, seed=20261120, kills=6, workers=1)
+    check_kills(config, run_luigi, tmp_path, seed=20261120, kills=4, workers=1)
 
 
 @pytest.mark.nightly

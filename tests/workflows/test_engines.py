@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from corpora.document import Document
 from corpora.errors import ConfigError, DiscoforgeError
 from corpora.sentences import split_document
 from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_parses, parse
-from tests.workflows.conftest import luigi_command, luigi_environment
+from tests.workflows.conftest import living, luigi_command, luigi_environment, until
 from workflows.config import Engine, load_build
 from workflows.engines import JOB, Share, _refuse_two, check
 
@@ -80,13 +79,31 @@ def run(tmp_path: Path, texts: Path) -> Run:
     def build(
         output: str, engine: str, stage: str = "Parse", **more: str
     ) -> subprocess.CompletedProcess[str]:
-        config = tmp_path / f"{output}.toml"
-        config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
-        command = command_of(config, tmp_path / output, stage)
-        environment = luigi_environment() | more
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return built(tmp_path / output, texts, engine, stage, **more)
 
     return build
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory, texts: Path) -> dict[str, bytes]:
+    """What is built without an engine: its shards of parses and pairs."""
+    output = tmp_path_factory.mktemp("here") / "out"
+    done = built(output, texts, "", "Pairs")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "logs in" not in done.stderr
+    found = shards(output)
+    assert len(parses_of(found)) == 3 < len(found)
+    return found
+
+
+def built(
+    output: Path, texts: Path, engine: str, stage: str, **more: str
+) -> subprocess.CompletedProcess[str]:
+    config = output.with_suffix(".toml")
+    config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
+    command = command_of(config, output, stage)
+    environment = luigi_environment() | more
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def command_of(config: Path, output: Path, stage: str = "Parse") -> list[str]:
@@ -98,6 +115,10 @@ def command_of(config: Path, output: Path, stage: str = "Parse") -> list[str]:
 def shards(output: Path) -> dict[str, bytes]:
     found = sorted(output.glob("stages/*/*/**/*.parquet"))
     return {str(path.relative_to(output)): path.read_bytes() for path in found}
+
+
+def parses_of(found: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: shard for name, shard in found.items() if "parses-" in name}
 
 
 @pytest.fixture
@@ -175,11 +196,12 @@ def test_a_worker_elsewhere_finds_relative_paths(tmp_path: Path, texts: Path) ->
     assert made == {whole.name: whole.read_bytes()}
 
 
-def test_every_engine_builds_the_same(run: Run, tmp_path: Path, slurm: Path) -> None:
+def test_every_engine_builds_the_same(
+    run: Run, tmp_path: Path, slurm: Path, here: dict[str, bytes]
+) -> None:
     pytest.importorskip("datatrove")
     path = os.pathsep.join([str(slurm), str(Path(sys.executable).parent), os.environ["PATH"]])
     engines = {
-        "here": ("", {}),
         "local": ('[engine]\nkind = "local"\ntasks = 3\nworkers = 2\n', {}),
         "slurm": (
             '[engine]\nkind = "slurm"\ntasks = 3\npoll_seconds = 0.2\n'
@@ -187,22 +209,19 @@ def test_every_engine_builds_the_same(run: Run, tmp_path: Path, slurm: Path) -> 
             {"PATH": path},
         ),
     }
-    found = {}
     for name, (engine, more) in engines.items():
         done = run(name, engine, "Pairs", **more)
         assert done.returncode == 0, done.stderr[-3000:]
-        found[name] = shards(tmp_path / name)
-        assert ("logs in" in done.stderr) == (name != "here")
+        assert shards(tmp_path / name) == here
+        assert "logs in" in done.stderr
         assert "datatrove" not in done.stdout + done.stderr
         assert not list((tmp_path / name).glob("stages/**/*.engine"))
-    assert len([shard for shard in found["here"] if "parses-" in shard]) == 3
-    assert found["here"] == found["local"] == found["slurm"]
     script = (slurm / "task2.log").read_text()
     assert "launch_pickled_pipeline" in script
 
 
 def test_a_task_that_is_lost_is_named_and_the_others_are_kept(
-    run: Run, tmp_path: Path, slurm: Path
+    run: Run, tmp_path: Path, slurm: Path, here: dict[str, bytes]
 ) -> None:
     pytest.importorskip("datatrove")
     path = os.pathsep.join([str(slurm), str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -220,20 +239,7 @@ def test_a_task_that_is_lost_is_named_and_the_others_are_kept(
     (slurm / "lost").write_text("")
     again = run("out", engine, PATH=path)
     assert again.returncode == 0, again.stderr[-3000:]
-    assert run("here", "").returncode == 0
-    assert shards(tmp_path / "out") == shards(tmp_path / "here")
-
-
-def living(mark: str) -> list[str]:
-    """The processes that have `mark` in their environment."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (place / "environ").read_bytes():
-                found.append(place.name)
-        except OSError:
-            continue
-    return found
+    assert parses_of(shards(tmp_path / "out")) == parses_of(here)
 
 
 def test_a_job_of_a_killed_build_is_not_joined(
@@ -269,20 +275,12 @@ def test_workers_end_with_a_killed_build(tmp_path: Path, texts: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def until(true: Callable[[], Any], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
-
-
-def test_ray_builds_the_same(run: Run, tmp_path: Path) -> None:
+def test_ray_builds_the_same(run: Run, tmp_path: Path, here: dict[str, bytes]) -> None:
     pytest.importorskip("ray", reason="ray is not installed")
     engine = '[engine]\nkind = "ray"\ntasks = 2\noptions = { mem_per_cpu_gb = 0.5 }\n'
     done = run("ray", engine, RAY_AUTH_MODE="disabled")
     assert done.returncode == 0, done.stderr[-3000:]
-    assert run("here", "").returncode == 0
-    assert shards(tmp_path / "ray") == shards(tmp_path / "here")
+    assert parses_of(shards(tmp_path / "ray")) == parses_of(here)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from workflows import programs
 from zoo import checkpoints, job
 from zoo.train import train
 
@@ -151,6 +152,22 @@ def test_accelerate_launch_needs_no_configuration(
         check=True,
         capture_output=True,
     )
+    assert contents(tmp_path / "pairs") == undisturbed["pairs"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not programs.forks_are_safe(), reason="an accelerator is here: no forks")
+def test_a_fork_trains_the_same(
+    pairs_folder: Path,
+    undisturbed: dict[str, dict[str, bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(programs, "_servers", servers := [])
+    words = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(tmp_path / "pairs")]
+    assert programs.Program("zoo.train", words, 1).run() == ""
+    servers[0].channel.close()
+    assert servers[0].process.wait(30) == 0
     assert contents(tmp_path / "pairs") == undisturbed["pairs"]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.errors import DiscoforgeError
+from corpora.processes import stop_with_build
 from zoo.evaluate import SUITES, Request, options_of, suite
 from zoo.evaluate.saving import finished, save
 from zoo.recipe import parse_options
@@ -26,6 +27,7 @@ class NoOptions:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Evaluate and write the JSON (to standard output without `--json`); the exit code."""
     options, rest = _parser().parse_known_args(arguments)
+    stop_with_build()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:

@@ -1,0 +1,163 @@
+"""The zoo's programs of a build: forks of one process and processes of their own do the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.workflows.conftest import living, until
+from workflows import programs, usage
+from workflows.programs import Program
+
+needs_fork = pytest.mark.skipif(
+    not programs.forks_are_safe(), reason="an accelerator is here: nothing is forked"
+)
+
+
+@pytest.fixture(autouse=True)
+def own_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[programs._Server]]:
+    """A server of this test alone, which loads next to nothing."""
+    servers: list[programs._Server] = []
+    monkeypatch.setattr(programs, "_servers", servers)
+    monkeypatch.setattr(programs, "LOADED", ("colorsys", "no_such_module"))
+    yield servers
+    for server in servers:
+        server.channel.close()
+        server.process.wait(30)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a program in it, from which programs are started."""
+    monkeypatch.chdir(tmp_path)
+    text = """
+        import json, os, sys
+        said = {"words": sys.argv[1:], "text": sys.stdin.read(), "threads": os.environ["OMP_NUM_THREADS"]}
+        said |= {"folder": os.getcwd(), "name": __name__, "build": os.environ["DISCOFORGE_BUILD_PID"]}
+        open(f"{sys.argv[1]}.json", "w").write(json.dumps(said, sort_keys=True))
+        print("12:34:56 a line of its log", file=sys.stderr)
+        print("to nobody")
+        if "--raise" in sys.argv:
+            raise ValueError("of the program")
+        if "--say" in sys.argv:
+            print("error: this is\\n  why", file=sys.stderr)
+            sys.exit(2)
+        if "--words" in sys.argv:
+            sys.exit("the last words")
+        if "--kill" in sys.argv:
+            os.kill(os.getpid(), 9)
+    """  # noqa: E501
+    (tmp_path / "small_program.py").write_text(textwrap.dedent(text))
+    return tmp_path
+
+
+@needs_fork
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ("", ""),
+        ("--raise", "ValueError: of the program"),
+        ("--say", "this is\n  why"),
+        ("--words", "the last words"),
+        ("--kill", "12:34:56 a line of its log"),
+    ],
+)
+def test_a_fork_is_the_program(
+    place: Path, option: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {}
+    for way in ("forked", "fresh"):
+        with monkeypatch.context() as patch:
+            if way == "fresh":
+                patch.setattr(programs, "ACCELERATORS", ("null",))
+            program = Program("small_program", ["said", option], 3, "héllo")
+            said = program.run()
+        assert said.endswith(reason) and bool(said) == bool(reason)
+        made[way] = json.loads((place / "said.json").read_text())
+        (place / "said.json").unlink()
+    assert made["forked"] == made["fresh"]
+    assert made["forked"]["text"] == "héllo" and made["forked"]["threads"] == "3"
+    assert made["forked"]["build"] == str(os.getpid())
+
+
+@needs_fork
+def test_the_libraries_are_loaded_once(place: Path, own_server: list) -> None:
+    (place / "loads.py").write_text(
+        "import sys\nassert 'colorsys' in sys.modules\nopen('loaded', 'a').write('x')\n"
+    )
+    usage._forked_kib[0] = 0
+    assert [Program("loads", [], 1).run() for _ in range(3)] == [""] * 3
+    assert (place / "loaded").read_text() == "xxx"
+    assert len(own_server) == 1 and usage._forked_kib[0] > 5_000
+
+
+@needs_fork
+def test_without_its_server_a_program_runs_by_itself(place: Path, own_server: list) -> None:
+    assert Program("small_program", ["one"], 1).run() == ""
+    own_server[0].process.kill()
+    own_server[0].process.wait()
+    assert Program("small_program", ["two"], 1).run() == ""
+    assert (place / "two.json").is_file()
+
+
+@needs_fork
+@pytest.mark.parametrize("options", [9_000, 40_000])
+def test_too_long_a_message_is_no_failure(place: Path, options: int) -> None:
+    words = ["long", *(f"--option{number}" for number in range(options))]
+    assert Program("small_program", words, 1).run() == ""
+    assert json.loads((place / "long.json").read_text())["words"] == words
+
+
+@needs_fork
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_outlives_a_build(place: Path, way: int) -> None:
+    (place / "waits.py").write_text(
+        "import time\nfrom corpora.processes import stop_with_build\nstop_with_build()\n"
+        "open('waiting', 'w').close()\ntime.sleep(300)\n"
+    )
+    mark = f"PROGRAMS_TEST={place.name}"
+    # A test that runs in the background has Ctrl-C ignored, and so have its children.
+    start = (
+        "import signal\nfrom workflows import programs\nprograms.LOADED = ()\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    )
+    build = subprocess.Popen(
+        [sys.executable, "-c", f"{start}programs.Program('waits', [], 1).run()"],
+        env=dict(os.environ, PROGRAMS_TEST=place.name, PYTHONPATH=os.pathsep.join(sys.path)),
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until((place / "waiting").exists)
+        assert len(living(mark)) == 4  # the build, the server, who waits, the program
+        build.send_signal(way)
+        build.wait(30)
+        until(lambda: not living(mark))
+    finally:
+        build.kill()
+        build.wait()
+
+
+def test_an_accelerator_is_left_to_fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "ACCELERATORS", ("no such device",))
+    assert programs.forks_are_safe() == (sys.platform == "linux")
+    monkeypatch.setattr(programs, "ACCELERATORS", ("no such device", "null"))
+    assert not programs.forks_are_safe()
+
+
+def test_the_command_does_the_same_by_itself() -> None:
+    train = Program("zoo.train", ["dissent/bilstm_tiny", "--seed", "1"], 2).command
+    assert train[1:3] == ["-m", "accelerate.commands.launch"]
+    assert train[-4:] == ["zoo.train", "dissent/bilstm_tiny", "--seed", "1"]
+    assert Program("zoo.evaluate", ["senteval"], 2).command[1:] == [
+        "-m",
+        "zoo.evaluate",
+        "senteval",
+    ]

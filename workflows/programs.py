@@ -1,0 +1,181 @@
+"""The zoo's programs in processes of their own, as a build starts them.
+
+Where a fork is safe they are forks of one process that has loaded torch and transformers once
+(`zoo.serve`; docs/decisions/028-one-loading-of-torch.md), else processes as a user would start
+them. What they write is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpora.processes import BUILD_VARIABLE
+from workflows import usage
+from zoo.serve import MESSAGE_BYTES
+
+log = logging.getLogger("discoforge")
+
+LOG_LINE = re.compile(r"\d\d:\d\d:\d\d (.*)")
+"""A line of the recipe's own log, which is passed on: what libraries print is not."""
+LAUNCH = (
+    *("-m", "accelerate.commands.launch", "--quiet", "--num_processes", "1", "--num_machines", "1"),
+    *("--mixed_precision", "no", "--dynamo_backend", "no"),
+)
+ACCELERATORS = ("nvidiactl", "kfd", "dxg", "accel", "davinci_manager")
+"""In /dev: the drivers of NVIDIA, AMD, Windows' Linux, and others. They survive no fork."""
+
+LOADED = (
+    *("zoo.trainer", "zoo.data", "zoo.evaluate.encoders"),
+    *("matplotlib.figure", "matplotlib.backends.backend_svg", "sklearn.linear_model"),
+)
+"""What nearly every program of the zoo loads, but for those programs; some are of extras."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """`python -m module words`; `text` is its standard input."""
+
+    module: str
+    words: Sequence[str]
+    threads: int
+    text: str = ""
+
+    @property
+    def command(self) -> list[str]:
+        """The command that does the same by itself."""
+        launch: tuple[str, ...] = ()
+        if self.module == "zoo.train":
+            launch = (*LAUNCH, "--num_cpu_threads_per_process", str(self.threads))
+        return [sys.executable, *launch, "-m", self.module, *self.words]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            BUILD_VARIABLE: str(os.getpid()),
+            "OMP_NUM_THREADS": str(self.threads),
+            # Threads that wait for each other must not spin on cores that others use.
+            "OMP_WAIT_POLICY": "PASSIVE",
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+
+    def run(self) -> str:
+        """Run it; its own log goes through. Why it failed, empty if it did not."""
+        log.debug("%s", " ".join(self.command))
+        with tempfile.TemporaryFile("w+") as source:
+            source.write(self.text)
+            source.seek(0)
+            found = _forked(self, source.fileno()) if forks_are_safe() else None
+            if found is None:
+                source.seek(0)
+                found = _fresh(self, source.fileno())
+        status, said = found
+        return _reason(said) if status else ""
+
+
+def forks_are_safe() -> bool:
+    """Whether this is Linux and no accelerator's driver is there."""
+    return sys.platform == "linux" and not any(Path("/dev", name).exists() for name in ACCELERATORS)
+
+
+def _fresh(program: Program, source: int) -> tuple[int, list[str]]:
+    with subprocess.Popen(
+        program.command,
+        env=program.environment,
+        stdin=source,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stderr is not None
+        said = _follow(process.stderr)
+    return process.returncode, said
+
+
+class _Server:
+    """The process that forks the programs of this build; one end of its socket pair is here."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "zoo.serve", str(theirs.fileno()), *LOADED],
+                pass_fds=[theirs.fileno()],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+
+
+_servers: list[_Server] = []
+"""One at most. Luigi's workers are forks of the build and ask the same one."""
+
+
+def _forked(program: Program, source: int) -> tuple[int, list[str]] | None:
+    """Run it as a fork of the server; None if that cannot be (it is gone)."""
+    environment = program.environment
+    if not _servers:
+        _servers.append(_Server(environment))
+    message = json.dumps(
+        {
+            "module": program.module,
+            "words": [*program.words],
+            "environment": environment,
+            "folder": str(Path.cwd()),
+        }
+    ).encode()
+    if len(message) > MESSAGE_BYTES:
+        return None
+    errors, theirs = os.pipe()
+    answer, ends = os.pipe()
+    try:
+        socket.send_fds(_servers[0].channel, [message], [source, theirs, ends])
+    except OSError as error:  # it is gone
+        log.debug("no fork: %s", error)
+        os.close(errors)
+        os.close(answer)
+        return None
+    finally:
+        os.close(theirs)
+        os.close(ends)
+    with os.fdopen(errors, encoding="utf-8", errors="replace") as lines:
+        said = _follow(lines)
+    with os.fdopen(answer, encoding="utf-8") as ended:
+        end = ended.read()
+    if not end:
+        return None
+    found = json.loads(end)
+    usage.note_child(found["peak_kib"])
+    return found["status"], said
+
+
+def _follow(lines: Iterable[str]) -> list[str]:
+    """Pass a program's own log on; its last lines."""
+    tail: deque[str] = deque(maxlen=40)
+    for line in lines:
+        tail.append(line.rstrip())
+        if said := LOG_LINE.match(line):
+            log.info("  %s", said[1].rstrip())
+    return list(tail)
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """The error message among the last lines of a failed process, or those lines."""
+    lines = [line for line in lines if line.strip()]
+    starts = [i for i, line in enumerate(lines) if line.startswith("error: ")]
+    if starts:
+        return "\n".join(lines[starts[-1] :]).removeprefix("error: ")
+    return "\n".join(lines[-5:]) or "the process was stopped"

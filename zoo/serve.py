@@ -1,0 +1,104 @@
+"""The zoo's programs as forks of one process that has loaded their libraries.
+
+`python -m zoo.serve FD MODULE...` loads the modules that are there. FD is one end of a socket pair
+(`SOCK_SEQPACKET`). A message is a JSON object with `module`, `words`, `environment` and `folder`,
+and three file descriptors: standard input and error of the program, and a pipe for its end,
+`{"status", "peak_kib"}` (the status as `subprocess` has it, the peak memory in KiB). It ends when
+nobody holds the other end any more.
+
+torch and transformers take seconds to load, a fork of a process that has them nothing. A fork
+of a process that has used an accelerator's driver cannot use it: so nothing here may touch one,
+and whoever starts this has looked that there is none.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, NoReturn
+
+MESSAGE_BYTES = 1 << 17
+"""The longest message that is read."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until the other end is closed."""
+    number, *modules = sys.argv[1:] if arguments is None else arguments
+    channel = socket.socket(fileno=int(number))
+    # Ctrl-C goes to every process of the terminal: the build ends, then this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks that wait
+    for name in modules:
+        with suppress(ImportError):
+            import_module(name)
+    gc.freeze()  # a fork's collector leaves the pages alone that it shares with this process
+    while True:
+        message, files, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 3)
+        if not message:
+            return 0
+        if os.fork() == 0:
+            channel.close()
+            _watched(json.loads(message), *files)
+        for file in files:
+            os.close(file)
+
+
+def _watched(program: dict[str, Any], source: int, errors: int, answer: int) -> NoReturn:
+    """Run the program in a fork of its own and report how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    child = os.fork()
+    if child == 0:
+        os.close(answer)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for file, place in ((source, 0), (errors, 2)):
+            os.dup2(file, place)
+            os.close(file)
+        _run(program)
+    os.close(errors)
+    _, status, used = os.wait4(child, 0)
+    end = {"status": os.waitstatus_to_exitcode(status), "peak_kib": used.ru_maxrss}
+    with suppress(OSError):  # the build is gone
+        os.write(answer, json.dumps(end).encode())
+    os._exit(0)
+
+
+def _run(program: dict[str, Any]) -> NoReturn:
+    """`python -m MODULE WORDS`, in this process, which ends here.
+
+    As `multiprocessing` does it with its forks, nothing is taken apart at the end: that would
+    touch, and so copy, all that was loaded before the fork.
+    """
+    os.chdir(program["folder"])
+    os.environ.clear()
+    os.environ.update(program["environment"])
+    sys.argv[1:] = program["words"]
+    # As `python -m` has it: modules are also looked for where it was started.
+    sys.path[0] = program["folder"]
+    status: object = 0
+    try:
+        runpy.run_module(program["module"], run_name="__main__", alter_sys=True)
+    except SystemExit as stop:
+        status = stop.code or 0
+        if not isinstance(status, int):
+            sys.stderr.write(f"{status}\n")
+    except BaseException:
+        status = 1
+        traceback.print_exc()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status if isinstance(status, int) else 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
