@@ -37,13 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     channel = socket.socket(fileno=int(number))
     # Ctrl-C goes to every process of the terminal: the build ends, then this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks that wait
     for name in modules:
         with suppress(ImportError):
             import_module(name)
     gc.freeze()  # a fork's collector leaves the pages alone that it shares with this process
     while True:
         message, files, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 3)
+        with suppress(ChildProcessError):  # the forks that have ended
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         if not message:
             return 0
         if os.fork() == 0:
@@ -55,7 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _watched(program: dict[str, Any], source: int, errors: int, answer: int) -> NoReturn:
     """Run the program in a fork of its own and report how it ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     child = os.fork()
     if child == 0:
         os.close(answer)
