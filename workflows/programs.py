@@ -32,8 +32,8 @@ LAUNCH = (
     *("-m", "accelerate.commands.launch", "--quiet", "--num_processes", "1", "--num_machines", "1"),
     *("--mixed_precision", "no", "--dynamo_backend", "no"),
 )
-ACCELERATORS = ("nvidiactl", "kfd", "dxg", "accel", "davinci_manager")
-"""In /dev: the drivers of NVIDIA, AMD, Windows' Linux, and others. They survive no fork."""
+ACCELERATORS = ("nvidiactl", "kfd", "dxg", "accel", "accel0", "vfio/0", "davinci_manager")
+"""In /dev: NVIDIA, AMD, Windows' Linux, Gaudi, TPU, Ascend. Their drivers survive no fork."""
 
 LOADED = (
     *("zoo.trainer", "zoo.data", "zoo.evaluate.encoders"),

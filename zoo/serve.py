@@ -21,6 +21,7 @@ import runpy
 import signal
 import socket
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
@@ -83,8 +84,8 @@ def _run(program: dict[str, Any]) -> NoReturn:
     os.environ.clear()
     os.environ.update(program["environment"])
     sys.argv[1:] = program["words"]
-    # As `python -m` has it: modules are also looked for where it was started.
-    sys.path[0] = program["folder"]
+    if not sys.flags.safe_path:  # as `python -m`: modules are looked for where it is started
+        sys.path[0] = program["folder"]
     status: object = 0
     try:
         runpy.run_module(program["module"], run_name="__main__", alter_sys=True)
@@ -95,6 +96,7 @@ def _run(program: dict[str, Any]) -> NoReturn:
     except BaseException:
         status = 1
         traceback.print_exc()
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -89,6 +89,17 @@ def test_a_fork_is_the_program(
 
 
 @needs_fork
+def test_threads_and_exit_functions_end_their_work(place: Path) -> None:
+    (place / "ends.py").write_text(
+        "import atexit, threading, time\natexit.register(open, 'atexit', 'w')\n"
+        "work = lambda: (time.sleep(0.3), open('thread', 'w'))\n"
+        "threading.Thread(target=work).start()\n"
+    )
+    assert Program("ends", [], 1).run() == ""
+    assert (place / "thread").exists() and (place / "atexit").exists()
+
+
+@needs_fork
 def test_the_libraries_are_loaded_once(place: Path, own_server: list) -> None:
     (place / "loads.py").write_text(
         "import sys\nassert 'colorsys' in sys.modules\nopen('loaded', 'a').write('x')\n"
