@@ -50,6 +50,7 @@ def check(task: StageTask) -> None:
 
 
 def _check_values(task: StageTask) -> None:
+    from workflows import programs
     from workflows.links import walk
     from workflows.tasks.models import Evaluate, Train
     from workflows.training import check_values, options
@@ -61,6 +62,8 @@ def _check_values(task: StageTask) -> None:
             if isinstance(stage, Evaluate):
                 settings, what = stage.plan.settings, {"suite": stage.plan.suite}
             wanted.append({"name": stage.title, "options": options(settings), **what})
+    if wanted:
+        programs.prepare(task.build.threads)
     if any(one["options"] for one in wanted):
         check_values(wanted, task.build.threads, task.build.path)
 

@@ -15,26 +15,29 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from corpora.processes import BUILD_VARIABLE
 from workflows import usage
-from zoo.serve import MESSAGE_BYTES
+from zoo.serve import BEGUN, MESSAGE_BYTES
 
 log = logging.getLogger("discoforge")
 
 LOG_LINE = re.compile(r"\d\d:\d\d:\d\d (.*)")
 """A line of the recipe's own log, which is passed on: what libraries print is not."""
+LAST_LINES = 40
 LAUNCH = (
     *("-m", "accelerate.commands.launch", "--quiet", "--num_processes", "1", "--num_machines", "1"),
     *("--mixed_precision", "no", "--dynamo_backend", "no"),
 )
-ACCELERATORS = ("nvidiactl", "kfd", "dxg", "accel", "accel0", "vfio/0", "davinci_manager")
-"""In /dev: NVIDIA, AMD, Windows' Linux, Gaudi, TPU, Ascend. Their drivers survive no fork."""
-
+ACCELERATORS = (
+    *("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/kfd", "/dev/dxg", "/dev/accel"),
+    *("/dev/accel0", "/dev/vfio/0", "/dev/hl0", "/dev/neuron0", "/dev/davinci_manager"),
+)
+"""The drivers of NVIDIA, AMD, Windows' Linux, Gaudi, TPU, Neuron, Ascend. They survive no fork."""
 LOADED = (
     *("zoo.trainer", "zoo.data", "zoo.evaluate.encoders"),
     *("matplotlib.figure", "matplotlib.backends.backend_svg", "sklearn.linear_model"),
@@ -61,8 +64,11 @@ class Program:
 
     @property
     def environment(self) -> dict[str, str]:
+        # What `LAUNCH` sets for a training, whatever the user's own environment says.
+        launch = {"ACCELERATE_MIXED_PRECISION": "no", "ACCELERATE_DYNAMO_BACKEND": "NO"}
         return {
             **os.environ,
+            **(launch if self.module == "zoo.train" else {}),
             BUILD_VARIABLE: str(os.getpid()),
             "OMP_NUM_THREADS": str(self.threads),
             # Threads that wait for each other must not spin on cores that others use.
@@ -86,7 +92,14 @@ class Program:
 
 def forks_are_safe() -> bool:
     """Whether this is Linux and no accelerator's driver is there."""
-    return sys.platform == "linux" and not any(Path("/dev", name).exists() for name in ACCELERATORS)
+    return sys.platform == "linux" and not any(Path(name).exists() for name in ACCELERATORS)
+
+
+def prepare(threads: int) -> None:
+    """Let the libraries be loaded while the build does something else, for all its workers."""
+    if forks_are_safe():
+        with suppress(OSError):
+            _server(Program("", [], threads))
 
 
 def _fresh(program: Program, source: int) -> tuple[int, list[str]]:
@@ -105,9 +118,13 @@ def _fresh(program: Program, source: int) -> tuple[int, list[str]]:
 
 
 class _Server:
-    """The process that forks the programs of this build; one end of its socket pair is here."""
+    """The process that forks programs; one end of its socket pair is here.
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    Its libraries took the number of threads from its environment: it is for programs of as many.
+    """
+
+    def __init__(self, threads: int, environment: dict[str, str]) -> None:
+        self.threads = threads
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.process = subprocess.Popen(
@@ -121,55 +138,58 @@ class _Server:
 
 
 _servers: list[_Server] = []
-"""One at most. Luigi's workers are forks of the build and ask the same one."""
+"""One at most in a process. Luigi's workers are forks of the build and ask the build's, if any."""
+
+
+def _server(program: Program) -> _Server:
+    if not _servers:
+        _servers.append(_Server(program.threads, program.environment))
+    return _servers[0]
 
 
 def _forked(program: Program, source: int) -> tuple[int, list[str]] | None:
-    """Run it as a fork of the server; None if that cannot be (it is gone)."""
-    environment = program.environment
-    if not _servers:
-        _servers.append(_Server(environment))
-    message = json.dumps(
-        {
-            "module": program.module,
-            "words": [*program.words],
-            "environment": environment,
-            "folder": str(Path.cwd()),
-        }
-    ).encode()
-    if len(message) > MESSAGE_BYTES:
-        return None
-    errors, theirs = os.pipe()
-    answer, ends = os.pipe()
-    try:
-        socket.send_fds(_servers[0].channel, [message], [source, theirs, ends])
-    except OSError as error:  # it is gone
-        log.debug("no fork: %s", error)
-        os.close(errors)
-        os.close(answer)
-        return None
-    finally:
-        os.close(theirs)
-        os.close(ends)
-    with os.fdopen(errors, encoding="utf-8", errors="replace") as lines:
+    """Run it as a fork of the server; None if it has not begun and will not."""
+    about = {"module": program.module, "words": [*program.words]}
+    with ExitStack() as files:
+        try:
+            message = json.dumps(
+                {**about, "environment": program.environment, "folder": str(Path.cwd())}
+            ).encode()
+            if len(message) > MESSAGE_BYTES or _server(program).threads != program.threads:
+                return None
+            errors, theirs = os.pipe()
+            lines = files.enter_context(os.fdopen(errors, encoding="utf-8", errors="replace"))
+            with os.fdopen(theirs, "wb"):
+                answer, ends = os.pipe()
+                ended = files.enter_context(os.fdopen(answer, "rb"))
+                with os.fdopen(ends, "wb"):
+                    socket.send_fds(_server(program).channel, [message], [source, theirs, ends])
+        except OSError as error:  # it is gone, or nothing more can be opened
+            log.debug("no fork: %s", error)
+            return None
         said = _follow(lines)
-    with os.fdopen(answer, encoding="utf-8") as ended:
         end = ended.read()
     if not end:
         return None
-    found = json.loads(end)
+    if end == BEGUN:
+        return 1, [*said, "error: how it ended is not known: the process that waited is gone"]
+    found = json.loads(end.removeprefix(BEGUN))
     usage.note_child(found["peak_kib"])
     return found["status"], said
 
 
 def _follow(lines: Iterable[str]) -> list[str]:
-    """Pass a program's own log on; its last lines."""
-    tail: deque[str] = deque(maxlen=40)
+    """Pass a program's own log on; its error message, or its last lines."""
+    tail: list[str] = []
     for line in lines:
+        if line.startswith("error: "):
+            tail.clear()
         tail.append(line.rstrip())
+        if len(tail) > LAST_LINES and not tail[0].startswith("error: "):
+            del tail[0]
         if said := LOG_LINE.match(line):
             log.info("  %s", said[1].rstrip())
-    return list(tail)
+    return tail
 
 
 def _reason(lines: Sequence[str]) -> str:

@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import Any
 
 _forked_kib = [0]
-"""The largest of the programs that are no children of this process."""
+"""The largest of the programs that another process forked for this one."""
+# As with the kernel's own count of children, a fork of this process begins anew.
+os.register_at_fork(after_in_child=lambda: _forked_kib.__setitem__(0, 0))
 
 
 def note_child(peak_kib: int) -> None:

@@ -19,10 +19,10 @@ import time
 from pathlib import Path
 
 START = """
-import os, signal, sys
+import sys
 from workflows import programs
 if {fresh}:
-    programs.ACCELERATORS = ("null",)
+    programs.ACCELERATORS = ("/dev/null",)
 import luigi.cmdline
 code = 0
 try:

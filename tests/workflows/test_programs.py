@@ -52,6 +52,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             sys.exit(2)
         if "--words" in sys.argv:
             sys.exit("the last words")
+        if "--long" in sys.argv:
+            print("error: " + "why\\n" * 61, file=sys.stderr)
+            sys.exit(2)
+        if "--empty" in sys.argv:
+            sys.exit("")
+        if "--large" in sys.argv:
+            sys.exit(2**9 + 3)
+        if "--closed" in sys.argv:
+            sys.stdout.close()
+        if "--hook" in sys.argv:
+            sys.excepthook = lambda *_: print("error: by the hook", file=sys.stderr)
+            raise KeyError
         if "--kill" in sys.argv:
             os.kill(os.getpid(), 9)
     """  # noqa: E501
@@ -67,6 +79,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("--raise", "ValueError: of the program"),
         ("--say", "this is\n  why"),
         ("--words", "the last words"),
+        ("--empty", "12:34:56 a line of its log"),
+        ("--large", "12:34:56 a line of its log"),
+        ("--closed", ""),
+        ("--hook", "by the hook"),
+        ("--long", "\n".join(["why"] * 61)),
         ("--kill", "12:34:56 a line of its log"),
     ],
 )
@@ -76,8 +93,9 @@ def test_a_fork_is_the_program(
     made = {}
     for way in ("forked", "fresh"):
         with monkeypatch.context() as patch:
+            patch.setattr(programs, "_fresh" if way == "forked" else "_forked", None)
             if way == "fresh":
-                patch.setattr(programs, "ACCELERATORS", ("null",))
+                patch.setattr(programs, "ACCELERATORS", ("/dev/null",))
             program = Program("small_program", ["said", option], 3, "héllo")
             said = program.run()
         assert said.endswith(reason) and bool(said) == bool(reason)
@@ -120,11 +138,53 @@ def test_without_its_server_a_program_runs_by_itself(place: Path, own_server: li
 
 
 @needs_fork
-@pytest.mark.parametrize("options", [9_000, 40_000])
-def test_too_long_a_message_is_no_failure(place: Path, options: int) -> None:
+@pytest.mark.parametrize(("options", "forked"), [(6_000, True), (9_000, False), (40_000, False)])
+def test_too_long_a_message_is_no_failure(
+    place: Path, options: int, forked: bool, own_server: list
+) -> None:
     words = ["long", *(f"--option{number}" for number in range(options))]
     assert Program("small_program", words, 1).run() == ""
+    assert bool(own_server) == forked
     assert json.loads((place / "long.json").read_text())["words"] == words
+
+
+@needs_fork
+def test_the_threads_are_those_that_the_libraries_have(place: Path, own_server: list) -> None:
+    for threads in (1, 2):
+        assert Program("small_program", ["threads"], threads).run() == ""
+        assert json.loads((place / "threads.json").read_text())["threads"] == str(threads)
+    assert [server.threads for server in own_server] == [1]
+
+
+@needs_fork
+def test_a_program_that_began_is_not_run_again(place: Path) -> None:
+    (place / "alone.py").write_text(
+        "import os\nopen('began', 'a').write('x')\n"
+        f"if os.getppid() != {os.getpid()}: os.kill(os.getppid(), 9)\n"
+    )
+    assert "how it ended is not known" in Program("alone", [], 1).run()
+    assert (place / "began").read_text() == "x"
+
+
+@needs_fork
+def test_a_program_waiting_for_the_libraries_ends_with_its_build(place: Path) -> None:
+    (place / "slow.py").write_text("import time\nopen('loads', 'w').close()\ntime.sleep(2)\n")
+    mark = f"PROGRAMS_TEST={place.name}"
+    build = started(place, "small_program", ["late"], loaded=("slow",))
+    until((place / "loads").exists)
+    build.kill()
+    build.wait()
+    until(lambda: not living(mark))
+    assert not (place / "late.json").exists()
+
+
+def test_a_fork_of_the_build_counts_anew() -> None:
+    usage.note_child(1 << 40)
+    child = os.fork()
+    if child == 0:
+        os._exit(usage._forked_kib[0] != 0)
+    usage._forked_kib[0] = 0
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @needs_fork
@@ -135,16 +195,7 @@ def test_nothing_outlives_a_build(place: Path, way: int) -> None:
         "open('waiting', 'w').close()\ntime.sleep(300)\n"
     )
     mark = f"PROGRAMS_TEST={place.name}"
-    # A test that runs in the background has Ctrl-C ignored, and so have its children.
-    start = (
-        "import signal\nfrom workflows import programs\nprograms.LOADED = ()\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    )
-    build = subprocess.Popen(
-        [sys.executable, "-c", f"{start}programs.Program('waits', [], 1).run()"],
-        env=dict(os.environ, PROGRAMS_TEST=place.name, PYTHONPATH=os.pathsep.join(sys.path)),
-        stderr=subprocess.DEVNULL,
-    )
+    build = started(place, "waits", [])
     try:
         until((place / "waiting").exists)
         assert len(living(mark)) == 4  # the build, the server, who waits, the program
@@ -156,14 +207,29 @@ def test_nothing_outlives_a_build(place: Path, way: int) -> None:
         build.wait()
 
 
+def started(place: Path, module: str, words: list[str], loaded: tuple = ()) -> subprocess.Popen:
+    """A build that runs a program; all its processes have the name of `place`."""
+    # A test that runs in the background has Ctrl-C ignored, and so have its children.
+    code = (
+        f"import signal\nfrom workflows import programs\nprograms.LOADED = {loaded}\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"programs.Program({module!r}, {words}, 1).run()"
+    )
+    environment = dict(os.environ, PROGRAMS_TEST=place.name, PYTHONPATH=os.pathsep.join(sys.path))
+    command = [sys.executable, "-c", code]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+
+
 def test_an_accelerator_is_left_to_fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "ACCELERATORS", ("no such device",))
+    monkeypatch.setattr(programs, "ACCELERATORS", ("/dev/no such device",))
     assert programs.forks_are_safe() == (sys.platform == "linux")
-    monkeypatch.setattr(programs, "ACCELERATORS", ("no such device", "null"))
+    monkeypatch.setattr(programs, "ACCELERATORS", ("/dev/no such device", "/dev/null"))
     assert not programs.forks_are_safe()
 
 
-def test_the_command_does_the_same_by_itself() -> None:
+def test_the_command_does_the_same_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
+    assert Program("zoo.train", [], 1).environment["ACCELERATE_MIXED_PRECISION"] == "no"
     train = Program("zoo.train", ["dissent/bilstm_tiny", "--seed", "1"], 2).command
     assert train[1:3] == ["-m", "accelerate.commands.launch"]
     assert train[-4:] == ["zoo.train", "dissent/bilstm_tiny", "--seed", "1"]

@@ -162,10 +162,14 @@ def test_a_fork_trains_the_same(
     undisturbed: dict[str, dict[str, bytes]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(programs, "_servers", servers := [])
+    monkeypatch.setattr(programs, "_fresh", None)
+    caplog.set_level("INFO", logger="discoforge")
     words = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(tmp_path / "pairs")]
     assert programs.Program("zoo.train", words, 1).run() == ""
+    assert f"  the model is in {tmp_path / 'pairs'}" in caplog.messages
     servers[0].channel.close()
     assert servers[0].process.wait(30) == 0
     assert contents(tmp_path / "pairs") == undisturbed["pairs"]
