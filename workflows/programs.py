@@ -172,7 +172,7 @@ def _forked(program: Program, source: int) -> tuple[int, list[str]] | None:
     if not end:
         return None
     if end == BEGUN:
-        return 1, [*said, "error: how it ended is not known: the process that waited is gone"]
+        return 1, ["error: how it ended is not known: the process that waited is gone", *said]
     found = json.loads(end.removeprefix(BEGUN))
     usage.note_child(found["peak_kib"])
     return found["status"], said
@@ -192,10 +192,9 @@ def _follow(lines: Iterable[str]) -> list[str]:
     return tail
 
 
-def _reason(lines: Sequence[str]) -> str:
-    """The error message among the last lines of a failed process, or those lines."""
-    lines = [line for line in lines if line.strip()]
-    starts = [i for i, line in enumerate(lines) if line.startswith("error: ")]
-    if starts:
-        return "\n".join(lines[starts[-1] :]).removeprefix("error: ")
+def _reason(said: Sequence[str]) -> str:
+    """What `_follow` kept of a failed program, as one message."""
+    lines = [line for line in said if line.strip()]
+    if lines and lines[0].startswith("error: "):
+        return "\n".join(lines).removeprefix("error: ")
     return "\n".join(lines[-5:]) or "the process was stopped"

@@ -36,8 +36,12 @@ BEGUN = b"."
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until the other end is closed."""
-    number, *modules = sys.argv[1:] if arguments is None else arguments
-    channel = socket.socket(fileno=int(number))
+    number, *modules = (sys.argv[1:] if arguments is None else arguments) or [""]
+    try:
+        channel = socket.socket(fileno=int(number))
+    except (ValueError, OSError):
+        sys.stderr.write(f"error: {number!r} is no open socket: builds start this, not people\n")
+        return 2
     # Ctrl-C goes to every process of the terminal: the build ends, then this one.
     interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in modules:

@@ -16,6 +16,7 @@ import pytest
 from tests.workflows.conftest import living, until
 from workflows import programs, usage
 from workflows.programs import Program
+from zoo import serve
 
 needs_fork = pytest.mark.skipif(
     not programs.forks_are_safe(), reason="an accelerator is here: nothing is forked"
@@ -225,6 +226,14 @@ def test_an_accelerator_is_left_to_fresh_processes(monkeypatch: pytest.MonkeyPat
     assert programs.forks_are_safe() == (sys.platform == "linux")
     monkeypatch.setattr(programs, "ACCELERATORS", ("/dev/no such device", "/dev/null"))
     assert not programs.forks_are_safe()
+
+
+@pytest.mark.parametrize("arguments", [[], ["model"], ["987"]])
+def test_the_server_is_not_for_people(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert serve.main(arguments) == 2
+    assert "builds start this" in capsys.readouterr().err
 
 
 def test_the_command_does_the_same_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
