@@ -13,7 +13,7 @@ from corpora.abbreviations import Language
 
 _STOPS = re.compile(r"(?<![.!?…])([.!?…]++)([\"”’»)\]'*_]*+)(\s*+)")
 _LATE_CLOSER = re.compile(r"[\"”’»)\]]{1,2}(?:\s++|$)")
-_CITATIONS = re.compile(r"(?:\[(?:\d{1,3}|[a-z]|note \d{1,2}|[a-z ]{3,30}(?:needed|\?))\]\s*+)++")
+CITATIONS = re.compile(r"(?:\[(?:\d{1,3}|[a-z]|note \d{1,2}|[a-z ]{3,30}(?:needed|\?))\]\s*+)++")
 _EMOTICON = re.compile(
     r"(?:>?[:;=8xX][-'o^]?[)(\]\[DPpO/\\*3|]++|\([:;=]|\^_*+\^|<3|[xXoO][._][xXoO]|-_+-)"
     r"(?=\s|$)\s*+"
@@ -98,7 +98,7 @@ class Rules:
             return 0
         if before.lower() in self.words.cries and stops == "!":
             return 0
-        for trailer in (_LATE_CLOSER, _CITATIONS, _EMOTICON):
+        for trailer in (_LATE_CLOSER, CITATIONS, _EMOTICON):
             if trailing := trailer.match(text, after, end):
                 return trailing.end() if trailing.end() < end else 0
         first = text[after]

@@ -21,7 +21,8 @@ class Batch:
 
     `head` indexes the token columns (-1: root), `row` gives each token's sentence row,
     `label` and `word` are the compiled numbers of deprel and form, `traits` the bits of the
-    token's properties. `offsets` [m + 1], `row_doc` and `row_sentence` [m] describe the rows.
+    token's properties. `offsets` [m + 1], `row_doc` and `row_sentence` [m] describe the rows,
+    `row_linked` [m] tells which of them go on from the sentence before.
     """
 
     documents: Sequence[ParsedDocument]
@@ -36,6 +37,7 @@ class Batch:
     row: Ints
     row_doc: Ints
     row_sentence: Ints
+    row_linked: BoolArray
 
     def __len__(self) -> int:
         return len(self.head)
@@ -55,6 +57,7 @@ def make_batch(documents: Sequence[ParsedDocument], patterns: CompiledPatterns) 
     form = np.concatenate([d.form for d in documents])
     label = patterns.label_of(np.concatenate([d.deprel for d in documents]))
     tags = {n: np.concatenate([getattr(d, n) for d in documents]) for n in TAG_COLUMNS}
+    row_sentence = np.concatenate([d.sentence for d in documents]).astype(np.int32)
     batch = Batch(
         documents=documents,
         start=np.concatenate([d.start for d in documents]),
@@ -67,7 +70,8 @@ def make_batch(documents: Sequence[ParsedDocument], patterns: CompiledPatterns) 
         offsets=offsets,
         row=np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets)),
         row_doc=np.repeat(np.arange(len(documents), dtype=np.int32), rows),
-        row_sentence=np.concatenate([d.sentence for d in documents]).astype(np.int32),
+        row_sentence=row_sentence,
+        row_linked=row_sentence > 0,
     )
     _derive_traits(batch, patterns)
     return batch
@@ -77,19 +81,27 @@ def _derive_traits(batch: Batch, patterns: CompiledPatterns) -> None:
     """Set the properties that follow from a token's children and from the conjunct before it.
 
     `subject`, `copula`, `finite` and `clause` come from its own children (what is left of a clause
-    whose verb is left out makes one too), `statement` also from what conjuncts share.
+    whose verb is left out makes one too), `statement` also from what conjuncts share. A relative
+    pronoun ("who had left") makes no statement, unless the sentence asks.
     """
     traits, bits, labels = batch.traits, patterns.bits, patterns.class_labels
     finite = (traits & bits.get("finite_tag", 0)) != 0
     subject = _with_child(batch, labels["subject"][batch.label])
     copula = _with_child(batch, labels["copula"][batch.label])
-    finite |= _with_child(batch, labels["auxiliary"][batch.label] & finite)
+    auxiliary = labels["auxiliary"][batch.label]
+    finite |= _with_child(batch, auxiliary & finite)
     verb = (traits & bits.get("verb", 0)) != 0
     clause = verb | copula | subject | _with_child(batch, labels["remnant"][batch.label])
     complement = _with_child(batch, labels["complement"][batch.label])
-    statement = _shared(batch, patterns, finite)
+    introduced = _with_child(batch, labels["subordinator"][batch.label])
+    statement = _shared(
+        batch, patterns, finite, _with_child(batch, auxiliary), introduced & ~finite
+    )
     if not patterns.table.pro_drop:
-        statement &= _shared(batch, patterns, subject)
+        standing = (traits & bits.get("relative", 0)) == 0
+        standing |= asking(batch, patterns)[batch.row]
+        named = _with_child(batch, labels["subject"][batch.label] & standing)
+        statement &= _shared(batch, patterns, named)
     for name, flag in (
         ("subject", subject),
         ("copula", copula),
@@ -109,17 +121,35 @@ def _with_child(batch: Batch, child: BoolArray) -> BoolArray:
     return flag
 
 
-def _shared(batch: Batch, patterns: CompiledPatterns, own: BoolArray) -> BoolArray:
-    """`own`, and the conjuncts of what has it.
+def asking(batch: Batch, patterns: CompiledPatterns) -> BoolArray:
+    """Which rows hold a question mark [m]."""
+    found = np.zeros(len(batch.row_doc), dtype=bool)
+    found[batch.row[patterns.asking_of(batch.form)]] = True
+    return found
+
+
+def _shared(
+    batch: Batch,
+    patterns: CompiledPatterns,
+    own: BoolArray,
+    through: BoolArray | None = None,
+    alone: BoolArray | None = None,
+) -> BoolArray:
+    """`own`, and the conjuncts of what has it: of those `through` which it is shared, not `alone`.
 
     Under UD the subject and the auxiliaries of coordinated predicates hang on the first one, and
-    conjuncts are alike: what is joined to a finite predicate is finite ("may come and go").
+    conjuncts are alike: what is joined to an auxiliary's predicate is finite ("may come and go").
+    Where the first one needs none, a bare verb beside it is an imperative, an infinitive or a
+    participle; and what has a subordinator of its own ("and to stay") shares nothing.
     """
     found = own.copy()
+    passing = np.ones(len(own), dtype=bool) if through is None else through.copy()
     conjuncts = np.flatnonzero(patterns.class_labels["conjunct"][batch.label] & (batch.head >= 0))
     conjuncts = conjuncts[~own[conjuncts]]
-    while len(taking := conjuncts[found[batch.head[conjuncts]]]):
-        found[taking] = True
+    if alone is not None:
+        conjuncts = conjuncts[~alone[conjuncts]]
+    while len(taking := conjuncts[(found & passing)[batch.head[conjuncts]]]):
+        found[taking] = passing[taking] = True
         conjuncts = conjuncts[~found[conjuncts]]
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -17,8 +18,9 @@ class Candidates:
     """Parallel columns [c], in the order of the text.
 
     `sequence` indexes `CompiledPatterns.sequences`; the marker is the tokens
-    `first:first + length`, and `second:second + second_length` where `second` >= 0; `token` is
-    the syntactic head among the first ones.
+    `first:first + length`, and `second:second + second_length` where `second` >= 0. The rows look
+    at the part that is the marker which the sequence is like ("if" of "if ... then", "but" of "not
+    only ... but"): `lead` is its first token, `token` the syntactic head in it.
     """
 
     sequence: Ints
@@ -26,6 +28,7 @@ class Candidates:
     length: Ints
     second: Ints
     second_length: Ints
+    lead: Ints
     token: Ints
 
     def __len__(self) -> int:
@@ -38,6 +41,7 @@ class Candidates:
             self.length[keep],
             self.second[keep],
             self.second_length[keep],
+            self.lead[keep],
             self.token[keep],
         )
 
@@ -57,7 +61,7 @@ def find_candidates(batch: Batch, patterns: CompiledPatterns) -> Candidates:
         if sequence.second:
             others = _starts(batch, by_word, sequence.second)
             others = others[~_taken(claimed, others, len(sequence.second))]
-            first, second = _correlated(batch, first, others)
+            first, second = _correlated(batch, sequence, first, others)
         for start, length in ((first, len(sequence.words)), (second, len(sequence.second))):
             for k in range(length):
                 claimed[start + k] = True
@@ -67,12 +71,14 @@ def find_candidates(batch: Batch, patterns: CompiledPatterns) -> Candidates:
 
 def _in_order(batch: Batch, sequences: list[WordSequence], columns: Ints) -> Candidates:
     sequence, first, second = columns[:, np.argsort(columns[1], kind="stable")]
-    lengths = np.array([len(s.words) for s in sequences], dtype=np.int32)
-    seconds = np.array([len(s.second) for s in sequences], dtype=np.int32)
-    length = lengths[sequence]
-    return Candidates(
-        sequence, first, length, second, seconds[sequence], _head_token(batch, first, length)
+    length, second_length = (
+        np.array([len(part(s)) for s in sequences], dtype=np.int32)[sequence]
+        for part in (attrgetter("words"), attrgetter("second"))
     )
+    later = np.array([s.like_second for s in sequences], dtype=bool)[sequence]
+    lead = np.where(later, second, first)
+    token = _head_token(batch, lead, np.where(later, second_length, length))
+    return Candidates(sequence, first, length, second, second_length, lead, token)
 
 
 def _positions(batch: Batch) -> dict[int, Ints]:
@@ -104,7 +110,9 @@ def _taken(claimed: BoolArray, starts: Ints, length: int) -> BoolArray:
     return found
 
 
-def _correlated(batch: Batch, first: Ints, second: Ints) -> tuple[Ints, Ints]:
+def _correlated(
+    batch: Batch, sequence: WordSequence, first: Ints, second: Ints
+) -> tuple[Ints, Ints]:
     """Pairs of a first and a later second part in one sentence whose clauses are linked.
 
     "if ... then": the clause of "then" governs that of "if"; "not only ... but": the conjunct
@@ -114,9 +122,10 @@ def _correlated(batch: Batch, first: Ints, second: Ints) -> tuple[Ints, Ints]:
     for token in second.tolist():
         by_row[int(batch.row[token])].append(token)
     head, pairs = batch.head, []
-    for token in first.tolist():
+    governor = head[_head_token(batch, first, np.full(len(first), len(sequence.words)))]
+    for token, a in zip(first.tolist(), governor.tolist(), strict=True):
         for other in by_row.get(int(batch.row[token]), ()):
-            a, b = int(head[token]), int(head[other])
+            b = int(head[other])
             if other > token and a >= 0 and b >= 0 and (a == b or head[a] == b or head[b] == a):
                 pairs.append((token, other))
                 by_row[int(batch.row[token])].remove(other)

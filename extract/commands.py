@@ -41,6 +41,13 @@ def extract_to_file(
             f"the output {str(output)!r} ends in neither of {', '.join(FORMATS)}",
             hint="choose the format by the file's ending",
         )
+    if rejects is not None and rejects.resolve() == output.resolve():
+        raise ConfigError(
+            f"--output and --rejects are one file, {str(output)!r}", hint="name two files"
+        )
+    for target in filter(None, (output, rejects)):
+        if target.is_dir():
+            raise ConfigError(f"the output {str(target)!r} is a folder", hint="name a file in it")
     tally = _Tally()
     with ExitStack() as stack:
         on_reject = _line_writer(stack.enter_context(_open_new(rejects))) if rejects else None

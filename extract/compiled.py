@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -152,6 +153,7 @@ class CompiledPatterns:
                 like=m.like,
                 second=tuple(map(self._word, m.second)),
                 last_deprels=m.last_deprels,
+                like_second=" ".join(m.second) == m.like,
             )
             for m in self.table.multiwords
             if m.name in self.markers or not single.isdisjoint((*m.words, *m.second))
@@ -240,17 +242,23 @@ class CompiledPatterns:
 
 @dataclass(frozen=True, slots=True)
 class WordSequence:
-    """A sequence of word numbers, the name it is labelled with, and whose rows it uses."""
+    """A sequence of word numbers, the name it is labelled with, and whose rows it uses.
+
+    `like_second`: the marker with these rows is the second part, not the first.
+    """
 
     words: tuple[int, ...]
     name: str
     like: str
     second: tuple[int, ...]
     last_deprels: tuple[str, ...] = ()
+    like_second: bool = False
 
 
 def _fold(word: str) -> str:
-    return word.lower().replace("’", "'")
+    """A word whatever its case, its apostrophe, and the way that its accents are written."""
+    folded = word.lower().replace("’", "'")
+    return folded if folded.isascii() else unicodedata.normalize("NFC", folded)
 
 
 def _grown(array: NDArray[np.int16], size: int, value: int) -> NDArray[np.int16]:

@@ -67,6 +67,7 @@ def extract_batch(
     string table.
     """
     batch = make_batch(parses, patterns)
+    _part_conversations(batch, documents)
 
     def refuse(found: Candidates, why: Ints, reasons: Sequence[str]) -> None:
         for number, n in enumerate(np.bincount(why, minlength=1).tolist()):
@@ -89,6 +90,22 @@ def extract_batch(
     return _columns(batch, documents, patterns, pairs.take(why == 0), text)
 
 
+def _part_conversations(batch: Batch, documents: Sequence[Document]) -> None:
+    """A sentence does not go on from the one before it if that is of another conversation.
+
+    In a chat log the turns of several conversations stand between each other (`Turns`).
+    """
+    for number, document in enumerate(documents):
+        turns, sentences = document.turns, document.sentences
+        if not turns or sentences is None:
+            continue
+        rows = np.flatnonzero((batch.row_doc == number) & batch.row_linked)
+        starts = np.array(sentences.start)[batch.row_sentence[rows] - np.array([[0], [1]])]
+        turn = np.maximum(np.searchsorted(turns.start, starts, side="right") - 1, 0)
+        here, before = np.array(turns.conversation)[turn]
+        batch.row_linked[rows[(here != before) & (here >= 0) & (before >= 0)]] = False
+
+
 def _sides(
     batch: Batch,
     documents: Sequence[Document],
@@ -106,7 +123,7 @@ def _sides(
     s1, s2 = _clauses(batch, patterns, found, matches, ("statement",))
     whole = s1 & s2
     if mode == "own_subjects":
-        needs = ("finite",) if patterns.table.pro_drop else ("finite", "subject")
+        needs = ("finite",) if patterns.table.pro_drop else ("finite", "subject", "statement")
         s1, s2 = _clauses(batch, patterns, found, matches, needs)
     strict = mode != "recall"
     conditions = [loud[0].counts == 0, loud[1].counts == 0, strict & ~s1, strict & ~s2]

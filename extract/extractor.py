@@ -6,7 +6,7 @@ Extractor(parser="embedded", markers="all15", mode="require_clause").pairs(docum
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -73,6 +73,7 @@ class Extractor:
         self.gold_sentences = gold_sentences or gold_tokens or _keeps_sentences(parser)
         self.on_reject = on_reject
         self.reject_counts: Counter[str] = Counter()
+        self._waiting: defaultdict[str, list[Reject]] = defaultdict(list)
         self.parser = self._parser(parser, dict(parser_settings))
         self._patterns: CompiledPatterns | None = None
 
@@ -89,7 +90,9 @@ class Extractor:
         jobs = ((self._again, chunk) for chunk in by_words(documents, CHUNK_WORDS))
         for pairs, rejects in in_order(_extract_chunk, jobs, self.workers):
             for reject in rejects:
-                self._rejected(reject)
+                self.reject_counts[reject.reason] += 1
+                if self.on_reject is not None:
+                    self.on_reject(reject)
             yield from pairs
 
     def columns(self, documents: Iterable[Document]) -> Iterator[PairColumns]:
@@ -105,7 +108,12 @@ class Extractor:
         parses: Sequence[ParsedDocument],
     ) -> PairColumns:
         """The pairs of documents that are parsed already."""
-        return self._extract(documents, parses, self.reject_counts, self.on_reject)
+        if self.on_reject is None:
+            return self._extract(documents, parses, self.reject_counts, None)
+        rejects: list[Reject] = []
+        columns = self._extract(documents, parses, self.reject_counts, rejects.append)
+        self._hand_over(documents, rejects, self.on_reject)
+        return columns
 
     def _extract(
         self,
@@ -166,7 +174,7 @@ class Extractor:
         settings.setdefault("prefilter", Prefilter(self.markers, self.language, previous))
         if self.gold_tokens:
             settings["gold_tokens"] = True
-        return get_parser(parser, on_skip=self._rejected, **settings)
+        return get_parser(parser, on_skip=self._skipped, **settings)
 
     def _compiled(self, parsed: ParsedDocument) -> CompiledPatterns:
         if self._patterns is None or self._patterns.strings is not parsed.strings:
@@ -174,10 +182,22 @@ class Extractor:
             self._patterns = CompiledPatterns(table, self.markers, parsed.strings)
         return self._patterns
 
-    def _rejected(self, reject: Reject) -> None:
+    def _skipped(self, reject: Reject) -> None:
+        """A sentence that the parser left out; it is handed over with its document's others."""
         self.reject_counts[reject.reason] += 1
         if self.on_reject is not None:
-            self.on_reject(reject)
+            self._waiting[reject.doc].append(reject)
+
+    def _hand_over(
+        self, documents: Sequence[Document], rejects: Iterable[Reject], on_reject: OnReject
+    ) -> None:
+        """The rejects document by document in the order of the text, however they were batched."""
+        for reject in rejects:
+            self._waiting[reject.doc].append(reject)
+        for document in documents:
+            mine = self._waiting.pop(document.id, [])
+            for reject in sorted(mine, key=lambda r: (r.span, r.marker, r.reason)):
+                on_reject(reject)
 
 
 def batches(

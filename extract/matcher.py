@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from extract.batch import Batch, BoolArray, child_after, leftmost_child, previous_conjunct
+from extract.batch import (
+    Batch,
+    BoolArray,
+    asking,
+    child_after,
+    leftmost_child,
+    previous_conjunct,
+)
 from extract.candidates import Candidates
 from extract.compiled import CompiledPatterns, Row
 from extract.parse import Ints
@@ -57,8 +64,7 @@ class Matcher:
         self.conjunct_before = previous_conjunct(batch, patterns)
         self.first_core = leftmost_child(batch, patterns.class_labels["core"])
         self.first_subject = leftmost_child(batch, patterns.class_labels["subject"])
-        self._asks = np.zeros(len(batch.row_doc), dtype=bool)
-        self._asks[batch.row[patterns.asking_of(batch.form)]] = True
+        self._asks = asking(batch, patterns)
         self._content = ~patterns.class_labels["punctuation"][batch.label]
         index = np.arange(len(batch), dtype=np.int32)
         self._content_before = _shifted(np.maximum.accumulate(np.where(self._content, index, -1)))
@@ -66,7 +72,7 @@ class Matcher:
         self._opening = _shifted(
             np.maximum.accumulate(np.where(self._content & ~skipped, index, -1))
         )
-        self._has_previous = _has_previous(batch)
+        self._has_previous = batch.row_linked
 
     def match(self, found: Candidates) -> Matches:
         """The rows and heads of every candidate."""
@@ -113,7 +119,7 @@ class Matcher:
         if len(which) == 0:
             return
         s1 = self._s1_head(row, found.token[which], s2)
-        ok = narrow(self._s1_fits(row, found.first[which], s1, s2), 5)
+        ok = narrow(self._s1_fits(row, found.lead[which], s1, s2), 5)
         which, s2, s1 = which[ok], s2[ok], s1[ok]
         ok = _ordered(row.pattern.order, s1, s2)
         result.row[which[ok]] = row.index
@@ -128,7 +134,7 @@ class Matcher:
 
     def _placed(self, row: Row, found: Candidates, which: Ints, s2: Ints) -> BoolArray:
         """Whether the marker stands where the row wants it, seen from S2's head."""
-        place, first = row.pattern.place, found.first[which]
+        place, first = row.pattern.place, found.lead[which]
         if place == "initial":
             opening = self._opening[first]
             return (opening < 0) | (opening < self.batch.offsets[self.batch.row[first]])
@@ -264,8 +270,3 @@ def _ordered(order: str, s1: Ints, s2: Ints) -> BoolArray:
 def _shifted(running: Ints) -> Ints:
     """For each token the running value before it."""
     return np.concatenate([np.array([-1], dtype=running.dtype), running[:-1]])
-
-
-def _has_previous(batch: Batch) -> BoolArray:
-    """Whether a sentence stands before each row's in its document."""
-    return batch.row_sentence > 0

@@ -146,17 +146,21 @@ def read_table(text: str, where: str, scheme: str) -> PatternTable:
 
 
 def resolve_markers(spec: str | Iterable[str], language: str = "en") -> tuple[str, ...]:
-    """The markers that `spec` names: markers and sets of the table (`all15`), parted by commas."""
+    """The markers that `spec` names: markers and sets of the table (`all15`), parted by commas.
+
+    `all` are all markers of one word or phrase that the table has rows for.
+    """
     table = load_patterns(language, "ud")
+    sets = {"all": table.markers, **table.sets}
     given = spec.split(",") if isinstance(spec, str) else spec
     folded = [" ".join(name.split()).lower() for name in given if name.strip()]
-    names = tuple(dict.fromkeys(m for name in folded for m in table.sets.get(name, (name,))))
+    names = tuple(dict.fromkeys(m for name in folded for m in sets.get(name, (name,))))
     choices = (*table.markers, *(m.name for m in table.multiwords if m.like))
     for name in names:
         if name not in choices:
             raise ConfigError(
                 f"no pattern for {name!r} in language {language!r}; "
-                f"{nearest(name, (*choices, *table.sets))}list them with: discoforge markers"
+                f"{nearest(name, (*choices, *sets))}list them with: discoforge markers"
             )
     if not names:
         raise ConfigError("no marker given; name a set such as all15, or markers parted by commas")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -78,8 +79,12 @@ def _places(marker: str, table: PatternTable) -> set[str]:
 def _regex(words: Sequence[str], table: PatternTable) -> re.Pattern[str]:
     """One alternation of the words, longest first; at word borders where the language has them.
 
+    Accents may be written as one character or two (NFC, NFD): readers keep a text as it is.
+
     `_` is no letter here: it marks emphasis (`_But_`), and tokenizers split it off.
     """
-    choices = sorted({re.escape(w).replace(r"\ ", r"\s+") for w in words}, key=len, reverse=True)
+    spellings = {unicodedata.normalize(form, word) for word in words for form in ("NFC", "NFD")}
+    escaped = {re.escape(word).replace(r"\ ", r"\s+") for word in spellings}
+    choices = sorted(escaped, key=lambda word: (-len(word), word))
     body = "|".join(choices)
     return re.compile(rf"(?<![^\W_])(?:{body})(?![^\W_])" if table.spaces else body, re.IGNORECASE)

@@ -8,6 +8,10 @@ both clauses thus goes to the inner one, so that S1 and S2 never overlap. Childr
 S1 and S2 but not to its text. So do the modifiers of the subordinator that opens a clause, be it
 the marker ("right after he left") or a muted one ("but only if he left"): UD hangs them on the
 clause's head. They are marked 5 and 6 until it is known whether they stand right before it.
+
+A subordinator introduces its clause only from in front of it: "he was to leave", "the plan is that
+he leaves" have it behind subject or copula, and would be no sentences without it. So does a
+relative adverb ("where he lived"), which UD makes an adverb of the clause.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from extract.batch import Batch, BoolArray
+from extract.batch import Batch, BoolArray, leftmost_child
 from extract.candidates import Candidates
 from extract.compiled import CompiledPatterns
 from extract.matcher import Matches
@@ -128,7 +132,44 @@ def _sides(
         pointer = jumped
     side = _without_markers(side[pointer], found, shift)
     words = ~patterns.class_labels["punctuation"][batch.label[token]]
+    _give_last_mark(side, batch, patterns, matches, match, token, words)
     return _modifiers_muted(side, opener, words, match)
+
+
+def _give_last_mark(
+    side: NDArray[np.int8],
+    batch: Batch,
+    patterns: CompiledPatterns,
+    matches: Matches,
+    match: Ints,
+    token: Ints,
+    words: BoolArray,
+) -> None:
+    """Give a "?" or "!" behind S2 to S2 where S2 is a clause beside S1, not one inside it.
+
+    UD hangs it on the root, the first conjunct; but in "I called, but did he answer?" the second
+    one asks. It stays where S1 asks itself, and a subordinate clause leaves it to the clause that
+    it belongs to.
+    """
+    marks = np.flatnonzero((side == 1) & ~words)
+    marks = marks[patterns.terminal_of(batch.form[token[marks]])]
+    marks = marks[~patterns.subordinates[matches.row[match[marks]]]]
+    spoken = np.flatnonzero(words)
+    at = np.searchsorted(spoken, marks) - 1
+    marks, before = marks[at >= 0], spoken[at[at >= 0]]
+    behind = (match[before] == match[marks]) & np.isin(side[before], (2, 4, 6))
+    marks = marks[behind]
+    if len(marks) == 0:
+        return
+    auxiliary, subject = (
+        leftmost_child(batch, patterns.class_labels[name]) for name in ("auxiliary", "subject")
+    )
+    s1 = matches.s1[match[marks]]
+    asks = (auxiliary[s1] < subject[s1]) & (subject[s1] < len(batch))
+    own = np.flatnonzero((side == 1) & words)
+    opening = token[own[np.searchsorted(match[own], match[marks])]]
+    asks |= (batch.traits[opening] & patterns.bits.get("relative", 0)) != 0
+    side[marks[~asks]] = 2
 
 
 def _without_markers(side: NDArray[np.int8], found: Candidates, shift: Ints) -> NDArray[np.int8]:
@@ -187,11 +228,26 @@ def _special(
     where = (rows, owner, place, kind, batch.label[token])
     modifier = patterns.class_labels["modifier"][batch.label[token]]
     yield children[modifier], 5 + owner[modifier], 0
-    muted = patterns.mute[where]
     subordinator = patterns.class_labels["subordinator"][batch.label[token]]
+    adverb = (traits & patterns.bits.get("relative_adverb", 0)) != 0
+    adverb &= modifier & patterns.class_labels["adverbial"][batch.label[head]]
+    introduces = _in_front(batch, patterns, match * 2 + owner, token, head)
+    muted = (patterns.mute[where] & (introduces | ~subordinator)) | (adverb & introduces)
     subordinator &= patterns.named_of(batch.form[token])
     yield children[muted], 3 + owner[muted], (subordinator * (1 + owner))[muted]
     yield children[patterns.drop[where]], 0, 0
+
+
+def _in_front(
+    batch: Batch, patterns: CompiledPatterns, clause: Ints, token: Ints, head: Ints
+) -> BoolArray:
+    """Which children stand before the subject, copula, auxiliary and object of their clause."""
+    if len(token) == 0:
+        return np.zeros(0, dtype=bool)
+    first = np.full(int(clause.max()) + 1, len(batch), dtype=np.int32)
+    core = patterns.class_labels["core"][batch.label[token]]
+    np.minimum.at(first, clause[core], token[core])
+    return (token < head) & (token < first[clause])
 
 
 def _undivided(batch: Batch, match: Ints, token: Ints, side: NDArray[np.int8]) -> NDArray[np.int8]:

@@ -38,8 +38,8 @@ __all__ = [
     "scheme_of",
 ]
 
-PARSE_VERSION = 3
-EXTRACT_VERSION = 4
+PARSE_VERSION = 4
+EXTRACT_VERSION = 5
 WORDS_PER_SHARD = 50_000
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from corpora.document import Document, Span
+from corpora.sentence_rules import CITATIONS
 from extract.batch import Batch
 from extract.columns import SpanColumn
 from extract.parse import Ints
@@ -15,8 +17,10 @@ from extract.patterns import PatternTable
 TERMINAL = ".!?…。！？"
 CLOSERS = "\"'”’»)]}"
 OPENERS = "\"'“‘«([{"
+EMPHASIS = "_"
 _PAIRS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
-QUOTES = frozenset(OPENERS + CLOSERS)
+QUOTES = frozenset(OPENERS + CLOSERS + EMPHASIS)
+_CITED = re.compile(rf"(?<=[.!?…])\s*{CITATIONS.pattern}$")
 
 
 def texts_of(
@@ -77,7 +81,8 @@ def _all_written(
 def written(text: str, spans: Sequence[Span], stop: str = ".", blank: str = " ") -> str:
     """The author's own text under `spans`: white space folded, first letter raised, a final stop.
 
-    A bracket or double quote at either end whose partner lies outside is taken away.
+    A bracket, double quote or `_` of emphasis at either end whose partner lies outside is taken
+    away, and so is a citation behind the stop (`[28]`).
     """
     return _finished(_joined([text[a:b] for a, b in spans], blank), stop)
 
@@ -87,7 +92,7 @@ def _finished(joined: str, stop: str) -> str:
         joined = " ".join(joined.split()) or stop
     first, last = joined[0], joined[-1]
     if first in QUOTES or last in QUOTES:
-        joined = _raised(_balanced(joined))
+        joined = _raised(_balanced(_CITED.sub("", joined)))
         return joined if _ends(joined) else joined + stop
     if not first.isupper():
         joined = first.upper() + joined[1:]
@@ -117,7 +122,7 @@ def _raised(text: str) -> str:
     """The text with its first letter raised (a quote or bracket may stand before it)."""
     if text[:1].islower():
         return text[0].upper() + text[1:]
-    if text and text[0] in OPENERS and len(text) > 1:
+    if text and text[0] in OPENERS + EMPHASIS and len(text) > 1:
         return text[0] + text[1].upper() + text[2:]
     return text
 
@@ -136,11 +141,11 @@ def _strip_once(text: str) -> str:
     first, last = text[:1], text[-1:]
     if first in _PAIRS or (first in _PAIRS.values() and not _closed(text, first)):
         return text[1:].lstrip(" ,;:")
-    if first == '"' and text.count('"') % 2:
+    if first in ('"', EMPHASIS) and text.count(first) % 2:
         return text[1:].lstrip(" ,;:")
     if last in _PAIRS.values() or (last in _PAIRS and _PAIRS[last] not in text):
         return text[:-1].rstrip(" ,;:")
-    if last == '"' and text.count('"') % 2:
+    if last in ('"', EMPHASIS) and text.count(last) % 2:
         return text[:-1].rstrip(" ,;:")
     return text
 

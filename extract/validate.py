@@ -20,7 +20,7 @@ from extract.validation import strict
 from extract.validation.distances import AT_MOST, BELOW, Sequences, measure, summary
 from extract.validation.figures import plot
 from extract.validation.markdown import to_markdown
-from extract.validation.material import Gold, Item, Material, gather
+from extract.validation.material import Gold, Item, Material, connective, gather
 from extract.validation.vocabulary import SIZE, Vocabulary
 from extract.validation.vocabulary import gather as join
 from extract.validation.words import DESCRIPTION
@@ -94,7 +94,8 @@ class Scoring:
         resamples: int = 1000,
         vocabulary: int = SIZE,
     ) -> None:
-        self.material, self.markers, self.policy = material, markers, policy
+        self.material, self.names, self.policy = material, markers, policy
+        self.markers = markers = tuple(map(connective, markers))
         self.seed, self.resamples = seed, resamples
         self.counts = {p: strict.count(material, markers, p) for p in strict.POLICIES}
         self.vocabulary = Vocabulary(material.texts, vocabulary)
@@ -112,7 +113,7 @@ class Scoring:
         """`strict`, `paper` and `control` over pairs and gold of these documents alone."""
         weights = strict.draws(len(documents), self.resamples, stream(self.seed, STAGE))
         return {
-            "strict": strict.summary(self.counts[self.policy][documents], self.markers, weights),
+            "strict": strict.summary(self.counts[self.policy][documents], self.names, weights),
             **self.alignment(documents, "characters"),
         }
 
@@ -123,14 +124,14 @@ class Scoring:
         )
         distances = measure(pairs, gold)
         return {
-            "paper": summary(distances.own, pairs.marker, self.markers),
-            "control": summary(distances.control, pairs.marker, self.markers),
+            "paper": summary(distances.own, pairs.marker, self.names),
+            "control": summary(distances.control, pairs.marker, self.names),
         }
 
     def settings(self, unseen: list[int]) -> dict[str, Any]:
         """Everything that has to be known to read the figures, and what was left out of them."""
         return {
-            "markers": list(self.markers),
+            "markers": list(self.names),
             "unit": DESCRIPTION,
             "dice_at_least": strict.DICE,
             "interval": {"share": strict.INTERVAL, "resamples": self.resamples, "seed": self.seed},

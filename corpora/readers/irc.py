@@ -48,7 +48,11 @@ def read(source: Source) -> Iterator[Document]:
         )
     for path in filter(_is_log, source.files):
         stem = source.stem(path, SUFFIXES)
-        turns = _turns(path, source)
+        try:
+            turns = _turns(path, source)
+        except Refused as refusal:
+            source.refuse(str(path), str(refusal))
+            continue
         if layout == "log":
             yield from _documents({stem: turns}, stem, path, source)
         else:
@@ -61,7 +65,11 @@ def _turns(path: Path, source: Source) -> list[Message]:
 
     context = source.option("context", int, CONTEXT if annotation_of(path).is_file() else 0)
     system = source.option("system", bool, False)
-    messages = read_log(path, on_bad)[max(0, context) :]
+    everything = read_log(path, on_bad)
+    messages = everything[max(0, context) :]
+    if everything and not messages:
+        reason = f"all {len(everything)} messages are context, before what was annotated"
+        raise Refused(f"{reason}; set context to 0 if that is not so")
     source.skipped["system message"] += sum(not (m.speaker or system) for m in messages if m.text)
     return [m for m in messages if m.text and (m.speaker or system)]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora.document import Document
+from corpora.document import Document, Spans
 from corpora.errors import InputError
 from corpora.readers import (
     arxiv,
@@ -32,6 +32,7 @@ from corpora.readers import (
 )
 from corpora.readers.files import find_files
 from corpora.readers.source import Source
+from corpora.readers.wsj import START
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,17 @@ def _read_pdtb(source: Source) -> Iterator[Document]:
     folder = Path(source.target).expanduser()
     for document in read_gold(folder, on_bad=source.on_bad, encoding=encoding):
         document.language = source.language
+        document.paragraphs = _without_start(document)
         yield document
+
+
+def _without_start(document: Document) -> Spans:
+    """The paragraphs but for the Wall Street Journal's `.START`; offsets count it in the text."""
+    kept = Spans()
+    for start, end in document.paragraphs or ():
+        if document.text[start:end].strip() != START:
+            kept.add(start, end)
+    return kept
 
 
 def _of_files(kind: str, summary: str, module: Any, *, bare: bool = True) -> Reader:

@@ -28,7 +28,8 @@ _BLOCKS = frozenset(("p", "div", "blockquote", "center", "ul", "ol", "dl", "hr",
     f"h{level}" for level in range(1, 7)
 }
 _ITEMS = frozenset(("li", "dt", "dd"))
-_LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*")
+_LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*:(?!\s)")
+"""Wikis' names are written small, without a blank behind; `CSI: Miami` and `Re:Zero` are titles."""
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")
 _PARAGRAPH_TAG = re.compile(r"</?p\b[^<>]*>", re.IGNORECASE)
 _EMPTY_BRACKETS = re.compile(r" ?[(（][\s,;:]*[)）]")
@@ -125,11 +126,11 @@ class _Extract:
 
     def _link(self, node: Any) -> None:
         title = str(node.title).strip()
-        prefix, colon, name = title.partition(":")
-        prefix = prefix.strip().lower()
+        written, colon, name = title.partition(":")
+        prefix = written.strip().lower()
         if colon and prefix in self.names.categories:
             self.article.categories.append(" ".join(name.replace("_", " ").split()))
-        elif colon and (prefix in self.names.files or _LANGUAGE_LINK.fullmatch(prefix)):
+        elif colon and (prefix in self.names.files or _LANGUAGE_LINK.match(title)):
             pass
         elif node.text is not None and str(node.text):
             self.walk(node.text)

@@ -17,7 +17,7 @@ SUFFIXES = (".txt",)
 OPTIONS = frozenset({"encoding"})
 LICENCE = "LDC"
 
-_START = ".START"
+START = ".START"
 
 
 def find(target: str) -> list[Path]:
@@ -50,7 +50,7 @@ def read(source: Source) -> Iterator[Document]:
 
 
 def _article(text: str, name: str, source: Source) -> Document:
-    lines = ["" if line.strip() == _START else line.strip() for line in text.split("\n")]
+    lines = ["" if line.strip() == START else line.strip() for line in text.split("\n")]
     blocks = [list(block) for filled, block in groupby(lines, bool) if filled]
     if not blocks:
         raise Refused("no text: the file has none")

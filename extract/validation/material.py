@@ -13,6 +13,11 @@ from extract.validation.words import GoldText, WordMap, Words, subsequence
 EXPLICIT = "Explicit"
 
 
+def connective(marker: str) -> str:
+    """The words of a marker as PDTB writes a connective: `if then` for `if ... then`."""
+    return marker.replace(" ... ", " ")
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """An extracted pair (S1, S2) or a gold relation (Arg1, Arg2).
@@ -74,7 +79,7 @@ def gather(
         )
     for _ in range(len(texts) - len(maps)):
         material.omit("source_documents_without_gold")
-    _read_pairs(material, pairs, maps, frozenset(markers))
+    _read_pairs(material, pairs, maps, frozenset(map(connective, markers)))
     return material
 
 
@@ -129,7 +134,7 @@ def _read_pairs(
     markers: frozenset[str],
 ) -> None:
     for pair in pairs:
-        if pair.marker not in markers:
+        if connective(pair.marker) not in markers:
             material.omit("pairs_of_other_markers")
         elif pair.doc not in maps:
             material.omit("pairs_without_gold")
@@ -139,8 +144,8 @@ def _read_pairs(
 
 def _item(pair: Pair, doc: int, to_words: WordMap) -> Item:
     try:
-        connective = to_words(pair.marker_spans)
-        return Item(doc, pair.marker, connective, to_words(pair.s1_spans), to_words(pair.s2_spans))
+        marked, s1, s2 = map(to_words, (pair.marker_spans, pair.s1_spans, pair.s2_spans))
+        return Item(doc, connective(pair.marker), marked, s1, s2)
     except IndexError:
         raise InputError(
             f"the spans of the pair of {pair.marker!r} in sentence {pair.sentence} "

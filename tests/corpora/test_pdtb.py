@@ -222,3 +222,13 @@ def test_the_real_gold_reads_whole_and_aligns_with_the_treebank(discoforge_data:
 def test_any_text_gives_rows_or_bad_records(lines: list[str]) -> None:
     for row in parse_rows("\n".join(lines), "gold"):
         assert isinstance(row, (Row, BadRecord)) and re.fullmatch(r"gold:\d+", row.where)
+
+
+def test_the_first_line_of_the_wall_street_journal_is_no_paragraph(folder: Path) -> None:
+    raw = folder / "raw" / "00" / "market"
+    text = raw.read_text()
+    raw.write_text(f".START \n\n{text}")
+    (folder / "gold" / "00" / "market").write_text("")
+    market = next(d for d in open_source(f"pdtb:{folder}") if d.id == "market")
+    assert market.paragraphs is not None
+    assert market.text[market.paragraphs.start[0] :] == text

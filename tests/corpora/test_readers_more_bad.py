@@ -238,6 +238,17 @@ def test_bad_lines_and_links_of_a_log(source: Write, tmp_path: Path) -> None:
     ]
 
 
+def test_a_log_that_ends_before_what_was_annotated_says_so(source: Write, tmp_path: Path) -> None:
+    spec = source("irc", b"[10:00] <ann> One.\n[10:01] <bo> Two.")
+    (tmp_path / "x.annotation.txt").write_bytes(b"0 0 -\n")
+    for layout in ("log", "conversation"):
+        bad: list[BadRecord] = []
+        with pytest.raises(InputError):
+            list(open_source(spec, {"layout": layout}, on_bad=bad.append))
+        assert [b.reason.partition(",")[0] for b in bad] == ["all 2 messages are context"]
+        assert "set context to 0" in bad[0].reason
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Callable[[pa.Table], str]:
     def write(rows: pa.Table) -> str:

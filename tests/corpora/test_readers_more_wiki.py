@@ -207,6 +207,14 @@ def test_long_runs_take_no_time(text: str, dump: Write) -> None:
     assert time.monotonic() - started < 5
 
 
+def test_a_title_with_a_colon_is_no_link_to_another_wiki(dump: Write) -> None:
+    text = (
+        "She was in [[CSI: Oslo]], [[CSI: Rome|a later one]] and [[Re:Zero]].[[fr:Taupe]][[de:M|n]]"
+    )
+    (article,) = open_source(dump(page(text)))
+    assert article.text == "She was in CSI: Oslo, a later one and Re:Zero."
+
+
 def test_what_is_not_closed_is_counted() -> None:
     assert unclosed("{{a|{{b}}}} [[c]] <i>d</i> <br> <!-- {{ --> <math>{{</math> <ref/>", 50) == 0
     assert unclosed("{| a\n| {{b|}}\n|}", 50) == 0

@@ -106,10 +106,25 @@ def test_a_monster_sentence_is_left_out_and_counted() -> None:
 
 @pytest.mark.slow
 def test_workers_change_nothing() -> None:
+    refused = "It was cold and dark. He came and, as ever, left before noon. So far so good."
     documents = [story(f"d{i}") for i in range(4)]
-    one, two = Extractor(), Extractor(workers=2)
+    documents += [Document(id=f"r{i}", text=refused) for i in range(3)]
+    rejects: list[list[Reject]] = [[], []]
+    one, two = (
+        Extractor(mode="require_clause", workers=n, on_reject=rejects[n - 1].append) for n in (1, 2)
+    )
     assert list(one.pairs(documents)) == list(two.pairs(documents))
     assert one.reject_counts == two.reject_counts
+    assert rejects[0] == rejects[1]
+
+
+def test_rejects_come_in_the_order_of_the_text() -> None:
+    text = "So far so good. It was cold and dark, as well as wet and grey. He sat as if and but."
+    rejects: list[Reject] = []
+    extractor = Extractor(mode="require_clause", on_reject=rejects.append, max_tokens=12)
+    list(extractor.pairs([Document(id="a", text=text), Document(id="b", text=text)]))
+    assert "sentence_too_long" in {r.reason for r in rejects} and len(rejects) >= 6
+    assert [(r.doc, r.span) for r in rejects] == sorted((r.doc, r.span) for r in rejects)
 
 
 @pytest.mark.parametrize(

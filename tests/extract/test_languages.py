@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from corpora.document import Document
+from corpora.document import Document, Spans
 from corpora.readers import open_source
 from extract import Extractor, Pair
 from extract.parse import ParsedDocument
 from extract.parsers.gold import GoldParser
+from extract.patterns import load_patterns, resolve_markers, table_languages
+from extract.prefilter import Prefilter
 from tests.extract.trees import document
 
 DATA = Path(__file__).parents[1] / "data" / "extract"
@@ -127,3 +130,25 @@ def test_the_labels_of_spacy(sentence: str, expected: tuple[str, str, str]) -> N
     (pair,) = Extractor(ClearGold(), marker).pairs([document(sentence)])
     assert isinstance(pair, Pair)
     assert (pair.marker, pair.s1, pair.s2) == expected
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_accents_may_be_written_in_two_ways(form: str) -> None:
+    sentence = "Vine/V!/root/0 y/CCONJ/cc/4 también/R/advmod/4 canté/V!/conj/1 coplas/N/obj/4"
+    written = document(unicodedata.normalize(form, sentence))
+    found = Extractor("gold", "también", language="es").pairs([written])
+    assert [p.marker for p in found] == ["también"]
+    chosen = Prefilter(["también"], "es").choose(
+        Document(
+            id="d",
+            text=(text := unicodedata.normalize(form, "Llovía. Vine. También canté.")),
+            sentences=Spans([0, text.index("V"), text.index("T")], [7, len(text) - 14, len(text)]),
+        )
+    )
+    assert chosen.tolist() == [2]
+
+
+@pytest.mark.parametrize("language", table_languages())
+def test_every_language_has_the_set_of_all_markers(language: str) -> None:
+    assert set(load_patterns(language).markers) >= set(resolve_markers("all", language))
+    assert len(resolve_markers("all", language)) > 5

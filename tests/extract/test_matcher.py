@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from corpora.document import Turns
 from extract import Extractor, Pair
 from tests.extract.trees import document
 
@@ -285,7 +286,7 @@ def test_a_subordinator_inside_a_clause_takes_nothing_from_it() -> None:
         "because/SCONJ/mark/9 he/P/nsubj/9 left/V!/conj/2",
         markers="and",
     )
-    assert pair.s2 == "It is just he left."
+    assert pair.s2 == "It is just because he left."
 
 
 @pytest.mark.parametrize(
@@ -373,3 +374,106 @@ def test_a_mark_that_opens_a_word_of_the_sentence_before_stays(text: str, said: 
     before = " ".join(f"{w}/N/{'root/0' if i == 0 else 'dep/1'}" for i, w in enumerate(first))
     (pair,) = pairs(before, "But/CCONJ/cc/3 we/P/nsubj/3 left/V!/root/0", markers="but")
     assert pair.s1 == said
+
+
+def test_a_subordinator_behind_subject_or_copula_stays_in_the_text() -> None:
+    (pair,) = pairs(
+        "The/DET/det/2 plan/N/nsubj/5 was/X!/cop/5 to/PART/mark/5 leave/V/root/0 "
+        "because/SCONJ/mark/8 it/P/nsubj/8 rained/V!/advcl/5"
+    )
+    assert (pair.s1, pair.s2) == ("The plan was to leave.", "It rained.")
+    (pair,) = pairs(
+        "He/P/nsubj/2 sang/V!/root/0 and/CCONJ/cc/8 the/DET/det/5 fact/N/nsubj/8 is/X!/cop/8 "
+        "that/SCONJ/mark/8 danced/V!/conj/2 she/P/nsubj/8"
+    )
+    assert pair.s2 == "The fact is that danced she."
+
+
+def test_a_relative_adverb_introduces_a_clause_as_a_subordinator_does() -> None:
+    (pair,) = pairs(
+        "The/DET/det/2 inn/N/nsubj/9 where/R~/advmod/5 he/P/nsubj/5 slept/V!/acl:relcl/2 "
+        "and/CCONJ/cc/8 she/P/nsubj/8 ate/V!/conj/5 burned/V!/root/0"
+    )
+    assert (pair.s1, pair.s2) == ("He slept.", "She ate.")
+
+
+def test_a_relative_pronoun_makes_no_statement_unless_the_sentence_asks() -> None:
+    relative = (
+        "The/DET/det/2 man/N/nsubj/8 who/P~/nsubj/4 sang/V!/acl:relcl/2 songs/N/obj/4 "
+        "and/CCONJ/cc/7 left/V!/conj/4 smiled/V!/root/0"
+    )
+    assert [p.s1 for p in pairs(relative, markers="and")] == ["Who sang songs."]
+    assert rejects(relative, markers="and", mode="require_clause") == {"and": "s1_no_clause"}
+    asked = (
+        "Who/P~/nsubj/2 sang/V!/root/0 and/CCONJ/cc/5 who/P~/nsubj/5 danced/V!/conj/2 "
+        "?/PUNCT/punct/2"
+    )
+    assert [p.s1 for p in pairs(asked, mode="require_clause")] == ["Who sang?"]
+
+
+def test_the_last_mark_goes_to_the_clause_that_it_stands_behind() -> None:
+    (pair,) = pairs(
+        "I/P/nsubj/2 called/V!/root/0 ,/PUNCT/punct/7 but/CCONJ/cc/7 did/X!/aux/7 he/P/nsubj/7 "
+        "answer/V/conj/2 ?/PUNCT/punct/2"
+    )
+    assert (pair.s1, pair.s2) == ("I called.", "Did he answer ?")
+    (pair,) = pairs(
+        "Did/X!/aux/3 he/P/nsubj/3 call/V/root/0 and/CCONJ/cc/7 did/X!/aux/7 she/P/nsubj/7 "
+        "answer/V/conj/3 ?/PUNCT/punct/3"
+    )
+    assert (pair.s1, pair.s2) == ("Did he call?", "Did she answer.")
+    (pair,) = pairs(
+        "Why/R/advmod/4 should/X!/aux/4 I/P/nsubj/4 bother/V/root/0 when/R/advmod/8 he/P/nsubj/8 "
+        "can/X!/aux/8 sing/V/advcl/4 ?/PUNCT/punct/4"
+    )
+    assert (pair.s1, pair.s2) == ("Why should I bother?", "He can sing.")
+
+
+def test_a_conjunct_is_finite_by_an_auxiliary_that_it_shares() -> None:
+    shared = (
+        "She/P/nsubj/3 may/X!/aux/3 come/V/root/0 soon/R/advmod/3 and/CCONJ/cc/6 sing/V/conj/3 "
+        "songs/N/obj/6"
+    )
+    assert len(pairs(shared, mode="require_clause")) == 1
+    bare = "She/P/nsubj/2 came/V!/root/0 soon/R/advmod/2 and/CCONJ/cc/5 sing/V/conj/2 songs/N/obj/5"
+    assert len(pairs(bare)) == 1
+    assert rejects(bare, mode="require_clause") == {"and": "s2_no_clause"}
+    infinitive = (
+        "She/P/nsubj/3 may/X!/aux/3 come/V/root/0 soon/R/advmod/3 and/CCONJ/cc/7 to/PART/mark/7 "
+        "sing/V/conj/3"
+    )
+    assert rejects(infinitive, mode="require_clause") == {"and": "s2_no_clause"}
+
+
+def test_a_fragment_opens_with_its_subordinator() -> None:
+    before = "He/P/nsubj/2 stayed/V!/root/0 ././punct/2"
+    opens = "Because/SCONJ/mark/3 it/P/nsubj/3 rained/V!/root/0 ././punct/3"
+    (pair,) = pairs(before, opens)
+    assert (pair.s1, pair.s2) == ("He stayed.", "It rained.")
+    inside = (
+        "This/P/nsubj/5 is/X!/cop/5 because/SCONJ/mark/5 it/P/nsubj/5 rained/V!/root/0 ././punct/5"
+    )
+    assert not pairs(before, inside, markers="because")
+
+
+def test_the_rows_of_a_correlative_look_at_the_part_that_it_is_like() -> None:
+    sentence = (
+        "Not/PART/advmod/2 only/R/advmod/5 did/X!/aux/5 it/P/nsubj/5 rain/V/root/0 "
+        ",/PUNCT/punct/10 but/CCONJ/cc/10 the/DET/det/9 wind/N/nsubj/10 blew/V!/conj/5 ././punct/5"
+    )
+    (pair,) = pairs(sentence, markers="not only ... but")
+    assert pair.marker == "not only ... but"
+    assert (pair.s1, pair.s2) == ("Did it rain.", "The wind blew.")
+    assert pair.marker_spans == ((0, 8), (23, 26))
+
+
+def test_a_turn_does_not_go_on_from_another_conversation() -> None:
+    log = document(
+        "It/P/nsubj/2 works/V!/root/0 ././punct/2",
+        "But/CCONJ/cc/3 mine/P/nsubj/3 broke/V!/root/0 ././punct/3",
+    )
+    spans = log.sentences
+    assert spans is not None
+    for talks, expected in (((1, 2), 0), ((1, 1), 1), ((-1, 2), 1)):
+        log.turns = Turns(["a", "b"], list(talks), list(spans.start), list(spans.end))
+        assert len(list(Extractor("gold").pairs([log]))) == expected

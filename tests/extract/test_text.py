@@ -22,6 +22,10 @@ from extract.text import tokenised, written
         ("did you go , then ?", [(0, 10), (18, 19)], "Did you go?"),
         ("éclairs were gone", [(0, 17)], "Éclairs were gone."),
         ("he left…", [(0, 8)], "He left…"),
+        ("he was rich. [28]", [(0, 17)], "He was rich."),
+        ("see [28]", [(0, 8)], "See [28]."),
+        ("_But_ nobody spoke", [(4, 18)], "Nobody spoke."),
+        ("_never_ did he speak", [(0, 20)], "_Never_ did he speak."),
     ],
 )
 def test_as_written(text: str, spans: list[tuple[int, int]], expected: str) -> None:

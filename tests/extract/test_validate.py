@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,13 @@ def test_a_longer_connective_that_was_asked_for_is_a_marker(gold: list[Document]
     pairs = gold_pairs(gold, ["if then", "even though"])
     overall = validate(pairs, gold, gold, ["if then", "even though"])["strict"]["overall"]
     assert scores(overall, "exact") == [1, 1, 1] and overall["gold"] == 2
+
+
+def test_a_connective_in_two_places_goes_by_either_name(gold: list[Document]) -> None:
+    pairs = [replace(p, marker="if ... then") for p in gold_pairs(gold, ["if then"])]
+    assert pairs
+    strict = validate(pairs, gold, gold, ["if ... then"])["strict"]
+    assert scores(strict["per_marker"]["if ... then"], "exact") == [1, 1, 1]
 
 
 def test_an_unknown_policy_is_refused_with_the_choices(gold: list[Document]) -> None:

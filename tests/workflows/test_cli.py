@@ -84,6 +84,20 @@ def test_rejects_are_written_with_their_reasons(
     assert reject["span"] == [16, 19]
 
 
+def test_outputs_that_cannot_be_written_are_refused_before_anything_runs(
+    text_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for rejects, said in (("pairs.jsonl", "are one file"), ("folder", "is a folder")):
+        arguments = ("-o", tmp_path / "pairs.jsonl", "--rejects", tmp_path / rejects)
+        assert run(monkeypatch, "extract", text_file, *arguments) == 2
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "pairs.jsonl").exists()
+
+
 def test_only_the_markers_asked_for(
     text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
