@@ -81,8 +81,7 @@ def _derive_traits(batch: Batch, patterns: CompiledPatterns) -> None:
     """Set the properties that follow from a token's children and from the conjunct before it.
 
     `subject`, `copula`, `finite` and `clause` come from its own children (what is left of a clause
-    whose verb is left out makes one too), `statement` also from what conjuncts share. A relative
-    pronoun ("who had left") makes no statement, unless the sentence asks.
+    whose verb is left out makes one too), `statement` also from what conjuncts share.
     """
     traits, bits, labels = batch.traits, patterns.bits, patterns.class_labels
     finite = (traits & bits.get("finite_tag", 0)) != 0
@@ -94,14 +93,9 @@ def _derive_traits(batch: Batch, patterns: CompiledPatterns) -> None:
     clause = verb | copula | subject | _with_child(batch, labels["remnant"][batch.label])
     complement = _with_child(batch, labels["complement"][batch.label])
     introduced = _with_child(batch, labels["subordinator"][batch.label])
-    statement = _shared(
-        batch, patterns, finite, _with_child(batch, auxiliary), introduced & ~finite
-    )
+    statement = _finite_with(batch, patterns, finite, _with_child(batch, auxiliary), introduced)
     if not patterns.table.pro_drop:
-        standing = (traits & bits.get("relative", 0)) == 0
-        standing |= asking(batch, patterns)[batch.row]
-        named = _with_child(batch, labels["subject"][batch.label] & standing)
-        statement &= _shared(batch, patterns, named)
+        statement &= _shared(batch, patterns, subject)
     for name, flag in (
         ("subject", subject),
         ("copula", copula),
@@ -121,37 +115,51 @@ def _with_child(batch: Batch, child: BoolArray) -> BoolArray:
     return flag
 
 
-def asking(batch: Batch, patterns: CompiledPatterns) -> BoolArray:
-    """Which rows hold a question mark [m]."""
-    found = np.zeros(len(batch.row_doc), dtype=bool)
-    found[batch.row[patterns.asking_of(batch.form)]] = True
-    return found
+def _shared(batch: Batch, patterns: CompiledPatterns, own: BoolArray) -> BoolArray:
+    """`own`, and the conjuncts of what has it.
 
-
-def _shared(
-    batch: Batch,
-    patterns: CompiledPatterns,
-    own: BoolArray,
-    through: BoolArray | None = None,
-    alone: BoolArray | None = None,
-) -> BoolArray:
-    """`own`, and the conjuncts of what has it: of those `through` which it is shared, not `alone`.
-
-    Under UD the subject and the auxiliaries of coordinated predicates hang on the first one, and
-    conjuncts are alike: what is joined to an auxiliary's predicate is finite ("may come and go").
-    Where the first one needs none, a bare verb beside it is an imperative, an infinitive or a
-    participle; and what has a subordinator of its own ("and to stay") shares nothing.
+    Under UD the subject of coordinated predicates hangs on the first one.
     """
     found = own.copy()
-    passing = np.ones(len(own), dtype=bool) if through is None else through.copy()
-    conjuncts = np.flatnonzero(patterns.class_labels["conjunct"][batch.label] & (batch.head >= 0))
-    conjuncts = conjuncts[~own[conjuncts]]
-    if alone is not None:
-        conjuncts = conjuncts[~alone[conjuncts]]
-    while len(taking := conjuncts[(found & passing)[batch.head[conjuncts]]]):
-        found[taking] = passing[taking] = True
+    conjuncts = _conjuncts(batch, patterns, own)
+    while len(taking := conjuncts[found[batch.head[conjuncts]]]):
+        found[taking] = True
         conjuncts = conjuncts[~found[conjuncts]]
     return found
+
+
+def _finite_with(
+    batch: Batch,
+    patterns: CompiledPatterns,
+    finite: BoolArray,
+    auxiliary: BoolArray,
+    introduced: BoolArray,
+) -> BoolArray:
+    """`finite`, and the conjuncts that share an auxiliary, which hangs on the first one.
+
+    "may come and go", "is tired and hungry". Beside a verb that needs none a form that is not
+    finite is an infinitive, a participle or what is left of a clause; but a language's bare form
+    may be finite beside another one ("they come and go"). What has a subordinator of its own ("and
+    to stay") shares nothing.
+    """
+    found, sharing = finite.copy(), auxiliary.copy()
+    bare = (batch.traits & patterns.bits.get("bare", 0)) != 0
+    conjuncts = _conjuncts(batch, patterns, finite | introduced)
+    while True:
+        head = batch.head[conjuncts]
+        alike = sharing[head] | (bare[head] & bare[conjuncts])
+        taking = conjuncts[found[head] & alike]
+        if len(taking) == 0:
+            return found
+        found[taking] = True
+        sharing[taking] = sharing[batch.head[taking]]
+        conjuncts = conjuncts[~found[conjuncts]]
+
+
+def _conjuncts(batch: Batch, patterns: CompiledPatterns, but: BoolArray) -> Ints:
+    """The conjuncts of all, `but` some."""
+    label = patterns.class_labels["conjunct"][batch.label]
+    return np.flatnonzero(label & (batch.head >= 0) & ~but)
 
 
 def previous_conjunct(batch: Batch, patterns: CompiledPatterns) -> Ints:

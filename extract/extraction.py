@@ -123,7 +123,7 @@ def _sides(
     s1, s2 = _clauses(batch, patterns, found, matches, ("statement",))
     whole = s1 & s2
     if mode == "own_subjects":
-        needs = ("finite",) if patterns.table.pro_drop else ("finite", "subject", "statement")
+        needs = ("finite",) if patterns.table.pro_drop else ("finite", "subject")
         s1, s2 = _clauses(batch, patterns, found, matches, needs)
     strict = mode != "recall"
     conditions = [loud[0].counts == 0, loud[1].counts == 0, strict & ~s1, strict & ~s2]

@@ -11,14 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from extract.batch import (
-    Batch,
-    BoolArray,
-    asking,
-    child_after,
-    leftmost_child,
-    previous_conjunct,
-)
+from extract.batch import Batch, BoolArray, child_after, leftmost_child, previous_conjunct
 from extract.candidates import Candidates
 from extract.compiled import CompiledPatterns, Row
 from extract.parse import Ints
@@ -64,7 +57,8 @@ class Matcher:
         self.conjunct_before = previous_conjunct(batch, patterns)
         self.first_core = leftmost_child(batch, patterns.class_labels["core"])
         self.first_subject = leftmost_child(batch, patterns.class_labels["subject"])
-        self._asks = asking(batch, patterns)
+        self._asks = np.zeros(len(batch.row_doc), dtype=bool)
+        self._asks[batch.row[patterns.asking_of(batch.form)]] = True
         self._content = ~patterns.class_labels["punctuation"][batch.label]
         index = np.arange(len(batch), dtype=np.int32)
         self._content_before = _shifted(np.maximum.accumulate(np.where(self._content, index, -1)))

@@ -40,7 +40,6 @@ CLASSES = (
     "complement",
     "subordinator",
     "modifier",
-    "adverbial",
 )
 
 

@@ -10,8 +10,7 @@ the marker ("right after he left") or a muted one ("but only if he left"): UD ha
 clause's head. They are marked 5 and 6 until it is known whether they stand right before it.
 
 A subordinator introduces its clause only from in front of it: "he was to leave", "the plan is that
-he leaves" have it behind subject or copula, and would be no sentences without it. So does a
-relative adverb ("where he lived"), which UD makes an adverb of the clause.
+he leaves" have it behind subject or copula, and would be no sentences without it.
 """
 
 from __future__ import annotations
@@ -168,7 +167,7 @@ def _give_last_mark(
     asks = (auxiliary[s1] < subject[s1]) & (subject[s1] < len(batch))
     own = np.flatnonzero((side == 1) & words)
     opening = token[own[np.searchsorted(match[own], match[marks])]]
-    asks |= (batch.traits[opening] & patterns.bits.get("relative", 0)) != 0
+    asks |= (batch.traits[opening] & patterns.bits.get("interrogative", 0)) != 0
     side[marks[~asks]] = 2
 
 
@@ -229,10 +228,8 @@ def _special(
     modifier = patterns.class_labels["modifier"][batch.label[token]]
     yield children[modifier], 5 + owner[modifier], 0
     subordinator = patterns.class_labels["subordinator"][batch.label[token]]
-    adverb = (traits & patterns.bits.get("relative_adverb", 0)) != 0
-    adverb &= modifier & patterns.class_labels["adverbial"][batch.label[head]]
     introduces = _in_front(batch, patterns, match * 2 + owner, token, head)
-    muted = (patterns.mute[where] & (introduces | ~subordinator)) | (adverb & introduces)
+    muted = patterns.mute[where] & (introduces | ~subordinator)
     subordinator &= patterns.named_of(batch.form[token])
     yield children[muted], 3 + owner[muted], (subordinator * (1 + owner))[muted]
     yield children[patterns.drop[where]], 0, 0
