@@ -242,8 +242,8 @@ def _in_front(
     if len(token) == 0:
         return np.zeros(0, dtype=bool)
     first = np.full(int(clause.max()) + 1, len(batch), dtype=np.int32)
-    core = patterns.class_labels["core"][batch.label[token]]
-    np.minimum.at(first, clause[core], token[core])
+    core = np.flatnonzero(patterns.class_labels["core"][batch.label[token]])[::-1]
+    first[clause[core]] = token[core]
     return (token < head) & (token < first[clause])
 
 
