@@ -20,6 +20,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
 )
 
 from corpora.errors import ConfigError, DiscoforgeError
+from corpora.publish_card import NOTICE
 from corpora.publish_folder import CARD, Publication, PublishedFile, owned_files
 from corpora.publish_hub import Hub
 from corpora.store import MANIFEST
@@ -58,11 +59,12 @@ class Push:
 
 
 def is_there(plan: Publication, remote: Remote | None) -> bool:
-    """Whether the remote has this manifest, all its files, a card, and no stale file."""
+    """Whether the remote has this manifest, all its files, a whole card, and no stale file."""
     return (
         remote is not None
         and remote.manifest == plan.manifest
         and remote.card is not None
+        and NOTICE not in remote.card
         and not stale(plan, remote)
         and all(same(plan, file, remote) for file in plan.data_files)
     )

@@ -307,6 +307,22 @@ def test_more_than_a_commit_takes_loads_as_nothing_until_it_is_whole(
     assert found == [*old, *["NONE True"] * 2 * none, *whole] and none > 2
 
 
+def test_back_to_the_old_version_after_a_publication_broke_off(
+    server: HubServer, send: Publish, folder: Path, tmp_path: Path
+) -> None:
+    send()
+    before = remote(server)
+    new = make(tmp_path / "new", word="line", rows=40)
+    server.once(ROUTES["commit"], lambda: server.fail(ROUTES["commit"], status=403), late=True)
+    with pytest.raises(DiscoforgeError):
+        send(new, commit_operations=4)
+    assert b"Not whole" in remote(server)["README.md"]
+    assert send().status == "published"
+    after = remote(server)
+    card, old = after.pop("README.md").decode(), before.pop("README.md").decode()
+    assert after == before and split(card, where="") == split(old, where="")
+
+
 def test_private_is_private(server: HubServer, send: Publish) -> None:
     send(private=True)
     assert server.repository(ID).private
