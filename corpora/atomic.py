@@ -51,8 +51,8 @@ def staged(folder: Path) -> Iterator[Path]:
     that finished shards can be reused; after an exception it is kept again. Two processes
     cannot make one target: the second gets an error that names the first.
 
-    Raises `DiscoforgeError` if another process makes it, if `folder` is already there, or if
-    the disk does not let it be written (full, no permission, a file in the way).
+    Raises `DiscoforgeError` if another process makes it (`Busy`) or has made it (`AlreadyMade`),
+    or if the disk does not let it be written (full, no permission, a file in the way).
     """
     with _explained(folder), _locked(folder):
         _check_free(folder)
@@ -136,6 +136,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 class Busy(DiscoforgeError):
     """Another process is making the folder."""
+
+
+class AlreadyMade(DiscoforgeError):
+    """The folder is there, finished."""
 
 
 def cleared(folder: Path) -> None:
@@ -226,7 +230,7 @@ def _same_file(file: IO[str], path: Path) -> bool:
 
 def _check_free(folder: Path) -> None:
     if is_complete(folder):
-        raise DiscoforgeError(
+        raise AlreadyMade(
             "is already made", where=str(folder), hint="remove the folder to make it again"
         )
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpora.atomic import MANIFEST, is_complete, read_json, replacing
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError
 
 SPLIT_FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
 ROWS_A_BATCH = 1_024
@@ -73,11 +74,18 @@ def export_discoeval(folder: Path, out: Path, domain: str = "") -> dict[str, int
     The files are `OUT/TASK/DOMAIN/train.txt`, `valid.txt`, `test.txt`: an example a line, fields
     separated by tabs, tokens by spaces, no header. `domain` is by default the configuration's
     name (`default`; `text` and `chat` of DC); of several configurations the others are then
-    `DOMAIN-CONFIG`. A split without rows gives no file.
+    `DOMAIN-CONFIG`. A split without rows gives no file, and an older export's file of it is
+    removed: its documents may be in another split now. An error leaves an older export as it was.
 
-    Raises `InputError` for a folder that is no whole dataset, or of another task.
+    Raises `InputError` for a folder that is no whole dataset, or of another task, `ConfigError`
+    for a domain that is no folder's name.
     """
     folder, out = Path(folder), Path(out)
+    if domain in (".", "..") or any(separator in domain for separator in "/\\"):
+        raise ConfigError(
+            f"domain {domain!r} is not the name of a folder",
+            hint="give a single name, such as wiki; where the export goes is what -o says",
+        )
     if not is_complete(folder):
         raise InputError(
             f"no dataset in {str(folder)!r}",
@@ -85,17 +93,26 @@ def export_discoeval(folder: Path, out: Path, domain: str = "") -> dict[str, int
             hint="a dataset folder has a manifest.json; build it first",
         )
     written: dict[str, int] = {}
+    stale: list[Path] = []
     configs = _configs(folder)
     names = {config: domain or config for config in configs}
     if domain and len(configs) > 1:
         names = {c: domain if e.get("default") else f"{domain}-{c}" for c, e in configs.items()}
-    for config, entry in configs.items():
-        layout = _layout(set(entry["features"]), folder)
-        for split, file in SPLIT_FILES.items():
-            shards = [folder / s["file"] for s in entry["splits"].get(split, {}).get("shards", [])]
-            if shards:
+    with ExitStack() as files:  # all of them take their names at its end
+        for config, entry in configs.items():
+            layout = _layout(set(entry["features"]), folder)
+            for split, file in SPLIT_FILES.items():
                 path = out / layout.task / names[config] / file
-                written[str(path.relative_to(out))] = _write(path, shards, layout)
+                shards = [
+                    folder / s["file"] for s in entry["splits"].get(split, {}).get("shards", [])
+                ]
+                if shards:
+                    partial = files.enter_context(replacing(path))
+                    written[str(path.relative_to(out))] = _write(partial, shards, layout)
+                else:
+                    stale.append(path)
+        for path in stale:
+            path.unlink(missing_ok=True)
     return written
 
 
@@ -126,7 +143,7 @@ def _layout(columns: set[str], folder: Path) -> Layout:
 
 def _write(path: Path, shards: list[Path], layout: Layout) -> int:
     lines = 0
-    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
         for row in _rows(shards):
             fields = layout.fields(row)
             if fields is not None:

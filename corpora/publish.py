@@ -2,9 +2,9 @@
 
     result = publish(folder, "my-name/my-dataset", private=True)
 
-Folder and card go up in one commit (a large folder in several, the manifest in the last); a card
-that is there already is merged (`corpora.publish_card`); what was pushed is read back and
-compared; nothing is pushed if the repository is in this state already. See docs/publishing.md.
+The files are uploaded first; then one commit brings data, card and manifest. A card that is there
+already is merged (`corpora.publish_card`); what was pushed is read back and compared; nothing is
+pushed if the repository is in this state already. See docs/publishing.md.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Status = Literal["published", "unchanged", "dry run"]
 class PublishResult:
     """What came of it: `revision` is the commit that the repository now stands at.
 
-    `written` and `deleted` are the paths of the last commit. A dry run has a plan and no more.
+    `written` and `deleted` are the paths that the push changed. A dry run has a plan and no more.
     """
 
     plan: Publication
@@ -92,6 +92,7 @@ def publish(
     # Only here: the client takes a third of a second to import, and a dry run does without.
     from corpora import publish_remote as remote
     from corpora.publish_hub import Hub
+    from corpora.publish_push import Uploads, push
 
     hub = hub or Hub(token)
     plan.require_no_token(hub.token)
@@ -102,7 +103,8 @@ def publish(
         log.info("%s is there already, nothing was pushed", repo_id)
         return PublishResult(plan, "unchanged", url, before.revision)
     plan.verify()
-    done = hub.call(f"publishing {repo_id}", lambda: remote.push(hub, plan))
+    uploads = Uploads(hub, plan)
+    done = hub.call(f"publishing {repo_id}", lambda: push(hub, plan, uploads))
     hub.call(f"reading {repo_id} back", lambda: remote.compare(hub, plan, done))
     log.info("%s is published at %s", repo_id, done.revision)
     return PublishResult(plan, "published", url, done.revision, done.written, done.deleted)

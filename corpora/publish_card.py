@@ -19,6 +19,11 @@ from corpora.publish_folder import CARD, Publication
 
 BEGIN = "<!-- discoforge:begin -->"
 END = "<!-- discoforge:end -->"
+UNFINISHED = "being-published"
+NOTICE = """\
+> **Not whole: a new version is being published.** Come back later, or load an older revision.
+> If this stays, the publication broke off and has to be run again.
+"""
 LICENCE_KEYS = ("license", "license_name", "license_link")
 
 
@@ -32,6 +37,19 @@ def published_card(plan: Publication, theirs: str | None) -> str:
     if plan.licence.hub == "other":
         licence["license_name"] = plan.licence.id.lower()
     return merge(ours, theirs, licence, where=f"the card of {plan.repo_id} on the Hub")
+
+
+def unfinished_card(plan: Publication, card: str) -> str:
+    """The card for as long as the repository holds a part of `plan` only: nothing loads.
+
+    `datasets` reads what the metadata's configurations name, and without any whatever lies there:
+    so the only one is of files that never are.
+    """
+    data, text = split(card, where="the card to publish")
+    data = {key: value for key, value in data.items() if key not in ("configs", "dataset_info")}
+    if plan.kind == "dataset":
+        data["configs"] = [{"config_name": UNFINISHED, "data_files": f"{UNFINISHED}.parquet"}]
+    return _join(data, text.replace(BEGIN, f"{BEGIN}\n{NOTICE}", 1))
 
 
 def merge(ours: str, theirs: str | None, overrides: Mapping[str, Any], *, where: str) -> str:

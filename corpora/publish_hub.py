@@ -35,15 +35,14 @@ READERS = frozenset({"read"})
 
 @dataclass(frozen=True, slots=True)
 class PublishSettings:
-    """When a folder counts as large, and how patient we are.
+    """How much goes into one commit, and how patient we are.
 
-    A folder of more than `large_bytes` or `large_files` goes up in several commits, the card and
-    the manifest in the last. `attempts` counts the tries of one step; between them we wait
-    `first_wait` seconds, doubled each time, or as long as the Hub asks, never over `longest_wait`.
+    `commit_operations` is the Hub's own limit of files to add or delete in a commit. `attempts`
+    counts the tries of one step; between them we wait `first_wait` seconds, doubled each time, or
+    as long as the Hub asks, never over `longest_wait`.
     """
 
-    large_bytes: int = 10 * 2**30
-    large_files: int = 1_000
+    commit_operations: int = 25_000
     attempts: int = 6
     first_wait: float = 1.0
     longest_wait: float = 300.0

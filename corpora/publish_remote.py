@@ -1,4 +1,4 @@
-"""The repository on the Hub: what it holds, one push to it, the comparison after the push."""
+"""The repository on the Hub: what it holds, and whether that is what was to be published."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import fnmatch
 import glob
 import hashlib
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, hf_hub_url
+from huggingface_hub import hf_hub_url
 from huggingface_hub.errors import RepositoryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import (  # type: ignore[attr-defined]
@@ -22,12 +20,10 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
 )
 
 from corpora.errors import ConfigError, DiscoforgeError
-from corpora.publish_card import published_card
+from corpora.publish_card import NOTICE
 from corpora.publish_folder import CARD, Publication, PublishedFile, owned_files
 from corpora.publish_hub import Hub
 from corpora.store import MANIFEST
-
-log = logging.getLogger("corpora.publish")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +58,13 @@ class Push:
     deleted: tuple[str, ...]
 
 
-def push(hub: Hub, plan: Publication) -> Push:
-    """Bring the repository to the state of `plan`.
-
-    Safe to call again after any failure: it looks at the remote first, and a commit that was
-    made although its answer was lost is found there. A commit names the revision it was made
-    for, so that a push by somebody else in between is never overwritten unseen.
-    """
-    remote = look(hub, plan) or create(hub, plan)
-    if is_there(plan, remote):
-        return Push(remote.revision, None, (), ())
-    changed = [file for file in plan.data_files if not same(plan, file, remote)]
-    if _is_large(hub, changed):
-        _push_large(hub, plan, changed)
-        remote = look(hub, plan) or remote
-        changed = [file for file in changed if not same(plan, file, remote)]
-    return _commit(hub, plan, remote, changed)
-
-
 def is_there(plan: Publication, remote: Remote | None) -> bool:
-    """Whether the remote has this manifest, all its files, a card, and no stale file."""
+    """Whether the remote has this manifest, all its files, a whole card, and no stale file."""
     return (
         remote is not None
         and remote.manifest == plan.manifest
         and remote.card is not None
+        and NOTICE not in remote.card
         and not stale(plan, remote)
         and all(same(plan, file, remote) for file in plan.data_files)
     )
@@ -107,17 +86,6 @@ def look(hub: Hub, plan: Publication) -> Remote | None:
     card = _read(hub, plan, CARD, revision) if CARD in files else None
     text = None if card is None else card.decode("utf-8", errors="replace")
     return Remote(revision, files, _parsed(manifest), text)
-
-
-def create(hub: Hub, plan: Publication) -> Remote:
-    """Make the repository; returns its first revision."""
-    hub.api.create_repo(plan.repo_id, repo_type=plan.kind, private=plan.private, exist_ok=True)
-    made = look(hub, plan)
-    if made is None:
-        raise DiscoforgeError(
-            "was made, but the Hub does not show it", where=plan.repo_id, hint="publish again"
-        )
-    return made
 
 
 def tree(hub: Hub, plan: Publication, revision: str) -> dict[str, RemoteFile]:
@@ -167,43 +135,6 @@ def compare(hub: Hub, plan: Publication, done: Push) -> None:
 def git_blob_id(data: bytes) -> str:
     """The id that git gives to a file's content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
-def _commit(hub: Hub, plan: Publication, remote: Remote, changed: list[PublishedFile]) -> Push:
-    """One commit: changed data files, the card, the manifest, and the stale files' deletion."""
-    card = published_card(plan, remote.card).encode("utf-8")
-    add = {file.path: plan.folder / file.path for file in changed}
-    sources: dict[str, Path | bytes] = {**add, CARD: card, MANIFEST: plan.folder / MANIFEST}
-    deleted = stale(plan, remote)
-    operations = [CommitOperationDelete(path) for path in deleted]
-    made = hub.api.create_commit(
-        plan.repo_id,
-        [*operations, *(CommitOperationAdd(path, source) for path, source in sources.items())],
-        commit_message=f"Publish {plan.manifest.get('name') or plan.folder.name} with discoforge",
-        repo_type=plan.kind,
-        parent_commit=remote.revision,
-    )
-    return Push(made.oid, card, tuple(sources), deleted)
-
-
-def _push_large(hub: Hub, plan: Publication, changed: list[PublishedFile]) -> None:
-    """Send data files in as many commits as the client finds good; a broken run goes on there.
-
-    The manifest is not among them, so that a half-sent folder never passes for a whole one.
-    """
-    # What `upload_large_folder` did until the client's version 1; version 2 has only this.
-    hub.api.upload_folder(
-        repo_id=plan.repo_id,
-        repo_type=plan.kind,
-        folder_path=plan.folder,
-        allow_patterns=[glob.escape(file.path) for file in changed],
-        commit_message="Publish data files with discoforge",
-    )
-
-
-def _is_large(hub: Hub, files: list[PublishedFile]) -> bool:
-    limits = hub.settings
-    return len(files) > limits.large_files or sum(f.bytes for f in files) > limits.large_bytes
 
 
 def stale(plan: Publication, remote: Remote) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from corpora.atomic import (
     write_parquet,
     write_text,
 )
-from corpora.errors import InputError
+from corpora.errors import DiscoforgeError, InputError
 from corpora.keys import shared
 from corpora.splitwriter import SplitWriter
 
@@ -106,7 +106,8 @@ class DatasetFolder:
     with a `DiscoforgeError`.
 
         with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
-            dataset.write("default", "train", rows, schema, texts=("s1", "s2"))
+            dataset.write("default", "train", batches, schema, texts=("s1", "s2"))
+            dataset.count_licences(licences_of_the_rows)
             manifest = dataset.finish()
     """
 
@@ -187,7 +188,7 @@ class DatasetFolder:
             self.rejects[reason] += n
 
     def count_licences(self, column: pa.Array) -> None:
-        """Count the rows of a batch by the licence of their document."""
+        """Count the rows of a batch by the licence of their document: the dataset's follows."""
         for entry in column.value_counts().to_pylist():
             self.licences[entry["values"] or licences.UNKNOWN] += entry["counts"]
 
@@ -200,7 +201,8 @@ class DatasetFolder:
 
         `default` is the configuration that loads without being named. A configuration without
         rows is left out, a split without rows has no file; both are said in the notes.
-        Raises `InputError` if there is no row at all.
+        Raises `InputError` if there is no row at all, `DiscoforgeError` if no row's licence was
+        counted: what the build file declares is not what the documents say.
         """
         configs = self._close(default)
         if not configs:
@@ -208,6 +210,13 @@ class DatasetFolder:
                 f"not one row could be made for the dataset {self.name!r}",
                 where=", ".join(map(cards.source_name, self.stage.sources)),
                 hint=f"left out: {dict(self.rejects) or 'nothing, the sources are empty'}",
+            )
+        if not self.licences.total():
+            raise DiscoforgeError(
+                f"the builder of {self.name!r} counted no licence of the rows that it wrote",
+                where=self.stage.name,
+                hint="let it call dataset.count_licences with the licences of each batch's "
+                "documents: docs/adding-a-stage.md",
             )
         manifest = self._manifest(configs)
         write_text(self.folder / "README.md", cards.render(manifest, self.card))
@@ -231,7 +240,7 @@ class DatasetFolder:
         return configs
 
     def _manifest(self, configs: dict[str, Any]) -> dict[str, Any]:
-        licence = licences.combine(self._licences())
+        licence = licences.combine(sorted(self.licences))
         return {
             "name": self.name,
             "stage": {key: self.stage.to_dict()[key] for key in _STAGE_KEYS},
@@ -247,10 +256,6 @@ class DatasetFolder:
             "details": self.details,
             "versions": versions(),
         }
-
-    def _licences(self) -> list[str]:
-        declared = [str(source.get("licence") or "") for source in self.stage.sources]
-        return sorted(set(self.licences) or set(filter(None, declared)) or {licences.UNKNOWN})
 
     def _overlap(self) -> dict[str, dict[str, int]]:
         """Distinct texts in more than one split, by configuration and pair of splits."""

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 
 
 def show_plan(config: str, output: str) -> None:
-    """Print the plan of a build file; nothing is read but the sources' names and bytes."""
+    """Print the plan of a build file; nothing is read but the sources' names and bytes.
+
+    Raises `ConfigError` for an engine that cannot be used, as the build would.
+    """
     with options(config, output), preflight.planning():
         task = BuildAll(config=config)
+        preflight.check_engine(task)
         stages = [t for t in walk(task) if t.stage != "all"]
         typer.echo(f"{task.build.name}: {task.build.path}\n")
         for line in [*_stage_lines(stages), *_skipped(task), *_missing_lines(stages)]:

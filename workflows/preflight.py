@@ -35,10 +35,7 @@ def check(task: StageTask) -> None:
     """
     if _planning.get():
         return
-    if task.build.engine.kind != "here":
-        from workflows import engines
-
-        engines.check(task.build.engine, task.build.path)
+    check_engine(task)
     missing = [
         (source, reason)
         for source in task.all_sources()
@@ -47,6 +44,14 @@ def check(task: StageTask) -> None:
     if missing:
         _complain(task, missing)
     _check_values(task)
+
+
+def check_engine(task: StageTask) -> None:
+    """Raise `ConfigError` for an engine that cannot be used."""
+    if task.build.engine.kind != "here":
+        from workflows import engines
+
+        engines.check(task.build.engine, task.build.path)
 
 
 def _check_values(task: StageTask) -> None:

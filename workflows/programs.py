@@ -114,6 +114,9 @@ def _fresh(program: Program, source: int) -> tuple[int, list[str]]:
     ) as process:
         assert process.stderr is not None
         said = _follow(process.stderr)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    usage.note_child(used.ru_maxrss)
     return process.returncode, said
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from corpora.errors import BadRecord, InputError
+from corpora.errors import BadRecord, ConfigError, InputError, nearest
+from corpora.store import read_json
 from workflows import preflight
 from workflows.runner import options
 from workflows.summary import Row, collapsed, table
@@ -47,7 +48,7 @@ def status_table(rows: list[Row], name: str) -> Table:
     out = Table(title=f"build {name}", title_justify="left")
     for column in ("stage", "over"):
         out.add_column(column, no_wrap=True)
-    for column in ("rows", "", "rejects", "seconds", "MiB"):
+    for column in ("rows", "", "rejects", "seconds", "peak MiB"):
         out.add_column(column, justify="left" if column == "" else "right")
     for row in rows:
         state = row.unit if row.done else "not built"
@@ -84,6 +85,7 @@ def show_recipes(results: Path | None) -> None:
 def show_folder(path: Path, rows: int, config: str, split: str) -> None:
     """Print a manifest's main lines and some rows."""
     if path.is_file():
+        _check_choices({}, config, split, path)
         _show_rows(path, rows)
         return
     manifest = path / "manifest.json"
@@ -96,13 +98,31 @@ def show_folder(path: Path, rows: int, config: str, split: str) -> None:
             hint="give a folder that discoforge built, e.g. build/sample/datasets/sp",
         )
     try:
-        typer.echo(manifest.read_text(encoding="utf-8"))
+        text = manifest.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 text: {error}", where=str(manifest)) from error
+    if config or split:
+        _check_choices(read_json(manifest).get("configs") or {}, config, split, path)
+    typer.echo(text)
     for file in sorted(path.rglob("*.parquet")):
-        if config in ("", file.parent.name) and file.name.startswith(split):
+        if config in ("", file.parent.name) and file.name.startswith(f"{split}-" if split else ""):
             typer.echo(f"\n{file.relative_to(path)}")
             _show_rows(file, rows)
+
+
+def _check_choices(configs: Mapping[str, Any], config: str, split: str, path: Path) -> None:
+    """Raise `ConfigError` for a configuration, or a split of it, that a dataset does not have."""
+    chosen = configs.values() if not config else [configs.get(config, {})]
+    splits = {name for entry in chosen for name in entry.get("splits", {})}
+    for option, value, choices in (("config", config, configs), ("split", split, splits)):
+        if value and value not in choices:
+            raise ConfigError(
+                f"no {option} {value!r}; {nearest(value, choices)}".rstrip("; "),
+                where=str(path),
+                hint=f"it has: {', '.join(sorted(choices))}"
+                if choices
+                else f"only a dataset's folder takes --{option}",
+            )
 
 
 def _show_rows(path: Path, rows: int) -> None:

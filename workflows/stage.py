@@ -9,16 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import time
 from collections.abc import Iterable
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import luigi
 
+from corpora.atomic import AlreadyMade
 from corpora.processes import stop_with_build
 from corpora.store import MANIFEST, Stage, is_complete, staged, write_json
 from workflows import console, usage
@@ -168,8 +167,13 @@ class StageTask(luigi.Task):
         stop_with_build()
         if self.output().exists():
             return
-        with self.measured():
-            self.produce()
+        try:
+            with self.measured():
+                self.produce()
+        except AlreadyMade:
+            if not self.output().exists():
+                raise
+            log.info("%s: another build has made it meanwhile", self.title)
 
     def on_failure(self, exception: BaseException) -> str:
         """Luigi goes on with other stages: what failed is said once more at the end."""
@@ -179,8 +183,6 @@ class StageTask(luigi.Task):
     def produce(self) -> None:
         """Make the folder appear, whole, by one rename."""
         with staged(self.folder) as partial:
-            if is_complete(self.folder):
-                return
             if self.shared and self.build.engine.kind != "here":
                 from workflows.engines import share_out
 
@@ -193,10 +195,9 @@ class StageTask(luigi.Task):
     def measured(self) -> Iterable[None]:
         """Log the stage, and keep its time, memory and host beside the folder."""
         log.info("%s", self.title)
-        start, began = time.perf_counter(), datetime.now(UTC)
+        meter = usage.Meter()
         with console.explained(self.folder):
             yield
-        seconds = time.perf_counter() - start
-        numbers = usage.snapshot(seconds, began)
+        numbers = meter.read()
         write_json(self.run_file, numbers)
-        log.info("%s: %.1f s, %.0f MiB", self.title, seconds, numbers["peak_memory_mib"])
+        log.info("%s: %.1f s, %.0f MiB", self.title, numbers["seconds"], numbers["peak_memory_mib"])

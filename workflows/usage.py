@@ -1,34 +1,69 @@
-"""What a run cost: seconds, memory, host. It goes beside the results, never into them."""
+"""What a stage cost: seconds, memory, host. It goes beside the results, never into them."""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import resource
-from datetime import datetime
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+STATUS = Path("/proc/self/status")
+CLEAR_REFS = Path("/proc/self/clear_refs")
+RESET_PEAK = "5"
+
 _forked_kib = [0]
-"""The largest of the programs that another process forked for this one."""
+"""The largest of the programs whose own peak was told."""
 # As with the kernel's own count of children, a fork of this process begins anew.
 os.register_at_fork(after_in_child=lambda: _forked_kib.__setitem__(0, 0))
 
 
 def note_child(peak_kib: int) -> None:
-    """Count a program that another process forked for this one."""
+    """Count a program by its own peak memory, as the process that waited for it was told."""
     _forked_kib[0] = max(_forked_kib[0], peak_kib)
 
 
-def snapshot(seconds: float, began: datetime) -> dict[str, Any]:
-    """Time and peak memory of this process and of its largest child, in MiB."""
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return {
-        "seconds": round(seconds, 3),
-        "began": began.isoformat(timespec="seconds"),
-        "peak_memory_mib": round(max(own, children, *_forked_kib) / 1024, 1),
-        "host": platform.node(),
-        "platform": platform.platform(),
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-    }
+class Meter:
+    """Seconds and peak memory from here on.
+
+    The kernel keeps a process's peak over its whole life; Linux lets it begin anew. Elsewhere the
+    stages before count too. The peak of children that were not told by `note_child` is known only
+    where it is above that of all children before.
+    """
+
+    def __init__(self) -> None:
+        self.began, self._start = datetime.now(UTC), time.perf_counter()
+        self._children = _children_kib()
+        _forked_kib[0] = 0
+        with suppress(OSError):
+            CLEAR_REFS.write_text(RESET_PEAK)
+
+    def read(self) -> dict[str, Any]:
+        """What it was, in seconds and MiB: of this process, or of its largest child if larger."""
+        children = _children_kib()
+        peak = max(_own_kib(), children if children > self._children else 0, *_forked_kib)
+        return {
+            "seconds": round(time.perf_counter() - self._start, 3),
+            "began": self.began.isoformat(timespec="seconds"),
+            "peak_memory_mib": round(peak / 1024, 1),
+            "host": platform.node(),
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+            "cores": os.cpu_count(),
+        }
+
+
+def _own_kib() -> int:
+    # `getrusage` keeps a peak that was reset, and that of the program before an `exec`.
+    with suppress(OSError):
+        if found := re.search(r"^VmHWM:\s+(\d+) kB", STATUS.read_text(), re.M):
+            return int(found[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _children_kib() -> int:
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

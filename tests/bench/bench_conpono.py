@@ -77,6 +77,7 @@ def write(folder: Path, number: int) -> Path:
     with staged(folder) as partial, DatasetFolder(partial, "conpono", stage, card) as dataset:
         writer = dataset.writer("default", "train", CONPONO, rows_per_group=ROWS_PER_GROUP)
         writer.extend(documents(number))
+        dataset.licences["MIT"] += number
         dataset.finish()
     return folder
 

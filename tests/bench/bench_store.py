@@ -53,6 +53,7 @@ def ours(folder: Path, data: list[dict] | list[pa.RecordBatch], overlap: bool) -
     with staged(folder) as partial, DatasetFolder(partial, "d", STAGE, CARD) as dataset:
         names = {"texts": TEXTS} if overlap else {"long": TEXTS}
         dataset.writer("all", "train", DISSENT, **names).extend(data)
+        dataset.licences["MIT"] += 1
         dataset.finish("all")
 
 

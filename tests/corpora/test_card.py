@@ -31,6 +31,7 @@ def card(tmp_path) -> DatasetCard:
         rows = [{"text": "Long " * 100, "label": 1}, {"text": "Short.", "label": 0}]
         data.write("all", "train", rows, SCHEMA, texts=("text",))
         data.write("all", "test", rows[1:], SCHEMA, texts=("text",))
+        data.count_licences(pa.array([SOURCE["licence"]] * 3))
         data.reject("too_long", 1234)
         data.note("The corpus is too small for more.")
         data.finish("all")
@@ -82,6 +83,7 @@ def test_a_licence_that_the_hub_has_no_name_for_is_named(tmp_path):
     stage = Stage("s", 1, "ab", sources=[{"spec": "pdtb:x", "licence": "LDC"}])
     with staged(tmp_path / "d") as partial, DatasetFolder(partial, "d", stage, CARD) as data:
         data.write("all", "train", [{"text": "x", "label": 0}], SCHEMA)
+        data.count_licences(pa.array(["LDC"]))
         data.finish()
     card = DatasetCard.load(tmp_path / "d" / "README.md")
     assert card.data.to_dict()["license_name"] == "ldc"

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document, Sections, Spans, Turns
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError
 from corpora.export import export_discoeval, tokenised
 from corpora.readers.discoeval import read_discoeval
 from corpora.sentences import split_document
@@ -48,13 +48,13 @@ def chat(number: int) -> Document:
 
 @pytest.fixture
 def built(tmp_path, stage):
-    def build(dataset: str) -> Path:
-        folder, builder = tmp_path / dataset, find_builder(dataset)
+    def build(dataset: str, name: str = "", **settings) -> Path:
+        folder, builder = tmp_path / (name or dataset), find_builder(dataset)
         documents = [make(i) for i in range(30) for make in (paper, chat)]
         if dataset != "dc":
             documents = documents[::2]
         with staged(folder) as partial:
-            builder.build(documents, partial, builder.settings(), seed=1, stage=stage)
+            builder.build(documents, partial, builder.settings(**settings), seed=1, stage=stage)
         return folder
 
     return build
@@ -172,3 +172,34 @@ def test_two_configurations_keep_their_files_under_one_domain(built, tmp_path):
     assert {Path(name).parts[1] for name in written} == {"own", "own-chat"}
     plain = export_discoeval(tmp_path / "dc", tmp_path / "plain")
     assert sorted(written.values()) == sorted(plain.values())
+
+
+def test_over_an_older_export_no_split_of_it_is_left(built, tmp_path):
+    out = tmp_path / "out"
+    export_discoeval(built("sp"), out, "wiki")
+    others = out / "SP" / "arxiv" / "valid.txt", out / "SP" / "wiki" / "notes.txt"
+    others[0].parent.mkdir()
+    for path in others:
+        path.write_text("mine")
+    written = export_discoeval(built("sp", "no_validation", validation=0), out, "wiki")
+    assert sorted(written) == ["SP/wiki/test.txt", "SP/wiki/train.txt"]
+    assert not (out / "SP" / "wiki" / "valid.txt").exists()
+    assert all(path.read_text() == "mine" for path in others)
+
+
+def test_an_export_that_fails_leaves_the_older_one_as_it_was(built, tmp_path, folder_bytes):
+    out = tmp_path / "out"
+    export_discoeval(built("sp"), out)
+    before = folder_bytes(out)
+    damaged = built("sp", "damaged", validation=0)
+    next((damaged / "default").glob("test-*")).write_bytes(b"no Parquet")
+    with pytest.raises(InputError, match="Parquet"):
+        export_discoeval(damaged, out)
+    assert folder_bytes(out) == before
+
+
+@pytest.mark.parametrize("domain", [".", "..", "../../x", "/tmp/x", "a/b", "a\\b"])
+def test_a_domain_is_the_name_of_a_folder(built, tmp_path, domain):
+    with pytest.raises(ConfigError, match="not the name of a folder"):
+        export_discoeval(built("sp"), tmp_path / "out", domain)
+    assert not (tmp_path / "out").exists()

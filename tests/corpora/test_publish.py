@@ -146,6 +146,7 @@ def test_folder_and_card_go_up_in_one_commit(
 ) -> None:
     server.page = 2
     result = send()
+    assert set(result.written) == set(remote(server))
     assert result.status == "published"
     there, here = remote(server), files_of(folder)
     assert {**there, "README.md": b""} == {**here, "README.md": b""}
@@ -224,24 +225,102 @@ def test_a_model_is_published_the_same_way(server: HubServer, send: Publish, mod
     assert send(model, "lab/scorer", kind="model").status == "unchanged"
 
 
-def test_a_large_folder_goes_up_in_parts_with_the_manifest_last(
-    server: HubServer, send: Publish, folder: Path
+def titles(server: HubServer, id: str = ID) -> list[str]:
+    return [title for _, title, _ in server.repository(id).commits[1:]]
+
+
+def test_an_upload_broken_off_changes_nothing_and_goes_on_from_there(
+    server: HubServer, send: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = send(large_files=2)
-    titles = [title for _, title, _ in server.repository(ID).commits]
-    assert titles[1:] == ["Publish data files with discoforge", "Publish sample with discoforge"]
-    assert set(result.written) == {"README.md", MANIFEST}
-    assert {**remote(server), "README.md": b""} == {**files_of(folder), "README.md": b""}
-
-
-def test_a_large_folder_broken_off_goes_on_from_there(server: HubServer, send: Publish) -> None:
-    server.once("POST .*/commit/", lambda: server.fail("POST .*/commit/", status=403))
-    with pytest.raises(DiscoforgeError, match="may not do this"):
-        send(large_files=2)
-    assert MANIFEST not in remote(server)
+    monkeypatch.setattr("corpora.publish_push.FILES_AN_UPLOAD", 2)
+    send()
+    before = remote(server)
+    new = make(tmp_path / "new", word="line", rows=40)
     server.seen.clear()
-    assert send(large_files=2).status == "published"
+    server.once(
+        ROUTES["verify"], lambda: server.fail("POST .*/batch", status=403, times=9), late=True
+    )
+    with pytest.raises(DiscoforgeError, match=r"uploading files .* may not do this"):
+        send(new)
+    assert remote(server) == before and server.count("PUT /lfs/") == 2
+    server.faults.clear()
+    server.seen.clear()
+    assert send(new).status == "published"
+    assert server.count("PUT /lfs/") == 4 and server.count(ROUTES["commit"]) == 1
+    assert {**remote(server), "README.md": b""} == {**files_of(new), "README.md": b""}
+
+
+def test_each_batch_of_uploads_has_its_own_tries(
+    server: HubServer, send: Publish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corpora.publish_push.FILES_AN_UPLOAD", 1)
+
+    def cut() -> None:  # once a batch: five in all, of three tries each
+        server.fail("POST .*/preupload/", status=409)
+        if server.count("POST .*/verify") < 4:
+            server.once(ROUTES["verify"], cut, late=True)
+
+    cut()
+    assert send(attempts=2).status == "published"
+    assert server.count("POST .*/preupload/") > 9 and server.count("PUT /lfs/") == 5
+
+
+def test_a_card_that_the_hub_refuses_costs_no_upload(server: HubServer, send: Publish) -> None:
+    server.fail(ROUTES["validate"], status=400)
+    with pytest.raises(DiscoforgeError):
+        send()
     assert not server.count("PUT /lfs/")
+
+
+def test_more_than_a_commit_takes_loads_as_nothing_until_it_is_whole(
+    server: HubServer, send: Publish, folder: Path, tmp_path: Path
+) -> None:
+    send()
+    new = make(tmp_path / "new", word="line", rows=40, licence="CC0-1.0")
+    server.once(ROUTES["commit"], lambda: None)
+    server.once(ROUTES["commit"], lambda: server.fail(ROUTES["commit"], status=403), late=True)
+    with pytest.raises(DiscoforgeError, match="may not do this"):
+        send(new, commit_operations=4)
+    assert titles(server)[1:] == ["Begin to publish sample", "Publish data files with discoforge"]
+    send(new, commit_operations=4)
+    assert {**remote(server), "README.md": b""} == {**files_of(new), "README.md": b""}
+    assert b"Not whole" not in remote(server)["README.md"]
+    said = child(
+        server,
+        f"""
+        from datasets import load_dataset
+        for revision in {[name for name, _, _ in server.repository(ID).commits[1:]]}:
+            for config in (None, "one"):
+                # A cache of its own: with an older version in the cache `datasets` gives that.
+                options = dict(revision=revision, cache_dir=f"{{revision}}{{config}}")
+                try:
+                    rows = load_dataset({ID!r}, config, split="train", **options)
+                    print("ROWS", len(rows), sorted({{row["text"].split()[0] for row in rows}}))
+                except (ValueError, FileNotFoundError) as error:
+                    print("NONE", "being-published" in str(error))
+        """,
+        tmp_path,
+    )
+    found = [line for line in said.splitlines() if line.startswith(("ROWS", "NONE"))]
+    none = len(server.repository(ID).commits) - 3
+    old, whole = ["ROWS 24 ['row']"] * 2, ["ROWS 40 ['line']"] * 2
+    assert found == [*old, *["NONE True"] * 2 * none, *whole] and none > 2
+
+
+def test_back_to_the_old_version_after_a_publication_broke_off(
+    server: HubServer, send: Publish, folder: Path, tmp_path: Path
+) -> None:
+    send()
+    before = remote(server)
+    new = make(tmp_path / "new", word="line", rows=40)
+    server.once(ROUTES["commit"], lambda: server.fail(ROUTES["commit"], status=403), late=True)
+    with pytest.raises(DiscoforgeError):
+        send(new, commit_operations=4)
+    assert b"Not whole" in remote(server)["README.md"]
+    assert send().status == "published"
+    after = remote(server)
+    card, old = after.pop("README.md").decode(), before.pop("README.md").decode()
+    assert after == before and split(card, where="") == split(old, where="")
 
 
 def test_private_is_private(server: HubServer, send: Publish) -> None:

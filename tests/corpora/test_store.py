@@ -51,6 +51,7 @@ def make(folder: Path, stage: Stage, word: str = "row", number: int = 10, **sett
         data.write("one", "train", rows(word, number), SCHEMA, texts=("text",))
         data.write("one", "test", rows(word, 4), SCHEMA, texts=("text",))
         data.write("two", "train", rows(word, 2), SCHEMA)
+        data.count_licences(pa.array([""] * (number + 6)))
         data.reject("too_short", 7)
         return data.finish("one")
 
@@ -285,6 +286,7 @@ def test_empty_splits_and_configurations_are_said_and_the_rest_loads(tmp_path, s
         data.write("one", "train", rows("row", 3), SCHEMA)
         data.write("one", "validation", [], SCHEMA)
         data.write("two", "train", [], SCHEMA)
+        data.count_licences(pa.array(["MIT"] * 3))
         manifest = data.finish("one")
     assert list(load(tmp_path / "d")) == ["train"]
     assert list(manifest["configs"]) == ["one"]
@@ -301,6 +303,19 @@ def test_a_dataset_without_any_row_is_an_error_that_says_why(tmp_path, stage):
         data.reject("too_short", 12)
         data.finish("one")
     assert "too_short" in caught.value.hint
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_builder_that_counts_no_licence_is_refused(tmp_path):
+    declared = Stage("dataset/d", 1, "ab", sources=[{"spec": "jsonl:x", "licence": "CC0-1.0"}])
+    with (
+        pytest.raises(DiscoforgeError, match="counted no licence") as caught,
+        staged(tmp_path / "d") as partial,
+        DatasetFolder(partial, "d", declared, CARD) as data,
+    ):
+        data.write("one", "train", rows("row", 3), SCHEMA)
+        data.finish("one")
+    assert "count_licences" in caught.value.hint
     assert not (tmp_path / "d").exists()
 
 

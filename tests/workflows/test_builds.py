@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.workflows.conftest import luigi_command, luigi_environment
+from workflows.runner import options
+from workflows.tasks import BuildAll, Sentences
 
 SMALL = """
 name = "small"
@@ -55,6 +58,33 @@ def test_a_result_that_was_removed_is_made_again(build: Callable) -> None:
     shutil.rmtree(folder)
     assert build(SMALL) == folder
     assert {path.name: path.read_bytes() for path in folder.rglob("*.parquet")} == before
+
+
+@pytest.mark.parametrize("task", ["Sentences", "BuildAll"])
+def test_a_stage_that_another_build_made_meanwhile_is_taken(
+    task: str, build: Callable, write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    build(SMALL)
+    with options(str(write_config(SMALL)), str(tmp_path / "out")):
+        stage = BuildAll() if task == "BuildAll" else Sentences(source="stories")
+        record, aside = stage.run_file.read_bytes(), stage.folder.with_name("aside")
+        stage.folder.rename(aside)
+
+        class Other(logging.Handler):
+            """The other build: it ends when this one has looked and says what it begins."""
+
+            def emit(self, record: logging.LogRecord) -> None:
+                if aside.exists():
+                    aside.rename(stage.folder)
+
+        other, log = Other(), logging.getLogger("discoforge")
+        log.addHandler(other)
+        try:
+            stage.run()
+        finally:
+            log.removeHandler(other)
+        assert stage.complete() and not aside.exists()
+        assert stage.run_file.read_bytes() == record
 
 
 def test_a_failure_is_no_success_in_any_folder(

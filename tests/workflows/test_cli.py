@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from corpora.card import Card
 from corpora.errors import DiscoforgeError
+from corpora.store import DatasetFolder, Stage, staged
 from workflows import cli
 
 PAIR_FIELDS = {
@@ -183,6 +185,60 @@ def test_inspect_shows_the_first_rows(
     assert capfd.readouterr().out == ""
     assert run(monkeypatch, "inspect", tmp_path / "three.parquet", "-n", "2") == 0
     assert capfd.readouterr().out == '{"a": 1, "b": "x"}\n{"a": 2, "b": "y"}\n'
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    """A dataset's folder with the configurations `books5` (train and test) and `all` (train)."""
+    schema, folder = pa.schema([("s1", pa.string())]), tmp_path / "dataset"
+    stage, card = Stage("dataset/d", 1, "ab"), Card("D", "d", "d", {}, "none")
+    with staged(folder) as partial, DatasetFolder(partial, "d", stage, card) as made:
+        for config, split in (("books5", "train"), ("books5", "test"), ("all", "train")):
+            made.write(config, split, [{"s1": f"{config} {split}"}], schema)
+        made.count_licences(pa.array(["MIT"] * 3))
+        made.finish()
+    return folder
+
+
+def test_inspect_shows_what_is_asked_for(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shown = {
+        (): ["all train", "books5 test", "books5 train"],
+        ("--config", "books5"): ["books5 test", "books5 train"],
+        ("--split", "train"): ["all train", "books5 train"],
+        ("--config", "books5", "--split", "test"): ["books5 test"],
+    }
+    for options, rows in shown.items():
+        assert run(monkeypatch, "inspect", dataset, *options) == 0
+        printed = capfd.readouterr().out.splitlines()
+        assert [json.loads(line)["s1"] for line in printed if line.startswith('{"s1"')] == rows
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--split", "t"), ("no split 't'", "test, train")),
+        (("--split", "trian"), ("did you mean 'train'",)),
+        (("--config", "book5"), ("did you mean 'books5'", "all, books5")),
+        (("--config", "all", "--split", "test"), ("no split 'test'", "it has: train")),
+    ],
+)
+def test_inspect_refuses_a_part_that_is_not_there(
+    options: tuple[str, ...],
+    words: tuple[str, ...],
+    dataset: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert run(monkeypatch, "inspect", dataset, *options) != 0
+    printed = capfd.readouterr()
+    assert not printed.out
+    for word in words:
+        assert word in printed.err
+    file = next(dataset.rglob("*.parquet"))
+    assert run(monkeypatch, "inspect", file, *options) != 0
+    assert "only a dataset's folder takes" in capfd.readouterr().err
 
 
 def test_the_traceback_is_there_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

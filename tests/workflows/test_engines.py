@@ -18,6 +18,7 @@ from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_p
 from tests.workflows.conftest import living, luigi_command, luigi_environment, until
 from workflows.config import Engine, load_build
 from workflows.engines import JOB, Share, _refuse_two, check
+from workflows.plan import show_plan
 
 PLAIN = "The old lamp" + " of the long hall" * 24 + "."
 MARKED = "Anna stayed inside {number} days because it rained on all the roads. "
@@ -319,6 +320,26 @@ def test_a_whole_build_says_it_before_anything_runs(tmp_path: Path, texts: Path)
     )
     assert done.returncode != 0 and "unknown key 'engine.options.partition'" in done.stderr
     assert not list(output.glob("stages/*"))
+
+
+@pytest.mark.parametrize("kind", ["local", "slurm"])
+def test_the_plan_says_it_too(tmp_path: Path, texts: Path, kind: str) -> None:
+    if kind == "slurm":
+        pytest.importorskip("datatrove")
+    config = tmp_path / "build.toml"
+    engine = f'[engine]\nkind = "{kind}"\noptions = {{ tiem = "1:00:00" }}\n'
+    config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"unknown key 'engine\.options\.tiem'"):
+        show_plan(str(config), str(tmp_path / "out"))
+
+
+def test_the_plan_misses_what_slurm_needs(tmp_path: Path, texts: Path) -> None:
+    pytest.importorskip("datatrove")
+    config = tmp_path / "build.toml"
+    engine = '[engine]\nkind = "slurm"\noptions = { time = "1:00:00" }\n'
+    config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"'engine\.options\.partition' is missing"):
+        show_plan(str(config), str(tmp_path / "out"))
 
 
 def test_an_unknown_engine_is_refused(tmp_path: Path, texts: Path) -> None:

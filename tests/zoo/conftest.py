@@ -77,6 +77,7 @@ def write_dataset(
     with staged(folder) as partial, DatasetFolder(partial, name, stage, card) as dataset:
         for (config, split), (rows, schema) in parts.items():
             dataset.write(config, split, rows, schema)
+            dataset.licences["CC0-1.0"] += len(rows)
         dataset.finish()
     return folder
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import luigi
 
-from corpora.store import MANIFEST, staged, write_json
+from corpora.store import MANIFEST, write_json
 from workflows import console, links, preflight
 from workflows.stage import StageTask
 from workflows.tasks.datasets import Dataset, Validate
@@ -114,9 +114,9 @@ class BuildAll(StageTask):
         with console.explained(self.folder):
             links.link_results(self.report, self.place)
 
-    def produce(self) -> None:
-        with staged(self.folder) as partial:
-            write_json(partial / MANIFEST, self.record().to_dict())
+    def work(self, folder: Path) -> dict[str, Any]:
+        write_json(folder / MANIFEST, self.record().to_dict())
+        return {}
 
 
 class PublishAll(luigi.Task):
