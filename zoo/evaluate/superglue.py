@@ -32,6 +32,7 @@ from zoo.evaluate.superglue_data import (
 )
 from zoo.evaluate.superglue_train import PairModel, Pairs, choose, fine_tune
 from zoo.modeling import best_device, load_backbone
+from zoo.trials import warn_of_padding
 
 if TYPE_CHECKING:
     from zoo.evaluate import Request
@@ -152,6 +153,7 @@ def _run(
     torch.manual_seed(seed)
     tokenizer = AutoTokenizer.from_pretrained(request.model)
     backbone = load_backbone(request.model, {})
+    warn_of_padding(backbone)
     limit = max_positions(backbone.config) or options.max_length
     pairs = Pairs(tokenizer, min(options.max_length, limit), task.classes)
     model = PairModel(backbone, pooling_of(backbone.config, tokenizer), task.classes or 1)
