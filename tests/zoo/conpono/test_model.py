@@ -234,7 +234,7 @@ def test_packed_rows_are_tried(kind: str, said: str, tokenizer: PreTrainedTokeni
     sizes = {"emb_dim": 16, "n_layers": 1, "n_heads": 2} if kind == "xlm" else sizes
     own = {
         "deberta-v2": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
-        "mobilebert": {"embedding_size": 16, "true_hidden_size": 16, "intermediate_size": 16},
+        "mobilebert": {"embedding_size": 16, "intermediate_size": 16},
         "mra": {"intermediate_size": 16, "max_position_embeddings": 64},
     }
     table = {"model_type": kind, "vocab_size": len(tokenizer), "pad_token_id": 0}
