@@ -292,8 +292,12 @@ def takes_types(backbone: PreTrainedModel) -> bool:
 
 
 def takes_vectors(backbone: PreTrainedModel) -> bool:
-    """Whether words can be given as vectors; I-BERT's come with a scale, and cannot."""
-    plain = isinstance(backbone.get_input_embeddings(), nn.Embedding)
+    """Whether words can be given as vectors.
+
+    I-BERT's come with a scale, and cannot; ESM takes vectors for what words and positions make.
+    """
+    words = backbone.get_input_embeddings()
+    plain = isinstance(words, nn.Embedding) and backbone.config.model_type != "esm"
     return plain and "inputs_embeds" in signature(backbone.forward).parameters
 
 

@@ -24,6 +24,7 @@ from transformers import (
     ElectraConfig,
     ElectraForMaskedLM,
     ElectraModel,
+    EsmModel,
     IBertConfig,
     IBertModel,
     ModernBertConfig,
@@ -220,6 +221,19 @@ def test_packed_rows_need_a_backbone_without_masks_of_its_own(
         make_collator(packed, ModernBertModel(config), tokenizer.pad_token_id, 128)
 
 
+def test_words_of_esm_are_not_looked_up_before(
+    candidates: Make, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """It would leave their positions out."""
+    torch.manual_seed(0)
+    own = {"position_embedding_type": "absolute", "mask_token_id": 4, "token_dropout": False}
+    model = ConponoModel.from_backbone(narrow_words(EsmModel, tokenizer, **own), mlm=False).eval()
+    inputs = Collator(tokenizer.pad_token_id, block_tokens=1)([candidates()[0]])
+    vectors = [model.backbone(input_ids=b["input_ids"]).pooler_output for b in inputs["blocks"]]
+    expected = model.relations(torch.cat(vectors)[inputs["order"]][None])
+    assert torch.allclose(model(**inputs).scores, expected, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
@@ -271,7 +285,7 @@ def test_padding_is_hidden_without_asking_the_device(
     assert torch.allclose(found, expected, atol=1e-6)
 
 
-def narrow_words(kind: Any, tokenizer: PreTrainedTokenizerBase) -> Any:
+def narrow_words(kind: Any, tokenizer: PreTrainedTokenizerBase, **own: Any) -> Any:
     """A backbone whose word embeddings are narrower than its states."""
     torch.manual_seed(0)
     return kind(
@@ -284,6 +298,7 @@ def narrow_words(kind: Any, tokenizer: PreTrainedTokenizerBase) -> Any:
             intermediate_size=16,
             max_position_embeddings=140,
             pad_token_id=tokenizer.pad_token_id,
+            **own,
         )
     )
 
