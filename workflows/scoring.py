@@ -171,7 +171,7 @@ def _choice(record: Mapping[str, Any], line: str) -> Choice:
     if not all(map(str.strip, texts)):
         raise Refused("no text: an alternative is blank")
     check_unicode("".join((name, *sentences, *texts)))
-    return name, prompt, [str(i) for i in range(len(texts))], texts
+    return name, prompt, [str(i) for i in range(1, len(texts) + 1)], texts
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ SPLITS = ("train", "validation", "test")
 class Dataset:
     """One configuration of a dataset: its splits as tables, and what is known about it.
 
-    `revision` is the stage hash of a built folder, or the commit of a Hub dataset.
+    `revision` is the stage hash of a built folder, or the commit of a Hub dataset. `names` are
+    what its splits are called where not train, validation and test.
     """
 
     name: str
@@ -32,12 +33,19 @@ class Dataset:
     revision: str
     splits: Mapping[str, pa.Table]
     manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, split: str) -> pa.Table:
+        """Raises `ConfigError` for a name that is no split's, `InputError` for an empty split."""
+        named = self.names.get(split, split)
+        configs = self.manifest.get("configs", {})
+        there = configs.get(self.config, {}).get("splits", self.splits)
+        if split not in self.splits and named not in {*SPLITS, *there}:
+            raise no_split(named, there, self.where)
         if split not in self.splits or not self.splits[split].num_rows:
             raise InputError(
-                f"the split {split!r} has no rows",
-                where=f"{self.name}@{self.config}",
+                f"the split {named!r} has no rows",
+                where=self.where,
                 hint="the corpus is too small for it: add sources, and build again",
             )
         return self.splits[split]
@@ -102,6 +110,15 @@ def open_dataset(spec: str, config: str = "", splits: Mapping[str, str] | None =
         return _open_folder(Path(spec), config, splits or {})
     _check_hub_id(spec)
     return _open_hub(spec, config, splits or {})
+
+
+def no_split(split: str, there: Iterable[str], where: str) -> ConfigError:
+    """The error for a split that is not there, with the nearest one that is."""
+    return ConfigError(
+        f"no split {split!r}",
+        where=where,
+        hint=f"{nearest(split, there)}it has: {', '.join(there)}",
+    )
 
 
 def split_spec(spec: str, config: str = "") -> tuple[str, str]:
@@ -208,7 +225,7 @@ def _open_folder(folder: Path, config: str, names: Mapping[str, str]) -> Dataset
     splits = {s: _read_split(folder, manifest, config, names.get(s, s)) for s in SPLITS}
     found = {split: table for split, table in splits.items() if table is not None}
     name = str(manifest.get("name", folder.name))
-    return Dataset(name, config, _stage_hash(manifest), found, manifest)
+    return Dataset(name, config, _stage_hash(manifest), found, manifest, names)
 
 
 def _read_split(
@@ -289,7 +306,8 @@ def _open_hub(name: str, config: str, names: Mapping[str, str]) -> Dataset:
         found = datasets.load_dataset(name, config or None, revision=revision)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(f"cannot load it from the Hub: {error}", where=name) from error
-    return Dataset(name, config or "default", revision, tables_of(found, names))
+    tables = tables_of(found, names)
+    return Dataset(name, config or "default", revision, tables, names=names)
 
 
 def tables_of(found: Any, names: Mapping[str, str] | None = None) -> dict[str, pa.Table]:

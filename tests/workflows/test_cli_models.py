@@ -149,6 +149,7 @@ def test_a_prompt_may_be_missing_null_or_a_list(
     scores = [
         {row["alternative"]: row["score"] for row in rows[i : i + 2]} for i in range(0, 12, 2)
     ]
+    assert all(row.keys() == {"1", "2"} for row in scores)
     assert scores[0] == scores[1] == scores[2] == scores[3]
     assert scores[4] == scores[5] != scores[0]
 

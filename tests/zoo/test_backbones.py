@@ -12,7 +12,9 @@ from corpora.errors import ConfigError
 from zoo.backbones import backbone_of, pooling_of, set_attention, training_attention
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.conpono.modeling import ConponoModel
+from zoo.modeling import load_backbone
 from zoo.settings import BackboneSettings
+from zoo.trials import HIDE_PADDING, padding_shows, warn_of_padding
 from zoo.vocabularies import train_subwords
 
 TABLE = {
@@ -64,6 +66,46 @@ def test_a_decoder_has_its_vector_at_the_end(kind: str, where: str) -> None:
     tokenizer = train_subwords(["It was dark.", "She lit the lamp."], 300, lower=True)
     assert tokenizer.cls_token_id is not None
     assert pooling_of(AutoConfig.for_model(kind), tokenizer) == where
+
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 16}
+HEADS = SIZES | {"num_attention_heads": 2, "max_position_embeddings": 64}
+OWN = {
+    "albert": {"embedding_size": 16},
+    "distilbert": {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16},
+    "xlnet": {"d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 16},
+}
+
+
+def drawn(kind: str, **own: Any) -> Any:
+    """A small backbone of random weights."""
+    torch.manual_seed(0)
+    sizes = {} if kind in ("distilbert", "xlnet") else HEADS
+    table = {"model_type": kind, "vocab_size": 60, "pad_token_id": 0, **sizes, **own}
+    return load_backbone("", {**table, **OWN.get(kind, {})})
+
+
+@pytest.mark.parametrize("kind", sorted(HIDE_PADDING))
+def test_backbones_that_are_not_tried_hide_padding(kind: str) -> None:
+    assert not padding_shows(drawn(kind))
+
+
+def test_a_backbone_that_shows_padding_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    torch.manual_seed(0)
+    fnet = load_backbone("", {"model_type": "fnet", "vocab_size": 60, **SIZES}).train()
+    CoherenceScorer.from_backbone(drawn("ernie"), 32, 0)
+    assert "padding" not in caplog.text
+    with caplog.at_level("WARNING", logger="zoo"):
+        warn_of_padding(fnet)
+    assert "fnet: padding changes the vectors of a text" in caplog.text
+    assert fnet.training
+
+
+def test_a_trial_draws_no_random_numbers() -> None:
+    yoso = drawn("yoso").train()
+    before = torch.random.get_rng_state()
+    assert padding_shows(yoso) and yoso.training
+    assert torch.equal(before, torch.random.get_rng_state())
 
 
 def test_a_decoder_has_no_first_token_for_conpono() -> None:

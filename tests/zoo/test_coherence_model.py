@@ -14,7 +14,7 @@ import torch
 
 from corpora.errors import InputError
 from zoo.coherence import CoherenceConfig, CoherenceScorer
-from zoo.coherence.data import candidates, encode_documents, instances
+from zoo.coherence.data import candidates, encode_documents, instances, intrusion_tables
 from zoo.coherence.modeling import max_positions, pad
 from zoo.coherence.objectives import ContrastiveMargin
 from zoo.coherence.texts import TextEncoder, batches_by_length
@@ -215,6 +215,21 @@ def test_equal_texts_are_one_negative(tokenizer: Any) -> None:
     documents = encode_documents(twins, TextEncoder(tokenizer, 100))
     orders = [[1, 0, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]]
     assert documents.distinct("d", orders) == [[1, 0, 2], [0, 2, 1]]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_intruder_longer_than_the_limit_is_cut(place: int, tokenizer: Any) -> None:
+    intruder = " ".join(["counter", "shop", "shelves"] * 30)
+    negative = [intruder if i == place else line for i, line in enumerate(STORY)]
+    row = {"doc": "d", "position": place, "pos": STORY, "neg": negative}
+    documents, orders = intrusion_tables(pa.Table.from_pylist([row]))
+    encoder = TextEncoder(tokenizer, 24)
+    found = encode_documents(documents, encoder)
+    assert encoder.cut == 1
+    [name], [listed] = orders["document"].to_pylist(), orders["orders"].to_pylist()
+    made = [found.permuted(name, order) for order in found.orders(name, listed)]
+    assert len(made) == (place == 0)  # one sentence is kept: another's place was cut off
+    assert all(len(text) <= 24 for text in made)
 
 
 def test_each_row_keeps_its_own_candidates(tokenizer: Any) -> None:

@@ -172,6 +172,30 @@ def test_a_model_folder_and_the_suite_on_it_share_columns(tmp_path: Path) -> Non
     assert [row.name for row in table.rows if row.kind == "model"] == ["bilstm", "minilm"]
 
 
+def test_nats_are_shown_as_they_are_and_classes_in_percent(tmp_path: Path) -> None:
+    level = {
+        "accuracy": figure(0.75),
+        "f1": figure(0.5),
+        "majority": {"accuracy": 0.6, "f1": 0.2, "class": "1"},
+        "per_class": {"1": {"precision": 0.5, "recall": 0.5, "f1": 0.5, "gold": 3}},
+    }
+    words = {"next": {**figure(5.7), "by_frequency": 5.9, "sentences": 26}}
+    trained = {
+        "recipe": "criteria/bigru",
+        "model_type": "t",
+        "dataset": dataset("r1", "default", "criteria"),
+        "metrics": {"test": {"sentences": 27, "nats_a_word": words, "classes": {"level": level}}},
+    }
+    (table,) = compare([write(tmp_path / "gru" / "results.json", trained).parent]).tables
+    assert table.columns == ["next nats", "level accuracy", "level F1"]
+    shown = {row.name: [cell.text for cell in row.cells.values()] for row in table.rows}
+    assert shown == {
+        "gru": ["5.700 [5.600, 5.800]", "75.0 [65.0, 85.0]", "50.0 [40.0, 60.0]"],
+        "rule: frequency of words (gru)": ["5.900"],
+        "rule: majority": ["60.0", "20.0"],
+    }
+
+
 def test_a_suite_that_compare_does_not_know_shows_all_its_figures(tmp_path: Path) -> None:
     tasks = {"SP": {"accuracy": figure(0.4)}, "BSO": {"accuracy": figure(0.6), "rows": 3}}
     result = {"suite": "new", "model": {"name": "m"}, "dataset": {}, "metrics": {"tasks": tasks}}

@@ -72,7 +72,8 @@ def test_a_model_folder_holds_no_pickle_and_loads_by_the_auto_classes(
     model = AutoModelForSequenceClassification.from_pretrained(dissent_models[name])
     assert [model.config.id2label[i] for i in range(3)] == MARKERS
     if name != "ngram":  # a bag of n-grams has no sentence vector
-        encoder = AutoModel.from_pretrained(dissent_models[name])
+        encoder, loading = AutoModel.from_pretrained(dissent_models[name], output_loading_info=True)
+        assert not loading["unexpected_keys"]  # else transformers prints them
         ids = torch.ones(2, 4, dtype=torch.long)
         assert encoder(input_ids=ids, attention_mask=ids).last_hidden_state.shape[:2] == (2, 4)
 

@@ -168,6 +168,16 @@ def test_a_model_with_other_labels_than_the_dataset(
     assert "order differs" in capsys.readouterr().err
 
 
+def test_a_misspelt_split_is_named(
+    marker_model: Path, pairs_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["dissent", "--model", str(marker_model), "--data", str(pairs_folder)]
+    assert main([*command, "--split", "tset"]) == 2
+    err = capsys.readouterr().err
+    assert "no split 'tset'" in err and "did you mean 'test'?" in err
+    assert all(name in err.rpartition("it has: ")[2] for name in ("train", "validation", "test"))
+
+
 def test_a_dataset_folder_is_read_as_it_was_written(pairs_folder: Path) -> None:
     data = open_dataset(f"{pairs_folder}@all")
     assert data.labels() == MARKERS == label_names(data["test"].schema)

@@ -261,6 +261,53 @@ def test_built_folders_are_recognised_by_their_columns(tmp_path: Path) -> None:
     assert rst["split"] == "test" and rst["features"] == 2400 and "validation" in rst
 
 
+def test_the_builder_tells_explicit_from_implicit_relations(tmp_path: Path) -> None:
+    """Not the word: it may stand in the command, as a build file's name."""
+    schema = schemas.pdtb(["x", "y"])
+    row = {"doc": "d", "arg1": "One.", "arg2": "so", "connective": "", "sense": "x"}
+    rows = [{**row, "label": i % 2} for i in range(4)]
+    parts = {("default", split): (rows, schema) for split in ("train", "validation", "test")}
+
+    def task_of(name: str, **stage: Any) -> str:
+        folder = write_dataset(tmp_path / name, name, parts)
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        manifest["stage"] |= stage
+        (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+        return read(str(folder)).tasks[0].task.name
+
+    command = "luigi --module workflows Dataset --config explicit_and_implicit.toml"
+    assert task_of("pdtb_implicit", command=command) == "PDTB-I"
+    assert task_of("relations", settings={"builder": "pdtb_explicit"}) == "PDTB-E"
+    assert task_of("not_explicit", settings={"builder": "pdtb_implicit"}) == "PDTB-I"
+
+
+def test_an_array_must_have_a_row_for_each_text(original_layout: Path) -> None:
+    options = Options(seeds=1, cache="", tasks="SSP", second_opinion=False)
+    count = len(discoeval.texts(original_layout, options, limit=8))
+    with pytest.raises(InputError, match=f"3 vectors for {count} texts") as caught:
+        discoeval.run(np.zeros((3, 2), np.float32), original_layout, options, limit=8)
+    assert "discoeval.texts(DATA, options, limit=...)" in caught.value.hint
+    with pytest.raises(InputError, match=r"an array \(3,\)"):
+        discoeval.run(np.zeros(3, np.float32), original_layout, options, limit=8)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"protocol": "singel"}, "protocol = 'singel': input should be 'single' or 'pairs'"),
+        ({"tasks": ("SSP",)}, r"tasks = \('SSP',\)"),
+        ({"hidden": -7}, "hidden = -7"),
+        ({"dtype": "floot"}, "dtype = 'floot'"),
+        ({"seeds": 0}, "seeds = 0"),
+        ({"batch_tokens": "many"}, "batch_tokens = 'many'"),
+    ],
+)
+def test_options_made_in_python_are_checked(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Options(**given)
+    assert Options(seeds="2").seeds == 2  # type: ignore[arg-type]
+
+
 def test_what_is_wrong_with_the_data_is_said(original_layout: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no task 'BS0'") as caught:
         read(str(original_layout), ["BS0"])

@@ -76,6 +76,13 @@ def test_lists_without_brackets(text: str, found: tuple[str, ...]) -> None:
     assert make_settings(recipe, recipe.load_module().Settings, options).report_to == found
 
 
+def test_a_share_of_steps_is_below_one() -> None:
+    """transformers takes 1 and more for a number of steps."""
+    recipe = read_recipe("dissent/transformer_tiny")
+    with pytest.raises(ConfigError, match="warmup"):
+        make_settings(recipe, recipe.load_module().Settings, {**NEEDED, "warmup": "1"})
+
+
 def test_a_list_of_one_number() -> None:
     recipe = read_recipe("dissent/ngram")
     options = {**NEEDED, "grid": "0.5"}

@@ -55,6 +55,19 @@ def test_windows_overlap_and_cover_every_sentence(tokenizer: Any) -> None:
     assert max(sizes) <= encoder.budget
 
 
+def test_no_window_lies_inside_the_one_before(tokenizer: Any) -> None:
+    """Two short sentences before a long one: a window that begins at the second ends no later."""
+    encoder = TextEncoder(tokenizer, 40)
+    long = " ".join(["counter", "shop", "shelves"] * encoder.budget)
+    [ids] = encoder.sentences([long])
+    words = tokenizer.decode(ids[: encoder.budget - 4].tolist())
+    text = ["It rained."] * 4 + [words] + ["It rained."] * 4
+    bounds = windows(encoder, text).bounds
+    ends = [end for _, end in bounds]
+    assert ends == sorted(set(ends))
+    assert bounds[0][0] == 0 and bounds[-1][1] == len(text)
+
+
 @pytest.mark.parametrize("sentences", [[], ["One."], STORY[:3], ["word " * 10_000]])
 def test_texts_of_any_length_have_a_score(model: Any, sentences: list[str]) -> None:
     [scored] = score_texts(model, [sentences], 4096)
@@ -121,6 +134,15 @@ def test_percentiles_follow_the_reference(tmp_path: Path) -> None:
         quantiles([])
 
 
+def test_reference_texts_that_tie_are_not_lower() -> None:
+    assert percentile(1.0, quantiles([1.0] * 5)) == 0
+    assert percentile(1.1, quantiles([1.0])) == 100
+    mostly = quantiles([0.0] * 90 + [1.0] * 10)
+    assert percentile(0.0, mostly) == 0
+    assert percentile(0.5, mostly) == pytest.approx(90, abs=1)
+    assert percentile(1.0, mostly) == pytest.approx(90, abs=1)
+
+
 def test_a_model_of_the_hub_has_its_reference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +206,19 @@ def test_the_authors_state_dict_becomes_a_scorer(
     ids = torch.as_tensor(model.encoder.text(STORY[:2])).long().unsqueeze(0)
     vector = encoder.eval()(input_ids=ids).last_hidden_state[:, -1]
     assert model.score([STORY[:2]])[0] == pytest.approx(head(vector).item(), abs=1e-5)
+
+
+def test_a_state_dict_of_older_transformers_is_read(tokenizer: Any, tmp_path: Path) -> None:
+    """Before 4.31 it also held the numbers of the positions."""
+    ids = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    encoder = load_backbone("", BACKBONES["bert"] | ids)
+    save_model(encoder, tokenizer, tmp_path / "backbone")
+    state = {f"model.{name}": value for name, value in encoder.state_dict().items()}
+    state["model.embeddings.position_ids"] = torch.arange(512)[None]
+    state |= {"conlinear.weight": torch.ones(1, 32), "conlinear.bias": torch.zeros(1)}
+    torch.save(state, tmp_path / "old.pt")
+    assert convert(tmp_path / "old.pt", tmp_path / "out", str(tmp_path / "backbone"), 64) == []
+    assert (tmp_path / "out" / "model.safetensors").is_file()
 
 
 class Harmful:

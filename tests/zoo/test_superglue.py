@@ -11,10 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import torch
+from transformers import XLNetConfig, XLNetModel, XLNetTokenizer
 
 from corpora import schemas
 from corpora.errors import ConfigError, InputError
 from tests.zoo.outcomes import check_outcomes
+from zoo.backbones import pooling_of
 from zoo.coherence import CoherenceScorer
 from zoo.data import open_dataset
 from zoo.evaluate import Request
@@ -29,7 +31,7 @@ from zoo.evaluate.superglue_data import (
     fewer_candidates,
     word_f1,
 )
-from zoo.evaluate.superglue_train import PairModel
+from zoo.evaluate.superglue_train import PairModel, Pairs
 
 from .conftest import SUBJECTS, write_dataset, write_tiny_bert
 
@@ -136,6 +138,25 @@ def test_the_ranking_loss_by_hand() -> None:
     assert loss == pytest.approx((first + second) / 2)
 
 
+def test_a_batch_gives_what_single_texts_give_where_padding_stands_left() -> None:
+    words = ["Anna", "sang", ".", "Bela", "left", "early", "We", "waited", "because", "it"]
+    special = ("<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>")
+    vocab = [(piece, 0.0) for piece in special]
+    vocab += [(f"\u2581{word}", -2.0) for word in words] + [("\u2581", -3.0)]
+    tokenizer = XLNetTokenizer(vocab=vocab, unk_id=0)
+    assert tokenizer.padding_side == "left"
+    torch.manual_seed(0)
+    sizes = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 32}
+    backbone = XLNetModel(XLNetConfig(vocab_size=len(tokenizer), pad_token_id=5, **sizes))
+    model = PairModel(backbone, pooling_of(backbone.config, tokenizer), 1).eval()
+    torch.nn.init.normal_(model.head.weight)
+    pairs = Pairs(tokenizer, 64, 0)
+    both = [("Anna sang .", "Bela left early"), (" ".join(words), "We waited because it")]
+    examples = [Example((pair,), (0,)) for pair in both]
+    alone = torch.cat([model.logits(pairs.encode([example])) for example in examples])
+    torch.testing.assert_close(model.logits(pairs.encode(examples)), alone, atol=1e-4, rtol=1e-4)
+
+
 def test_exact_match_and_f1_by_hand() -> None:
     assert exact_match("The White House", ["white house."]) == 1.0
     assert exact_match("House", ["White House"]) == 0.0
@@ -180,6 +201,14 @@ def test_the_backbone_of_our_own_models_and_several_seeds(
     rte = found["metrics"]["tasks"]["RTE"]
     assert found["model"]["type"] == scorer.config.model_type
     assert [run["seed"] for run in rte["runs"]] == [0, 1] and rte["accuracy"]["deviation"] >= 0
+
+
+def test_a_misspelt_split_is_not_taken_for_validation(
+    tiny_bert: Path, superglue_folder: Path
+) -> None:
+    with pytest.raises(ConfigError, match="no split 'validaton'") as caught:
+        evaluate(Request(str(tiny_bert), f"{superglue_folder}@rte", "validaton"))
+    assert "did you mean 'validation'?" in caught.value.hint
 
 
 def test_bad_input_is_named(tiny_bert: Path, superglue_folder: Path, tmp_path: Path) -> None:

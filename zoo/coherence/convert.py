@@ -22,6 +22,8 @@ ENCODERS = ("main_encoder.", "model.")
 HEAD = "conlinear."
 LEFT_OUT = ("momentum_encoder.",)
 """Only training needs it."""
+BUFFERS = ("position_ids", "token_type_ids")
+"""The last part of names that transformers before 4.31 stored too: numbers, not weights."""
 
 
 def convert(
@@ -98,6 +100,7 @@ def split_state(
 
 
 def _load(module: torch.nn.Module, state: Mapping[str, Tensor], file: Path, backbone: str) -> None:
+    state = {name: v for name, v in state.items() if name.rpartition(".")[2] not in BUFFERS}
     wanted = {name: tuple(value.shape) for name, value in module.state_dict().items()}
     found = {name: tuple(value.shape) for name, value in state.items()}
     if wanted != found:
@@ -109,4 +112,4 @@ def _load(module: torch.nn.Module, state: Mapping[str, Tensor], file: Path, back
             where=str(file),
             hint="name the backbone that it was trained with: --backbone FOLDER_OR_ID",
         )
-    module.load_state_dict(dict(state))
+    module.load_state_dict(state)

@@ -87,23 +87,29 @@ def encode_documents(table: pa.Table, encoder: TextEncoder) -> Documents:
             kept[document] = encoder.kept(ids)
             continue
         [intruder] = encoder.sentences([intruders[row]])
-        own = _kept_beside(encoder, ids, intruder)
-        kept[document], extra[document] = [*own, intruder], len(sentences)
+        kept[document], extra[document] = _kept_beside(encoder, ids, intruder), len(sentences)
     return Documents(encoder, kept, extra)
 
 
 def _kept_beside(
     encoder: TextEncoder, sentences: list[np.ndarray], intruder: np.ndarray
 ) -> list[np.ndarray]:
-    """The sentences that fit with the intruder in the place of the shortest: of both texts the
-    same sentences are kept, wherever the intruder stands."""
+    """The sentences that fit with the intruder in the place of the shortest, and the intruder.
+
+    Of both texts the same sentences are kept, wherever the intruder stands. An intruder that
+    would not fit by itself is cut, as a first sentence is.
+    """
+    before = encoder.cut
     kept = encoder.kept(sentences)
+    whole, intruder = len(intruder), intruder[: encoder.budget]
     while len(kept) > 1:
         longest = sum(map(len, kept)) - min(map(len, kept)) + len(intruder)
         if longest <= encoder.budget:
             break
         kept = kept[:-1]
-    return kept
+    lost = len(kept) < len(sentences) or len(intruder) < whole
+    encoder.cut = max(encoder.cut, before + lost)
+    return [*kept, intruder]
 
 
 def intrusion_tables(pairs: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -19,6 +19,7 @@ from zoo.backbones import Pooling, max_positions, pooled, stands_last
 from zoo.coherence.scoring import load_reference, mean_scores
 from zoo.coherence.texts import TextEncoder, batches_by_length
 from zoo.modeling import ZooModel
+from zoo.trials import warn_of_padding
 
 log = logging.getLogger("zoo")
 
@@ -73,8 +74,10 @@ class CoherenceScorer(ZooModel):
         """A scorer around `backbone` with a new linear layer.
 
         `max_tokens` is lowered to what the backbone takes. `vector` is what the layer sees of a
-        text: its [cls] token (of a decoder the last one), or the mean of all its tokens.
+        text: its [cls] token (of a decoder the last one), or the mean of all its tokens. Warns of
+        a backbone that does not hide padding.
         """
+        warn_of_padding(backbone)
         limit = max_positions(backbone.config)
         at_cls: Pooling = "last" if stands_last(backbone.config) else "first"
         model = cls(
@@ -144,8 +147,8 @@ class CoherenceScorer(ZooModel):
         """One score a text, the higher the more coherent; a text may be a list of sentences.
 
         A text longer than the model takes is scored in overlapping windows of whole sentences
-        (`zoo.coherence.scoring.Windows`): its score is their mean. Padding changes no score;
-        batches hold texts of like length, `batch_tokens` at most.
+        (`zoo.coherence.scoring.Windows`): its score is their mean. Padding changes no score, unless
+        the backbone does not hide it; batches hold texts of like length, `batch_tokens` at most.
         """
         return [score for score, _ in mean_scores(self, texts, batch_tokens)]
 

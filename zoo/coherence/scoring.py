@@ -50,8 +50,9 @@ class Windows:
     """A text as runs of whole sentences that the model takes.
 
     A text that fits is one window. Of a longer one each window takes as many sentences as fit,
-    and the next begins halfway through it; the last ends with the text. The text's score is the
-    mean of its windows' scores.
+    and the next begins halfway through it; the last ends with the text. One that would end where
+    the one before ends holds nothing new, and is left out. The text's score is the mean of its
+    windows' scores.
 
     A sentence longer than a window comes in pieces: each but its last is a window by itself, so
     nothing is left out. `numbers` tell each piece's sentence; `bounds` count pieces.
@@ -79,7 +80,8 @@ def windows(encoder: TextEncoder, sentences: Sequence[str]) -> Windows:
     start = 0
     while True:
         end = int(np.searchsorted(total, total[start] + encoder.budget, side="right")) - 1
-        bounds.append((start, end))
+        if not bounds or end > bounds[-1][1]:
+            bounds.append((start, end))
         if end >= len(pieces):
             return Windows(tuple(pieces), tuple(numbers), tuple(bounds))
         start += max(1, (end - start) // 2)
@@ -176,9 +178,14 @@ def as_sentences(text: Text) -> list[str]:
 def percentile(score: float, quantiles: Sequence[float]) -> float:
     """How many texts in 100 of the reference score lower, `0.0` to `100.0`.
 
-    `quantiles` are the reference's scores at 0, 1, ... 100 per cent, ascending.
+    `quantiles` are the reference's scores at 0, 1, ... 100 per cent, ascending. Of a score that
+    several of them have the first counts: what ties is not lower.
     """
-    return float(np.interp(score, quantiles, np.linspace(0, 100, len(quantiles))))
+    shares = np.linspace(0, 100, len(quantiles))
+    place = int(np.searchsorted(quantiles, score))
+    if place < len(quantiles) and quantiles[place] == score:
+        return float(shares[place])
+    return float(np.interp(score, quantiles, shares, left=0, right=100))
 
 
 def quantiles(scores: Sequence[float]) -> list[float]:

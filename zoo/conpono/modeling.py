@@ -23,6 +23,7 @@ from zoo.conpono.batches import additive, attention_mask
 from zoo.conpono.heads import MaskedWords, Ordering, Relations, contrast, order_loss
 from zoo.flops import operations
 from zoo.modeling import ZooModel
+from zoo.trials import warn_of_padding
 
 STANDARD_DEVIATION = 0.02
 ONCE_A_ROW = ("relations", "ordering", "masked_words", "backbone.pooler")
@@ -101,6 +102,7 @@ class ConponoModel(ZooModel):
         """A model around `backbone` with new heads; `settings` are fields of the configuration.
 
         Raises `ConfigError` for a decoder whose [CLS] is wanted: it has seen nothing but itself.
+        Warns of a backbone that does not hide padding.
         """
         if settings.get("vector", "cls") == "cls" and is_decoder(backbone.config):
             raise ConfigError(
@@ -108,6 +110,7 @@ class ConponoModel(ZooModel):
                 where="vector",
                 hint='set vector = "mean", or take a backbone that reads in both directions',
             )
+        warn_of_padding(backbone)
         model = cls(ConponoConfig(backbone_config=backbone.config, **settings))
         model.backbone = backbone
         return model
@@ -225,10 +228,9 @@ class ConponoModel(ZooModel):
 
     def _mask(self, segments: Tensor, packed: bool) -> Tensor:
         """The mask of `segments [rows, tokens]` in the form that the backbone's attention takes."""
-        way = self.backbone.config._attn_implementation
-        mask = attention_mask(segments, packed)
         if packed:
-            return additive(mask, self.backbone.dtype) if way in ("eager", "bf16") else mask
+            return packed_mask(self.backbone, segments)
+        way, mask = self.backbone.config._attn_implementation, attention_mask(segments, False)
         if way == "sdpa" and self.backbone.config.model_type in WIDE_MASKS:
             # Of `[rows, tokens]` transformers asks whether all is real: that waits for the GPU.
             return mask.bool()[:, None, None, :]
@@ -249,9 +251,22 @@ class ConponoModel(ZooModel):
         pooler = getattr(self.backbone, "pooler", None)
         if pooler is None:
             return states
-        if isinstance(pooler, nn.Linear):  # ALBERT's, with its activation beside it
-            return self.backbone.pooler_activation(pooler(states))
+        if isinstance(pooler, nn.Linear):  # ALBERT's and BigBird's, with the activation beside it
+            names = ("pooler_activation", "activation")
+            found = (getattr(self.backbone, name, None) for name in names)
+            activation = next(function for function in found if function is not None)
+            return activation(pooler(states))
         return pooler(states[:, None])
+
+
+def packed_mask(backbone: PreTrainedModel, segments: Tensor) -> Tensor:
+    """The mask of packed rows, from `segments [rows, tokens]`, as the backbone's attention takes
+
+    it: who may attend to whom.
+    """
+    mask = attention_mask(segments, packed=True)
+    summed = backbone.config._attn_implementation in ("eager", "bf16")
+    return additive(mask, backbone.dtype) if summed else mask
 
 
 def means(states: Tensor, segments: Tensor | None, starts: Tensor) -> Tensor:
@@ -277,14 +292,19 @@ def takes_types(backbone: PreTrainedModel) -> bool:
 
 
 def takes_vectors(backbone: PreTrainedModel) -> bool:
-    """Whether words can be given as vectors."""
-    return "inputs_embeds" in signature(backbone.forward).parameters
+    """Whether words can be given as vectors.
+
+    I-BERT's come with a scale, and cannot; ESM takes vectors for what words and positions make.
+    """
+    words = backbone.get_input_embeddings()
+    plain = isinstance(words, nn.Embedding) and backbone.config.model_type != "esm"
+    return plain and "inputs_embeds" in signature(backbone.forward).parameters
 
 
 def first_position(backbone: PreTrainedModel) -> int:
     """The number of a text's first position: RoBERTa and its kin begin behind their padding's."""
     for name, module in backbone.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+        if name.endswith("position_embeddings") and hasattr(module, "padding_idx"):
             return 0 if module.padding_idx is None else module.padding_idx + 1
     return 0
 

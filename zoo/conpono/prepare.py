@@ -13,7 +13,8 @@ from transformers import PreTrainedModel
 from corpora.errors import ConfigError
 from zoo.conpono.batches import Collator
 from zoo.conpono.examples import Candidates, Examples, Orderings
-from zoo.conpono.modeling import first_position, masks_itself, takes_positions
+from zoo.conpono.modeling import first_position
+from zoo.conpono.packing import check_packing
 from zoo.conpono.settings import Settings
 from zoo.conpono.tokens import TokenStore
 from zoo.data import Dataset
@@ -59,19 +60,9 @@ def make_collator(
 ) -> Collator:
     """Lays a batch into blocks, packed rows of `width`; positions as the backbone counts them."""
     if settings.layout == "packed":
-        _check_packing(backbone)
+        check_packing(backbone)
     s, first = settings, first_position(backbone)
     return Collator(pad_id, s.layout, s.block_tokens, width, s.shortest_row, first)
-
-
-def _check_packing(backbone: PreTrainedModel) -> None:
-    kind, problem = backbone.config.model_type, ""
-    if not takes_positions(backbone):
-        problem = f"{kind} takes no positions, which packed rows need"
-    elif masks_itself(backbone):
-        problem = f"{kind} has masks of its own, which those of packed rows would replace"
-    if problem:
-        raise ConfigError(problem, where="layout", hint='set layout = "buckets"')
 
 
 def worker_count(setting: int) -> int:

@@ -126,7 +126,9 @@ class ConponoTrainer(ZooTrainer):
 
     def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         if self._parts and "loss" in logs:
-            means = torch.stack(self._parts).mean(0).tolist()
+            # Every process comes here, and has its share of the batch, as of the loss itself.
+            own = torch.stack(self._parts).mean(0)
+            means = self.accelerator.reduce(own, reduction="mean").tolist()
             logs |= {name: round(value, 4) for name, value in zip(PARTS, means, strict=True)}
             logs["real_token_share"] = round(self.throughput.real_share, 4)
             self._parts.clear()

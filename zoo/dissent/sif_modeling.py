@@ -41,6 +41,8 @@ class SifModel(_SifPreTrained):
     vector, which do not count in |s| either.
     """
 
+    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]  # noqa: RUF012
+
     def __init__(self, config: SifConfig) -> None:
         super().__init__(config)
         self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)

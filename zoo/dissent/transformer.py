@@ -27,7 +27,7 @@ from zoo.dissent.transformer_modeling import PairTransformer
 from zoo.evaluate.classification import predict, report
 from zoo.job import Job, is_main_process
 from zoo.modeling import parameter_count, save_model
-from zoo.settings import Above0, AtLeast0, BackboneSettings, Count, Dropout, Positive, Share
+from zoo.settings import Above0, AtLeast0, BackboneSettings, Count, Dropout, Positive
 from zoo.trainer import ZooTrainer, fit, history, training_arguments
 
 
@@ -45,7 +45,7 @@ class Settings(BackboneSettings):
     epochs: Above0 = 1
     batch_size: Positive = 32
     weight_decay: AtLeast0 = 0.01
-    warmup: Share = 0.1
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """The share of the steps over which the learning rate rises; then it falls to 0."""
     bf16: bool | Literal["auto"] = "auto"
     dropout: Dropout = 0.1

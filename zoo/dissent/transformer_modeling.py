@@ -14,6 +14,7 @@ from transformers.configuration_utils import SubConfigSpec
 from zoo.backbones import Pooling, max_positions, pooled
 from zoo.dissent.modeling import MarkerOutput
 from zoo.modeling import ZooModel
+from zoo.trials import warn_of_padding
 
 
 @strict
@@ -80,8 +81,9 @@ class PairTransformer(_PairPreTrained):
     ) -> PairTransformer:
         """A classifier with a new last layer around `backbone`.
 
-        `max_tokens` is lowered to what the backbone takes.
+        `max_tokens` is lowered to what the backbone takes. Warns of one that does not hide padding.
         """
+        warn_of_padding(backbone)
         limit = max_positions(backbone.config)
         model = cls(
             PairTransformerConfig(

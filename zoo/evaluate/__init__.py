@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from corpora.errors import ConfigError, nearest
 
@@ -80,3 +80,21 @@ def options_of(request: Request, kind: type[T]) -> T:
         first = error.errors()[0]
         message = f"{first['loc'][0]} = {first['input']!r}: {first['msg'].lower()}"
         raise ConfigError(message, where="command line") from error
+
+
+def check_options(options: Any) -> None:
+    """Check the fields of `Options` that were made in Python, as `options_of` checks texts.
+
+    Raises `ConfigError` for a value of the wrong type, or out of its bounds.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    kinds = get_type_hints(type(options), include_extras=True)
+    for option in fields(options):
+        value = getattr(options, option.name)
+        try:
+            found = TypeAdapter(kinds[option.name]).validate_python(value)
+        except ValidationError as error:
+            message = f"{option.name} = {value!r}: {error.errors()[0]['msg'].lower()}"
+            raise ConfigError(message, where="options") from error
+        object.__setattr__(options, option.name, found)

@@ -58,6 +58,7 @@ class BackboneEncoder:
         trained_with: str = "",
     ) -> None:
         from zoo.backbones import max_positions, pooling_of
+        from zoo.trials import warn_of_padding
 
         self.model, self.tokenizer = model.eval(), tokenizer
         limits = (max_tokens, max_positions(model.config) or 0, tokenizer.model_max_length)
@@ -71,6 +72,7 @@ class BackboneEncoder:
         )
         self.tokens = 0
         self._cut: set[bytes] = set()
+        warn_of_padding(self.model)
 
     @property
     def truncated(self) -> int:

@@ -11,7 +11,7 @@ Result = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A figure as it is shown: percent, but for alpha and correlations; with its interval."""
+    """A figure as it is shown: percent, but for alpha and nats; with its interval."""
 
     value: float
     ci: tuple[float, float] | None = None
@@ -46,7 +46,7 @@ def percent(figure: Any) -> Cell:
 
 
 def plain(figure: Any) -> Cell:
-    """A coefficient between -1 and 1, with three decimals."""
+    """A coefficient between -1 and 1, or nats, with three decimals."""
     return _cell(figure, 1, 3)
 
 
@@ -152,6 +152,24 @@ def _senteval(result: Result) -> Rows:
     return {"": {name: percent(found) for name, found in columns.items() if found["complete"]}}
 
 
+def _criteria(result: Result) -> Rows:
+    """Nats a word as they are, with those of the words' frequency beside; the classes' shares."""
+    metrics = result["metrics"]
+    words = metrics["nats_a_word"]
+    own = {f"{name} nats": plain(found) for name, found in words.items()}
+    alone = {f"{name} nats": plain(found["by_frequency"]) for name, found in words.items()}
+    majority: Cells = {}
+    for name, found in metrics["classes"].items():
+        own |= {f"{name} accuracy": percent(found["accuracy"]), f"{name} F1": percent(found["f1"])}
+        majority |= {
+            f"{name} {shown}": percent(found["majority"][key])
+            for key, shown in (("accuracy", "accuracy"), ("f1", "F1"))
+        }
+    # A model's vocabulary is its own, and with it what the frequency of words gives.
+    by_frequency = f"rule: frequency of words ({result['model']['name']})"
+    return {"": own, by_frequency: alone, "rule: majority": majority}
+
+
 def _any_suite(result: Result) -> Rows:
     """Every `{"value": share, ...}` of the metrics, under the names on the way to it."""
     return {"": {" ".join(path): percent(found) for path, found in _figures(result["metrics"])}}
@@ -176,4 +194,5 @@ SUITES: dict[str, Callable[[Result], Rows]] = {
     "pdtb": _pdtb,
     "superglue": _superglue,
     "senteval": _senteval,
+    "criteria": _criteria,
 }

@@ -14,7 +14,7 @@ import pyarrow as pa
 from corpora.errors import InputError
 from corpora.readers.coherence import SUFFIXES, is_annotations, read_pairs
 from corpora.store import sha256
-from zoo.data import Dataset, open_dataset, read_manifest, split_spec, spread
+from zoo.data import SPLITS, Dataset, no_split, open_dataset, read_manifest, split_spec, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,8 @@ def _file_pairs(path: Path) -> Iterator[TestPair]:
 def _of_dataset(spec: str, split: str, limit: int) -> TestSets:
     folder, config = split_spec(spec)
     opened = [open_dataset(folder, name) for name in _configs(folder, config)]
+    if split not in SPLITS:
+        raise no_split(split, opened[0].splits, spec)
     usable = [data for data in opened if _has_pairs(data, split)]
     if not usable:
         raise InputError(

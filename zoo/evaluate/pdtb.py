@@ -60,6 +60,8 @@ def evaluate(request: Request) -> dict[str, Any]:
         max_eval_rows=request.limit,
         empty="warn",
     )
+    if "test" not in data.data.splits:
+        _ = data.data["test"]  # says which splits are there
     rows = data.tables["test"].num_rows if "test" in data.tables else 0
     need_labels(rows, request.split, f"{data.data.name}@{data.data.config}")
     protocol: dict[str, Any] = {"classes": len(data.labels), "limit": request.limit}

@@ -18,7 +18,7 @@ from transformers import AutoTokenizer
 
 from corpora.errors import ConfigError, InputError, nearest
 from zoo.backbones import max_positions, pooling_of
-from zoo.data import Dataset, open_dataset, read_manifest, split_spec, spread
+from zoo.data import SPLITS, Dataset, no_split, open_dataset, read_manifest, split_spec, spread
 from zoo.evaluate import bootstrap
 from zoo.evaluate.outcomes import Outcomes, numbered
 from zoo.evaluate.superglue_data import (
@@ -32,6 +32,7 @@ from zoo.evaluate.superglue_data import (
 )
 from zoo.evaluate.superglue_train import PairModel, Pairs, choose, fine_tune
 from zoo.modeling import best_device, load_backbone
+from zoo.trials import warn_of_padding
 
 if TYPE_CHECKING:
     from zoo.evaluate import Request
@@ -110,7 +111,12 @@ def _tasks(folder: str, config: str, asked: str) -> list[str]:
 
 
 def _split(data: Dataset, asked: str) -> str:
-    """`asked` if it has labels to be had; the tests of SuperGLUE have none."""
+    """`asked` if it has labels to be had; the tests of SuperGLUE have none.
+
+    Raises `ConfigError` for a split that no dataset has.
+    """
+    if asked not in SPLITS:
+        raise no_split(asked, data.splits, data.where)
     table = data.splits.get(asked)
     return asked if asked != "test" and table is not None and table.num_rows else "validation"
 
@@ -152,6 +158,7 @@ def _run(
     torch.manual_seed(seed)
     tokenizer = AutoTokenizer.from_pretrained(request.model)
     backbone = load_backbone(request.model, {})
+    warn_of_padding(backbone)
     limit = max_positions(backbone.config) or options.max_length
     pairs = Pairs(tokenizer, min(options.max_length, limit), task.classes)
     model = PairModel(backbone, pooling_of(backbone.config, tokenizer), task.classes or 1)

@@ -89,6 +89,7 @@ class Pairs:
                 truncation="longest_first",
                 max_length=self.max_length,
                 padding=True,
+                padding_side="right",  # as `pooled` takes it; XLNet's own side is the left
                 return_tensors="pt",
             )
         )

@@ -17,12 +17,16 @@ from transformers import (
     AutoTokenizer,
     BertForMaskedLM,
     BertModel,
+    BigBirdModel,
     CamembertConfig,
     CamembertForMaskedLM,
     CamembertModel,
     ElectraConfig,
     ElectraForMaskedLM,
     ElectraModel,
+    EsmModel,
+    IBertConfig,
+    IBertModel,
     ModernBertConfig,
     ModernBertModel,
     PreTrainedTokenizerBase,
@@ -54,7 +58,7 @@ from zoo.conpono.tokens import token_stores
 from zoo.evaluate.discoeval.protocol import Options, representation_of
 from zoo.evaluate.encoders import load_encoder
 from zoo.flops import operations
-from zoo.modeling import save_model
+from zoo.modeling import load_backbone, save_model
 from zoo.rows import open_streamed
 from zoo.vocabularies import train_subwords
 
@@ -177,7 +181,8 @@ def test_layouts_give_the_vectors_of_single_texts(
 
 
 @pytest.mark.parametrize(
-    ("kind", "settings"), [(RobertaModel, RobertaConfig), (CamembertModel, CamembertConfig)]
+    ("kind", "settings"),
+    [(RobertaModel, RobertaConfig), (CamembertModel, CamembertConfig), (IBertModel, IBertConfig)],
 )
 def test_roberta_and_its_kin_count_positions_from_their_padding(
     candidates: Make, tokenizer: PreTrainedTokenizerBase, kind: Any, settings: Any
@@ -216,6 +221,45 @@ def test_packed_rows_need_a_backbone_without_masks_of_its_own(
         make_collator(packed, ModernBertModel(config), tokenizer.pad_token_id, 128)
 
 
+def test_words_of_esm_are_not_looked_up_before(
+    candidates: Make, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """It would leave their positions out."""
+    torch.manual_seed(0)
+    own = {"position_embedding_type": "absolute", "mask_token_id": 4, "token_dropout": False}
+    model = ConponoModel.from_backbone(narrow_words(EsmModel, tokenizer, **own), mlm=False).eval()
+    inputs = Collator(tokenizer.pad_token_id, block_tokens=1)([candidates()[0]])
+    vectors = [model.backbone(input_ids=b["input_ids"]).pooler_output for b in inputs["blocks"]]
+    expected = model.relations(torch.cat(vectors)[inputs["order"]][None])
+    assert torch.allclose(model(**inputs).scores, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("deberta-v2", "does not take the mask of packed rows"),
+        ("xlm", "does not take the mask of packed rows"),
+        ("mobilebert", "texts of one row change each other"),  # it reads a word's neighbours
+        ("mra", "texts of one row change each other"),
+    ],
+)
+def test_packed_rows_are_tried(kind: str, said: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sizes = {"emb_dim": 16, "n_layers": 1, "n_heads": 2} if kind == "xlm" else sizes
+    own = {
+        "deberta-v2": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
+        "mobilebert": {"embedding_size": 16, "intermediate_size": 16},
+        "mra": {"intermediate_size": 16, "max_position_embeddings": 64},
+    }
+    table = {"model_type": kind, "vocab_size": len(tokenizer), "pad_token_id": 0}
+    torch.manual_seed(0)
+    backbone = load_backbone("", table | sizes | own.get(kind, {})).train()
+    packed = Settings(dataset="", output="", layout="packed")
+    with pytest.raises(ConfigError, match=said) as caught:
+        make_collator(packed, backbone, tokenizer.pad_token_id, 128)
+    assert caught.value.hint == 'set layout = "buckets"' and backbone.training
+
+
 def test_padding_is_hidden_without_asking_the_device(
     candidates: Make,
     tiny_model: MakeModel,
@@ -241,7 +285,7 @@ def test_padding_is_hidden_without_asking_the_device(
     assert torch.allclose(found, expected, atol=1e-6)
 
 
-def narrow_words(kind: Any, tokenizer: PreTrainedTokenizerBase) -> Any:
+def narrow_words(kind: Any, tokenizer: PreTrainedTokenizerBase, **own: Any) -> Any:
     """A backbone whose word embeddings are narrower than its states."""
     torch.manual_seed(0)
     return kind(
@@ -254,6 +298,7 @@ def narrow_words(kind: Any, tokenizer: PreTrainedTokenizerBase) -> Any:
             intermediate_size=16,
             max_position_embeddings=140,
             pad_token_id=tokenizer.pad_token_id,
+            **own,
         )
     )
 
@@ -271,7 +316,7 @@ def test_word_embeddings_may_be_narrower_than_the_states(
     assert model.masked_words.dense.weight.grad.abs().sum() > 0
 
 
-@pytest.mark.parametrize("kind", [AlbertModel, BertModel, ElectraModel])
+@pytest.mark.parametrize("kind", [AlbertModel, BertModel, BigBirdModel, ElectraModel])
 def test_training_takes_the_vector_that_evaluations_take(
     tokenizer: PreTrainedTokenizerBase, kind: Any
 ) -> None:

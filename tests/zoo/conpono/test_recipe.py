@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from transformers import AutoModel, AutoTokenizer
 
 import zoo
@@ -65,6 +69,27 @@ def test_losses_and_speed_stand_beside_the_folder(undisturbed: Path) -> None:
         assert entry["loss"] == pytest.approx(entry["objective_loss"] + entry["mlm_loss"], abs=2e-3)
     assert speed["real_token_share"] > 0.9
     assert 0 < speed["seconds_waiting_for_data"] < speed["seconds"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="two processes on the CPU")
+def test_losses_are_those_of_all_processes(paragraphs_folder: Path, tmp_path: Path) -> None:
+    """The loss is a mean over two processes, and so are its parts: they add up to it."""
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    launch += ["--nproc_per_node", "2", "-m", "zoo.train", *TINY, *SMALL]
+    launch += ["--batch_size", "2", "--max_steps", "3"]
+    output = tmp_path / "model"
+    subprocess.run(
+        [*launch, "--dataset", paragraphs_folder, "--output", output, "--logging_steps", "1"],
+        cwd=Path(__file__).resolve().parents[3],
+        env={**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"},
+        check=True,
+        capture_output=True,
+    )
+    told = json.loads(output.with_name("model.train.json").read_text(encoding="utf-8"))
+    assert told["processes"] == 2 and len(told["losses"]) == 3
+    for entry in told["losses"]:
+        assert entry["loss"] == pytest.approx(entry["objective_loss"] + entry["mlm_loss"], abs=2e-3)
 
 
 def test_backbone_serves_evaluations(undisturbed: Path) -> None:

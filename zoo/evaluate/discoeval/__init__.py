@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from corpora.errors import InputError
 from corpora.store import write_text
 from zoo.evaluate import Request, options_of
 from zoo.evaluate.discoeval import layers, report
@@ -70,11 +71,11 @@ def run(
     `discoforge compare` takes it, and tells by how much it differs from another one.
 
     A function takes a list of texts and returns `[texts, dim]`. Arrays are a mapping from text to
-    vector, or one array whose rows are those of `texts(data, options)`.
+    vector, or one array whose rows are those of `texts(data, options, limit=limit)`.
     """
     found = read(str(data), options.task_names, limit=limit)
     if isinstance(what, np.ndarray):
-        what = dict(zip(_texts(found, options), what, strict=True))
+        what = _by_text(_texts(found, options), what)
     if isinstance(what, str | Path):
         encoder: Any = load_encoder(
             str(what),
@@ -146,6 +147,19 @@ def _texts(found: Found, options: Options) -> list[Text]:
         inputs = inputs_under(data, options)
         listed.update(dict.fromkeys([*inputs.singles, *inputs.pairs]))
     return list(listed)
+
+
+def _by_text(texts: list[Text], vectors: np.ndarray) -> dict[Text, np.ndarray]:
+    """The rows of an array by their texts. Raises `InputError` for another number of rows."""
+    if vectors.ndim != 2 or len(vectors) != len(texts):
+        rows = f"{len(vectors)} vectors" if vectors.ndim == 2 else f"an array {vectors.shape}"
+        raise InputError(
+            f"{rows} for {len(texts)} texts",
+            where="arrays",
+            hint="take the rows of discoeval.texts(DATA, options, limit=...), with the same "
+            "options and limit as here: [texts, dim]",
+        )
+    return dict(zip(texts, vectors, strict=True))
 
 
 def _describe(encoder: Any, options: Options) -> dict[str, Any]:

@@ -128,7 +128,8 @@ def _read_built(spec: str, domain: str) -> TaskData | None:
     """A dataset that discoforge built; None if its columns are of no task of the suite."""
     data = open_dataset(spec)
     first = next(iter(data.splits.values()))
-    task = _task_of(set(first.schema.names), data.name + str(data.manifest.get("stage", "")))
+    settings = data.manifest.get("stage", {}).get("settings", {})
+    task = _task_of(set(first.schema.names), str(settings.get("builder", data.name)))
     if task is None:
         return None
     splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
@@ -136,12 +137,15 @@ def _read_built(spec: str, domain: str) -> TaskData | None:
     return TaskData(task, domain, labels, splits, data.revision)
 
 
-def _task_of(columns: set[str], about: str) -> Task | None:
-    """The task whose schema has these columns (corpora.schemas)."""
+def _task_of(columns: set[str], builder: str) -> Task | None:
+    """The task whose schema has these columns (corpora.schemas).
+
+    Explicit and implicit relations have the same: `builder`, or the dataset's name, tells them.
+    """
     if {"left", "right", "relation"} <= columns:
         return TASKS["RST-DT"]
     if {"arg1", "arg2", "sense"} <= columns:
-        return TASKS["PDTB-E" if "explicit" in about else "PDTB-I"]
+        return TASKS["PDTB-E" if "explicit" in builder else "PDTB-I"]
     if {"sentence1", "sentence2", "label"} <= columns:
         return TASKS["BSO"]
     if {"sentence", "section", "label"} <= columns:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from corpora.errors import ConfigError, nearest
-from zoo.evaluate import bootstrap
+from zoo.evaluate import bootstrap, check_options
 from zoo.evaluate.discoeval.data import TaskData
 from zoo.evaluate.discoeval.features import Inputs, features_of, inputs_of
 from zoo.evaluate.discoeval.tasks import Protocol
@@ -22,7 +23,10 @@ C_GRID = tuple(2.0**power for power in range(-2, 4))
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How the suite runs. Every name is an option `--name value` of the command line."""
+    """How the suite runs. Every name is an option `--name value` of the command line.
+
+    Raises `ConfigError` for a value that does not fit.
+    """
 
     protocol: Protocol = "single"
     """`single`: DiscoEval section 3; `pairs`: CONPONO section 3.1."""
@@ -31,9 +35,9 @@ class Options:
     takes: cls_mean (single), pooled (pairs; mean for a model trained with `vector = mean`)."""
     tasks: str = ""
     """Names with commas, such as `SP,BSO`; all that the data has if empty."""
-    seeds: int = 3
+    seeds: Annotated[int, Field(ge=1)] = 3
     """Classifiers trained a task; the figure is their mean."""
-    hidden: int = -1
+    hidden: Annotated[int, Field(ge=-1)] = -1
     """Hidden units of every classifier in place of the task's own (0: none)."""
     second_opinion: bool = True
     """Also scikit-learn's logistic regression, where the classifier is linear."""
@@ -45,11 +49,10 @@ class Options:
     cache: str = "build/vectors"
     """Where vectors are kept, by model; an empty text for nowhere."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    batch_tokens: int = 4096
+    batch_tokens: Annotated[int, Field(ge=1)] = 4096
 
     def __post_init__(self) -> None:
-        if self.seeds < 1:
-            raise ConfigError(f"seeds = {self.seeds}: at least one is needed", where="options")
+        check_options(self)
 
     @property
     def task_names(self) -> tuple[str, ...]:
