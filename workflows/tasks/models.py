@@ -79,7 +79,7 @@ class Evaluate(ModelStage):
     """Evaluate a model: on the held-out split of its dataset, or as `[evaluations.ON]` says."""
 
     stage = "evaluation"
-    version = 3
+    version = 4
     on = luigi.Parameter(default="", description="an [evaluations.NAME] table's name")
     resources: ClassVar[dict[str, int]] = {"training": 1}
 
