@@ -3,8 +3,8 @@
     python -m tests.bench.measure_discoeval [--data ../shared/data/discoeval] [--cache FOLDER]
         [--dtype float32] [--seeds 3] [--only SSP BSO DC] [--more] [--jsonl OUT]
 
-The reference figures are those of issue 5: the released code, run on the same model's vectors
-(validation accuracy, mean of 3 seeds). A row is written as soon as it is there. The goal is a
+The reference figures were given to this project beforehand: the released code, run on the same
+model's vectors (validation accuracy, mean of 3 seeds). A row is written as soon as it is there. The goal is a
 difference of at most one point. `--more` adds what has no reference: SP, DC wiki and the protocol
 `pairs`.
 """
