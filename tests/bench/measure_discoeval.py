@@ -4,8 +4,8 @@
         [--dtype float32] [--seeds 3] [--only SSP BSO DC] [--more] [--jsonl OUT]
 
 The reference figures were given to this project beforehand: the released code, run on the same
-model's vectors (validation accuracy, mean of 3 seeds). A row is written as soon as it is there. The goal is a
-difference of at most one point. `--more` adds what has no reference: SP, DC wiki and the protocol
+model's vectors (validation accuracy, mean of 3 seeds). A row is written as soon as it is there.
+The goal is a difference of at most one point. `--more` adds what has no reference: SP, DC wiki and the protocol
 `pairs`.
 """
 
