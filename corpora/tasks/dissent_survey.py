@@ -18,6 +18,7 @@ from corpora.candidates import without_duplicates
 from corpora.errors import ConfigError, InputError
 from corpora.rng import stream
 from corpora.schemas import MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS
+from corpora.splits import Shares
 from corpora.store import DatasetFolder
 from corpora.tasks.near_duplicates import NearDuplicates
 
@@ -60,10 +61,14 @@ class Settings:
     def __post_init__(self) -> None:
         if len(set(self.markers)) != len(self.markers) or not self.markers:
             raise ConfigError(f"markers = {list(self.markers)}", hint="name each marker once")
-        if not 0 <= self.near_duplicates <= 1:
+        if not 0 <= self.near_duplicates < 1:
             raise ConfigError(
-                f"near_duplicates = {self.near_duplicates}", hint="a similarity from 0 to 1"
+                f"near_duplicates = {self.near_duplicates}",
+                hint="a similarity below 1, or 0 for off; equal pairs are left out anyway",
             )
+        if self.balanced_cap < 0:
+            raise ConfigError(f"balanced_cap = {self.balanced_cap}", hint="0 or more")
+        Shares(self.train, self.validation, self.test)
 
     @property
     def configs(self) -> dict[str, tuple[str, ...]]:

@@ -32,7 +32,7 @@ def documents(make_document):
 def built(tmp_path, documents, stage):
     def build(task, name="x", documents=documents, seed=1, **settings):
         folder = tmp_path / name / "data"
-        chosen = Consecutive(**settings)
+        chosen = task.Settings(**settings)
         with staged(folder) as partial:
             return folder, task.build(documents, partial, chosen, seed=seed, stage=stage)
 
