@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class NearDuplicates:
                 hint="install it with: pip install 'discoforge[dedup]', or set near_duplicates = 0",
             ) from error
         self.threshold, self.path = threshold, path
-        self._hash = MinHash
+        self._empty = MinHash(num_perm=HASHES)
         self._index = MinHashLSH(num_perm=HASHES, params=bands(threshold))
         self._file = path.open("w+b")
 
@@ -48,7 +48,7 @@ class NearDuplicates:
         """Take in the sketches of a batch, of those pairs whose `marker` is not -1."""
         for row in np.flatnonzero(marker >= 0).tolist():
             words = f"{marker[row]} {s1[row]} {s2[row]}".lower().split()
-            sketch = self._hash(num_perm=HASHES)
+            sketch = self._empty.copy()
             sketch.update_batch([word.encode() for word in words])
             self._file.write(sketch.hashvalues.astype(np.uint32).tobytes())
 
@@ -58,22 +58,20 @@ class NearDuplicates:
         The Jaccard similarity is estimated from the whole sketches; the index only says which.
         """
         self._file.flush()
-        empty = not self.path.stat().st_size
-        shape = np.zeros((0, HASHES), np.uint32)
-        sketches = shape if empty else np.memmap(self.path, np.uint32).reshape(-1, HASHES)
         found = []
         for row in order:
-            sketch = sketches[row]
-            minhash = self._minhash(sketch)
-            others = self._index.query(minhash)
-            if others and (sketches[sorted(others)] == sketch).mean(axis=1).max() >= self.threshold:
+            sketch = self._empty.copy()
+            sketch.hashvalues = self._sketch(row)
+            others = map(self._sketch, self._index.query(sketch))
+            if any(np.mean(other == sketch.hashvalues) >= self.threshold for other in others):
                 found.append(row)
             else:
-                self._index.insert(row, minhash, check_duplication=False)
+                self._index.insert(row, sketch, check_duplication=False)
         return np.array(found, np.int64)
 
-    def _minhash(self, sketch: NDArray[np.uint32]) -> Any:
-        return self._hash(num_perm=HASHES, hashvalues=sketch)
+    def _sketch(self, row: int) -> NDArray[np.uint32]:
+        size = 4 * HASHES
+        return np.frombuffer(os.pread(self._file.fileno(), size, size * row), np.uint32)
 
 
 def bands(threshold: float) -> tuple[int, int]:

@@ -208,7 +208,8 @@ def test_licences_and_languages_come_from_the_documents(built, make_document):
     documents = [make_document("a"), make_document("b", licence="CC-BY-SA-3.0", language="es")]
     _, manifest = built(bso, documents=documents, validation=0, test=0)
     assert manifest["licence"]["id"] == "CC-BY-SA-3.0"
-    assert manifest["licences"] == {"CC-BY-4.0": 2, "CC-BY-SA-3.0": 2}
+    rows = sum(part["rows"] for part in manifest["configs"]["default"]["splits"].values())
+    assert rows == 8 and manifest["licences"] == {"CC-BY-4.0": 4, "CC-BY-SA-3.0": 4}
     assert manifest["languages"] == ["en", "es"]
 
 
