@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-IN_MEMORY = 1 << 16
+IN_MEMORY = 1 << 14
 """Rows that are sorted at a time."""
 
 FILES = 128
