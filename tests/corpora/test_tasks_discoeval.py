@@ -256,7 +256,7 @@ def test_a_window_with_equal_sentences_is_left_out(built, make_document):
 
 
 def test_a_dataset_may_have_a_test_split_alone(built):
-    folder, manifest = built(sp, train=0, validation=0, test=10)
+    folder, _ = built(sp, train=0, validation=0, test=10)
     assert list(rows_of(folder)) == ["test"] and len(rows_of(folder)["test"]) == 10
 
 

@@ -50,9 +50,10 @@ CARD = Card(
         "document shares a category, from one of the most similar documents by TF-IDF of hashed "
         "words and pairs of words (`found_by`; the notes count both). Configuration `chat`: six "
         "consecutive turns of a conversation, without those that are short or technical; the "
-        "intruder is from any other conversation. In both, the intruder stood at the same "
-        "position of a window of its own text, and that text is in the same split. Each window "
-        "gives two rows, one after the other."
+        "intruder is from any other conversation. A document nearly alike is a copy or another "
+        "version, and gives no intruder. In both, the intruder stood at the same position of a "
+        "window of its own text, of which no sentence stands in the text that it intrudes on, and "
+        "that text is in the same split. Each window gives two rows, one after the other."
     ),
     fields={
         "doc": "id of the document, or of the conversation",
