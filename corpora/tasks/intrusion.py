@@ -294,7 +294,7 @@ class _Search:
         places: Rows,
         draw: np.random.Generator | None,
     ) -> dict[str, Any] | None:
-        """The pair of the best intruder that is no repetition of an earlier one, if it does."""
+        """The pair of the best intruder that no earlier pair has; None if that one shows."""
         while chosen is not None:
             if draw is None and chosen.cost > self.settings.max_cost:
                 return None
