@@ -70,6 +70,7 @@ class Similar:
         self._at = {name: i for i, name in enumerate(names)}
         self._texts = Neighbours(self._profiles.matrix(names))
         self._shares = Neighbours(self._categories.matrix(names), "share")
+        self._host = np.zeros(self._texts.matrix.shape[1], np.float32)
 
     def find(self, rows: Sequence[int]) -> Iterator[Candidates]:
         at = np.array([self._at[self._pool.document_of(row)] for row in rows], np.int64)
@@ -88,7 +89,11 @@ class Similar:
     def _other(self, host: np.int64, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the documents are no copies of the host."""
         matrix = self._texts.matrix
-        alike = (matrix[documents] @ matrix[host].T).toarray().ravel()
+        own = slice(matrix.indptr[host], matrix.indptr[host + 1])
+        # A sparse product would cost a pass over all features.
+        self._host[matrix.indices[own]] = matrix.data[own]
+        alike = matrix[documents] @ self._host
+        self._host[matrix.indices[own]] = 0
         return np.asarray(alike <= self._most_alike)
 
 
