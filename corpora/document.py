@@ -49,12 +49,13 @@ class Sections:
         return len(self.level)
 
     def at(self, start: int) -> int | None:
-        """The number of the section that holds what begins at `start`, -1 before the first one.
+        """The number of the section that holds what begins at `start`.
 
-        None between two sections: there stands a heading that is a paragraph of the text.
+        None before the first section and between two: there stands a title or heading that is a
+        paragraph of the text. Where headings are no part of it, sections cover it from 0 on.
         """
         number = bisect_right(self.start, start) - 1
-        return None if number >= 0 and start >= self.end[number] else number
+        return number if number >= 0 and start < self.end[number] else None
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from corpora.errors import ConfigError
@@ -24,16 +25,25 @@ Unit = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The share of each split in the whole; any positive numbers, sizes included."""
+    """The share of each split in the whole: any numbers, sizes included; 0 leaves a split out.
+
+    Raises `ConfigError` for a negative or infinite one, and if all are 0.
+    """
 
     train: float = 0.9
     validation: float = 0.05
     test: float = 0.05
 
     def __post_init__(self) -> None:
-        if min(self.parts) < 0 or self.train <= 0:
+        for split, part in zip(SPLITS, self.parts, strict=True):
+            if not 0 <= part < inf:
+                raise ConfigError(
+                    f"{split} = {part}", hint="0 or more, and finite; 0 leaves the split out"
+                )
+        if not 0 < sum(self.parts) < inf:
             raise ConfigError(
-                f"shares must be positive, not {self.parts}", hint="for example 0.9, 0.05, 0.05"
+                "train, validation and test = {}, {}, {}".format(*self.parts),
+                hint="one of them at least is more than 0, for example 0.9, 0.05, 0.05",
             )
 
     @property

@@ -11,10 +11,11 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from corpora import licences
 from corpora.errors import ConfigError, nearest
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -22,6 +23,8 @@ SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
 DATA_VARIABLE = "DISCOFORGE_DATA"
 
 Entry = TypeVar("Entry")
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+"""A name that is also a folder's."""
 
 
 class Table(BaseModel):
@@ -39,7 +42,7 @@ class Source(Table):
     a `conllu:` source, `splitter` another one than the build's. `get` says how to obtain it.
     """
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    name: Name
     spec: str
     licence: str | dict[str, str] = ""
     language: str = ""
@@ -102,7 +105,7 @@ class Validation(Table):
     `{data}` in `gold` stands for the data folder, `{sample}` for the embedded sample.
     """
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    name: Name
     sources: tuple[str, ...] = Field(min_length=1)
     gold: str
     parser: str = "embedded"
@@ -162,7 +165,7 @@ class BuildFile(Table):
     """A whole build file. `path` and `data` are filled in by `load_build`."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
-    seed: int = 13
+    seed: int = Field(13, ge=0)
     data: str = ""
     max_bad_share: float = Field(0.01, ge=0, le=1)
     threads: int = Field(2, ge=1)
@@ -172,9 +175,9 @@ class BuildFile(Table):
     extract: Extract = Extract()
     engine: Engine = Engine()
     validation: tuple[Validation, ...] = ()
-    datasets: dict[str, dict[str, Any]] = {}
-    models: dict[str, Model] = {}
-    evaluations: dict[str, Evaluation] = {}
+    datasets: dict[Name, dict[str, Any]] = {}
+    models: dict[Name, Model] = {}
+    evaluations: dict[Name, Evaluation] = {}
     path: str = ""
 
     def place(self, spec: str) -> str:
@@ -302,6 +305,7 @@ def _check_names(build: BuildFile) -> None:
             if dataset not in build.datasets:
                 raise _no_dataset(build, f"sources.{source.name}", dataset)
         _check_options(build, source)
+        _check_licences(build, source)
     for check in build.validation:
         for name in check.sources:
             build.source(name)
@@ -389,6 +393,18 @@ def _check_options(build: BuildFile, source: Source) -> None:
         )
 
 
+def _check_licences(build: BuildFile, source: Source) -> None:
+    """The licences of a source are in the table, or nothing could be said of a dataset of it."""
+    given = {"": source.licence} if isinstance(source.licence, str) else source.licence
+    for genre, licence in given.items():
+        try:
+            licences.get(licence)
+        except ConfigError as error:
+            key = f"licence.{genre}" if genre else "licence"
+            where = f"{build.path}: source {source.name}: {key}"
+            raise ConfigError(error.message, where=where, hint=error.hint) from None
+
+
 def _no_dataset(build: BuildFile, key: str, dataset: str) -> ConfigError:
     return ConfigError(
         f"{key} names the dataset {dataset!r}; {nearest(dataset, build.datasets)}"
@@ -401,6 +417,12 @@ def _config_error(path: Path, error: ValidationError) -> ConfigError:
     """The first problem of a build file as one sentence: key, value, what was expected."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
+    if first["loc"][-1:] == ("[key]",):
+        return ConfigError(
+            f"[{first['loc'][0]}.NAME]: {first['input']!r} is no name",
+            where=str(path),
+            hint="small letters, digits, and . _ - after one: a folder is named after it",
+        )
     if first["type"] == "extra_forbidden":
         valid = _fields_at(first["loc"][:-1])
         hint = f"valid here: {', '.join(valid)}"

@@ -18,11 +18,11 @@ from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import CONPONO
-from corpora.splits import SPLITS
+from corpora.splits import SPLITS, Shares
 from corpora.store import DatasetFolder, Stage
 from corpora.tasks import per_document
 
-VERSION = 2
+VERSION = 3
 
 CARD = Card(
     title="Paragraphs for CONPONO",
@@ -82,6 +82,7 @@ class Settings:
                 f"merge_above = {self.merge_above}, min_sentences = {self.min_sentences}",
                 hint="merge_above is 0 or more, min_sentences 1 or more",
             )
+        Shares(self.train, self.validation, self.test)
 
 
 def build(
@@ -136,14 +137,14 @@ def paragraphs(
 
 
 def _sections(document: Document) -> Iterator[list[list[str]]]:
-    """The sentences of each paragraph, section by section."""
+    """The sentences of each paragraph, section by section, without headings in the text."""
     texts, sentences = document.sentence_texts(), document.sentences
     if sentences is None or document.paragraphs is None:
         return
     sections = document.sections
     keys = [
         (
-            0 if sections is None else sections.at(start),
+            sections.at(start) if sections else 0,
             bisect_right(document.paragraphs.start, start),
         )
         for start in sentences.start

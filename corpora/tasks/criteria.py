@@ -16,11 +16,12 @@ from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import CRITERIA
+from corpora.splits import Shares
 from corpora.store import DatasetFolder, Stage
 from corpora.tasks import per_document
 from corpora.tasks.discoeval.common import CITATION
 
-VERSION = 2
+VERSION = 3
 DEEPEST = 7
 """Wikipedia has up to seven levels; deeper headings of other sources count as this one."""
 
@@ -81,6 +82,7 @@ class Settings:
                 f"min_sentences = {self.min_sentences}, bins = {self.bins}",
                 hint="min_sentences is 1 or more, bins 1 to 127",
             )
+        Shares(self.train, self.validation, self.test)
 
 
 def build(
@@ -122,14 +124,17 @@ def build(
 
 
 def located(document: Document, bins: int) -> tuple[list[str], dict[str, Any]]:
-    """The sentences of a document (empty ones left out), and the columns that say where each is."""
+    """The sentences of a document, and the columns that say where each is.
+
+    Empty ones are left out, and titles and headings that are in the text: SDT predicts them.
+    """
     texts, spans = document.sentence_texts(), document.sentences
     if spans is None or document.paragraphs is None:
         return [], {}
     sections = document.sections
-    inside = [0 if sections is None else sections.at(start) for start in spans.start]
+    inside = [sections.at(start) if sections else 0 for start in spans.start]
     kept = [
-        (text, start, max(0, number))
+        (text, start, number)
         for text, start, number in zip(texts, spans.start, inside, strict=True)
         if text and number is not None
     ]
@@ -139,7 +144,7 @@ def located(document: Document, bins: int) -> tuple[list[str], dict[str, Any]]:
     for i in range(1, len(kept)):
         position[i] = position[i - 1] + 1 if paragraph[i] == paragraph[i - 1] else 0
     headings, depth, section = [""], [1], [0] * len(kept)
-    if sections is not None and len(sections):
+    if sections:
         headings, depth = list(sections.heading), [min(n, DEEPEST) for n in sections.level]
         section = [number for _, _, number in kept]
     return [text for text, _, _ in kept], {

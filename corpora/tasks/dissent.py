@@ -1,12 +1,13 @@
 """The DisSent datasets (Nie, Bennett, Goodman 2019, sections 2 and 4), from tables of pairs.
 
 Two passes over the Parquet files that extraction writes: the first decides which pairs stay and
-where their documents go, the second copies them, column by column, into the configurations.
+where their documents go, the second copies them, column by column, into the configurations, in an
+order that neither the files' nor the documents' changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpora.card import Card
-from corpora.schemas import dissent
+from corpora.schemas import PAIRS, dissent
 from corpora.splits import SPLITS, Assignment, Shares, assign
 from corpora.store import DatasetFolder, Stage, used
-from corpora.tasks.dissent_survey import Mask, Settings, Survey, read_pairs
+from corpora.tasks.dissent_survey import COLUMNS, Ints, Mask, Settings, Survey, read_pairs
+from corpora.tasks.reordered import Reordered
 
 __all__ = ["CARD", "VERSION", "Settings", "build"]
 
-VERSION = 1
+VERSION = 2
 
 CARD = Card(
     title="DisSent: pairs of clauses and the marker that joined them",
@@ -84,16 +86,16 @@ def build(
 
 def _plan(
     inputs: Sequence[Path], dataset: DatasetFolder, settings: Settings, *, seed: int, stage: str
-) -> tuple[Assignment, Mask, Mask]:
-    """The first pass: the splits, which pairs stay, and which of them are in `balanced`."""
-    survey = Survey(settings, seed=seed, stage=stage)
-    for batch in read_pairs(inputs):
-        survey.add(batch)
-    kept = survey.kept(dataset)
+) -> tuple[Assignment, Ints, Mask]:
+    """The first pass: the splits, the pairs that stay in their order, and what is `balanced`."""
+    with Survey(settings, dataset.folder, seed=seed, stage=stage) as survey:
+        for batch in read_pairs(inputs):
+            survey.add(batch)
+        kept = survey.kept(dataset)
     shares = Shares(settings.train, settings.validation, settings.test)
     assignment = assign(survey.documents(kept), shares, seed=seed, stage=stage)
     dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
-    return assignment, kept, survey.balanced(kept, dataset)
+    return assignment, survey.order(kept), survey.balanced(kept, dataset)
 
 
 def _copy(
@@ -101,28 +103,43 @@ def _copy(
     dataset: DatasetFolder,
     settings: Settings,
     assignment: Assignment,
-    kept: Mask,
+    order: Ints,
     balanced: Mask,
 ) -> None:
     """The second pass: each kept pair goes to the configurations that it belongs to."""
     start = 0
-    for batch in read_pairs(inputs):
-        part = slice(start, start + batch.num_rows)
-        start += batch.num_rows
-        rows = np.flatnonzero(kept[part])
-        pairs = batch.take(pa.array(rows))
+    for pairs in _in_order(inputs, order, balanced.size, dataset.folder):
+        fair = balanced[order[start : start + pairs.num_rows]]
+        start += pairs.num_rows
         dataset.count_licences(pairs["licence"])
         splits = np.array([assignment.split[doc] for doc in pairs["doc"].to_pylist()], object)
         for config, markers in settings.configs.items():
             table = _labelled(pairs, markers)
             fits = table["label"].to_numpy() >= 0
             if config == "balanced":
-                fits &= balanced[part][rows]
+                fits &= fair
             for split in SPLITS:
                 # The other configurations are parts of `all`: their overlap is in its.
                 texts = ("s1", "s2") if config == "all" else ()
                 writer = dataset.writer(config, split, table.schema, texts=texts, long=("s1", "s2"))
                 writer.append(table.filter(pa.array(fits & (splits == split))))
+
+
+def _in_order(
+    inputs: Sequence[Path], order: Ints, pairs: int, folder: Path
+) -> Iterator[pa.RecordBatch]:
+    """The rows `order` of the inputs, which have so many `pairs`, in this order."""
+    place = np.full(pairs, -1)
+    place[order] = np.arange(order.size)
+    schema = pa.schema([PAIRS.field(name) for name in COLUMNS])
+    with Reordered(folder, schema, order.size) as rows:
+        start = 0
+        for batch in read_pairs(inputs):
+            part = place[start : start + batch.num_rows]
+            start += batch.num_rows
+            inside = np.flatnonzero(part >= 0)
+            rows.add(batch.take(pa.array(inside)), part[inside])
+        yield from rows.read()
 
 
 def _labelled(pairs: pa.RecordBatch, markers: Sequence[str]) -> pa.RecordBatch:

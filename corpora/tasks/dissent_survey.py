@@ -18,6 +18,7 @@ from corpora.candidates import without_duplicates
 from corpora.errors import ConfigError, InputError
 from corpora.rng import stream
 from corpora.schemas import MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS
+from corpora.splits import Shares
 from corpora.store import DatasetFolder
 from corpora.tasks.near_duplicates import NearDuplicates
 
@@ -40,9 +41,9 @@ class Settings:
     `require_clauses`: both sides need a finite verb or copula and an overt subject (section 2).
     `min_words`, `max_words`, `max_ratio`: bounds on the length of each side, and on how many
     times longer one may be than the other (words at white space).
-    `near_duplicates`: pairs whose words are alike to this Jaccard similarity (estimated by
-    MinHash) are left out but for the first; 0 for off. `balanced_cap`: how often each marker
-    occurs in `balanced`; 0 for as often as the rarest one that occurs.
+    `near_duplicates`: of pairs whose words are alike to this Jaccard similarity (estimated by
+    MinHash of 128 values) or more one stays, chosen at random; 0 for off. `balanced_cap`: how
+    often each marker occurs in `balanced`; 0 for as often as the rarest one that occurs.
     `train`, `validation`, `test`: shares (section 4.3).
     """
 
@@ -60,10 +61,14 @@ class Settings:
     def __post_init__(self) -> None:
         if len(set(self.markers)) != len(self.markers) or not self.markers:
             raise ConfigError(f"markers = {list(self.markers)}", hint="name each marker once")
-        if not 0 <= self.near_duplicates <= 1:
+        if not 0 <= self.near_duplicates < 1:
             raise ConfigError(
-                f"near_duplicates = {self.near_duplicates}", hint="a similarity from 0 to 1"
+                f"near_duplicates = {self.near_duplicates}",
+                hint="a similarity below 1, or 0 for off; equal pairs are left out anyway",
             )
+        if self.balanced_cap < 0:
+            raise ConfigError(f"balanced_cap = {self.balanced_cap}", hint="0 or more")
+        Shares(self.train, self.validation, self.test)
 
     @property
     def configs(self) -> dict[str, tuple[str, ...]]:
@@ -94,9 +99,12 @@ def read_pairs(paths: Iterable[Path]) -> Iterator[pa.RecordBatch]:
 
 
 class Survey:
-    """The first pass: 21 bytes of memory a pair, and its document's name and group."""
+    """The first pass: 21 bytes of memory a pair, and its document's name and group.
 
-    def __init__(self, settings: Settings, *, seed: int, stage: str) -> None:
+    Use as a context manager: sketches of pairs (`near_duplicates`) wait in `folder`.
+    """
+
+    def __init__(self, settings: Settings, folder: Path, *, seed: int, stage: str) -> None:
         self.settings, self.seed, self.stage = settings, seed, stage
         self.rejects: Counter[str] = Counter()
         self.languages: set[str] = set()
@@ -106,14 +114,22 @@ class Survey:
         self._seen: list[int] = []
         self._document, self._marker = array("i"), array("b")
         self._text_key, self._priority = array("q"), array("q")
-        self._near = NearDuplicates(settings.near_duplicates) if settings.near_duplicates else None
+        near = settings.near_duplicates
+        self._near = NearDuplicates(near, folder / ".sketches") if near else None
+
+    def __enter__(self) -> Survey:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._near is not None:
+            self._near.__exit__(*error)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in one batch of pairs; those that do not pass the filters stay as marker -1."""
         marker = filtered(batch, self.settings, self.rejects)
         s1, s2 = batch["s1"].to_pylist(), batch["s2"].to_pylist()
         if self._near is not None:
-            self.rejects["near_duplicate"] += self._near.drop(marker, s1, s2)
+            self._near.add(marker, s1, s2)
         document, priority = self._documents_and_priorities(batch)
         self._document.frombytes(document.astype(np.int32).tobytes())
         self._priority.frombytes(priority.tobytes())
@@ -122,17 +138,30 @@ class Survey:
         self.languages.update(batch["language"].unique().to_pylist())
 
     def kept(self, dataset: DatasetFolder) -> Mask:
-        """Which pairs stay: those that passed the filters, without exact duplicates."""
+        """Which pairs stay: those that passed the filters, without duplicates.
+
+        Of equal pairs that of the lowest priority stays, and of nearly equal ones.
+        """
         passed = np.flatnonzero(self._markers() >= 0)
         keys = np.frombuffer(self._text_key, np.int64)
         distinct = without_duplicates(passed, keys, self._priorities())
         kept = np.zeros(keys.size, bool)
         kept[distinct] = True
+        if self._near is not None:
+            by_priority = distinct[np.argsort(self._priorities()[distinct], kind="stable")]
+            alike = self._near.alike(np.searchsorted(passed, by_priority).tolist())
+            kept[passed[alike]] = False
+            dataset.reject("near_duplicate", alike.size)
         dataset.languages = self.languages
         for reason, number in self.rejects.items():
             dataset.reject(reason, number)
         dataset.reject("exact_duplicate", passed.size - distinct.size)
         return kept
+
+    def order(self, kept: Mask) -> Ints:
+        """The kept pairs by their priorities, which the order of files does not change."""
+        rows = np.flatnonzero(kept)
+        return rows[np.argsort(self._priorities()[rows], kind="stable")]
 
     def documents(self, kept: Mask) -> dict[str, tuple[str, int]]:
         """Group and number of kept pairs of each document that has any."""

@@ -59,9 +59,14 @@ def _by_section(name: str, sections: str) -> str:
 
 
 def table_hash(table: str) -> str:
-    """sha256 of a table of splits, so that settings that name it change with it; else empty."""
-    path = Path(table)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if table and path.is_file() else ""
+    """sha256 of a table of splits, so that settings that name it change with it; else empty.
+
+    Raises `ConfigError` for a table that cannot be read.
+    """
+    if not table:
+        return ""
+    read_table(Path(table))
+    return hashlib.sha256(Path(table).read_bytes()).hexdigest()
 
 
 def read_table(path: Path) -> dict[str, str]:
@@ -69,7 +74,11 @@ def read_table(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"no table of splits: {error}", where=str(path)) from error
+        raise ConfigError(
+            f"no table of splits: {error}",
+            where=str(path),
+            hint="`table` names a file of lines SPLIT<TAB>DOCUMENT",
+        ) from error
     found: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():

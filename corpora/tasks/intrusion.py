@@ -15,6 +15,7 @@ from corpora.candidates import Rows
 from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
+from corpora.readers.source import SeenIds
 from corpora.rng import stable_id, stream
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
 from corpora.splits import SPLITS, Shares
@@ -26,7 +27,7 @@ from corpora.tasks.postings import Postings
 from corpora.tasks.sentence_features import SentenceFeatures
 from corpora.tasks.similar import FEATURES, MOST
 
-VERSION = 4
+VERSION = 5
 TEXTS_A_BATCH = 256
 ROWS_PER_GROUP = 2_048
 FROM_ONE_DOCUMENT = 20
@@ -141,6 +142,7 @@ class Settings:
                 f"per_text = {self.per_text}",
                 hint="1 or more",
             )
+        Shares(self.train, self.validation, self.test)
 
 
 def configurations(settings: Settings) -> Iterable[str]:
@@ -170,9 +172,10 @@ def build(
         dataset.reject("exact_duplicate", len(pool) - distinct.size)
         dataset.languages = pool.languages
         dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
+        search = _Search(pool, features, settings)
         for split in SPLITS:
             rows = pool.of_split(split, assignment, distinct)
-            _write(split, _pairs(rows, pool, features, settings, dataset), dataset)
+            _write(split, _pairs(rows, search, dataset), dataset)
         return dataset.finish("detection")
 
 
@@ -224,14 +227,12 @@ def _write(split: str, pairs: Iterable[dict[str, Any]], dataset: DatasetFolder) 
         )
 
 
-def _pairs(
-    rows: Rows, pool: Pool, features: SentenceFeatures, settings: Settings, dataset: DatasetFolder
-) -> Iterator[dict[str, Any]]:
+def _pairs(rows: Rows, search: _Search, dataset: DatasetFolder) -> Iterator[dict[str, Any]]:
     """The pairs of each text of a split that an intruder can be found for."""
+    pool, settings = search.pool, search.settings
     keys = np.array([stable_id(pool.place(row)) for row in rows.tolist()], np.uint64)
     rows = rows[np.lexsort((rows, keys))]
-    profiles = map(features.profile, rows.tolist())
-    search = _Search(pool, features, settings)
+    profiles = map(search.features.profile, rows.tolist())
     with Postings(dataset.folder, profiles, FEATURES, most=MOST) as index:
         for at, row in enumerate(rows.tolist()):
             others, similarity = index.nearest(at, settings.similar + FROM_ONE_DOCUMENT)
@@ -247,11 +248,12 @@ def _pairs(
 
 
 class _Search:
-    """Looks for the intruders of texts; a sentence intrudes only once."""
+    """Looks for the intruders of texts; a sentence, wherever it stands, intrudes only once."""
 
     def __init__(self, pool: Pool, features: SentenceFeatures, settings: Settings) -> None:
         self.pool, self.features, self.settings = pool, features, settings
         self.used = np.zeros((len(pool), settings.max_sentences), bool)
+        self.said = SeenIds()
 
     def pairs(self, row: int, near: Rows) -> list[dict[str, Any]] | str:
         """The pairs of one text, or the reason why there is none.
@@ -277,15 +279,33 @@ class _Search:
             if chosen is None:
                 continue
             tried += 1
-            if draw is None and chosen.cost > settings.max_cost:
-                continue
-            scene.usable[chosen.guest] = False
-            donor, number = places[chosen.guest].tolist()
-            self.used[donor, number] = True
-            found.append(_row(row, position, chosen, donor, number, pool))
+            if (pair := self._first_said(row, position, chosen, scene, places, draw)) is not None:
+                found.append(pair)
         if found:
             return found
         return "intruder_shows" if tried else "no_fitting_sentence"
+
+    def _first_said(
+        self,
+        row: int,
+        position: int,
+        chosen: Intruder | None,
+        scene: Scene,
+        places: Rows,
+        draw: np.random.Generator | None,
+    ) -> dict[str, Any] | None:
+        """The pair of the best intruder that no earlier pair has; None if that one shows."""
+        while chosen is not None:
+            if draw is None and chosen.cost > self.settings.max_cost:
+                return None
+            scene.usable[chosen.guest] = False
+            donor, number = places[chosen.guest].tolist()
+            self.used[donor, number] = True
+            pair = _row(row, position, chosen, donor, number, self.pool)
+            if self.said.add(pair["neg"][position].casefold()):
+                return pair
+            chosen = find_intruder(scene, position, self.settings, draw)
+        return None
 
     def _scene(self, row: int, donors: list[int]) -> tuple[Scene, Rows]:
         """The text among its guests, and the text and number of each guest."""

@@ -17,7 +17,8 @@ import pyarrow as pa
 from corpora.candidates import Candidates
 from corpora.card import Card
 from corpora.document import Document
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, InputError
+from corpora.readers.source import SeenIds
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS
 from corpora.splits import SPLITS, Shares
 from corpora.store import DatasetFolder, Stage, sha256, used
@@ -125,6 +126,7 @@ class Settings:
                 f"min_ranked = {self.min_ranked}, ranked = {self.ranked}",
                 hint="1 <= min_ranked <= ranked",
             )
+        Shares(self.train, self.validation, self.test)
 
     def rows(self, config: str, distinct: int) -> tuple[int, int]:
         """How many rows a document has in `config`, and how many negatives each.
@@ -160,9 +162,11 @@ def build(
         DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
         Candidates(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
     ):
+        ids = SeenIds()
         for document in documents:
             found = dict(blocks(document, settings, count, dataset.reject))
             pool.add(document, list(found.values()), list(found))
+            _check_ids(document, found, ids)
         assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
         distinct = pool.distinct()
         dataset.languages = pool.languages
@@ -173,6 +177,18 @@ def build(
             for batch in pool.read(rows, DOCUMENTS_PER_BATCH):
                 _write(batch, split, dataset, settings, seed=seed, stage=stage.name)
         return dataset.finish("documents")
+
+
+def _check_ids(document: Document, found: Iterable[str], ids: SeenIds) -> None:
+    """Raise `InputError` for a block with the id of another document, or the other way round."""
+    for id in found:
+        if not ids.add(id):
+            raise InputError(
+                f"two positives have the id {id!r}",
+                where=document.source,
+                hint="long documents are cut into blocks DOCUMENT#NUMBER; give the document "
+                "that has such an id another one",
+            )
 
 
 def blocks(

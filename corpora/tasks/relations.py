@@ -44,6 +44,7 @@ class Splitting:
     def __post_init__(self) -> None:
         one_of("sections", self.sections, tuple(SECTIONS))
         object.__setattr__(self, "table_sha256", table_hash(self.table))
+        _ = self.shares  # refused here, not when all documents have been read
 
     @property
     def shares(self) -> Shares:

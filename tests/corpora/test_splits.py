@@ -53,9 +53,25 @@ def test_a_share_of_nothing_gets_nothing():
     assert set(found.split.values()) == {"train"}
 
 
-def test_negative_shares_are_refused():
-    with pytest.raises(ConfigError, match="positive"):
-        Shares(0.9, -0.1, 0.2)
+def test_any_split_can_be_left_out():
+    found = assign(BOOKS, Shares(0, 1, 2), seed=1, stage="s")
+    assert set(found.split.values()) == {"validation", "test"}
+    assert found.weights["train"] == 0
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ((0.9, -0.1, 0.2), "validation = -0.1"),
+        ((float("nan"), 0.1, 0.2), "train = nan"),
+        ((0.9, 0.1, float("inf")), "test = inf"),
+        ((0, 0, 0), "train, validation and test = 0, 0, 0"),
+    ],
+)
+def test_shares_that_are_none_are_refused_by_name(shares, said):
+    with pytest.raises(ConfigError) as caught:
+        Shares(*shares)
+    assert caught.value.message == said
 
 
 @settings(max_examples=60, deadline=None)

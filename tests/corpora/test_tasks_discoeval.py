@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -15,10 +16,11 @@ import pytest
 
 from corpora.document import Document, Sections
 from corpora.errors import ConfigError, InputError
+from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.store import staged
 from corpora.tasks.discoeval import bso, sp
-from corpora.tasks.discoeval.common import Consecutive
+from corpora.tasks.discoeval.common import Consecutive, lead, units
 
 TASKS = [sp, bso]
 
@@ -32,7 +34,7 @@ def documents(make_document):
 def built(tmp_path, documents, stage):
     def build(task, name="x", documents=documents, seed=1, **settings):
         folder = tmp_path / name / "data"
-        chosen = Consecutive(**settings)
+        chosen = task.Settings(**settings)
         with staged(folder) as partial:
             return folder, task.build(documents, partial, chosen, seed=seed, stage=stage)
 
@@ -208,7 +210,8 @@ def test_licences_and_languages_come_from_the_documents(built, make_document):
     documents = [make_document("a"), make_document("b", licence="CC-BY-SA-3.0", language="es")]
     _, manifest = built(bso, documents=documents, validation=0, test=0)
     assert manifest["licence"]["id"] == "CC-BY-SA-3.0"
-    assert manifest["licences"] == {"CC-BY-4.0": 2, "CC-BY-SA-3.0": 2}
+    rows = sum(part["rows"] for part in manifest["configs"]["default"]["splits"].values())
+    assert rows == 8 and manifest["licences"] == {"CC-BY-4.0": 4, "CC-BY-SA-3.0": 4}
     assert manifest["languages"] == ["en", "es"]
 
 
@@ -236,3 +239,63 @@ def test_ours_have_the_form_of_the_released_bso(discoforge_data, built, name):
 
 def _lines(path: Path) -> list[list[str]]:
     return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_window_with_equal_sentences_is_left_out(built, make_document):
+    text = make_document("d", sentences=4).text
+    cry = "Pieces of eight, said he."
+    spoilt = split_document(Document("d", f"{cry} {cry} {text}", licence="MIT"))
+    folder, manifest = built(bso, documents=[spoilt], validation=0, test=0)
+    assert manifest["rejects"] == {"equal_sentences": 1}
+    assert all(row["sentence1"] != row["sentence2"] for row in rows_of(folder)["train"])
+    text = make_document("e", sentences=5).text
+    same = split_document(Document("d", " ".join([cry] * 5 + [text]), licence="MIT"))
+    folder, manifest = built(sp, "sp", [same], validation=0, test=0)
+    assert manifest["rejects"] == {"equal_sentences": 1}
+    assert [len(set(row["sentences"])) for row in rows_of(folder)["train"]] == [5]
+
+
+def test_a_dataset_may_have_a_test_split_alone(built):
+    folder, _ = built(sp, train=0, validation=0, test=10)
+    assert list(rows_of(folder)) == ["test"] and len(rows_of(folder)["test"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("task", "bad", "said"),
+    [
+        (sp, {"take": "lead", "lead_sentences": 3}, "lead_sentences = 3"),
+        (bso, {"lead_sentences": -1}, "lead_sentences = -1"),
+        (bso, {"validation": -2}, "validation = -2"),
+        (sp, {"train": 0, "validation": 0, "test": 0}, "train, validation and test = 0, 0, 0"),
+    ],
+)
+def test_values_that_cannot_be_are_named(task, bad, said):
+    with pytest.raises(ConfigError) as caught:
+        task.Settings(**bad)
+    assert caught.value.message == said
+
+
+HARBOUR = Path(__file__).resolve().parent.parent / "data" / "readers" / "harbour.conllu"
+
+
+def test_a_title_in_the_text_is_no_part_of_the_lead():
+    """CoNLL-U has titles and headings as paragraphs of the text, outside of the sections."""
+    harbour = next(iter(open_source(f"conllu:{HARBOUR}", {})))
+    texts = harbour.sentence_texts()
+    assert texts[0] == harbour.title == "The Harbour" and "Boats" in texts
+    assert lead(harbour, texts) == ["Don't go (yet).", "She sails and he rows."]
+    assert list(units(harbour, texts, "section")) == [lead(harbour, texts), ["Vamos al mar."]]
+
+
+def test_the_lead_of_an_article_whose_headings_are_not_in_the_text_is_whole(tmp_path):
+    """As Wikipedia is read: the lead has no heading, sections cover the text from its beginning."""
+    sections = [
+        {"heading": "", "level": 1, "paragraphs": ["It rained. It poured."]},
+        {"heading": "Later", "level": 2, "paragraphs": ["It cleared."]},
+    ]
+    path = tmp_path / "articles.jsonl"
+    path.write_text(json.dumps({"title": "Rain", "sections": sections}) + "\n", encoding="utf-8")
+    (article,) = map(split_document, open_source(f"jsonl:{path}", {"layout": "article"}))
+    texts = article.sentence_texts()
+    assert lead(article, texts) == ["It rained.", "It poured."]
+    assert list(units(article, texts, "section")) == [texts[:2], texts[2:]]

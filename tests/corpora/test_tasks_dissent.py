@@ -206,3 +206,65 @@ def test_two_sources_with_one_id_are_refused(built, pairs):
     again = [{**row, "source": "another"} for row in pairs]
     with pytest.raises(InputError, match="two documents have the id"):
         built([*pairs, *again])
+
+
+def test_the_order_of_files_and_documents_changes_no_byte(built, pairs, folder_bytes):
+    documents = {row["doc"]: [] for row in pairs}
+    for row in pairs:
+        documents[row["doc"]].append(row)
+    turned = [row for name in reversed(documents) for row in documents[name]]
+    assert folder_bytes(built(pairs, "one")[0]) == folder_bytes(built(turned, "two", files=5)[0])
+
+
+def test_rows_that_do_not_fit_in_memory_are_sorted_in_parts(
+    built, pairs, folder_bytes, monkeypatch
+):
+    whole = built(pairs, "whole")[0]
+    monkeypatch.setattr("corpora.tasks.reordered.IN_MEMORY", 37)
+    parts = built(pairs, "parts")[0]
+    assert folder_bytes(whole) == folder_bytes(parts)
+    assert not [name for name in folder_bytes(parts) if name.startswith(".")]
+
+
+def alike(number: int, shared: int, doc: str) -> tuple[dict, dict]:
+    """Two pairs of 20 words, `shared` of them the same (the marker is one word more)."""
+    words = [f"w{number}x{i}" for i in range(20)]
+    other = [*words[:shared], *(f"v{number}x{i}" for i in range(20 - shared))]
+    return tuple(
+        pair(number, s1=" ".join(w[:10]), s2=" ".join(w[10:]), doc=f"{doc}{name}", group="g")
+        for name, w in (("a", words), ("b", other))
+    )
+
+
+@pytest.mark.parametrize(
+    ("threshold", "shared", "share"),
+    # Jaccard similarities, with the marker: .31, .68; .91, .68; .56.
+    [(0.5, 9, 0.0), (0.5, 16, 1.0), (0.8, 19, 1.0), (0.8, 16, 0.0), (0.95, 14, 0.0)],
+)
+def test_near_duplicates_are_as_alike_as_the_setting_says(built, threshold, shared, share):
+    pytest.importorskip("datasketch", reason="needs the extra `dedup`")
+    rows = [row for n in range(60) for row in alike(n, shared, f"d{n}")]
+    _, manifest = built(rows, near_duplicates=threshold)
+    assert abs(manifest["rejects"].get("near_duplicate", 0) / 60 - share) <= 0.05
+
+
+def test_which_near_duplicate_stays_hangs_on_the_pairs_alone(built, folder_bytes):
+    pytest.importorskip("datasketch", reason="needs the extra `dedup`")
+    rows = [row for n in range(30) for row in alike(n, 19, f"d{n}")]
+    one, two = (built(r, n, near_duplicates=0.7)[0] for r, n in ((rows, "1"), (rows[::-1], "2")))
+    assert folder_bytes(one) == folder_bytes(two)
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"near_duplicates": 1.0}, "near_duplicates = 1.0"),
+        ({"balanced_cap": -1}, "balanced_cap = -1"),
+        ({"validation": -0.1}, "validation = -0.1"),
+        ({"train": float("nan")}, "train = nan"),
+    ],
+)
+def test_values_that_cannot_be_are_named(bad, said):
+    with pytest.raises(ConfigError) as caught:
+        Settings(**bad)
+    assert caught.value.message == said

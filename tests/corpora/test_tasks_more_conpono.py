@@ -96,3 +96,11 @@ def test_the_sample_gives_rows(built):
     documents = map(split_document, open_source("sample:articles"))
     folder, _ = built(documents, merge_above=10, **ALL)
     assert all(min(lengths(row)) >= 8 for row in rows_of(folder)["train"])
+
+
+def test_titles_and_headings_in_the_text_are_in_no_paragraph(built):
+    source = Path(__file__).resolve().parent.parent / "data" / "readers" / "harbour.conllu"
+    harbour = next(iter(open_source(f"conllu:{source}", {"licence": "CC-BY-4.0"})))
+    (row,) = rows_of(built([harbour], min_sentences=1, merge_above=5, **ALL)[0])["train"]
+    assert row["sentences"] == ["Don't go (yet).", "She sails and he rows.", "Vamos al mar."]
+    assert lengths(row) == [2, 1]

@@ -96,3 +96,19 @@ def test_shared_articles_keep_their_headings(discoforge_data, built):
     rows = rows_of(folder)["train"]
     assert any(set(row["level"]) == {1, 2} for row in rows)
     assert all(len(row["level"]) == len(row["sentences"]) for row in rows)
+
+
+def test_titles_and_headings_in_the_text_are_no_sentences(built):
+    """SDT is to predict them: CoNLL-U has them as paragraphs of the text."""
+    source = Path(__file__).resolve().parent.parent / "data" / "readers" / "harbour.conllu"
+    harbour = next(iter(open_source(f"conllu:{source}", {"licence": "CC-BY-4.0"})))
+    (row,) = rows_of(built([harbour], min_sentences=1, **ALL)[0])["train"]
+    assert row["sentences"] == ["Don't go (yet).", "She sails and he rows.", "Vamos al mar."]
+    assert [row["headings"][s] for s in row["section"]] == ["", "", "Boats"]
+    assert row["paragraph"] == [0, 0, 1]
+
+
+def test_a_layer_without_a_section_counts_as_none(built, make_document):
+    plain = replace(make_document("a", 4), sections=Sections())
+    (row,) = rows_of(built([plain], **ALL)[0])["train"]
+    assert len(row["sentences"]) == 4 and set(row["level"]) == {1}

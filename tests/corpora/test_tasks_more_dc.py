@@ -253,3 +253,52 @@ def test_a_heading_between_two_sections_is_in_neither():
     texts = document.sentence_texts()
     assert list(units(document, texts, "section")) == [[blocks[0]], [blocks[2]]]
     assert list(units(document, texts, "document")) == [blocks]
+
+
+def test_a_copy_or_another_version_of_the_document_is_no_donor(built, make_document):
+    """Half of the articles have a later version, one a mirror with much around it."""
+    articles = [make_document(f"d{i}", 14, 1, categories=("Mills",)) for i in range(40)]
+    versions = [
+        split_document(replace(d, id=f"{d.id}-v2", text=f"Now it is told again. {d.text}"))
+        for d in (replace(a, paragraphs=None) for a in articles[::2])
+    ]
+    around = make_document("around", 60).text
+    mirror = split_document(
+        Document("mirror", f"{articles[1].text} {around}", categories=("Mills",), licence="MIT")
+    )
+    every = [*articles, *versions, mirror]
+    said = {d.id: set(d.sentence_texts()) for d in every}
+    rows = [row for split in rows_of(built(documents=every)[0]).values() for row in split]
+    changed = [row for row in rows if row["label"] == 0]
+    assert len(changed) > 40
+    assert all(row["sentences"][row["position"]] not in said[row["doc"]] for row in changed)
+    assert all(row["donor"].split("-")[0] != row["doc"].split("-")[0] for row in changed)
+
+
+def test_an_intruder_stands_nowhere_in_the_document(built, make_document):
+    """Every document has the same refrain, though not in the same window."""
+    refrain = "And so the long day came to its end."
+    documents = []
+    for i in range(40):
+        texts = make_document(f"d{i}", 24).sentence_texts()
+        texts.insert(i % 20, refrain)
+        text = " ".join(texts)
+        documents.append(split_document(Document(f"d{i}", text, licence="MIT")))
+    rows = [row for split in rows_of(built(documents=documents)[0]).values() for row in split]
+    changed = [row for row in rows if row["label"] == 0]
+    assert changed
+    assert refrain not in {row["sentences"][row["position"]] for row in changed}
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"chat_test": -1}, "chat_test = -1"),
+        ({"max_text_similarity": 0.0}, "max_text_similarity = 0.0"),
+        ({"lead_sentences": 5}, "lead_sentences = 5"),
+    ],
+)
+def test_values_that_cannot_be_are_named(bad, said):
+    with pytest.raises(ConfigError) as caught:
+        find_builder("dc").settings(**bad)
+    assert caught.value.message == said

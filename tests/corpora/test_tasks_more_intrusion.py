@@ -243,3 +243,18 @@ def test_the_licence_of_the_donor_counts_too(built, documents):
     pairs = [{of[row[key].split("#")[0]] for key in ("doc", "donor")} for row in rows]
     assert any(len(pair) == 2 for pair in pairs)
     assert manifest["licences"] == Counter(licence for pair in pairs for licence in pair)
+
+
+def test_a_text_intrudes_once_wherever_it_stands(built, documents):
+    """A sentence that many documents have, in one letter case or another, and fits everywhere."""
+    said = "The lighthouse and the bread near the clock were seen on day nine by Ann."
+    texts = []
+    for i, document in enumerate(documents):
+        sentences = document.sentence_texts()
+        sentences.insert(1 + i % 5, said if i % 2 else said.upper())
+        texts.append(split_document(Document(f"d{i}", " ".join(sentences), licence="MIT")))
+    for choose in ("matched", "random"):
+        found = built(choose, texts, choose=choose, max_cost=1e9, max_ratio=9.0)[0]
+        rows = [row for split in rows_of(found).values() for row in split]
+        intruders = [row["neg"][row["position"]].casefold() for row in rows]
+        assert len(intruders) > 50 and len(set(intruders)) == len(intruders)

@@ -15,7 +15,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from corpora.document import Document, Spans
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, InputError
 from corpora.store import staged
 from corpora.tasks import permuted
 from corpora.tasks.permutations import (
@@ -240,3 +240,10 @@ def test_the_folder_loads(built, load):
 def test_a_number_below_one_is_refused(wrong):
     with pytest.raises(ConfigError, match=f"{wrong} = 0"):
         Settings(**{wrong: 0})
+
+
+def test_a_block_with_the_id_of_another_document_is_refused(built, make_document):
+    long, short = make_document("a", 25), make_document("a#0", 8)
+    for documents in ([long, short], [short, long]):
+        with pytest.raises(InputError, match="two positives have the id 'a#0'"):
+            built(documents=documents)

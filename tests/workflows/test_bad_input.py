@@ -62,6 +62,34 @@ CONFIG_ERRORS = {
         + 'splitter = "lines"\n[datasets.coherence_tests]\n',
         ("source cloze", "splitter = 'lines' changes nothing", "coherence_tests"),
     ),
+    "a setting that its dataset refuses": (
+        TINY.replace("[datasets.dissent]", "[datasets.dissent]\nvalidation = -0.1"),
+        ("datasets.dissent: validation = -0.1",),
+    ),
+    "a table of splits that is not there": (
+        TINY.replace('"bso", "permuted"]', '"bso", "permuted", "rst"]', 1)
+        + '[datasets.rst]\ntable = "nope.tsv"\n',
+        ("datasets.rst: nope.tsv: no table of splits", "SPLIT<TAB>DOCUMENT"),
+    ),
+    "a seed below 0": (TINY.replace("seed = 5", "seed = -1"), ("seed = -1", "build.toml")),
+    "a licence that is not in the table": (
+        TINY.replace('spec = "sample:news"', 'spec = "sample:news"\nlicence = "CC-BY-5.0"'),
+        ("source news: licence", "no licence 'CC-BY-5.0'", "did you mean"),
+    ),
+    "a licence of a genre that is not in the table": (
+        TINY.replace(
+            'spec = "sample:news"', 'spec = "sample:news"\nlicence = { letters = "CC-BY-5.0" }'
+        ),
+        ("source news: licence.letters", "no licence 'CC-BY-5.0'"),
+    ),
+    "a dataset whose name leaves the output": (
+        TINY.replace("[datasets.sp]", '[datasets.sp]\n[datasets."../../escape"]'),
+        ("[datasets.NAME]", "'../../escape' is no name"),
+    ),
+    "a model whose name leaves the output": (
+        TINY + '[models."../m"]\nrecipe = "dissent/bilstm_tiny"\ndataset = "dissent"\n',
+        ("[models.NAME]", "'../m' is no name"),
+    ),
     "no TOML": ("name = \n", ("not valid TOML", "line 1")),
 }
 

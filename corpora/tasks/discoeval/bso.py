@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,8 @@ from corpora.schemas import BSO
 from corpora.store import Stage
 from corpora.tasks.discoeval import common
 
-VERSION = 2
+VERSION = 3
 LENGTH = 2
-
-Settings = common.Consecutive
 
 CARD = Card(
     title="Binary sentence ordering",
@@ -46,6 +45,13 @@ CARD = Card(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Settings(common.Consecutive):
+    """Where the sentences are taken from (see `Consecutive`)."""
+
+    LENGTH: ClassVar[int] = LENGTH
+
+
 def build(
     documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
 ) -> dict[str, Any]:
@@ -58,11 +64,11 @@ def build(
         documents,
         folder,
         settings,
-        LENGTH,
         BSO,
         CARD,
         _rows,
         unit="pairs",
+        rows_each=2,
         texts=("sentence1", "sentence2"),
         seed=seed,
         stage=stage,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
@@ -40,12 +40,15 @@ class Consecutive:
     `take`: `lead`, the first sentences of a document's lead section (of the whole document where
     it has no sections): Wikipedia introductions, abstracts, stories; or `windows`, windows that
     do not overlap, each inside one unit `within` (`paragraph`, `section` or `document`).
-    `lead_sentences`: how many sentences the lead gives; 0 for as many as one row needs.
+    `lead_sentences`: how many sentences the lead gives; 0 for as many as one row needs (`LENGTH`,
+    the least that makes one).
     `min_words`, `max_words`: a sentence outside these bounds (words at white space) ends a
     window, or refuses the lead.
     `train`, `validation`, `test`: the most rows that a split gets (the paper's sizes); their
     proportions are also those of the documents. 0 leaves a split out.
     """
+
+    LENGTH: ClassVar[int] = 1
 
     take: Literal["lead", "windows"] = "windows"
     within: Literal["paragraph", "section", "document"] = "paragraph"
@@ -64,15 +67,21 @@ class Consecutive:
                 f"min_words {self.min_words} and max_words {self.max_words} leave no sentence",
                 hint="1 <= min_words <= max_words",
             )
+        if self.lead_sentences < 0 or 0 < self.lead_sentences < self.LENGTH:
+            raise ConfigError(
+                f"lead_sentences = {self.lead_sentences}",
+                hint=f"{self.LENGTH} or more, as a row has so many, or 0 for that",
+            )
+        Shares(self.train, self.validation, self.test)
 
     @property
     def sizes(self) -> dict[str, int]:
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
 
-def runs(document: Document, length: int, settings: Consecutive, reject: Reject) -> list[list[str]]:
-    """Runs of `length` consecutive sentences of `document`; the others are told to `reject`."""
-    texts = document.sentence_texts()
+def runs(document: Document, settings: Consecutive, reject: Reject) -> list[list[str]]:
+    """Runs of `LENGTH` consecutive sentences of `document`; the others are told to `reject`."""
+    texts, length = document.sentence_texts(), settings.LENGTH
     if settings.take == "lead":
         first = lead(document, texts)[: settings.lead_sentences or length]
         return list(_windows(first, length, settings, reject, whole=settings.lead_sentences == 0))
@@ -84,26 +93,27 @@ def build(
     documents: Iterable[Document],
     folder: Path,
     settings: Consecutive,
-    length: int,
     schema: pa.Schema,
     card: Card,
     rows_of: RowsOf,
     *,
     unit: str,
+    rows_each: int = 1,
     texts: tuple[str, ...],
     seed: int,
     stage: Stage,
 ) -> dict[str, Any]:
-    """Collect runs of `length` sentences, split and choose them, and write `rows_of` them.
+    """Collect runs of `LENGTH` sentences, split and choose them, and write `rows_of` them.
 
-    `unit` is what the sizes count, in the plural; `texts` are the columns of text.
+    `unit` is what the sizes count, in the plural, and each gives `rows_each` rows; `texts` are the
+    columns of text.
     """
     with (
         DatasetFolder(folder, stage.dataset_name, stage, card) as dataset,
         Candidates(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
     ):
         for document in documents:
-            pool.add(document, runs(document, length, settings, dataset.reject))
+            pool.add(document, runs(document, settings, dataset.reject))
         assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
         dataset.languages = pool.languages
         distinct = pool.distinct()
@@ -113,17 +123,18 @@ def build(
             rows = pool.of_split(split, assignment, distinct)
             chosen = limited(rows, split, settings.sizes[split], unit, dataset)
             writer = dataset.writer("default", split, schema, texts=texts)
-            candidates = _counted(pool.read(chosen), dataset)
+            candidates = _counted(pool.read(chosen), rows_each, dataset)
             for batch in rows_of(candidates, split, chosen.size):
                 writer.append(batch)
         return dataset.finish("default")
 
 
 def _counted(
-    candidates: Iterator[pa.RecordBatch], dataset: DatasetFolder
+    candidates: Iterator[pa.RecordBatch], rows_each: int, dataset: DatasetFolder
 ) -> Iterator[pa.RecordBatch]:
+    """The batches as they are; the rows that each candidate gives are counted by licence."""
     for batch in candidates:
-        dataset.count_licences(batch["licence"])
+        dataset.count_licences(pa.concat_arrays([batch["licence"]] * rows_each))
         yield batch
 
 
@@ -145,7 +156,8 @@ def _windows(
 ) -> Iterator[list[str]]:
     """Windows of `length` sentences that do not overlap; a bad sentence ends one.
 
-    With `whole` the first window must do, or none is given.
+    A window with two equal sentences is left out: it reads alike in more than one order. With
+    `whole` the first window must do, or none is given.
     """
     window: list[str] = []
     for text in texts:
@@ -158,7 +170,10 @@ def _windows(
             continue
         window.append(text)
         if len(window) == length:
-            yield window
+            if len(set(window)) == length:
+                yield window
+            else:
+                reject("equal_sentences")
             window = []
     if len(texts) < length:
         reject("unit_too_short")
@@ -173,26 +188,29 @@ def refused(text: str, settings: Consecutive) -> str:
 
 
 def lead(document: Document, texts: list[str]) -> list[str]:
-    """The sentences of the lead section; of the whole document where it has no sections."""
+    """The sentences of the lead section; of the whole document where it has no sections.
+
+    A title that is a paragraph of the text stands before the lead and is no part of it.
+    """
     sections, sentences = document.sections, document.sentences
-    if sections is None or not len(sections):
+    if not sections:
         return texts
     if sections.level[0] != 1 or sentences is None:
         return []
-    end = sections.end[0]
-    return [text for text, start in zip(texts, sentences.start, strict=True) if start < end]
+    start, end = sections.start[0], sections.end[0]
+    return [text for text, a in zip(texts, sentences.start, strict=True) if start <= a < end]
 
 
 def units(document: Document, texts: list[str], within: str) -> Iterator[list[str]]:
     """The sentences of each paragraph or section, or of the whole document."""
     bounds = document.paragraphs if within == "paragraph" else document.sections
-    if within == "document" or bounds is None or document.sentences is None:
+    if within == "document" or not bounds or document.sentences is None:
         yield texts
         return
     at = bounds.at if isinstance(bounds, Sections) else partial(bisect_right, bounds.start)
     unit_of = [at(start) for start in document.sentences.start]
     for number, unit in groupby(zip(unit_of, texts, strict=True), key=lambda pair: pair[0]):
-        if number is not None:  # a heading between two sections
+        if number is not None:  # a title, or a heading between two sections
             yield [text for _, text in unit]
 
 

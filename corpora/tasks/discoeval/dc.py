@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from corpora import licences
 from corpora.candidates import Rows
@@ -19,12 +19,18 @@ from corpora.splits import SPLITS, Shares
 from corpora.store import DatasetFolder, Stage, used
 from corpora.tasks.discoeval import common
 from corpora.tasks.discoeval.chat import conversations
-from corpora.tasks.discoeval.donors import AnyOther, Donors, Similar, replacement
+from corpora.tasks.discoeval.donors import (
+    AnyOther,
+    Donors,
+    Sentences,
+    Similar,
+    replacement,
+)
 from corpora.tasks.discoeval.sp import balanced
 from corpora.tasks.pool import Pool
 from corpora.tasks.similar import Categories, Profiles
 
-VERSION = 2
+VERSION = 3
 LENGTH = 6
 REPLACED = range(1, 5)
 """Positions, counted from 0, at which a sentence is replaced: the paper's 2 to 5."""
@@ -44,9 +50,10 @@ CARD = Card(
         "document shares a category, from one of the most similar documents by TF-IDF of hashed "
         "words and pairs of words (`found_by`; the notes count both). Configuration `chat`: six "
         "consecutive turns of a conversation, without those that are short or technical; the "
-        "intruder is from any other conversation. In both, the intruder stood at the same "
-        "position of a window of its own text, and that text is in the same split. Each window "
-        "gives two rows, one after the other."
+        "intruder is from any other conversation. A document nearly alike is a copy or another "
+        "version, and gives no intruder. In both, the intruder stood at the same position of a "
+        "window of its own text, of which no sentence stands in the text that it intrudes on, and "
+        "that text is in the same split. Each window gives two rows, one after the other."
     ),
     fields={
         "doc": "id of the document, or of the conversation",
@@ -74,15 +81,19 @@ class Settings(common.Consecutive):
     """Where windows are taken from (see `Consecutive`), and the sizes in rows, two a window.
 
     `similar`: how many of the most similar documents a donor is drawn from, where there are no
-    common categories.
+    common categories. `max_text_similarity`: a document more alike than that (cosine of TF-IDF)
+    is a copy or another version, and no donor.
     `chat_step`: turns from the start of one window to the next (1, as in the released files);
     `chat_min_words`, `chat_max_words`: plain words a turn must have, words it may have;
     `chat_plain`: the share of its tokens that must be plain words.
     `chat_train`, `chat_validation`, `chat_test`: the sizes of `chat`.
     """
 
+    LENGTH: ClassVar[int] = LENGTH
+
     within: Literal["paragraph", "section", "document"] = "section"
     similar: int = 5
+    max_text_similarity: float = 0.8
     chat_step: int = 1
     chat_min_words: int = 3
     chat_max_words: int = 100
@@ -99,6 +110,14 @@ class Settings(common.Consecutive):
                 raise ConfigError(f"{name} = {getattr(self, name)}", hint="1 or more")
         if not 0 <= self.chat_plain <= 1:
             raise ConfigError(f"chat_plain = {self.chat_plain}", hint="a share, 0 to 1")
+        if not 0 < self.max_text_similarity <= 1:
+            raise ConfigError(
+                f"max_text_similarity = {self.max_text_similarity}", hint="above 0, and at most 1"
+            )
+        try:
+            Shares(*self.sizes_of("chat").values())
+        except ConfigError as error:
+            raise ConfigError(f"chat_{error.message}", hint=error.hint) from None
 
     def sizes_of(self, config: str) -> dict[str, int]:
         if config == "text":
@@ -126,36 +145,51 @@ def build(
         Pool(folder / ".text.jsonl", seed=seed, stage=f"{stage.name}/text") as text,
         Pool(folder / ".chat.jsonl", seed=seed, stage=f"{stage.name}/chat") as chat,
         Profiles(folder / ".profiles") as profiles,
+        Sentences(folder / ".sentences") as sentences,
     ):
         categories = Categories()
         for document in documents:
             if document.turns is not None:
-                _add_chat(document, chat, settings, dataset)
+                _add_chat(document, chat, sentences, settings, dataset)
                 continue
-            windows = common.runs(document, LENGTH, settings, dataset.reject)
+            windows = common.runs(document, settings, dataset.reject)
             text.add(document, windows)
             if windows:
+                sentences.add(document.id, document.sentence_texts())
                 profiles.add(document.id, " ".join(s for window in windows for s in window))
                 categories.add(document.id, document.categories)
-        similar = Similar(profiles, categories, settings.similar)
+        similar = Similar(profiles, categories, settings.similar, settings.max_text_similarity)
         dataset.details |= {"split": {}, "settings": used(settings, seed)}
-        _config("text", text, similar, dataset, settings)
-        _config("chat", chat, AnyOther(), dataset, settings)
+        _config("text", text, similar, sentences, dataset, settings)
+        _config("chat", chat, AnyOther(), sentences, dataset, settings)
         dataset.languages = text.languages | chat.languages
         return dataset.finish("text" if len(text) else "chat")
 
 
-def _add_chat(document: Document, pool: Pool, settings: Settings, dataset: DatasetFolder) -> None:
+def _add_chat(
+    document: Document,
+    pool: Pool,
+    sentences: Sentences,
+    settings: Settings,
+    dataset: DatasetFolder,
+) -> None:
     rules = (settings.chat_min_words, settings.chat_max_words, settings.chat_plain)
     for conversation, turns in conversations(document, *rules, dataset.reject):
         starts = range(0, len(turns) - LENGTH + 1, settings.chat_step)
         if not starts:
             dataset.reject("conversation_too_short")
         pool.add(conversation, [turns[start : start + LENGTH] for start in starts])
+        if starts:
+            sentences.add(conversation.id, turns)
 
 
 def _config(
-    config: str, pool: Pool, donors: Donors, dataset: DatasetFolder, settings: Settings
+    config: str,
+    pool: Pool,
+    donors: Donors,
+    sentences: Sentences,
+    dataset: DatasetFolder,
+    settings: Settings,
 ) -> None:
     """Write all splits of a configuration, if there is anything for it."""
     if not len(pool):
@@ -170,7 +204,7 @@ def _config(
         donors.enter(pool, pool.names_in(split, assignment.split))
         rows = pool.of_split(split, assignment, distinct)
         writer = dataset.writer(config, split, DC, texts=("sentences",))
-        pairs = _pairs(rows, split, sizes[split] // 2, pool, donors, dataset)
+        pairs = _pairs(rows, split, sizes[split] // 2, pool, donors, sentences, dataset)
         for number, (record, changed) in enumerate(pairs):
             dataset.licences[record["licence"] or licences.UNKNOWN] += 2
             if changed["licence"] != record["licence"]:
@@ -184,7 +218,13 @@ def _config(
 
 
 def _pairs(
-    rows: Rows, split: str, wanted: int, pool: Pool, donors: Donors, dataset: DatasetFolder
+    rows: Rows,
+    split: str,
+    wanted: int,
+    pool: Pool,
+    donors: Donors,
+    sentences: Sentences,
+    dataset: DatasetFolder,
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Windows by priority, each with what replaces one of its sentences, until there are enough."""
     wanted = min(wanted, rows.size)
@@ -199,7 +239,8 @@ def _pairs(
             if made == wanted:
                 return
             record = pool.record(row)
-            changed = replacement(pool, row, record, int(positions[made]), candidates)
+            position = int(positions[made])
+            changed = replacement(pool, sentences, row, record, position, candidates)
             if isinstance(changed, str):
                 dataset.reject(changed)
                 continue

@@ -30,8 +30,8 @@ def sections_of(document: Document) -> Iterator[tuple[str, str, str]]:
     """Kind (`abstract`, `middle`, `other`), heading and text of each sentence.
 
     A subsection of the introduction belongs to it, and all that stands behind the conclusion (or
-    the references) of the paper, not of one of its sections, is `other`, as is text before any
-    heading, and a document without sections.
+    the references) of the paper, not of one of its sections, is `other`, as is a lead without a
+    heading. Headings that are in the text are left out; a document without sections gives nothing.
     """
     sections, sentences = document.sections, document.sentences
     if sections is None or sentences is None:
@@ -39,7 +39,7 @@ def sections_of(document: Document) -> Iterator[tuple[str, str, str]]:
     kinds = list(_kinds(sections.heading, sections.level))
     for text, start in zip(document.sentence_texts(), sentences.start, strict=True):
         at = sections.at(start)
-        if at is not None and at >= 0:
+        if at is not None:
             yield kinds[at], sections.heading[at], text
 
 

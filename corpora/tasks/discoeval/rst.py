@@ -92,6 +92,7 @@ class Settings:
             raise ConfigError(
                 f"validation_documents = {self.validation_documents}", hint="0 or more"
             )
+        Shares(self.train, self.validation, self.test)
 
 
 def build(

@@ -6,9 +6,10 @@ Five consecutive sentences, one of them moved to the front: where did it stand?
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +22,8 @@ from corpora.schemas import SP
 from corpora.store import Stage
 from corpora.tasks.discoeval import common
 
-VERSION = 2
+VERSION = 3
 LENGTH = 5
-
-Settings = common.Consecutive
 
 CARD = Card(
     title="Sentence position",
@@ -53,6 +52,13 @@ CARD = Card(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Settings(common.Consecutive):
+    """Where the sentences are taken from (see `Consecutive`)."""
+
+    LENGTH: ClassVar[int] = LENGTH
+
+
 def build(
     documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
 ) -> dict[str, Any]:
@@ -65,7 +71,6 @@ def build(
         documents,
         folder,
         settings,
-        LENGTH,
         SP,
         CARD,
         partial(_rows, seed=seed, stage=stage.name),

@@ -75,6 +75,7 @@ class Settings:
             )
         if not 0 <= self.plain <= 1:
             raise ConfigError(f"plain = {self.plain}", hint="a share, 0 to 1")
+        Shares(self.train, self.validation, self.test)
 
 
 def build(
