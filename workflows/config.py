@@ -132,7 +132,10 @@ class Model(Table):
 
 
 class Evaluation(Table):
-    """One `[evaluations.NAME]` entry: models on data that they did not train on.
+    """One `[evaluations.NAME]` entry: models on other data than their own dataset.
+
+    Each dataset divides the documents into splits anew: where two are made of the same sources,
+    rows of an evaluation may come from documents that a model has seen in training.
 
     `dataset` is a dataset of the build, with `@CONFIG` for its configuration, or a list of them
     for a suite that takes several; `data` in its place a spec `kind:PATH` of files that are there

@@ -5,8 +5,8 @@
 
 The reference figures were given to this project beforehand: the released code, run on the same
 model's vectors (validation accuracy, mean of 3 seeds). A row is written as soon as it is there.
-The goal is a difference of at most one point. `--more` adds what has no reference: SP, DC wiki and the protocol
-`pairs`.
+The goal is a difference of at most one point. `--more` adds what has no reference: SP, DC wiki
+and the protocol `pairs`.
 """
 
 from __future__ import annotations
