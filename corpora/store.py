@@ -236,7 +236,8 @@ class DatasetFolder:
                 (self.folder / config).rmdir()
                 self.note(f"No row for the configuration `{config}`: the corpus is too small.")
             elif none:
-                self.note(f"`{config}` has no {' and no '.join(none)} rows: too small a corpus.")
+                without = " and no ".join(none)
+                self.note(f"`{config}` has no {without} rows: a share of 0, or too small a corpus.")
         return configs
 
     def _manifest(self, configs: dict[str, Any]) -> dict[str, Any]:
