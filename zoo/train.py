@@ -10,11 +10,11 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
 
 from corpora.errors import ConfigError, DiscoforgeError
 from corpora.processes import stop_with_build
 from zoo import data, job, recipe
+from zoo.explain import described
 
 log = logging.getLogger("zoo")
 
@@ -67,10 +67,7 @@ def _help(words: Sequence[str]) -> str:
     if words[0].startswith("-"):
         return text + "for a recipe's settings: python -m zoo.train RECIPE --help\n"
     found = recipe.read_recipe(words[0])
-    for field in fields(found.load_module().Settings):
-        default = "" if field.default is MISSING else field.default
-        text += f"  --{field.name} {found.settings.get(field.name, default)!r}\n"
-    return text
+    return text + described(found.load_module().Settings, found.settings)
 
 
 def _prepare_torch(threads: int, deterministic: bool) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
 
 from corpora.errors import ConfigError, InputError
 from zoo.catalogue import catalogue
+from zoo.explain import described
 from zoo.recipe import make_settings, parse_options, read_recipe, shipped
 from zoo.settings import identity
 
@@ -189,3 +192,22 @@ def test_a_key_below_a_setting_that_is_no_table(option: str, message: str) -> No
     options = {**NEEDED, **parse_options([f"--{option}", "3"])}
     with pytest.raises(ConfigError, match=message):
         make_settings(recipe, recipe.load_module().Settings, options)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_help_says_what_every_setting_means(name: str) -> None:
+    recipe = read_recipe(name)
+    settings = recipe.load_module().Settings
+    text = described(settings, recipe.settings)
+    for field in fields(settings):
+        value = recipe.settings.get(field.name, "" if field.default is MISSING else field.default)
+        said = re.search(rf"^  --{field.name} {re.escape(repr(value))}.*\n      (\S.*)", text, re.M)
+        assert said and len(said[1]) > 10, field.name
+
+
+def test_help_shows_the_choices_and_the_class_s_own_words() -> None:
+    recipe = read_recipe("conpono/minilm")
+    text = described(recipe.load_module().Settings, recipe.settings)
+    assert "--encoder 'full'  (full, isolated, uni)" in text
+    assert "Anchors a step" in text and "Examples of an optimizer step" not in text
+    assert max(map(len, text.splitlines())) <= 100
