@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from corpora.document import Document
 from corpora.errors import InputError
 from corpora.rng import stream
+from corpora.scratch import Scratch
 from corpora.splits import Assignment, Shares, assign
 
 Rows = NDArray[np.int64]
@@ -35,7 +36,7 @@ SCHEMA = pa.schema(
 )
 
 
-class Candidates:
+class Candidates(Scratch):
     """Lists of sentences from documents, each with a random priority of its own.
 
     A priority comes from the stream of its document, so neither other documents nor their order
@@ -43,7 +44,8 @@ class Candidates:
     """
 
     def __init__(self, path: Path, *, seed: int, stage: str) -> None:
-        self.path, self.seed, self.stage = path, seed, stage
+        super().__init__(path)
+        self.seed, self.stage = seed, stage
         self.documents: dict[str, tuple[str, int]] = {}
         self.languages: set[str] = set()
         self._names: list[str] = []
@@ -51,14 +53,6 @@ class Candidates:
         self._priority = array("q")
         self._text_key = array("q")
         self._offset = array("q")
-        self._file = path.open("w+b")
-
-    def __enter__(self) -> Candidates:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-        self.path.unlink(missing_ok=True)
 
     def __len__(self) -> int:
         return len(self._document)

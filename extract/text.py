@@ -20,7 +20,7 @@ OPENERS = "\"'“‘«([{"
 EMPHASIS = "_"
 _PAIRS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
 QUOTES = frozenset(OPENERS + CLOSERS + EMPHASIS)
-_CITED = re.compile(rf"(?<=[.!?…])\s*{CITATIONS.pattern}$")
+_CITED = re.compile(rf"(?<=[.!?…\"'”’])\s*{CITATIONS.pattern}$")
 
 
 def texts_of(

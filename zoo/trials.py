@@ -57,8 +57,7 @@ def padding_shows(backbone: PreTrainedModel) -> bool:
     with trial(backbone) as run:
         alone = run(input_ids=ids[:, :TEXT], attention_mask=mask[:, :TEXT])
         padded = run(input_ids=ids, attention_mask=mask)[:, :TEXT]
-    # In bfloat16 a sum in another order differs by far more.
-    return difference(alone, padded) > max(TOLERANCE, 8 * torch.finfo(alone.dtype).eps)
+    return differ(backbone, alone, padded)
 
 
 @contextmanager
@@ -86,6 +85,9 @@ def sample(backbone: PreTrainedModel, tokens: int) -> Tensor:
     return (ids + (ids == padding)).to(backbone.device)
 
 
-def difference(one: Tensor, two: Tensor) -> float:
-    """The largest difference of two tensors, as a share of the first one's largest number."""
-    return ((one - two).abs().max() / one.abs().max().clamp(min=1e-30)).item()
+def differ(backbone: PreTrainedModel, one: Tensor, two: Tensor) -> bool:
+    """Whether two tensors of states differ by more than a sum in another order explains."""
+    in_bf16 = backbone.config._attn_implementation == "bf16"
+    dtype = torch.bfloat16 if in_bf16 else one.dtype
+    difference = (one - two).abs().max() / one.abs().max().clamp(min=1e-30)
+    return difference.item() > max(TOLERANCE, 8 * torch.finfo(dtype).eps)

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpora.errors import ConfigError
+from corpora.scratch import Scratch
 
 HASHES = 128
 RECALL = 0.99
 """The chance that two pairs as alike as the threshold are compared at all."""
 
 
-class NearDuplicates:
+class NearDuplicates(Scratch):
     """Finds pairs whose sets of words are nearly those of another (MinHash, LSH).
 
     The sketches, 512 bytes a pair, wait in a file until it is known which pairs come first; the
@@ -32,17 +33,10 @@ class NearDuplicates:
                 f"near_duplicates = {threshold} needs the library datasketch",
                 hint="install it with: pip install 'discoforge[dedup]', or set near_duplicates = 0",
             ) from error
-        self.threshold, self.path = threshold, path
+        super().__init__(path)
+        self.threshold = threshold
         self._empty = MinHash(num_perm=HASHES)
         self._index = MinHashLSH(num_perm=HASHES, params=bands(threshold))
-        self._file = path.open("w+b")
-
-    def __enter__(self) -> NearDuplicates:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-        self.path.unlink(missing_ok=True)
 
     def add(self, marker: NDArray[np.int64], s1: Sequence[str], s2: Sequence[str]) -> None:
         """Take in the sketches of a batch, of those pairs whose `marker` is not -1."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpora.rng import stable_id
+from corpora.scratch import Scratch
 
 FEATURES = 2**20
 KEPT = 48
@@ -50,7 +51,7 @@ class Hasher:
         return found
 
 
-class Profiles:
+class Profiles(Scratch):
     """The features of texts, in a file until all are known and can be weighted.
 
     In memory are 8 bytes a text. Use as a context manager; the file is removed at the end. The
@@ -58,20 +59,12 @@ class Profiles:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         self.frequency = np.zeros(FEATURES, np.int64)
         self.rows: dict[str, int] = {}
         self._hasher = Hasher()
         self._known: NDArray[np.float64] | None = None
         self._ends = array("q", [0])
-        self._file = path.open("w+b")
-
-    def __enter__(self) -> Profiles:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-        self.path.unlink(missing_ok=True)
 
     def add(self, name: str, text: str) -> None:
         """Take in one text under a name of its own."""

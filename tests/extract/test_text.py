@@ -23,6 +23,7 @@ from extract.text import tokenised, written
         ("éclairs were gone", [(0, 17)], "Éclairs were gone."),
         ("he left…", [(0, 8)], "He left…"),
         ("he was rich. [28]", [(0, 17)], "He was rich."),
+        ("he said “no.” [28]", [(0, 18)], "He said “no.”"),
         ("see [28]", [(0, 8)], "See [28]."),
         ("_But_ nobody spoke", [(4, 18)], "Nobody spoke."),
         ("_never_ did he speak", [(0, 20)], "_Never_ did he speak."),

@@ -12,9 +12,10 @@ from corpora.errors import ConfigError
 from zoo.backbones import backbone_of, pooling_of, set_attention, training_attention
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.conpono.modeling import ConponoModel
+from zoo.conpono.packing import check_packing
 from zoo.modeling import load_backbone
 from zoo.settings import BackboneSettings
-from zoo.trials import HIDE_PADDING, padding_shows, warn_of_padding
+from zoo.trials import HIDE_PADDING, differ, padding_shows, warn_of_padding
 from zoo.vocabularies import train_subwords
 
 TABLE = {
@@ -88,6 +89,14 @@ def drawn(kind: str, **own: Any) -> Any:
 @pytest.mark.parametrize("kind", sorted(HIDE_PADDING))
 def test_backbones_that_are_not_tried_hide_padding(kind: str) -> None:
     assert not padding_shows(drawn(kind))
+
+
+def test_rounding_in_bfloat16_is_no_trace_of_padding_or_of_another_text() -> None:
+    backbone, one = drawn("bert"), torch.ones(4)
+    assert differ(backbone, one, one + 0.01) and not differ(backbone, one, one + 1e-6)
+    set_attention(backbone, "bf16")
+    assert differ(backbone, one, one + 0.1) and not differ(backbone, one, one + 0.01)
+    check_packing(backbone)
 
 
 def test_a_backbone_that_shows_padding_is_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ from zoo.conpono.modeling import (
     takes_positions,
     takes_vectors,
 )
-from zoo.trials import TOLERANCE, difference, sample, trial
+from zoo.trials import differ, sample, trial
 
 SIZES = (5, 7)
 """Tokens of the two texts that the trial puts into one row."""
@@ -47,7 +47,7 @@ def _mixes(backbone: PreTrainedModel) -> bool:
         alone = torch.cat([run(input_ids=text) for text in texts], 1)
         more = {"position_ids": places, "attention_mask": packed_mask(backbone, segments)}
         together = run(**_words(backbone, torch.cat(texts, 1)), **_on(backbone, more))
-    return difference(alone, together) > TOLERANCE
+    return differ(backbone, alone, together)
 
 
 def _words(backbone: PreTrainedModel, ids: Tensor) -> dict[str, Tensor]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpora.rng import stream
+from corpora.scratch import Scratch
 from corpora.tasks.pool import Pool
 from corpora.tasks.similar import Categories, Neighbours, Profiles
 
@@ -97,23 +98,15 @@ class Similar:
         return np.asarray(alike <= self._most_alike)
 
 
-class Sentences:
+class Sentences(Scratch):
     """The sentences of documents as keys, letter case aside, 8 bytes each in a file.
 
     Use as a context manager; the file is removed at the end.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         self._places: dict[str, tuple[int, int]] = {}
-        self._file = path.open("w+b")
-
-    def __enter__(self) -> Sentences:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-        self.path.unlink(missing_ok=True)
 
     def add(self, name: str, texts: Sequence[str]) -> None:
         """Take in the sentences of one document."""
