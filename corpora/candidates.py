@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import InputError
 from corpora.rng import stream
@@ -43,9 +44,11 @@ class Candidates(Scratch):
     change it. Use as a context manager; the file is removed at the end.
     """
 
-    def __init__(self, path: Path, *, seed: int, stage: str) -> None:
+    def __init__(
+        self, path: Path, *, seed: int, stage: str, division: Division | None = None
+    ) -> None:
         super().__init__(path)
-        self.seed, self.stage = seed, stage
+        self.seed, self.stage, self.division = seed, stage, division
         self.documents: dict[str, tuple[str, int]] = {}
         self.languages: set[str] = set()
         self._names: list[str] = []
@@ -88,7 +91,9 @@ class Candidates(Scratch):
 
     def assign(self, shares: Shares) -> Assignment:
         """Assign each document that gave candidates to a split."""
-        return assign(self.documents, shares, seed=self.seed, stage=self.stage)
+        return assign(
+            self.documents, shares, seed=self.seed, stage=self.stage, division=self.division
+        )
 
     def distinct(self) -> Rows:
         """The candidates without exact duplicates: of equal ones that of lowest priority stays."""

@@ -11,6 +11,7 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpora.atomic import replacing
@@ -29,6 +30,7 @@ from corpora.sentences import split_document
 __all__ = [
     "DOCUMENTS",
     "SENTENCES",
+    "document_sizes",
     "iter_documents",
     "iter_with_sentences",
     "write_documents",
@@ -61,6 +63,14 @@ def iter_documents(folder: Folders) -> Iterator[Document]:
     """
     for batch in _batches(folder, "documents", DOCUMENTS):
         yield from documents_of(batch)
+
+
+def document_sizes(folder: Folders) -> Iterator[tuple[str, str, int]]:
+    """Id, group and number of characters of each document, without its layers."""
+    for batch in _batches(folder, "documents", DOCUMENTS, ["id", "group", "text"]):
+        lengths = pc.utf8_length(batch["text"])
+        columns = (column.to_pylist() for column in (batch["id"], batch["group"], lengths))
+        yield from zip(*columns, strict=True)
 
 
 def write_sentences(
@@ -153,7 +163,9 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield group
 
 
-def _batches(folder: Folders, stem: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(
+    folder: Folders, stem: str, schema: pa.Schema, columns: list[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     for one in [folder] if isinstance(folder, Path) else folder:
         paths = sorted(one.glob(f"{stem}-*.parquet"))
         if not paths:
@@ -161,10 +173,12 @@ def _batches(folder: Folders, stem: str, schema: pa.Schema) -> Iterator[pa.Recor
                 f"no {stem}-*.parquet in it", where=str(one), hint="run the stage that writes it"
             )
         for path in paths:
-            yield from _row_groups(path, schema)
+            yield from _row_groups(path, schema, columns)
 
 
-def _row_groups(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _row_groups(
+    path: Path, schema: pa.Schema, columns: list[str] | None
+) -> Iterator[pa.RecordBatch]:
     try:
         with pq.ParquetFile(path) as file:
             if not file.schema_arrow.equals(schema):
@@ -174,7 +188,7 @@ def _row_groups(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
                     hint="it is of another version: remove the folder and run again",
                 )
             for group in range(file.num_row_groups):
-                table = file.read_row_group(group, use_threads=False).combine_chunks()
+                table = file.read_row_group(group, columns, use_threads=False).combine_chunks()
                 yield from table.to_batches()
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(

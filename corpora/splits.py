@@ -10,15 +10,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corpora.errors import ConfigError
 from corpora.rng import stable_id
+
+if TYPE_CHECKING:
+    from corpora.division import Division
 
 SPLITS = ("train", "validation", "test")
 MIN_GROUPS = 3
 TOLERANCE = 0.2
 ATTEMPTS = 64
+DIVIDED = "documents are divided once, for all datasets of the build"
 
 Unit = tuple[str, int]
 
@@ -58,7 +62,11 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The split of each document; `by` says what was kept together, `group` or `document`."""
+    """The split of each document.
+
+    `by` says what was kept together, `group` or `document`; or that a `division` of the whole
+    build says it.
+    """
 
     by: str
     split: dict[str, str]
@@ -75,13 +83,18 @@ def assign(
     *,
     seed: int,
     stage: str,
+    division: Division | None = None,
 ) -> Assignment:
     """Assign each document (id -> group, weight) to a split.
 
-    By group if each split gets at least three groups and comes within 20 % of its share, else by
-    document. The result depends on the documents, not on their order. With three or more
-    documents no split of a positive share is empty.
+    As `division` says, where there is one. Else by group if each split gets at least three groups
+    and comes within 20 % of its share, else by document. The result depends on the documents, not
+    on their order. With three or more documents no split of a positive share is empty.
     """
+    if division is not None:
+        found = {document: division.split_of(document) for document in documents}
+        sizes = {document: weight for document, (_, weight) in documents.items()}
+        return Assignment("division", found, _weights(found, sizes), DIVIDED)
     groups: Counter[str] = Counter()
     for group, weight in documents.values():
         groups[group] += weight

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from corpora import licences
 from corpora.errors import ConfigError, nearest
+from corpora.splits import Shares
 
 CONFIGS = Path(__file__).parent / "configs"
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
@@ -40,6 +41,9 @@ class Source(Table):
     expands to one source a file. `datasets` names the datasets that draw on the source
     (empty: none; the source then serves validation alone). `licence` may be a table by genre for
     a `conllu:` source, `splitter` another one than the build's. `get` says how to obtain it.
+
+    Sources are divided into splits together with those that serve the same datasets, or with those
+    of the same `family`: name one where sources hold the same documents (text and annotations).
     """
 
     name: Name
@@ -49,6 +53,7 @@ class Source(Table):
     options: dict[str, Any] = {}
     splitter: str = ""
     datasets: tuple[str, ...] = ()
+    family: Name | Literal[""] = ""
     get: str = ""
 
     @property
@@ -60,6 +65,18 @@ class Source(Table):
 
 class Sentences(Table):
     splitter: str = "rules"
+
+
+class Splits(Table):
+    """The shares of the documents: they are divided once, for all datasets of the build."""
+
+    train: float = 0.8
+    validation: float = 0.1
+    test: float = 0.1
+
+    @property
+    def shares(self) -> Shares:
+        return Shares(self.train, self.validation, self.test)
 
 
 class Parse(Table):
@@ -134,9 +151,6 @@ class Model(Table):
 class Evaluation(Table):
     """One `[evaluations.NAME]` entry: models on other data than their own dataset.
 
-    Each dataset divides the documents into splits anew: where two are made of the same sources,
-    rows of an evaluation may come from documents that a model has seen in training.
-
     `dataset` is a dataset of the build, with `@CONFIG` for its configuration, or a list of them
     for a suite that takes several; `data` in its place a spec `kind:PATH` of files that are there
     (`{data}` in it stands for the data folder).
@@ -173,6 +187,7 @@ class BuildFile(Table):
     max_bad_share: float = Field(0.01, ge=0, le=1)
     threads: int = Field(2, ge=1)
     sources: tuple[Source, ...] = Field(min_length=1)
+    splits: Splits = Splits()
     sentences: Sentences = Sentences()
     parse: Parse = Parse()
     extract: Extract = Extract()
@@ -189,6 +204,14 @@ class BuildFile(Table):
 
     def source(self, name: str) -> Source:
         return self._one("source", name, {source.name: source for source in self.sources})
+
+    def family(self, source: Source) -> str:
+        """What a source is divided with: its family, or the first one that serves the same."""
+        if source.family:
+            return source.family
+        served = {*source.datasets}
+        alike = (s for s in self.sources if not s.family and {*s.datasets} == served)
+        return next(alike).name
 
     def model(self, name: str) -> Model:
         return self._one("model", name, self.models)
@@ -239,6 +262,7 @@ def _load(path: Path, mtime_ns: int, data_variable: str) -> BuildFile:
         build = BuildFile.model_validate({**table, "path": str(path)})
     except ValidationError as error:
         raise _config_error(path, error) from None
+    _check_splits(build)
     build = build.model_copy(update={"data": _data_folder(build, data_variable)})
     build = build.model_copy(update={"sources": tuple(_expand(build))})
     _check_names(build)
@@ -296,6 +320,25 @@ def slug(path: Path) -> str:
     """A file's name as part of a source's name."""
     stem = path.name.split(".")[0].lower()
     return "".join(c if c.isalnum() else "-" for c in stem)
+
+
+def _check_splits(build: BuildFile) -> None:
+    try:
+        _ = build.splits.shares
+    except ConfigError as error:
+        where = f"{build.path}: splits"
+        raise ConfigError(error.message, where=where, hint=error.hint) from None
+    families = [source.family for source in build.sources if source.family]
+    for source in build.sources:
+        if families.count(source.family) == 1:
+            raise ConfigError(
+                f"no other source is of the family {source.family!r}; "
+                f"{nearest(source.family, [f for f in families if f != source.family])}".rstrip(
+                    "; "
+                ),
+                where=f"{build.path}: source {source.name}",
+                hint="sources that hold the same documents name the same family",
+            )
 
 
 def _check_names(build: BuildFile) -> None:

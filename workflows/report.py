@@ -143,8 +143,18 @@ def _evaluations(tasks: Sequence[StageTask], folder: Path) -> str:
         table = compare([task.folder / "results.json" for task in group], published=False)
         text = table.to_markdown().replace(f"## {suite}", f"### {suite}: {data}", 1)
         parts.append(text.strip())
+        parts += [line for task in group if (line := _seen(task))]
         parts += [_plot(task, plot, folder) for task in group for plot in _plots(task)]
     return "\n\n".join(parts)
+
+
+def _seen(task: StageTask) -> str:
+    """A warning where a model is judged on documents that it was trained on."""
+    counts = task.manifest()["counts"]
+    if not counts.get("rows_seen"):
+        return ""
+    seen, rows = f"{counts['rows_seen']:,}", f"{counts['rows']:,}"
+    return f"**{task.name} was trained on documents of {seen} of these {rows} rows.**"
 
 
 def _plots(task: StageTask) -> list[Path]:

@@ -94,6 +94,8 @@ def amounts(stage: str, manifest: dict[str, Any]) -> tuple[int | None, str, int 
     counts = manifest.get("counts", {})
     if stage == "documents":
         return counts.get("documents"), "documents", counts.get("bad_records")
+    if stage == "division":
+        return sum(counts.get("documents", {}).values()), "documents", None
     if stage in ("sentences", "parse"):
         return counts.get("sentences"), "sentences", sum(counts.get("skipped", {}).values())
     if stage == "pairs":

@@ -2,17 +2,21 @@
 
 A builder is a module with `VERSION`, a frozen dataclass `Settings` and
 `build(inputs, folder, settings, *, seed, stage) -> manifest`; `BUILDERS` lists them. Of one whose
-dataset has several configurations, `configurations(settings)` says which it may have.
+dataset has several configurations, `configurations(settings)` says which it may have. Builders
+that read documents or pairs also take `division`: which document is in which split. Without one
+they divide the documents themselves, by the settings `train`, `validation` and `test`: shares
+(floats), or how many rows are wanted (integers; with a division, at most).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, Literal
 
 from corpora.errors import ConfigError, nearest
+from corpora.splits import SPLITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,12 @@ class Builder:
     def build(self) -> Callable[..., dict[str, Any]]:
         function: Callable[..., dict[str, Any]] = self._load().build
         return function
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """The settings that are shares of the documents: a division stands in for them."""
+        defaults = {f.name: f.default for f in fields(self.settings)}
+        return tuple(name for name in SPLITS if isinstance(defaults.get(name), float))
 
     def configurations(self, settings: Any) -> tuple[str, ...]:
         """The configurations that the dataset may have; those without a row are left out."""

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import CONPONO
@@ -86,7 +87,13 @@ class Settings:
 
 
 def build(
-    documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    documents: Iterable[Document],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset from documents with a sentence layer; returns the manifest.
 
@@ -120,6 +127,7 @@ def build(
         rows=rows,
         seed=seed,
         stage=stage,
+        division=division,
         said=said,
     )
 

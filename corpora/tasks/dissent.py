@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpora.card import Card
+from corpora.division import Division
 from corpora.schemas import PAIRS, dissent
 from corpora.splits import SPLITS, Assignment, Shares, assign
 from corpora.store import DatasetFolder, Stage, used
@@ -71,7 +72,13 @@ def configurations(settings: Settings) -> Iterable[str]:
 
 
 def build(
-    inputs: Sequence[Path], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    inputs: Sequence[Path],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset from Parquet files of `PAIRS`; returns the manifest.
 
@@ -79,13 +86,19 @@ def build(
     file that is no table of pairs, and if not one pair is left.
     """
     with DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset:
-        plan = _plan(inputs, dataset, settings, seed=seed, stage=stage.name)
+        plan = _plan(inputs, dataset, settings, seed=seed, stage=stage.name, division=division)
         _copy(inputs, dataset, settings, *plan)
         return dataset.finish("all")
 
 
 def _plan(
-    inputs: Sequence[Path], dataset: DatasetFolder, settings: Settings, *, seed: int, stage: str
+    inputs: Sequence[Path],
+    dataset: DatasetFolder,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: str,
+    division: Division | None,
 ) -> tuple[Assignment, Ints, Mask]:
     """The first pass: the splits, the pairs that stay in their order, and what is `balanced`."""
     with Survey(settings, dataset.folder, seed=seed, stage=stage) as survey:
@@ -93,7 +106,7 @@ def _plan(
             survey.add(batch)
         kept = survey.kept(dataset)
     shares = Shares(settings.train, settings.validation, settings.test)
-    assignment = assign(survey.documents(kept), shares, seed=seed, stage=stage)
+    assignment = assign(survey.documents(kept), shares, seed=seed, stage=stage, division=division)
     dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
     return assignment, survey.order(kept), survey.balanced(kept, dataset)
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from corpora.division import Division
 from corpora.errors import ConfigError
 from corpora.splits import SPLITS, Assignment, Shares, assign
 
@@ -28,6 +29,7 @@ def prescribed(
     *,
     seed: int,
     stage: str,
+    division: Division | None = None,
 ) -> Assignment:
     """The split of each document (id -> group, weight); one without a split is left out.
 
@@ -44,7 +46,7 @@ def prescribed(
         parts = SECTIONS[sections].items()
         reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts)
     else:
-        return assign(documents, shares, seed=seed, stage=stage)
+        return assign(documents, shares, seed=seed, stage=stage, division=division)
     found = {name: split[name] for name in documents if split.get(name)}
     weights = dict.fromkeys(SPLITS, 0)
     for name, part in found.items():

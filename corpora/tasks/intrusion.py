@@ -13,6 +13,7 @@ import numpy as np
 from corpora import licences
 from corpora.candidates import Rows
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.readers.source import SeenIds
@@ -151,7 +152,13 @@ def configurations(settings: Settings) -> Iterable[str]:
 
 
 def build(
-    documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    documents: Iterable[Document],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset from documents with a sentence layer; returns the manifest.
 
@@ -160,7 +167,7 @@ def build(
     """
     with (
         DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Pool(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
+        Pool(folder / ".candidates.jsonl", seed=seed, stage=stage.name, division=division) as pool,
         SentenceFeatures(folder) as features,
     ):
         for document in documents:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document
 from corpora.schemas import PDTB_MARKED
 from corpora.splits import SPLITS
@@ -64,7 +65,13 @@ class Settings(Splitting):
 
 
 def build(
-    documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    documents: Iterable[Document],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset from documents with gold relations; returns the manifest.
 
@@ -78,7 +85,9 @@ def build(
         for document in documents:
             found = relations_of(document, LABELS, dataset)
             pool.add(document, [[one, two, LABELS[r.kind]] for r, one, two in found])
-        split, rows = split_rows(pool, settings, dataset, seed=seed, stage=stage)
+        split, rows = split_rows(
+            pool, settings, dataset, seed=seed, stage=stage.name, division=division
+        )
         for part in SPLITS:
             own = [row for row in rows.tolist() if split[pool.document_of(row)] == part]
             _write(part, own, pool, dataset)

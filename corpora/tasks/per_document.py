@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from corpora.candidates import Candidates
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document
 from corpora.splits import SPLITS, Shares
 from corpora.store import DatasetFolder, Stage, used
@@ -40,6 +41,7 @@ def build(
     rows: Callable[[pa.RecordBatch, str], pa.RecordBatch],
     seed: int,
     stage: Stage,
+    division: Division | None = None,
     said: Callable[[DatasetFolder], None] = lambda dataset: None,
 ) -> dict[str, Any]:
     """Collect what is `kept` of each document, split, and write its row; returns the manifest.
@@ -50,7 +52,9 @@ def build(
     """
     with (
         DatasetFolder(folder, stage.dataset_name, stage, card) as dataset,
-        Candidates(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
+        Candidates(
+            folder / ".candidates.jsonl", seed=seed, stage=stage.name, division=division
+        ) as pool,
     ):
         for document in documents:
             found = kept(document, dataset)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from corpora.candidates import Candidates
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.readers.source import SeenIds
@@ -150,7 +151,13 @@ def configurations(settings: Settings) -> Iterable[str]:
 
 
 def build(
-    documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    documents: Iterable[Document],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset from documents with a sentence layer; returns the manifest.
 
@@ -160,7 +167,9 @@ def build(
     count = _counter(settings.tokenizer)
     with (
         DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Candidates(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
+        Candidates(
+            folder / ".candidates.jsonl", seed=seed, stage=stage.name, division=division
+        ) as pool,
     ):
         ids = SeenIds()
         for document in documents:

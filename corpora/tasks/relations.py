@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from corpora.candidates import Rows
+from corpora.division import Division
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
 from corpora.splits import Shares
-from corpora.store import DatasetFolder, Stage, used
+from corpora.store import DatasetFolder, used
 from corpora.tasks.discoeval.common import one_of
 from corpora.tasks.document_splits import SECTIONS, prescribed, table_hash
 from corpora.tasks.pool import Pool
@@ -52,7 +53,13 @@ class Splitting:
 
 
 def split_rows(
-    pool: Pool, settings: Splitting, dataset: DatasetFolder, *, seed: int, stage: Stage
+    pool: Pool,
+    settings: Splitting,
+    dataset: DatasetFolder,
+    *,
+    seed: int,
+    stage: str,
+    division: Division | None,
 ) -> tuple[dict[str, str], Rows]:
     """The split of each document that has one, and the distinct rows of these documents.
 
@@ -64,7 +71,8 @@ def split_rows(
         settings.table,
         settings.shares,
         seed=seed,
-        stage=stage.name,
+        stage=stage,
+        division=division,
     )
     dataset.languages = pool.languages
     dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}

@@ -5,13 +5,14 @@ source), `datasets` (and validation), `models` (and evaluations), `build` (repor
 """
 
 from workflows.tasks.build import BuildAll, PublishAll, Report
-from workflows.tasks.datasets import Dataset, Validate
+from workflows.tasks.datasets import Dataset, Divide, Validate
 from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Documents, Pairs, Parse, Sentences
 
 __all__ = [
     "BuildAll",
     "Dataset",
+    "Divide",
     "Documents",
     "Evaluate",
     "Pairs",

@@ -17,7 +17,7 @@ from workflows.config import BuildFile, Source, Validation
 from workflows.settings import settings_of
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
-from workflows.tasks.sources import Pairs, Sentences, reader_options, record_of
+from workflows.tasks.sources import Documents, Pairs, Sentences, reader_options, record_of
 
 
 class Validate(StageTask):
@@ -70,6 +70,34 @@ class Validate(StageTask):
         return validate_stage(documents, folders, gold, folder, self.settings())
 
 
+class Divide(StageTask):
+    """Divide the documents of the sources of one family, for all datasets that draw on them."""
+
+    stage = "division"
+    family = luigi.Parameter(description="a family of sources, or the first of those alike")
+
+    @property
+    def key(self) -> str:
+        return self.family
+
+    def requires(self) -> list[Documents]:
+        build = self.build
+        names = sorted(s.name for s in build.sources if build.family(s) == self.family)
+        if not names:
+            raise _unknown(build, "family", self.family, sorted(map(build.family, build.sources)))
+        return [Documents(config=self.config, source=name) for name in names]
+
+    def settings(self) -> dict[str, Any]:
+        return {**self.build.splits.model_dump(), "seed": self.build.seed}
+
+    def work(self, folder: Path) -> dict[str, Any]:
+        from corpora.division import divide
+        from corpora.documents import document_sizes
+
+        sizes = document_sizes([task.folder for task in self.requires()])
+        return divide(sizes, self.build.splits.shares, folder, seed=self.build.seed)
+
+
 class Dataset(StageTask):
     """Build one dataset folder from every source that the build file gives it."""
 
@@ -105,7 +133,15 @@ class Dataset(StageTask):
             for key, value in self.table.items()
             if key != "builder"
         }
-        return settings_of(self.builder.settings, table, where)
+        shares = self.builder.shares
+        if given := [key for key in shares if key in table]:
+            raise ConfigError(
+                f"{given[0]} = {table[given[0]]}: a dataset has no shares of its own",
+                where=where,
+                hint="documents are divided once, for all datasets: set it in [splits]",
+            )
+        own = {key: getattr(self.build.splits, key) for key in shares}
+        return settings_of(self.builder.settings, {**table, **own}, where)
 
     def check_configuration(self, config: str, key: str) -> None:
         """Raise `ConfigError` if `key` of the build file names a configuration that is none."""
@@ -135,8 +171,15 @@ class Dataset(StageTask):
         return [record_of(source) for source in self.own_sources()] if self.direct else []
 
     def requires(self) -> list[StageTask]:
-        if self.direct:
-            return []
+        return [] if self.direct else [*self.drawn_on(), *self.divisions()]
+
+    def divisions(self) -> list[Divide]:
+        """What divides the documents of the dataset's sources."""
+        families = dict.fromkeys(map(self.build.family, self.own_sources()))
+        return [Divide(config=self.config, family=family) for family in families]
+
+    def drawn_on(self) -> Sequence[Sentences | Pairs]:
+        """The stages whose documents or pairs the builder reads."""
         names = [source.name for source in self.own_sources()]
         if self.builder.reads == "documents":
             return [Sentences(config=self.config, source=name) for name in names]
@@ -147,17 +190,21 @@ class Dataset(StageTask):
         """The pair files, the documents with their sentences, or the sources themselves."""
         if self.direct:
             return [(source.spec, reader_options(source)) for source in self.own_sources()]
-        tasks = self.requires()
+        tasks = self.drawn_on()
         if self.builder.reads == "pairs":
             return [path for task in tasks for path in sorted(task.folder.glob("pairs-*.parquet"))]
         documents = chain.from_iterable(task.documents() for task in tasks)
         return track(documents, f"building {self.name}: documents")
 
     def work(self, folder: Path) -> dict[str, Any]:
-        share = {"max_bad_share": self.build.max_bad_share} if self.direct else {}
-        return self.builder.build(
-            self.inputs(), folder, self.chosen(), seed=self.build.seed, stage=self.record(), **share
-        )
+        given: dict[str, Any] = {"seed": self.build.seed, "stage": self.record()}
+        if self.direct:
+            given["max_bad_share"] = self.build.max_bad_share
+        else:
+            from corpora.division import Division
+
+            given["division"] = Division.read([task.folder for task in self.divisions()])
+        return self.builder.build(self.inputs(), folder, self.chosen(), **given)
 
 
 def _check_splitter(build: BuildFile, source: Source) -> None:

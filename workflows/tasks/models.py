@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import luigi
 
+from corpora.seen import rows_seen
 from workflows.config import Evaluation, Model
 from workflows.sources import SourceRecord, file_hash, files_hash
 from workflows.stage import StageTask
@@ -79,7 +80,7 @@ class Evaluate(ModelStage):
     """Evaluate a model: on the held-out split of its dataset, or as `[evaluations.ON]` says."""
 
     stage = "evaluation"
-    version = 4
+    version = 5
     on = luigi.Parameter(default="", description="an [evaluations.NAME] table's name")
     resources: ClassVar[dict[str, int]] = {"training": 1}
 
@@ -136,4 +137,25 @@ class Evaluate(ModelStage):
         with tempfile.TemporaryDirectory() as place:
             data = self.data(Path(place) / "data")
             model = self.requires()[0].folder
-            return evaluate(self.plan, self.name, model, data, folder, self.build)
+            counts = evaluate(self.plan, self.name, model, data, folder, self.build)
+        return {**counts, **self.seen()}
+
+    def seen(self) -> dict[str, int]:
+        """Rows of the build's datasets, and those of documents that the model was trained on."""
+        if self.plan.data:
+            return {}
+        judged = [
+            (Dataset(config=self.config, name=name).folder, config)
+            for name, config in self.plan.configurations
+        ]
+        return rows_seen(self.learned_from(), judged, "test")
+
+    def learned_from(self) -> list[tuple[Path, str]]:
+        """The datasets of the model and of those that it starts from, with configurations."""
+        found, entry = [], self.entry
+        while True:
+            folder = Dataset(config=self.config, name=entry.dataset).folder
+            found.append((folder, entry.config))
+            if not entry.base:
+                return found
+            entry = self.build.model(entry.base)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document
 from corpora.schemas import BSO
 from corpora.store import Stage
@@ -53,7 +54,13 @@ class Settings(common.Consecutive):
 
 
 def build(
-    documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    documents: Iterable[Document],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset from documents with a sentence layer; returns the manifest.
 
@@ -72,6 +79,7 @@ def build(
         texts=("sentence1", "sentence2"),
         seed=seed,
         stage=stage,
+        division=division,
     )
 
 

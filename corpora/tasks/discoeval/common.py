@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from corpora.candidates import Candidates, Rows
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document, Sections
 from corpora.errors import ConfigError
 from corpora.splits import SPLITS, Shares
@@ -102,6 +103,7 @@ def build(
     texts: tuple[str, ...],
     seed: int,
     stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Collect runs of `LENGTH` sentences, split and choose them, and write `rows_of` them.
 
@@ -110,7 +112,9 @@ def build(
     """
     with (
         DatasetFolder(folder, stage.dataset_name, stage, card) as dataset,
-        Candidates(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
+        Candidates(
+            folder / ".candidates.jsonl", seed=seed, stage=stage.name, division=division
+        ) as pool,
     ):
         for document in documents:
             pool.add(document, runs(document, settings, dataset.reject))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from corpora import licences
 from corpora.candidates import Rows
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.rng import stream
@@ -132,7 +133,13 @@ def configurations(settings: Settings) -> Iterable[str]:
 
 
 def build(
-    documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    documents: Iterable[Document],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset from documents with a sentence layer; returns the manifest.
 
@@ -142,8 +149,12 @@ def build(
     """
     with (
         DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Pool(folder / ".text.jsonl", seed=seed, stage=f"{stage.name}/text") as text,
-        Pool(folder / ".chat.jsonl", seed=seed, stage=f"{stage.name}/chat") as chat,
+        Pool(
+            folder / ".text.jsonl", seed=seed, stage=f"{stage.name}/text", division=division
+        ) as text,
+        Pool(
+            folder / ".chat.jsonl", seed=seed, stage=f"{stage.name}/chat", division=division
+        ) as chat,
         Profiles(folder / ".profiles") as profiles,
         Sentences(folder / ".sentences") as sentences,
     ):

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from corpora.candidates import Rows
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import pdtb as pdtb_schema
@@ -93,6 +94,7 @@ def build(
     card: Card,
     seed: int,
     stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset of all relations of a kind (`Explicit`, `Implicit`).
 
@@ -108,7 +110,9 @@ def build(
             found = list(_rows_of(document, kind, settings, dataset))
             pool.add(document, [row for _, row in found])
             labels += [label for label, _ in found]
-        split, rows = split_rows(pool, settings, dataset, seed=seed, stage=stage)
+        split, rows = split_rows(
+            pool, settings, dataset, seed=seed, stage=stage.name, division=division
+        )
         names = _classes([labels[row] for row in rows.tolist()], settings)
         kept = rows[[labels[row] in names for row in rows.tolist()]]
         dataset.reject("class_too_rare", rows.size - kept.size)

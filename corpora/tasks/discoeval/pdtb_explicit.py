@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from corpora.division import Division
 from corpora.document import Document
 from corpora.store import Stage
 from corpora.tasks.discoeval import pdtb
@@ -18,7 +19,22 @@ CARD = pdtb.card("Explicit", "PDTB-E")
 
 
 def build(
-    documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    documents: Iterable[Document],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset from documents with gold relations; see `corpora.tasks.discoeval.pdtb`."""
-    return pdtb.build("Explicit", documents, folder, settings, card=CARD, seed=seed, stage=stage)
+    return pdtb.build(
+        "Explicit",
+        documents,
+        folder,
+        settings,
+        card=CARD,
+        seed=seed,
+        stage=stage,
+        division=division,
+    )

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from corpora.candidates import Rows
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.rng import stable_id
@@ -96,7 +97,13 @@ class Settings:
 
 
 def build(
-    documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    documents: Iterable[Document],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset from documents with a tree (`rst:`); returns the manifest.
 
@@ -117,7 +124,9 @@ def build(
         for relation, number in sorted(unknown.items()):
             dataset.reject("relation_without_class", number)
             dataset.note(f"The relation `{relation}` has no class: {number:,} nodes left out.")
-        assignment = _assign(pool.documents, settings, seed=seed, stage=stage.name)
+        assignment = _assign(
+            pool.documents, settings, seed=seed, stage=stage.name, division=division
+        )
         dataset.languages = pool.languages
         dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
         names = sorted(set(labels))
@@ -155,13 +164,20 @@ def nodes_of(
 
 
 def _assign(
-    documents: Mapping[str, tuple[str, int]], settings: Settings, *, seed: int, stage: str
+    documents: Mapping[str, tuple[str, int]],
+    settings: Settings,
+    *,
+    seed: int,
+    stage: str,
+    division: Division | None,
 ) -> Assignment:
     folders = {name: _folder(name) for name in documents}
     shares = Shares(settings.train, settings.validation, settings.test)
     if settings.table or not documents or not all(folders.values()):
         # The splits of RST-DT are not sections of the Wall Street Journal.
-        return prescribed(documents, "", settings.table, shares, seed=seed, stage=stage)
+        return prescribed(
+            documents, "", settings.table, shares, seed=seed, stage=stage, division=division
+        )
     training = [name for name, split in folders.items() if split == "train"]
     training.sort(key=lambda name: (stable_id(f"{seed}/{stage}/{name}"), name))
     number = min(settings.validation_documents, len(training) // 5)

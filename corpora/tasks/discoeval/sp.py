@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document
 from corpora.rng import stream
 from corpora.schemas import SP
@@ -60,7 +61,13 @@ class Settings(common.Consecutive):
 
 
 def build(
-    documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    documents: Iterable[Document],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset from documents with a sentence layer; returns the manifest.
 
@@ -78,6 +85,7 @@ def build(
         texts=("sentences",),
         seed=seed,
         stage=stage,
+        division=division,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from corpora.card import Card
+from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import SSP
@@ -79,7 +80,13 @@ class Settings:
 
 
 def build(
-    documents: Iterable[Document], folder: Path, settings: Settings, *, seed: int, stage: Stage
+    documents: Iterable[Document],
+    folder: Path,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: Stage,
+    division: Division | None = None,
 ) -> dict[str, Any]:
     """Build the dataset from papers with sections and a sentence layer; returns the manifest.
 
@@ -95,7 +102,7 @@ def build(
             _add(document, abstract, body, settings, dataset)
         weights = {n: (g, w + body.documents[n][1]) for n, (g, w) in abstract.documents.items()}
         shares = Shares(settings.train, settings.validation, settings.test)
-        assignment = assign(weights, shares, seed=seed, stage=stage.name)
+        assignment = assign(weights, shares, seed=seed, stage=stage.name, division=division)
         dataset.languages = abstract.languages
         dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
         _write(abstract, body, assignment, dataset, settings)
