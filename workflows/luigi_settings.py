@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import luigi
 
 DEFAULTS = {
@@ -20,10 +23,22 @@ DEFAULTS = {
 }
 
 
+CENTRAL = ("scheduler_host", "scheduler_port", "scheduler_url")
+"""Who names one of these, as an option or (`default_...`) in `[core]`, has a central scheduler."""
+
+
 def set_defaults() -> None:
     """Set what no `luigi.cfg` has set; the `luigi` command reads it after it has loaded us."""
     settings = luigi.configuration.get_config()
+    given = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in sys.argv[1:]}
+    if not any(n in given or settings.has_option("core", f"default_{n}") for n in CENTRAL):
+        # Luigi's default is one at localhost:8082, which few have: a minute's wait and a traceback.
+        _set(settings, "core", "local_scheduler", "true")
     for section, values in DEFAULTS.items():
         for key, value in values.items():
-            if not settings.has_option(section, key):
-                settings.set(section, key, value)
+            _set(settings, section, key, value)
+
+
+def _set(settings: Any, section: str, key: str, value: str) -> None:
+    if not settings.has_option(section, key):
+        settings.set(section, key, value)

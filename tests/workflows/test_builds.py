@@ -97,7 +97,7 @@ def test_a_failure_is_no_success_in_any_folder(
     environment = luigi_environment()
     del environment["LUIGI_CONFIG_PATH"]
     done = subprocess.run(
-        luigi_command(config, tmp_path / "out", "--local-scheduler"),
+        luigi_command(config, tmp_path / "out"),
         env=environment,
         cwd=tmp_path,
         capture_output=True,
@@ -107,3 +107,29 @@ def test_a_failure_is_no_success_in_any_folder(
     assert "failed: dataset sp" in done.stderr
     assert done.returncode == 30, done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "local"),
+    [
+        ([], {}, True),
+        (["--scheduler-host", "head"], {}, False),
+        (["--scheduler-url=http://head:1"], {}, False),
+        ([], {"default-scheduler-host": "head"}, False),
+        ([], {"local_scheduler": "false"}, False),
+    ],
+)
+def test_the_scheduler_is_a_local_one_unless_another_is_named(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], settings: dict[str, str], local: bool
+) -> None:
+    from luigi.configuration.cfg_parser import LuigiConfigParser
+
+    from workflows import luigi_settings
+
+    config = LuigiConfigParser()
+    config.read_dict({"core": settings})
+    monkeypatch.setattr(luigi_settings.luigi.configuration, "get_config", lambda: config)
+    monkeypatch.setattr(luigi_settings.sys, "argv", ["luigi", *words])
+    luigi_settings.set_defaults()
+    assert config.getboolean("core", "local_scheduler", False) is local
+    assert config.get("scheduler", "retry_count") == "1"
