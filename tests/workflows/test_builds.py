@@ -133,3 +133,15 @@ def test_the_scheduler_is_a_local_one_unless_another_is_named(
     luigi_settings.set_defaults()
     assert config.getboolean("core", "local_scheduler", False) is local
     assert config.get("scheduler", "retry_count") == "1"
+
+
+def test_a_build_says_where_its_report_is_also_when_there_is_nothing_to_do(
+    write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
+) -> None:
+    config = write_config(SMALL)
+    report = tmp_path / "out" / "small" / "report" / "report.md"
+    for said in ("built, see", "built before, see"):
+        done = run_luigi(config)
+        assert done.returncode == 0, done.stderr
+        assert f"small: {said} {report}" in done.stderr
+    assert report.is_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Container
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,8 @@ from workflows.stage import StageTask
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Sentences
+
+log = logging.getLogger("discoforge")
 
 
 class Report(StageTask):
@@ -113,10 +116,17 @@ class BuildAll(StageTask):
         super().run()
         with console.explained(self.folder):
             links.link_results(self.report, self.place)
+        log.info("%s: built, see %s", self.key, self.place / "report" / "report.md")
 
     def work(self, folder: Path) -> dict[str, Any]:
         write_json(folder / MANIFEST, self.record().to_dict())
         return {}
+
+
+@BuildAll.event_handler(luigi.Event.DEPENDENCY_PRESENT)
+def _say_that_it_is_there(task: BuildAll) -> None:
+    """A second run has nothing to do: Luigi ends without a word."""
+    log.info("%s: built before, see %s", task.key, task.place / "report" / "report.md")
 
 
 class PublishAll(luigi.Task):
