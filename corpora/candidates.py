@@ -51,6 +51,7 @@ class Candidates(Scratch):
         self.seed, self.stage, self.division = seed, stage, division
         self.documents: dict[str, tuple[str, int]] = {}
         self.languages: set[str] = set()
+        self._wholes: dict[str, str] = {}
         self._names: list[str] = []
         self._document = array("i")
         self._priority = array("q")
@@ -61,10 +62,16 @@ class Candidates(Scratch):
         return len(self._document)
 
     def add(
-        self, document: Document, candidates: Sequence[list[str]], ids: Sequence[str] = ()
+        self,
+        document: Document,
+        candidates: Sequence[list[str]],
+        ids: Sequence[str] = (),
+        *,
+        whole: str = "",
     ) -> None:
         """Add all candidates of one document, named by `ids` (by default the document's id).
 
+        `whole` is the id of the source's document that this one is a part of, if it is one.
         Raises `InputError` if a document with the same id came before.
         """
         if document.id in self.documents:
@@ -77,6 +84,8 @@ class Candidates(Scratch):
             return
         number = len(candidates)
         self.documents[document.id] = (document.group, number)
+        if whole:
+            self._wholes[document.id] = whole
         self.languages.add(document.language)
         self._document.extend([len(self._names)] * number)
         self._names.append(document.id)
@@ -92,7 +101,12 @@ class Candidates(Scratch):
     def assign(self, shares: Shares) -> Assignment:
         """Assign each document that gave candidates to a split."""
         return assign(
-            self.documents, shares, seed=self.seed, stage=self.stage, division=self.division
+            self.documents,
+            shares,
+            seed=self.seed,
+            stage=self.stage,
+            division=self.division,
+            wholes=self._wholes,
         )
 
     def distinct(self) -> Rows:

@@ -30,7 +30,7 @@ from corpora.sentences import split_document
 __all__ = [
     "DOCUMENTS",
     "SENTENCES",
-    "document_sizes",
+    "DocumentSizes",
     "iter_documents",
     "iter_with_sentences",
     "write_documents",
@@ -65,12 +65,17 @@ def iter_documents(folder: Folders) -> Iterator[Document]:
         yield from documents_of(batch)
 
 
-def document_sizes(folder: Folders) -> Iterator[tuple[str, str, int]]:
-    """Id, group and number of characters of each document, without its layers."""
-    for batch in _batches(folder, "documents", DOCUMENTS, ["id", "group", "text"]):
-        lengths = pc.utf8_length(batch["text"])
-        columns = (column.to_pylist() for column in (batch["id"], batch["group"], lengths))
-        yield from zip(*columns, strict=True)
+class DocumentSizes:
+    """Id, group and number of characters of each document of a folder, read without its layers."""
+
+    def __init__(self, folder: Folders) -> None:
+        self.folder = folder
+
+    def __iter__(self) -> Iterator[tuple[str, str, int]]:
+        for batch in _batches(self.folder, "documents", DOCUMENTS, ["id", "group", "text"]):
+            lengths = pc.utf8_length(batch["text"])
+            columns = (column.to_pylist() for column in (batch["id"], batch["group"], lengths))
+            yield from zip(*columns, strict=True)
 
 
 def write_sentences(

@@ -5,11 +5,21 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
 
 
 def stable_id(name: str) -> int:
     """The first 8 bytes of sha256 of `name` as an unsigned integer."""
     return int.from_bytes(hashlib.sha256(name.encode("utf-8")).digest()[:8], "big")
+
+
+def mixed(words: Words) -> Words:
+    """The output function of SplitMix64 (Steele, Lea, Flood 2014), a bijection of 64-bit words."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
 
 
 def stream(seed: int, stage: str, document: str = "", epoch: int = 0) -> np.random.Generator:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from corpora.errors import ConfigError
@@ -22,7 +23,6 @@ SPLITS = ("train", "validation", "test")
 MIN_GROUPS = 3
 TOLERANCE = 0.2
 ATTEMPTS = 64
-DIVIDED = "documents are divided once, for all datasets of the build"
 
 Unit = tuple[str, int]
 
@@ -64,8 +64,7 @@ class Shares:
 class Assignment:
     """The split of each document.
 
-    `by` says what was kept together, `group` or `document`; or that a `division` of the whole
-    build says it.
+    `by` says what was kept together, `group` or `document`.
     """
 
     by: str
@@ -84,17 +83,21 @@ def assign(
     seed: int,
     stage: str,
     division: Division | None = None,
+    wholes: Mapping[str, str] = MappingProxyType({}),
 ) -> Assignment:
     """Assign each document (id -> group, weight) to a split.
 
-    As `division` says, where there is one. Else by group if each split gets at least three groups
+    As `division` says, where there is one, of the document or of the whole in `wholes` that it is
+    a part of. Else by group if each split gets at least three groups
     and comes within 20 % of its share, else by document. The result depends on the documents, not
     on their order. With three or more documents no split of a positive share is empty.
     """
     if division is not None:
-        found = {document: division.split_of(document) for document in documents}
+        found = {
+            document: division.split_of(wholes.get(document, document)) for document in documents
+        }
         sizes = {document: weight for document, (_, weight) in documents.items()}
-        return Assignment("division", found, _weights(found, sizes), DIVIDED)
+        return Assignment(division.by, found, _weights(found, sizes), division.reason)
     groups: Counter[str] = Counter()
     for group, weight in documents.values():
         groups[group] += weight

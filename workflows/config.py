@@ -41,9 +41,6 @@ class Source(Table):
     expands to one source a file. `datasets` names the datasets that draw on the source
     (empty: none; the source then serves validation alone). `licence` may be a table by genre for
     a `conllu:` source, `splitter` another one than the build's. `get` says how to obtain it.
-
-    Sources are divided into splits together with those that serve the same datasets, or with those
-    of the same `family`: name one where sources hold the same documents (text and annotations).
     """
 
     name: Name
@@ -53,7 +50,6 @@ class Source(Table):
     options: dict[str, Any] = {}
     splitter: str = ""
     datasets: tuple[str, ...] = ()
-    family: Name | Literal[""] = ""
     get: str = ""
 
     @property
@@ -205,14 +201,6 @@ class BuildFile(Table):
     def source(self, name: str) -> Source:
         return self._one("source", name, {source.name: source for source in self.sources})
 
-    def family(self, source: Source) -> str:
-        """What a source is divided with: its family, or the first one that serves the same."""
-        if source.family:
-            return source.family
-        served = {*source.datasets}
-        alike = (s for s in self.sources if not s.family and {*s.datasets} == served)
-        return next(alike).name
-
     def model(self, name: str) -> Model:
         return self._one("model", name, self.models)
 
@@ -328,17 +316,6 @@ def _check_splits(build: BuildFile) -> None:
     except ConfigError as error:
         where = f"{build.path}: splits"
         raise ConfigError(error.message, where=where, hint=error.hint) from None
-    families = [source.family for source in build.sources if source.family]
-    for source in build.sources:
-        if families.count(source.family) == 1:
-            raise ConfigError(
-                f"no other source is of the family {source.family!r}; "
-                f"{nearest(source.family, [f for f in families if f != source.family])}".rstrip(
-                    "; "
-                ),
-                where=f"{build.path}: source {source.name}",
-                hint="sources that hold the same documents name the same family",
-            )
 
 
 def _check_names(build: BuildFile) -> None:

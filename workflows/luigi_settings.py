@@ -31,12 +31,17 @@ def set_defaults() -> None:
     """Set what no `luigi.cfg` has set; the `luigi` command reads it after it has loaded us."""
     settings = luigi.configuration.get_config()
     given = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in sys.argv[1:]}
-    if not any(n in given or settings.has_option("core", f"default_{n}") for n in CENTRAL):
+    named = (n in given or _has(settings, n) or _has(settings, f"default_{n}") for n in CENTRAL)
+    if not any(named):
         # Luigi's default is one at localhost:8082, which few have: a minute's wait and a traceback.
         _set(settings, "core", "local_scheduler", "true")
     for section, values in DEFAULTS.items():
         for key, value in values.items():
             _set(settings, section, key, value)
+
+
+def _has(settings: Any, key: str) -> bool:
+    return bool(settings.has_option("core", key))
 
 
 def _set(settings: Any, section: str, key: str, value: str) -> None:

@@ -154,7 +154,7 @@ def _seen(task: StageTask) -> str:
     if not counts.get("rows_seen"):
         return ""
     seen, rows = f"{counts['rows_seen']:,}", f"{counts['rows']:,}"
-    return f"**{task.name} was trained on documents of {seen} of these {rows} rows.**"
+    return f"**{task.name} was trained on documents of {seen} of the {rows} test rows.**"
 
 
 def _plots(task: StageTask) -> list[Path]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from workflows.stage import StageTask
 
 
-PER_SOURCE = ("documents", "division", "sentences", "parse", "pairs")
+PER_SOURCE = ("documents", "sentences", "parse", "pairs")
 SPLITS = ("train", "validation", "test")
 
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.rng import stable_id, stream
+from corpora.rng import mixed, stable_id, stream
 
 Words = NDArray[np.uint64]
 Orders = NDArray[np.uint8]
@@ -45,7 +45,7 @@ def document_ids(documents: Sequence[str]) -> Words:
 def document_keys(seed: int, stage: str, ids: Words) -> Words:
     """One key a document: the stage's own stream, told apart by the documents' ids."""
     of_stage = stream(seed, stage).integers(0, 2**64, dtype=np.uint64)
-    return _mixed(ids ^ of_stage)
+    return mixed(ids ^ of_stage)
 
 
 def distinct_orders(sentences: Sequence[Hashable]) -> int:
@@ -185,18 +185,11 @@ def _hashes(orders: Orders) -> Words:
     """A 64-bit hash of each order [documents, number]."""
     value = np.zeros(orders.shape[:2], np.uint64)
     for position in range(orders.shape[2]):
-        value = _mixed(value ^ orders[:, :, position])
+        value = mixed(value ^ orders[:, :, position])
     return value
 
 
 def _draws(keys: Words, number: int) -> Words:
     """The first `number` draws of each key: [keys, number]."""
     steps = np.arange(1, number + 1, dtype=np.uint64) * _GOLDEN
-    return _mixed(keys[:, None] + steps)
-
-
-def _mixed(words: Words) -> Words:
-    """The output function of SplitMix64, a bijection of 64-bit words."""
-    mixed = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    return mixed(keys[:, None] + steps)

@@ -22,9 +22,14 @@ class Pool(Candidates):
         return self
 
     def add(
-        self, document: Document, candidates: Sequence[list[str]], ids: Sequence[str] = ()
+        self,
+        document: Document,
+        candidates: Sequence[list[str]],
+        ids: Sequence[str] = (),
+        *,
+        whole: str = "",
     ) -> None:
-        super().add(document, candidates, ids)
+        super().add(document, candidates, ids, whole=whole)
         self._ranges = None
 
     def rows_of(self, name: str) -> range:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from corpora.division import FILE, Division, divide
-from corpora.documents import document_sizes, write_documents
+from corpora.documents import DocumentSizes, write_documents
 from corpora.errors import InputError
 from corpora.readers import open_source
 from corpora.seen import COLUMNS, rows_seen
@@ -19,62 +18,107 @@ from tests.corpora.test_tasks_load import SETTINGS, SOURCES, inputs
 
 SIZES = [(f"d{i}", f"book{i // 3}", 100 + i) for i in range(120)]
 PAIRS = ["dissent", *SOURCES]
+SHARES = Shares(0.6, 0.2, 0.2)
 
 
-def division_of(folder, sizes=SIZES, seed=1):
+def divided(folder, *sources, seed=1, shares=SHARES):
+    """Document -> split, and what the manifest says."""
     folder.mkdir(exist_ok=True)
-    return divide(sizes, Shares(0.6, 0.2, 0.2), folder, seed=seed)
+    counts = divide(sources, shares, folder, seed=seed)
+    table = pq.read_table(folder / FILE).to_pylist()
+    found = {row["doc"]: SPLITS[row["split"]] for row in table}
+    assert all(SPLITS[row["split"]] == found[row["doc"]] for row in table)
+    return found, counts
 
 
-def splits_in(folder):
-    return dict(zip(*pq.read_table(folder / FILE, columns=["doc", "split"]).columns, strict=True))
+def shares_of(found, sizes):
+    total = dict.fromkeys(SPLITS, 0)
+    for name, _, size in sizes:
+        total[found[name]] += size
+    return [total[split] / sum(total.values()) for split in SPLITS]
+
+
+def near(found, sizes, wanted=(0.6, 0.2, 0.2)):
+    return all(abs(a - b) <= 0.2 * b for a, b in zip(shares_of(found, sizes), wanted, strict=True))
+
+
+def groups_cut(found, sizes):
+    splits = {}
+    for name, group, _ in sizes:
+        splits.setdefault(group, set()).add(found[name])
+    return [group for group, parts in splits.items() if len(parts) > 1]
 
 
 def test_whole_groups_come_near_their_shares_whatever_the_order(tmp_path):
-    counts = division_of(tmp_path / "one")
-    division_of(tmp_path / "two", SIZES[::-1])
-    assert (tmp_path / "one" / FILE).read_bytes() == (tmp_path / "two" / FILE).read_bytes()
-    table = pq.read_table(tmp_path / "one" / FILE).to_pylist()
-    assert len({(row["group"], row["split"]) for row in table}) == 40
+    one, counts = divided(tmp_path / "one", (["sp"], SIZES[:50]), (["sp"], SIZES[50:]))
+    two, _ = divided(tmp_path / "two", (["sp"], SIZES[::-1]))
+    assert one == two and set(one) == {name for name, *_ in SIZES}
+    assert near(one, SIZES) and not groups_cut(one, SIZES)
     assert counts["by"] == "group" and sum(counts["documents"].values()) == 120
-    assert 0.16 <= counts["weights"]["test"] / sum(counts["weights"].values()) <= 0.24
-    division_of(tmp_path / "other", seed=2)
-    assert splits_in(tmp_path / "one") != splits_in(tmp_path / "other")
+    assert divided(tmp_path / "other", (["sp"], SIZES), seed=2)[0] != one
 
 
-def test_a_document_that_comes_twice_is_divided_once(tmp_path):
-    counts = division_of(tmp_path / "one", [*SIZES, *((n, f"gold of {g}", 5) for n, g, _ in SIZES)])
-    division_of(tmp_path / "two")
+def test_every_dataset_comes_near_the_shares(tmp_path):
+    """Sources of single documents for one dataset each, and all of them for another."""
+    sources = [([f"own{i % 4}", "all"], SIZES[i : i + 1]) for i in range(0, 120, 3)]
+    rare = [(f"rare{i}", f"rare{i}", 50) for i in range(6)]
+    found, _ = divided(tmp_path / "one", *sources, (["rare"], rare))
+    assert near(found, [size for _, sizes in sources for size in sizes])
+    for i in range(4):
+        own = [size for names, sizes in sources if f"own{i}" in names for size in sizes]
+        assert {found[name] for name, *_ in own} == set(SPLITS)
+    assert {found[name] for name, *_ in rare} == set(SPLITS)
+
+
+def test_few_large_groups_are_divided_by_document_and_the_others_stay_whole(tmp_path):
+    books = [(f"b{i}/{c}", f"b{i}", 1_000) for i in range(4) for c in range(50)]
+    found, counts = divided(tmp_path / "one", (["novels"], books), (["sp"], SIZES))
+    assert near(found, books) and groups_cut(found, books)
+    assert near(found, SIZES) and not groups_cut(found, SIZES)
+    assert counts["by"] == "document" and counts["reason"].endswith("but for those of novels")
+
+
+@pytest.mark.parametrize("annotated_first", [True, False])
+def test_a_document_in_two_sources_is_one_and_so_are_its_groups(tmp_path, annotated_first):
+    gold = [(name, f"gold of {name}", 5) for name, *_ in SIZES[::4]]
+    sources = [(["pdtb_marked"], gold), (["sp", "bso"], SIZES)]
+    found, counts = divided(tmp_path / "one", *sources[:: 1 if annotated_first else -1])
+    assert not groups_cut(found, SIZES) and near(found, gold) and near(found, SIZES)
     assert sum(counts["documents"].values()) == 120
-    assert splits_in(tmp_path / "one") == splits_in(tmp_path / "two")
+
+
+def test_a_share_of_none_and_documents_without_text(tmp_path):
+    sizes = [(f"d{i}", f"d{i}", 0) for i in range(30)]
+    found, _ = divided(tmp_path / "one", (["sp"], sizes), shares=Shares(1, 0, 1))
+    assert shares_of(found, [(n, g, 1) for n, g, _ in sizes]) == [0.5, 0, 0.5]
+    assert divided(tmp_path / "two", (["sp"], sizes[:1]))[0] == {"d0": "train"}
 
 
 def test_sizes_are_those_of_the_documents(tmp_path, make_document):
     documents = [make_document(f"d{i}", 3 + i, group=f"g{i % 2}") for i in range(5)]
     write_documents(documents, tmp_path, docs_per_shard=2)
-    assert list(document_sizes(tmp_path)) == [(d.id, d.group, len(d.text)) for d in documents]
+    sizes = DocumentSizes(tmp_path)
+    assert list(sizes) == list(sizes) == [(d.id, d.group, len(d.text)) for d in documents]
 
 
-def test_a_part_is_where_the_whole_is_and_a_stranger_is_refused(tmp_path):
-    for name, sizes in (("one", SIZES[:60]), ("two", SIZES[60:])):
-        division_of(tmp_path / name, sizes)
-    division = Division.read([tmp_path / "one", tmp_path / "two"])
-    found = splits_in(tmp_path / "one") | splits_in(tmp_path / "two")
-    assert {name.as_py(): split.as_py() for name, split in found.items()} == {
-        name: division.split_of(f"{name}#7") for name, *_ in SIZES
-    }
-    assert {division.split_of(name) for name, *_ in SIZES} == set(SPLITS)
-    with pytest.raises(InputError, match="'d777' is in no split"):
-        division.split_of("d777")
+def test_a_division_is_read_as_it_was_written_and_refuses_a_stranger(tmp_path):
+    found, counts = divided(tmp_path / "one", (["sp"], SIZES), (["gold"], SIZES[:60]))
+    division = Division.read(tmp_path / "one")
+    assert {name: division.split_of(name) for name in found} == found
+    assert (division.by, division.reason) == (counts["by"], counts["reason"])
+    for stranger in ("d777", "d7#1"):
+        assert stranger not in division
+        with pytest.raises(InputError, match=f"'{stranger}' is in no split"):
+            division.split_of(stranger)
 
 
-def documents_of(manifest, folder):
+def documents_of(manifest, folder, *columns):
     """Document, without the number of a part, and split of each row of a dataset that says it."""
     for config in manifest["configs"]:
         for path in (folder / config).glob("*.parquet"):
             table = pq.read_table(path)
-            for column in set(COLUMNS) & set(table.column_names):
-                for name in table[column].to_pylist():
+            for column in set(columns or COLUMNS) & set(table.column_names):
+                for name in filter(None, table[column].to_pylist()):
                     whole, _, number = name.rpartition("#")
                     yield whole if number.isdigit() else name, path.name.partition("-")[0]
 
@@ -96,17 +140,19 @@ def test_every_builder_keeps_to_the_division(name, tmp_path, stage):
         source = list(source)
         rows = [document.id for document in source]
     # By the number of the document, which no builder would do by itself.
-    division = Division({name: SPLITS[i % 2] for i, name in enumerate(sorted(rows))})
+    division = Division.of({name: SPLITS[i % 2] for i, name in enumerate(sorted(rows))})
     with staged(folder) as partial:
         manifest = builder.build(
             source, partial, builder.settings(**settings), seed=1, stage=stage, division=division
         )
     found = set(documents_of(manifest, folder))
+    if name in ("dc", "intrusion"):
+        assert set(documents_of(manifest, folder, "donor")) <= found
     assert {split for _, split in found} == {"train", "validation"}
     assert all(split == division.split_of(document) for document, split in found)
     details = manifest["details"]["split"]
     for said in details.values() if name == "dc" else [details]:
-        assert said["by"] == "division"
+        assert said["reason"] == "as given"
 
 
 def test_conversations_are_in_the_split_of_their_log(tmp_path, stage):
@@ -114,7 +160,7 @@ def test_conversations_are_in_the_split_of_their_log(tmp_path, stage):
 
     builder, folder = find_builder("dc"), tmp_path / "data"
     logs = [split_document(document) for document in open_source("sample:chat")]
-    division = Division({log.id: SPLITS[i % 3] for i, log in enumerate(logs)})
+    division = Division.of({log.id: SPLITS[i % 3] for i, log in enumerate(logs)})
     with staged(folder) as partial:
         manifest = builder.build(
             logs, partial, builder.settings(), seed=1, stage=stage, division=division
@@ -128,27 +174,42 @@ def test_shares_are_told_from_sizes():
     assert find_builder("sp").shares == ()
 
 
-def test_rows_of_documents_that_were_trained_on_are_counted(tmp_path, stage):
-    """Two datasets of the same documents, each divided by itself, and of one division."""
-    from corpora.sentences import split_document
+def written(folder, column, **splits):
+    """A dataset folder with a column of documents."""
+    (folder / "default").mkdir(parents=True)
+    for split, names in splits.items():
+        table = pa.table({column: pa.array(names)})
+        pq.write_table(table, folder / "default" / f"{split}-00000-of-00001.parquet")
+    (folder / "manifest.json").write_text("{}", encoding="utf-8")
+    return folder, "default"
 
-    counts = {}
-    for shared in (True, False):
-        documents = [*map(split_document, chain(open_source("sample:stories")))]
-        division = Division({d.id: SPLITS[i % 3] for i, d in enumerate(documents)})
-        for name in ("permuted", "sp"):
-            with staged(tmp_path / str(shared) / name) as partial:
-                find_builder(name).build(
-                    documents,
-                    partial,
-                    find_builder(name).settings(),
-                    seed=1,
-                    stage=stage,
-                    division=division if shared else None,
-                )
-        trained = [(tmp_path / str(shared) / "permuted", "pairwise")]
-        judged = [(tmp_path / str(shared) / "sp", "")]
-        counts[shared] = rows_seen(trained, judged, "test")
-        assert rows_seen(judged, judged, "train")["rows_seen"] > 10
-    assert counts[True]["rows_seen"] == 0 < counts[True]["rows"]
-    assert counts[False]["rows_seen"] > 0
+
+def test_rows_of_documents_that_were_trained_on_are_counted(tmp_path):
+    names = ["a", "b", "c", "novel#1", "novel#2", "novel#3"]
+    division = Division.of(dict.fromkeys(names, "train"))
+    trained = written(tmp_path / "t", "doc", train=["a#0", "a#1", "novel#1#0"], test=["c"])
+    more = written(tmp_path / "m", "document", train=["b", "novel#3"])
+    none = written(tmp_path / "n", "id", train=["c"], test=["a", "b"])
+    judged = written(
+        tmp_path / "j", "doc", test=["a", "a#7", "b#2", "c", "novel#1", "novel#2", "x"], train=["c"]
+    )
+    assert rows_seen([trained], [judged], division) == {"rows": 7, "rows_seen": 3}
+    assert rows_seen([trained, more], [judged], division) == {"rows": 7, "rows_seen": 4}
+    assert rows_seen([trained, none], [none, judged], division) == {"rows": 9, "rows_seen": 3}
+    with pytest.raises(InputError, match="no finished dataset"):
+        rows_seen([(tmp_path / "gone", "")], [judged], division)
+
+
+@pytest.mark.parametrize("name", ["pdtb_marked", "pdtb_explicit", "rst"])
+def test_prescribed_splits_win_over_the_division(name, tmp_path, stage):
+    source = list(inputs(name, tmp_path))
+    parts = {d.id: SPLITS[i % 3] for i, d in enumerate(source)}
+    table = tmp_path / "table.tsv"
+    table.write_text("".join(f"{s}\t{d}\n" for d, s in parts.items()), encoding="utf-8")
+    division = Division.of({d.id: SPLITS[(i + 1) % 3] for i, d in enumerate(source)})
+    builder = find_builder(name)
+    settings = builder.settings(table=str(table), **SETTINGS.get(name, {}))
+    with staged(tmp_path / "data") as partial:
+        manifest = builder.build(source, partial, settings, seed=1, stage=stage, division=division)
+    found = set(documents_of(manifest, tmp_path / "data"))
+    assert found and all(parts[document] == split for document, split in found)

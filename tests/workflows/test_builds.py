@@ -116,6 +116,7 @@ def test_a_failure_is_no_success_in_any_folder(
         (["--scheduler-host", "head"], {}, False),
         (["--scheduler-url=http://head:1"], {}, False),
         ([], {"default-scheduler-host": "head"}, False),
+        ([], {"scheduler_host": "head"}, False),
         ([], {"local_scheduler": "false"}, False),
     ],
 )

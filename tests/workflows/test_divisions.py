@@ -9,10 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import ConfigError
+from corpora.readers import open_source
+from corpora.splits import SPLITS
 from tests.workflows.conftest import TINY
-from tests.workflows.test_config import _fresh, graph
+from tests.workflows.test_config import CHAIN, _fresh, graph
 from workflows import preflight
-from workflows.config import load_build
+from workflows.config import SAMPLE
 from workflows.runner import options
 from workflows.tasks import Dataset, Evaluate
 
@@ -30,7 +32,6 @@ datasets = ["pdtb_marked"]
 [datasets.conpono]
 """
 )
-NEWS = 'datasets = ["dissent", "bso", "permuted"]'
 MORE = """
 [[sources]]
 name = "abstracts"
@@ -39,45 +40,54 @@ datasets = DATASETS
 """
 
 
-def divisions(hashes: dict[str, str]) -> dict[str, str]:
-    return {title: of for title, of in hashes.items() if title.startswith("division ")}
+def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
+    return {title for title in after if after[title] != before.get(title)}
 
 
-def test_sources_are_divided_with_those_that_serve_the_same(
+def test_the_division_depends_on_the_documents_of_datasets(
     write_config: Callable[[str], Path], graph: Callable
 ) -> None:
     before = graph(write_config(ANNOTATED))
-    assert set(divisions(before)) == {"division stories", "division news", "division gold"}
-    # Datasets in another order are the same.
-    alike = ANNOTATED + MORE.replace("DATASETS", '["permuted", "bso", "dissent"]')
-    after = _fresh(graph, write_config(alike))
-    assert set(divisions(after)) == set(divisions(before))
-    assert after["division news"] != before["division news"]
-    assert after["division stories"] == before["division stories"]
-    assert after["dataset sp"] == before["dataset sp"]
-    assert after["dataset bso"] != before["dataset bso"]
-    apart = _fresh(graph, write_config(ANNOTATED + MORE.replace("DATASETS", '["conpono"]')))
-    assert divisions(apart).items() > divisions(before).items()
-    assert apart["dataset bso"] == before["dataset bso"]
+    # A source that only a builder of its own kind reads, and one that nothing draws on.
+    others = '[datasets.coherence_tests]\n[[sources]]\nname = "endings"\nspec = "SPEC"\n'
+    spec = "storycloze:{sample}/tests/storycloze.csv"
+    direct = ANNOTATED + others.replace("SPEC", spec) + 'datasets = ["coherence_tests"]\n'
+    unused = ANNOTATED + others.replace("SPEC", "sample:abstracts")
+    for text in (direct, unused):
+        assert _fresh(graph, write_config(text))["division"] == before["division"]
+    added = _fresh(graph, write_config(ANNOTATED + MORE.replace("DATASETS", '["conpono"]')))
+    assert {"division", "dataset sp"} <= changed(before, added)
+    assert not {t for t in changed(before, added) & before.keys() if t.startswith("parse ")}
 
 
-def test_a_family_is_divided_together(write_config: Callable[[str], Path], graph: Callable) -> None:
-    text = ANNOTATED.replace(NEWS, f'{NEWS}\nfamily = "news"')
-    text = text.replace('["pdtb_marked"]', '["pdtb_marked"]\nfamily = "news"')
-    found = graph(write_config(text))
-    assert set(divisions(found)) == {"division stories", "division news"}
+def test_the_order_of_sources_and_settings_of_sentences_change_no_division(
+    write_config: Callable[[str], Path], graph: Callable
+) -> None:
+    before = graph(write_config(TINY))
+    head, stories, news = TINY.partition("[[validation]]")[0].split("[[sources]]")
+    rest = TINY.partition("[[validation]]")[2]
+    turned = f"{head}[[sources]]{news}[[sources]]{stories}[[validation]]{rest}"
+    assert not changed(before, _fresh(graph, write_config(turned)))
+    lines = f"{TINY}[sentences]\nsplitter = 'lines'\n"
+    after = _fresh(graph, write_config(lines))
+    assert after["division"] == before["division"]
+    assert after["dataset sp"] != before["dataset sp"]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (NEWS, f'{NEWS}\nfamily = "nwes"', "source news: no other source is of the family 'nwes'"),
         ("[datasets.sp]", "[splits]\ntrain = -1\n[datasets.sp]", "splits: train = -1"),
         ("[datasets.sp]", "[splits]\ndev = 0.1\n[datasets.sp]", "unknown key 'splits.dev'"),
         (
             "[datasets.permuted]",
             "[datasets.permuted]\ntest = 0.3",
-            "datasets.permuted: test = 0.3: a dataset has no shares of its own",
+            "datasets.permuted: test = 0.3: this dataset has no shares of its own",
+        ),
+        (
+            "[datasets.sp]",
+            "[datasets.sp]\ntest = 1.0",
+            "datasets.sp: test = 1.0: this dataset has numbers of rows (integers)",
         ),
     ],
 )
@@ -95,18 +105,9 @@ def test_splits_change_every_dataset_and_no_parse(
     write_config: Callable[[str], Path], graph: Callable
 ) -> None:
     before = graph(write_config(ANNOTATED))
-    after = _fresh(graph, write_config(ANNOTATED + "[splits]\ntest = 0.3\n"))
-    changed = {title for title in after if after[title] != before[title]}
-    assert {title for title in before if title.startswith("dataset ")} <= changed
-    assert not {title for title in changed if title.startswith(("parse ", "sentences "))}
-
-
-def test_gum_and_its_annotations_are_one_family(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
-    build = load_build("open")
-    assert {build.family(build.source(n)) for n in ("gum", "gdtb", "erst")} == {"gum"}
+    after = changed(before, _fresh(graph, write_config(ANNOTATED + "[splits]\ntest = 0.3\n")))
+    assert {title for title in before if title.startswith("dataset ")} <= after
+    assert not {title for title in after if title.startswith(("parse ", "sentences "))}
 
 
 JUDGED = (
@@ -117,41 +118,36 @@ train = 0.6
 validation = 0.2
 test = 0.2
 
-[models.ngram]
-recipe = "dissent/ngram"
+[[sources]]
+name = "gold"
+spec = "pdtb:{sample}/gold"
+datasets = ["pdtb_marked", "again"]
+
+[datasets.pdtb_marked]
+
+# Here a table of splits wins over the division.
+[datasets.again]
+builder = "pdtb_marked"
+table = "TABLE"
+
+[models.bilstm]
+recipe = "dissent/bilstm_tiny"
 dataset = "dissent"
 config = "all"
-
-[models.scorer]
-recipe = "coherence/contrastive_tiny"
-dataset = "permuted"
-config = "contrastive"
 settings = { max_steps = 2 }
 
 [evaluations.held-out]
-suite = "permuted"
-models = ["scorer"]
-dataset = "permuted@pairwise"
-
-# The stories once more, divided with other documents.
-[[sources]]
-name = "again"
-spec = "sample:stories"
-datasets = ["again"]
-
-[[sources]]
-name = "articles"
-spec = "sample:articles"
-datasets = ["again"]
-
-[datasets.again]
-builder = "permuted"
+suite = "pdtb"
+models = ["bilstm"]
+dataset = "pdtb_marked"
+settings = { protocol = "sentences" }
 
 [evaluations.trained-on]
-suite = "permuted"
-models = ["scorer"]
-dataset = "again@pairwise"
-limit = 10
+suite = "pdtb"
+models = ["bilstm"]
+dataset = "again"
+limit = 20
+settings = { protocol = "sentences" }
 """
 )
 
@@ -159,7 +155,11 @@ limit = 10
 def test_a_build_holds_out_the_same_documents_in_all_its_datasets(
     write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
 ) -> None:
-    config = write_config(JUDGED)
+    table = tmp_path / "table.tsv"
+    names = sorted(document.id for document in open_source(f"pdtb:{SAMPLE}/gold"))
+    parts = (f"{SPLITS[i % 3]}\t{name}\n" for i, name in enumerate(names))
+    table.write_text("".join(parts), encoding="utf-8")
+    config = write_config(JUDGED.replace("TABLE", str(table)))
     done = run_luigi(config)
     assert done.returncode == 0, done.stderr
     split_of: dict[str, str] = {}
@@ -173,12 +173,24 @@ def test_a_build_holds_out_the_same_documents_in_all_its_datasets(
     assert set(split_of.values()) == {"train", "validation", "test"}
     with options(str(config), str(tmp_path / "out")), preflight.planning():
         counts = {
-            on: Evaluate(config=str(config), name="scorer", on=on).manifest()["counts"]
+            on: Evaluate(config=str(config), name="bilstm", on=on).manifest()["counts"]
             for on in ("held-out", "trained-on")
         }
-        shares = Dataset(config=str(config), name="permuted").manifest()["details"]["settings"]
+        details = Dataset(config=str(config), name="permuted").manifest()["details"]
     assert counts["held-out"]["rows_seen"] == 0 < counts["held-out"]["rows"]
     assert 0 < counts["trained-on"]["rows_seen"] < counts["trained-on"]["rows"]
-    assert [shares[split] for split in ("train", "validation", "test")] == [0.6, 0.2, 0.2]
+    assert [details["settings"][split] for split in SPLITS] == [0.6, 0.2, 0.2]
+    assert "one division for all datasets of the build (train 0.6" in details["split"]["reason"]
     report = (tmp_path / "out" / "tiny" / "report" / "report.md").read_text(encoding="utf-8")
     assert report.count("was trained on documents of") == 1
+
+
+def test_what_a_model_starts_from_counts_as_training(
+    write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    config = str(write_config(CHAIN))
+    with options(config, str(tmp_path / "out")), preflight.planning():
+        task = Evaluate(config=config, name="second", on="elsewhere")
+        learned = [(dataset.name, of) for dataset, of in task.learned_from()]
+        assert learned == [("permuted", "contrastive"), ("dissent", "all")]
+        assert {d for d, _ in task.learned_from()} <= {*task.requires()}

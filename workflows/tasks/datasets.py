@@ -12,6 +12,7 @@ import luigi
 
 from corpora.errors import ConfigError, nearest
 from corpora.progress import track
+from corpora.splits import SPLITS
 from corpora.tasks import Builder, find_builder
 from workflows.config import BuildFile, Source, Validation
 from workflows.settings import settings_of
@@ -71,31 +72,36 @@ class Validate(StageTask):
 
 
 class Divide(StageTask):
-    """Divide the documents of the sources of one family, for all datasets that draw on them."""
+    """Divide the documents of a build into splits, for all its datasets."""
 
     stage = "division"
-    family = luigi.Parameter(description="a family of sources, or the first of those alike")
 
-    @property
-    def key(self) -> str:
-        return self.family
+    def served(self) -> dict[str, list[str]]:
+        """The sources of documents by name, each with the datasets that draw on it."""
+        build = self.build
+        fed = {name for source in build.sources for name in source.datasets}
+        builders = {name: find_builder(build.datasets[name].get("builder", name)) for name in fed}
+        divided = {name for name, builder in builders.items() if builder.reads != "sources"}
+        served = {s.name: sorted(divided & {*s.datasets}) for s in build.sources}
+        return {name: served[name] for name in sorted(served) if served[name]}
 
     def requires(self) -> list[Documents]:
-        build = self.build
-        names = sorted(s.name for s in build.sources if build.family(s) == self.family)
-        if not names:
-            raise _unknown(build, "family", self.family, sorted(map(build.family, build.sources)))
-        return [Documents(config=self.config, source=name) for name in names]
+        return [Documents(config=self.config, source=name) for name in self.served()]
 
     def settings(self) -> dict[str, Any]:
-        return {**self.build.splits.model_dump(), "seed": self.build.seed}
+        from corpora.division import VERSION
+
+        shares = self.build.splits.model_dump()
+        return {**shares, "seed": self.build.seed, "served": self.served(), "code": VERSION}
 
     def work(self, folder: Path) -> dict[str, Any]:
         from corpora.division import divide
-        from corpora.documents import document_sizes
+        from corpora.documents import DocumentSizes
 
-        sizes = document_sizes([task.folder for task in self.requires()])
-        return divide(sizes, self.build.splits.shares, folder, seed=self.build.seed)
+        served = self.served().values()
+        sizes = (DocumentSizes(task.folder) for task in self.requires())
+        sources = list(zip(served, sizes, strict=True))
+        return divide(sources, self.build.splits.shares, folder, seed=self.build.seed)
 
 
 class Dataset(StageTask):
@@ -134,12 +140,14 @@ class Dataset(StageTask):
             if key != "builder"
         }
         shares = self.builder.shares
-        if given := [key for key in shares if key in table]:
-            raise ConfigError(
-                f"{given[0]} = {table[given[0]]}: a dataset has no shares of its own",
-                where=where,
-                hint="documents are divided once, for all datasets: set it in [splits]",
-            )
+        for key in SPLITS:
+            if key in table and (key in shares or isinstance(table[key], float)):
+                kind = "no shares of its own" if key in shares else "numbers of rows (integers)"
+                raise ConfigError(
+                    f"{key} = {table[key]}: this dataset has {kind}",
+                    where=where,
+                    hint="documents are divided once, for all datasets: shares stand in [splits]",
+                )
         own = {key: getattr(self.build.splits, key) for key in shares}
         return settings_of(self.builder.settings, {**table, **own}, where)
 
@@ -171,12 +179,7 @@ class Dataset(StageTask):
         return [record_of(source) for source in self.own_sources()] if self.direct else []
 
     def requires(self) -> list[StageTask]:
-        return [] if self.direct else [*self.drawn_on(), *self.divisions()]
-
-    def divisions(self) -> list[Divide]:
-        """What divides the documents of the dataset's sources."""
-        families = dict.fromkeys(map(self.build.family, self.own_sources()))
-        return [Divide(config=self.config, family=family) for family in families]
+        return [] if self.direct else [*self.drawn_on(), Divide(config=self.config)]
 
     def drawn_on(self) -> Sequence[Sentences | Pairs]:
         """The stages whose documents or pairs the builder reads."""
@@ -203,7 +206,7 @@ class Dataset(StageTask):
         else:
             from corpora.division import Division
 
-            given["division"] = Division.read([task.folder for task in self.divisions()])
+            given["division"] = Division.read(Divide(config=self.config).folder)
         return self.builder.build(self.inputs(), folder, self.chosen(), **given)
 
 

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 import luigi
 
-from corpora.seen import rows_seen
 from workflows.config import Evaluation, Model
 from workflows.sources import SourceRecord, file_hash, files_hash
 from workflows.stage import StageTask
-from workflows.tasks.datasets import Dataset
+from workflows.tasks.datasets import Dataset, Divide
 from workflows.training import check_suite, evaluate, recipe_settings, train
 
 PLACES = frozenset({"backbone", "vectors"})
@@ -100,8 +99,10 @@ class Evaluate(ModelStage):
         )
 
     def requires(self) -> list[StageTask]:
-        stages: list[StageTask] = [Train(config=self.config, name=self.name)]
-        return stages + [Dataset(config=self.config, name=name) for name in self.plan.datasets]
+        train = Train(config=self.config, name=self.name)
+        # What it learned from is read again, and Luigi does not look behind a complete task.
+        learned = [task for task, _ in self.learned_from()] if self.plan.datasets else []
+        return [train, *dict.fromkeys([*self.judged_on(), *learned])]
 
     def settings(self) -> dict[str, Any]:
         check_suite(self.plan.suite, self.build.path)
@@ -124,7 +125,7 @@ class Evaluate(ModelStage):
         plan = self.plan
         if plan.data:
             return self.build.place(plan.data).partition(":")[2]
-        folders = [stage.folder for stage in self.requires()[1:]]
+        folders = [stage.folder for stage in self.judged_on()]
         if isinstance(plan.dataset, str):
             _, at, config = plan.dataset.partition("@")
             return f"{folders[0]}{at}{config}"
@@ -142,20 +143,24 @@ class Evaluate(ModelStage):
 
     def seen(self) -> dict[str, int]:
         """Rows of the build's datasets, and those of documents that the model was trained on."""
-        if self.plan.data:
-            return {}
-        judged = [
-            (Dataset(config=self.config, name=name).folder, config)
-            for name, config in self.plan.configurations
-        ]
-        return rows_seen(self.learned_from(), judged, "test")
+        from corpora.division import Division
+        from corpora.seen import rows_seen
 
-    def learned_from(self) -> list[tuple[Path, str]]:
+        if all(task.direct for task in self.judged_on()):
+            return {}
+        configs = (config for _, config in self.plan.configurations)
+        judged = [(t.folder, c) for t, c in zip(self.judged_on(), configs, strict=True)]
+        trained = [(task.folder, config) for task, config in self.learned_from()]
+        return rows_seen(trained, judged, Division.read(Divide(config=self.config).folder))
+
+    def judged_on(self) -> list[Dataset]:
+        return [Dataset(config=self.config, name=name) for name in self.plan.datasets]
+
+    def learned_from(self) -> list[tuple[Dataset, str]]:
         """The datasets of the model and of those that it starts from, with configurations."""
         found, entry = [], self.entry
         while True:
-            folder = Dataset(config=self.config, name=entry.dataset).folder
-            found.append((folder, entry.config))
+            found.append((Dataset(config=self.config, name=entry.dataset), entry.config))
             if not entry.base:
                 return found
             entry = self.build.model(entry.base)

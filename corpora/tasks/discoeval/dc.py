@@ -189,7 +189,8 @@ def _add_chat(
         starts = range(0, len(turns) - LENGTH + 1, settings.chat_step)
         if not starts:
             dataset.reject("conversation_too_short")
-        pool.add(conversation, [turns[start : start + LENGTH] for start in starts])
+        windows = [turns[start : start + LENGTH] for start in starts]
+        pool.add(conversation, windows, whole=document.id)
         if starts:
             sentences.add(conversation.id, turns)
 
