@@ -132,7 +132,7 @@ def _keys(names: Sequence[str]) -> Keys:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The documents as they come: 26 bytes each."""
+    """The documents as they come."""
 
     documents: Keys
     groups: Keys
