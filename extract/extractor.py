@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, nearest
@@ -132,12 +132,33 @@ class Extractor:
             on_reject=on_reject,
         )
 
+    @overload
     def pairs_in(
         self, sentence: str, previous: str = "", marker: str | None = None
-    ) -> list[Pair | Reject]:
-        """What one sentence yields, `previous` being the sentence before it, in order.
+    ) -> list[Pair]: ...
 
-        With `marker`, only its occurrences. Rejects stand where no pair could be made.
+    @overload
+    def pairs_in(
+        self,
+        sentence: str,
+        previous: str = "",
+        marker: str | None = None,
+        *,
+        rejects: Literal[True],
+    ) -> list[Pair | Reject]: ...
+
+    def pairs_in(
+        self,
+        sentence: str,
+        previous: str = "",
+        marker: str | None = None,
+        *,
+        rejects: bool = False,
+    ) -> list[Any]:
+        """The pairs of one sentence, `previous` being the sentence before it, in order.
+
+        With `marker`, only its occurrences. With `rejects`, these stand where no pair could be
+        made.
         """
         text = f"{previous} {sentence}" if previous else sentence
         start = len(text) - len(sentence)
@@ -149,7 +170,13 @@ class Extractor:
         parses = list(self.parser.parse([document]))
         columns = self._extract([document], parses, Counter(), found.append)
         found.extend(columns.pairs())
-        here = [r for r in found if _begin(r) >= start and marker in (None, r.marker)]
+        here = [
+            r
+            for r in found
+            if _begin(r) >= start
+            and marker in (None, r.marker)
+            and (rejects or isinstance(r, Pair))
+        ]
         return sorted(here, key=_begin)
 
     def _with_sentences(self, document: Document) -> Document:

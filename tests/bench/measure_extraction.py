@@ -121,7 +121,7 @@ def cases(data: Path) -> Iterator[str]:
 def agrees(case: dict[str, Any], extractor: Extractor) -> bool:
     """Whether the expected pair is among those found, or none is where none is expected."""
     previous = "" if case["previous_sentence"].strip() in ("NA", ".") else case["previous_sentence"]
-    found = extractor.pairs_in(case["sentence"], previous, marker=case["marker"])
+    found = extractor.pairs_in(case["sentence"], previous, marker=case["marker"], rejects=True)
     texts = [tuple(map(plain, (p.s1, p.s2))) for p in found if isinstance(p, Pair)]
     if case["output"] is None:
         return not texts

@@ -56,9 +56,12 @@ def test_one_sentence_at_a_time() -> None:
     (pair,) = extractor.pairs_in("But he did not care.", "She told him about it.", "but")
     assert isinstance(pair, Pair)
     assert (pair.s1, pair.s2) == ("She told him about it.", "He did not care.")
-    (reject,) = extractor.pairs_in("They sold apples and pears.", marker="and")
+    (reject,) = extractor.pairs_in("They sold apples and pears.", marker="and", rejects=True)
     assert isinstance(reject, Reject)
     assert reject.reason == "s2_head"
+    # Without being asked for them a caller gets pairs alone.
+    (pair,) = extractor.pairs_in("I like cats and dogs, but nobody minded.")
+    assert (pair.marker, pair.s2) == ("but", "Nobody minded.")
     assert extractor.reject_counts == {}
 
 

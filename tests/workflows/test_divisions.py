@@ -181,6 +181,10 @@ def test_a_build_holds_out_the_same_documents_in_all_its_datasets(
     assert 0 < counts["trained-on"]["rows_seen"] < counts["trained-on"]["rows"]
     assert [details["settings"][split] for split in SPLITS] == [0.6, 0.2, 0.2]
     assert "one division for all datasets of the build (train 0.6" in details["split"]["reason"]
+    with options(str(config), str(tmp_path / "out")), preflight.planning():
+        manifest = Dataset(config=str(config), name="sp").manifest()
+    # The division has read all sources; in the dataset are the texts of one.
+    assert [source["name"] for source in manifest["sources"]] == ["stories"]
     report = (tmp_path / "out" / "tiny" / "report" / "report.md").read_text(encoding="utf-8")
     assert report.count("was trained on documents of") == 1
 

@@ -178,6 +178,13 @@ class Dataset(StageTask):
     def sources(self) -> list[SourceRecord]:
         return [record_of(source) for source in self.own_sources()] if self.direct else []
 
+    def all_sources(self) -> list[SourceRecord]:
+        """Those whose texts are in it: the division has read the others too."""
+        if self.direct:
+            return self.sources()
+        found = {s.name: s for task in self.drawn_on() for s in task.all_sources()}
+        return [found[name] for name in sorted(found)]
+
     def requires(self) -> list[StageTask]:
         return [] if self.direct else [*self.drawn_on(), Divide(config=self.config)]
 
