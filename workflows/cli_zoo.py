@@ -22,7 +22,10 @@ def train(
     context: typer.Context,
     recipe: Annotated[str, typer.Argument(help="A recipe: a TOML file or a shipped name.")],
 ) -> None:
-    """Train a model with RECIPE; `--key value` changes any of its settings."""
+    """Train a model with RECIPE; `--key value` changes any of its settings.
+
+    `python -m zoo.train RECIPE --help` explains each of them.
+    """
     from workflows.training import train_command
 
     raise typer.Exit(train_command(recipe, context.args))
