@@ -174,9 +174,11 @@ class Matcher:
             there = self._has_previous[self.batch.row[s2]]
             return np.where(there, PREVIOUS, -1).astype(np.int32)
         if choice == "conjunct":
-            s1 = self.conjunct_before[s2]
+            s1 = self._with_subject(self.conjunct_before[s2], s2)
+        elif choice == "marker_head":
+            s1 = self._with_subject(head[token], s2)
         else:
-            s1 = head[token] if choice == "marker_head" else head[s2]
+            s1 = head[s2]
         if row.pattern.alike:
             return self._alike(s1, s2)
         if choice in ("clause", "sentence"):
@@ -192,6 +194,22 @@ class Matcher:
         dependent = self._labelled(self.patterns.class_labels["dependent"])
         found = self._ascend(head, lambda t: dependent(t) & (self.batch.head[t] > t))
         return np.where((found != head) & (found > token), found, -1)
+
+    def _with_subject(self, s1: Ints, s2: Ints) -> Ints:
+        """S1's head, or the conjunct before it whose subject it shares, where S2 has its own.
+
+        A clause joins a clause: in "he coughed, spat and swore, but we ignored him" S1 is all
+        that he did; "swore" alone is the last of its predicates, and lacks what they share.
+        """
+        subject = self._having(self.patterns.bits["subject"])
+        found = s1.copy()
+        bare = np.flatnonzero((s1 >= 0) & subject(s2))
+        for _ in range(MAX_DEPTH):
+            bare = bare[~subject(found[bare]) & (self.conjunct_before[found[bare]] >= 0)]
+            if len(bare) == 0:
+                break
+            found[bare] = self.conjunct_before[found[bare]]
+        return np.where((found >= 0) & subject(found), found, s1)
 
     def _alike(self, s1: Ints, s2: Ints) -> Ints:
         """S1's head, or the finite clause above it where S2 is finite: conjuncts are alike."""

@@ -40,6 +40,7 @@ CLASSES = (
     "complement",
     "subordinator",
     "modifier",
+    "stray",
 )
 
 

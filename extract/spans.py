@@ -9,6 +9,9 @@ S1 and S2 but not to its text. So do the modifiers of the subordinator that open
 the marker ("right after he left") or a muted one ("but only if he left"): UD hangs them on the
 clause's head. They are marked 5 and 6 until it is known whether they stand right before it.
 
+What a parse hangs on the marker itself from behind (class `stray`: "but [what remained] went to
+her") is the beginning of S2, which the parser could not place; a marker has no such dependents.
+
 A subordinator introduces its clause only from in front of it: "he was to leave", "the plan is that
 he leaves" have it behind subject or copula, and would be no sentences without it.
 """
@@ -124,6 +127,9 @@ def _sides(
             spot = spot[(side[spot] == 0) | (side[spot] > 2)]
             marked[spot], side[spot] = True, 0
     pointer[marked] = here[marked]
+    stray = patterns.class_labels["stray"][batch.label[token]] & ~marked
+    stray &= (head == found.token[match]) & (token > head)
+    pointer[stray] = s2[match[stray]]
     for _ in range(MAX_DOUBLINGS):
         jumped = pointer[pointer]
         if np.array_equal(jumped, pointer):
