@@ -286,14 +286,14 @@ def _to_runs(
     change = np.ones(len(token), dtype=bool)
     change[1:] = (np.diff(inside) > 1) | (side[1:] != side[:-1]) | (match[1:] != match[:-1])
     run = np.cumsum(change) - 1
-    mark = np.flatnonzero(patterns.class_labels["punctuation"][batch.label[token]])
-    form = batch.form[token[mark]]
+    separator = patterns.separator_of(batch.form[token])  # whatever label a parser gave it
+    mark = np.flatnonzero(patterns.class_labels["punctuation"][batch.label[token]] | separator)
     word = np.ones(len(token), dtype=bool)
-    word[mark] = patterns.terminal_of(form)
+    word[mark] = patterns.terminal_of(batch.form[token[mark]])
     alive = np.zeros(int(run[-1]) + 1, dtype=bool)
     alive[run[word]] = True
     kept = alive[run]
-    kept[mark[patterns.separator_of(form)]] = False
+    kept[separator] = False
     content = np.flatnonzero(kept)
     edge = np.flatnonzero(np.diff(run[content]))
     first = content[np.append(0, edge + 1)] if len(content) else content

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,13 +14,9 @@ from extract.batch import Batch
 from extract.columns import SpanColumn
 from extract.parse import Ints
 from extract.patterns import PatternTable
+from extract.quotes import EMPHASIS, MARKS, OPENERS, PAIRED, closed_in, ends, finished
 
 TERMINAL = ".!?…。！？"
-CLOSERS = "\"'”’»)]}"
-OPENERS = "\"'“‘«([{"
-EMPHASIS = "_"
-_PAIRS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
-QUOTES = frozenset(OPENERS + CLOSERS + EMPHASIS)
 _CITED = re.compile(rf"(?<=[.!?…\"'”’])\s*{CITATIONS.pattern}$")
 
 
@@ -73,27 +70,26 @@ def _all_written(
         if b == a + 1:
             texts.append(_finished(text[start[a] : end[a]], stop))
         else:
-            parts = [text[start[k] : end[k]] for k in range(a, b)]
-            texts.append(_finished(_joined(parts, blank), stop))
+            spans = list(zip(start[a:b], end[a:b], strict=True))
+            texts.append(_finished(_joined(text, spans, blank), stop))
     return texts
 
 
 def written(text: str, spans: Sequence[Span], stop: str = ".", blank: str = " ") -> str:
     """The author's own text under `spans`: white space folded, first letter raised, a final stop.
 
-    A bracket, double quote or `_` of emphasis at either end whose partner lies outside is taken
-    away, and so is a citation behind the stop (`[28]`).
+    Quotes are paired (`extract.quotes`). A bracket or `_` of emphasis at either end whose partner
+    lies outside is taken away, and so is a citation behind the stop (`[28]`).
     """
-    return _finished(_joined([text[a:b] for a, b in spans], blank), stop)
+    return _finished(_joined(text, spans, blank), stop)
 
 
 def _finished(joined: str, stop: str) -> str:
     if "  " in joined or not joined.isprintable():
         joined = " ".join(joined.split()) or stop
     first, last = joined[0], joined[-1]
-    if first in QUOTES or last in QUOTES:
-        joined = _raised(_balanced(_CITED.sub("", joined)))
-        return joined if _ends(joined) else joined + stop
+    if first in MARKS or last in MARKS or PAIRED.search(joined):
+        return _raised(finished(_CITED.sub("", joined), stop, TERMINAL))
     if not first.isupper():
         joined = first.upper() + joined[1:]
     return joined if last in TERMINAL else joined + stop
@@ -102,20 +98,17 @@ def _finished(joined: str, stop: str) -> str:
 def tokenised(forms: Sequence[str], stop: str = ".") -> str:
     """The tokens parted by blanks, first letter raised, ` .` at the end, as in the paper's data."""
     text = _raised(" ".join(forms))
-    return text if _ends(text) else f"{text} {stop}"
+    return text if ends(text, TERMINAL) else f"{text} {stop}"
 
 
-def _joined(parts: list[str], blank: str) -> str:
-    """The parts with a blank between them, none before a closing mark."""
-    joined = parts[0]
-    for part in parts[1:]:
+def _joined(text: str, spans: Sequence[Span], blank: str) -> str:
+    """The parts with a blank between them, none before a closing mark; quotes stay closed."""
+    joined = text[slice(*spans[0])]
+    for (_, end), (start, stop) in pairwise(spans):
+        joined += closed_in(text[end:start], joined)
+        part = text[start:stop]
         joined += part if part[:1] in TERMINAL else blank + part
     return joined
-
-
-def _ends(text: str) -> bool:
-    stripped = text.rstrip(CLOSERS + " ")
-    return bool(stripped) and stripped[-1] in TERMINAL
 
 
 def _raised(text: str) -> str:
@@ -125,30 +118,3 @@ def _raised(text: str) -> str:
     if text and text[0] in OPENERS + EMPHASIS and len(text) > 1:
         return text[0] + text[1].upper() + text[2:]
     return text
-
-
-def _balanced(text: str) -> str:
-    """The text without quotes and brackets at its ends whose partner is not in it."""
-    for _ in range(8):
-        shorter = _strip_once(text)
-        if shorter == text or not shorter:
-            break
-        text = shorter
-    return text
-
-
-def _strip_once(text: str) -> str:
-    first, last = text[:1], text[-1:]
-    if first in _PAIRS or (first in _PAIRS.values() and not _closed(text, first)):
-        return text[1:].lstrip(" ,;:")
-    if first in ('"', EMPHASIS) and text.count(first) % 2:
-        return text[1:].lstrip(" ,;:")
-    if last in _PAIRS.values() or (last in _PAIRS and _PAIRS[last] not in text):
-        return text[:-1].rstrip(" ,;:")
-    if last in ('"', EMPHASIS) and text.count(last) % 2:
-        return text[:-1].rstrip(" ,;:")
-    return text
-
-
-def _closed(text: str, opener: str) -> bool:
-    return any(close in text for close, open_ in _PAIRS.items() if open_ == opener)

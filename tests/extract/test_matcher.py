@@ -180,6 +180,43 @@ def test_a_clause_whose_verb_is_left_out_is_one() -> None:
     }
 
 
+def test_a_clause_joins_the_whole_clause_before_it_not_its_last_predicate() -> None:
+    chain = (
+        "He/P/nsubj/3 never/R/advmod/3 called/V!/root/0 or/CCONJ/cc/5 wrote/V!/conj/3 "
+        "but/CCONJ/cc/{n} {s2}"
+    )
+    source = chain.format(n=8, s2="we/P/nsubj/8 waited/V!/conj/3")
+    (pair,) = pairs(source, markers="but")
+    assert (pair.s1, pair.s2) == ("He never called or wrote.", "We waited.")
+    # Without a subject of its own S2 is a further predicate of the list.
+    source = chain.format(n=7, s2="sent/V!/conj/3 money/N/obj/7")
+    (pair,) = pairs(source, markers="but")
+    assert (pair.s1, pair.s2) == ("Wrote.", "Sent money.")
+
+
+def test_a_clause_before_with_its_own_subject_stays_the_first_part() -> None:
+    (pair,) = pairs(
+        "Ann/N/nsubj/2 sang/V!/root/0 ,/PUNCT/punct/5 Tom/N/nsubj/5 danced/V!/conj/2 "
+        "but/CCONJ/cc/8 Sue/N/nsubj/8 slept/V!/conj/2"
+    )
+    assert (pair.s1, pair.s2) == ("Tom danced.", "Sue slept.")
+
+
+def test_words_hung_on_the_marker_from_behind_are_the_beginning_of_s2() -> None:
+    (pair,) = pairs(
+        "He/P/nsubj/2 slept/V!/root/0 but/CCONJ/cc/8 at/ADP/case/5 last/ADJ/dep/3 the/DET/det/7 "
+        "dog/N/nsubj/8 barked/V!/conj/2"
+    )
+    assert (pair.s1, pair.s2) == ("He slept.", "At last the dog barked.")
+
+
+def test_a_comma_under_another_label_is_still_no_word() -> None:
+    (pair,) = pairs(
+        "He/P/nsubj/2 slept/V!/root/0 ,/X/dep/2 but/CCONJ/cc/6 she/P/nsubj/6 read/V!/conj/2"
+    )
+    assert (pair.s1, pair.s2) == ("He slept.", "She read.")
+
+
 def test_verbs_side_by_side_are_one_event_but_not_in_a_list() -> None:
     two = "They/P/nsubj/2 peeled/V!/root/0 and/CCONJ/cc/4 chopped/V!/conj/2 onions/N/obj/2"
     assert rejects(two) == {"and": "s1_head"}

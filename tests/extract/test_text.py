@@ -27,6 +27,26 @@ from extract.text import tokenised, written
         ("see [28]", [(0, 8)], "See [28]."),
         ("_But_ nobody spoke", [(4, 18)], "Nobody spoke."),
         ("_never_ did he speak", [(0, 20)], "_Never_ did he speak."),
+        # A quote that runs on is closed, one that began before is not; brackets stay inside.
+        ("and said, “You are right.", [(4, 25)], "Said, “You are right.”"),
+        ("have done that,” she said", [(0, 25)], "Have done that, she said."),
+        ('have done that," she said', [(0, 25)], "Have done that, she said."),
+        ('he said,"Go on" and left', [(0, 24)], 'He said,"Go on" and left.'),
+        ('a 12" pipe broke', [(0, 16)], 'A 12" pipe broke.'),
+        ("it is “so” or “so", [(0, 17)], "It is “so” or “so.”"),
+        ("so he (being late", [(0, 17)], "So he (being late)."),
+        ("we dined ) and left", [(0, 19)], "We dined and left."),
+        ("that was sad :(", [(0, 15)], "That was sad."),
+        ("and said, “You are right", [(4, 24)], "Said, “You are right.”"),
+        ("“,” said he, “go.”", [(0, 18)], "Said he, “go.”"),
+        ("do 1) this, 2) that", [(0, 19)], "Do 1) this, 2) that."),
+        # The stop stands in for what parted the quote from the words behind it.
+        ("“There is your bird,” said he", [(0, 21)], "“There is your bird.”"),
+        ("it was never—” and", [(0, 14)], "It was never."),
+        ("he called it “home”", [(0, 19)], "He called it “home”."),
+        # A quote that is closed between two parts.
+        ("“Well, then,” said he, “go.”", [(0, 5), (14, 28)], "“Well,” said he, “go.”"),
+        ("“Say, then, that it is”", [(0, 4), (12, 23)], "“Say that it is”."),
     ],
 )
 def test_as_written(text: str, spans: list[tuple[int, int]], expected: str) -> None:
