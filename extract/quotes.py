@@ -64,6 +64,8 @@ def closed_in(gap: str, text: str) -> str:
 
 
 def _strip_once(text: str) -> str:
+    if text.startswith("''"):  # the quotes of the Penn Treebank: `` and ''
+        return text[2:].lstrip(SEPARATORS)
     first, last = text[:1], text[-1:]
     if first in _PAIRS or (first in _PAIRS.values() and not _closed(text, first)):
         return text[1:].lstrip(SEPARATORS)
@@ -100,10 +102,10 @@ def _paired(text: str) -> tuple[str, str]:
 def _opens(mark: str, before: str, after: str, opened: list[str]) -> bool:
     """Whether a mark opens: of a straight quote that is not open yet, its neighbours tell.
 
-    A bracket opens in front of a word: the one in ":(" does not.
+    A bracket opens behind a blank: the one in ":(" does not.
     """
     if mark in _BRACKETS:
-        return not before.strip() and bool(after.strip())
+        return not before.strip()
     if mark != '"' or mark in opened:
         return mark in _CLOSING and mark not in opened
     return bool(after) and not (after.isspace() and before.strip())
