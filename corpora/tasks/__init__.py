@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from importlib import import_module
 from typing import Any, Literal
 
@@ -24,12 +25,14 @@ class Builder:
     """A dataset's builder: where it lives and what it reads.
 
     `reads` is `documents` (with a sentence layer), `pairs` (Parquet files of pairs) or `sources`
-    (`(spec, options)` each: data that is no running text, read by the builder itself).
+    (`(spec, options)` each: data that is no running text, read by the builder itself). `kind` is
+    given to a module that makes several datasets: which one.
     """
 
     name: str
     module: str
     reads: Literal["documents", "pairs", "sources"] = "documents"
+    kind: str = ""
 
     @property
     def version(self) -> int:
@@ -43,7 +46,7 @@ class Builder:
     @property
     def build(self) -> Callable[..., dict[str, Any]]:
         function: Callable[..., dict[str, Any]] = self._load().build
-        return function
+        return partial(function, kind=self.kind) if self.kind else function
 
     @property
     def shares(self) -> tuple[str, ...]:
@@ -68,8 +71,8 @@ BUILDERS = {
         Builder("bso", "discoeval.bso"),
         Builder("dc", "discoeval.dc"),
         Builder("ssp", "discoeval.ssp"),
-        Builder("pdtb_explicit", "discoeval.pdtb_explicit"),
-        Builder("pdtb_implicit", "discoeval.pdtb_implicit"),
+        Builder("pdtb_explicit", "discoeval.pdtb", kind="Explicit"),
+        Builder("pdtb_implicit", "discoeval.pdtb", kind="Implicit"),
         Builder("pdtb_marked", "pdtb_marked"),
         Builder("rst", "discoeval.rst"),
         Builder("permuted", "permuted"),

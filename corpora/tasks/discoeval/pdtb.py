@@ -23,6 +23,10 @@ from corpora.tasks.discoeval.common import CITATION, one_of
 from corpora.tasks.pool import Pool
 from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of, sense_at, split_rows
 
+VERSION = 1
+KINDS = {"Explicit": "PDTB-E", "Implicit": "PDTB-I"}
+"""The datasets: kinds of relations, and what DiscoEval calls its task of each."""
+
 FIELDS = {
     "doc": "id of the document",
     "label": "the sense of the relation at the chosen level",
@@ -64,12 +68,13 @@ class Settings(Splitting):
             )
 
 
-def card(kind: str, short: str) -> Card:
+def card_of(kind: str) -> Card:
+    """The card of the dataset of one of `KINDS`."""
     return Card(
         title=f"{kind} discourse relations",
         summary=(
             f"The two arguments of annotated {kind.lower()} discourse relations and their sense: "
-            f"{short} of DiscoEval, from PDTB or GDTB."
+            f"{KINDS[kind]} of DiscoEval, from PDTB or GDTB."
         ),
         method=(
             "DiscoEval, section 3.1: senses of the second level, sections 2-14, 15-18 and 19-23 of "
@@ -86,23 +91,22 @@ def card(kind: str, short: str) -> Card:
 
 
 def build(
-    kind: str,
     documents: Iterable[Document],
     folder: Path,
     settings: Settings,
     *,
-    card: Card,
+    kind: str,
     seed: int,
     stage: Stage,
     division: Division | None = None,
 ) -> dict[str, Any]:
-    """Build the dataset of all relations of a kind (`Explicit`, `Implicit`).
+    """Build the dataset of all relations of a kind from documents with gold relations.
 
     `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
     one row can be made, or if two documents have one id.
     """
     with (
-        DatasetFolder(folder, stage.dataset_name, stage, card) as dataset,
+        DatasetFolder(folder, stage.dataset_name, stage, card_of(kind)) as dataset,
         Pool(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
     ):
         labels: list[str] = []
