@@ -18,8 +18,9 @@ from corpora.readers.summeval import Summary, read_summaries
 from corpora.readers.whole import encoding_of
 from corpora.schemas import COHERENCE_TESTS
 from corpora.sentences import SPLITTERS, split
-from corpora.store import DatasetFolder, Stage, used
+from corpora.store import DatasetFolder, used
 from corpora.tasks.given import Given, Unique, opened_sources
+from corpora.tasks.target import Target
 
 VERSION = 1
 PROBES = (
@@ -107,21 +108,15 @@ def configurations(settings: Settings) -> Iterable[str]:
 
 
 def build(
-    sources: Iterable[Given],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    max_bad_share: float = 1.0,
+    sources: Iterable[Given], settings: Settings, target: Target, *, max_bad_share: float = 1.0
 ) -> dict[str, Any]:
     """Build one configuration a test set, all in the split `test`; returns the manifest.
 
     `sources` are `(spec, options)` of the kinds `coherence`, `storycloze` and `summeval`. Raises
-    `InputError` if not one row can be made, for an id that comes twice in a set, where a file's
-    name does not tell its set, and where more than `max_bad_share` of a source's records are bad.
+    `InputError` for an id that comes twice in a set, where a file's name does not tell its set,
+    and where more than `max_bad_share` of a source's records are bad.
     """
-    with DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset:
+    with target.dataset(CARD) as dataset:
         ids, texts = Unique(), dict[str, SeenIds]()
         found: dict[str, int] = {}
         for source, licence in opened_sources(sources, READS, dataset, max_bad_share):
@@ -132,7 +127,7 @@ def build(
                 number = dataset.write(name, "test", rows, COHERENCE_TESTS, texts=columns)
                 dataset.licences[licence] += number - found.get(name, 0)
                 found[name] = number
-        dataset.details |= {"settings": used(settings, seed)}
+        dataset.details |= {"settings": used(settings, target.seed)}
         return dataset.finish(next((name for name in SETS if found.get(name)), None))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -13,20 +12,20 @@ import numpy as np
 from corpora import licences
 from corpora.candidates import Rows
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.readers.source import SeenIds
 from corpora.rng import stable_id, stream
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
-from corpora.splits import SPLITS, Shares
-from corpora.store import DatasetFolder, Stage, used
+from corpora.splits import Shares
+from corpora.store import DatasetFolder
 from corpora.tasks.discoeval.common import lead, one_of, units
 from corpora.tasks.intruders import Intruder, Scene, find_intruder
-from corpora.tasks.pool import Pool
+from corpora.tasks.pool import Pool, split_candidates
 from corpora.tasks.postings import Postings
 from corpora.tasks.sentence_features import SentenceFeatures
 from corpora.tasks.similar import FEATURES, MOST
+from corpora.tasks.target import Target
 
 VERSION = 5
 TEXTS_A_BATCH = 256
@@ -151,37 +150,22 @@ def configurations(settings: Settings) -> Iterable[str]:
     return ("detection", "pairwise")
 
 
-def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
+def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
     """Build the dataset from documents with a sentence layer; returns the manifest.
 
-    `folder` is the partial folder that `corpora.store.staged` yields. In memory stay about 150
-    bytes a text. Raises `InputError` if not one row can be made, or if two documents have one id.
+    In memory stay about 150 bytes a text.
     """
     with (
-        DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Pool(folder / ".candidates.jsonl", seed=seed, stage=stage.name, division=division) as pool,
-        SentenceFeatures(folder) as features,
+        target.dataset(CARD) as dataset,
+        target.pool() as pool,
+        SentenceFeatures(target.folder) as features,
     ):
         for document in documents:
             found = list(texts_of(document, settings, dataset))
             pool.add(document, found)
             features.add(found)
-        assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
-        distinct = pool.distinct()
-        dataset.reject("exact_duplicate", len(pool) - distinct.size)
-        dataset.languages = pool.languages
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
         search = _Search(pool, features, settings)
-        for split in SPLITS:
-            rows = pool.of_split(split, assignment, distinct)
+        for split, rows in split_candidates(pool, settings, dataset):
             _write(split, _pairs(rows, search, dataset), dataset)
         return dataset.finish("detection")
 

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpora.candidates import Candidates
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.readers.source import SeenIds
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS
-from corpora.splits import SPLITS, Shares
-from corpora.store import DatasetFolder, Stage, sha256, used
+from corpora.splits import Shares
+from corpora.store import DatasetFolder, sha256
 from corpora.tasks.permutations import (
     LARGEST,
     Orders,
@@ -32,6 +30,8 @@ from corpora.tasks.permutations import (
     permutations,
     permutations_of_text,
 )
+from corpora.tasks.pool import split_candidates
+from corpora.tasks.target import Target
 
 VERSION = 1
 DOCUMENTS_PER_BATCH = 256
@@ -150,43 +150,20 @@ def configurations(settings: Settings) -> Iterable[str]:
     return ("documents", *CONFIGS)
 
 
-def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest.
-
-    `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
-    one row can be made, or if two documents have one id.
-    """
+def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
+    """Build the dataset from documents with a sentence layer; returns the manifest."""
     count = _counter(settings.tokenizer)
-    with (
-        DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Candidates(
-            folder / ".candidates.jsonl", seed=seed, stage=stage.name, division=division
-        ) as pool,
-    ):
+    with target.dataset(CARD) as dataset, target.pool() as pool:
         ids = SeenIds()
         for document in documents:
             found = dict(blocks(document, settings, count, dataset.reject))
             pool.add(document, list(found.values()), list(found))
             _check_ids(document, found, ids)
-        assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
-        distinct = pool.distinct()
-        dataset.languages = pool.languages
-        dataset.reject("exact_duplicate", len(pool) - distinct.size)
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
-        for split in SPLITS:
+        for split, rows in split_candidates(pool, settings, dataset):
             # Made in any case: the card tells of a split without a row.
             dataset.writer("documents", split, PERMUTED_DOCUMENTS, texts=("sentences",))
-            rows = pool.of_split(split, assignment, distinct)
             for batch in pool.read(rows, DOCUMENTS_PER_BATCH):
-                _write(batch, split, dataset, settings, seed=seed, stage=stage.name)
+                _write(batch, split, dataset, settings, target)
         return dataset.finish("documents")
 
 
@@ -220,13 +197,7 @@ def blocks(
 
 
 def _write(
-    batch: pa.RecordBatch,
-    split: str,
-    dataset: DatasetFolder,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: str,
+    batch: pa.RecordBatch, split: str, dataset: DatasetFolder, settings: Settings, target: Target
 ) -> None:
     """Write a batch of positives and their orders in all configurations."""
     dataset.count_licences(batch["licence"])
@@ -236,7 +207,7 @@ def _write(
     ids, sentences = batch["id"].to_pylist(), batch["sentences"].to_pylist()
     words = document_ids(ids)
     for config in CONFIGS:
-        keys = document_keys(seed, f"{stage}/{config}", words)
+        keys = document_keys(target.seed, f"{target.stage.name}/{config}", words)
         orders = list(_orders(keys, sentences, config, settings))
         if orders:
             rows = _in_document_order(ids, orders)

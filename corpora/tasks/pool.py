@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpora.candidates import Candidates, Rows
-from corpora.document import Document
 from corpora.rng import stable_id
+from corpora.splits import SPLITS, Shares
+from corpora.store import DatasetFolder, used
 
 
 class Pool(Candidates):
     """Candidates on disk, read one by one, and by document."""
 
-    _ranges: dict[str, range] | None = None
-
-    def __enter__(self) -> Pool:
-        return self
-
-    def add(
-        self,
-        document: Document,
-        candidates: Sequence[list[str]],
-        ids: Sequence[str] = (),
-        *,
-        whole: str = "",
-    ) -> None:
-        super().add(document, candidates, ids, whole=whole)
-        self._ranges = None
+    _ranges: Mapping[str, range] = MappingProxyType({})
 
     def rows_of(self, name: str) -> range:
         """The rows of one document: they stand together."""
-        if self._ranges is None:
+        if len(self._ranges) != len(self._names):
             ends = np.cumsum([self.documents[n][1] for n in self._names]).tolist()
             starts = [0, *ends[:-1]]
             spans = zip(starts, ends, strict=True)
@@ -67,3 +55,29 @@ class Pool(Candidates):
         """Those of the rows `among` whose sentences are no candidate of `other`."""
         own = np.frombuffer(self._text_key, np.int64)[among]
         return among[~np.isin(own, np.frombuffer(other._text_key, np.int64))]
+
+
+class Divided(Protocol):
+    """Settings with the shares of the splits, or with the rows that each gets."""
+
+    @property
+    def train(self) -> float: ...
+    @property
+    def validation(self) -> float: ...
+    @property
+    def test(self) -> float: ...
+
+
+def split_candidates(
+    pool: Pool, settings: Divided, dataset: DatasetFolder
+) -> Iterator[tuple[str, Rows]]:
+    """Each split and its distinct candidates, by increasing priority.
+
+    Duplicates are counted; the manifest is told of the split, the settings and the languages.
+    """
+    assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
+    distinct = pool.distinct()
+    dataset.reject("exact_duplicate", len(pool) - distinct.size)
+    dataset.languages = pool.languages
+    dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, pool.seed)}
+    return ((split, pool.of_split(split, assignment, distinct)) for split in SPLITS)

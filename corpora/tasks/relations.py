@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from corpora.candidates import Rows
-from corpora.division import Division
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
 from corpora.splits import Shares
@@ -53,13 +52,7 @@ class Splitting:
 
 
 def split_rows(
-    pool: Pool,
-    settings: Splitting,
-    dataset: DatasetFolder,
-    *,
-    seed: int,
-    stage: str,
-    division: Division | None,
+    pool: Pool, settings: Splitting, dataset: DatasetFolder
 ) -> tuple[dict[str, str], Rows]:
     """The split of each document that has one, and the distinct rows of these documents.
 
@@ -70,12 +63,12 @@ def split_rows(
         settings.sections,
         settings.table,
         settings.shares,
-        seed=seed,
-        stage=stage,
-        division=division,
+        seed=pool.seed,
+        stage=pool.stage,
+        division=pool.division,
     )
     dataset.languages = pool.languages
-    dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
+    dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, pool.seed)}
     rows = pool.distinct()
     dataset.reject("exact_duplicate", len(pool) - rows.size)
     inside = [pool.document_of(row) in assignment.split for row in rows.tolist()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -13,15 +12,15 @@ import pyarrow as pa
 
 from corpora.candidates import Rows
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import pdtb as pdtb_schema
 from corpora.splits import SPLITS
-from corpora.store import DatasetFolder, Stage
+from corpora.store import DatasetFolder
 from corpora.tasks.discoeval.common import CITATION, one_of
 from corpora.tasks.pool import Pool
 from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of, sense_at, split_rows
+from corpora.tasks.target import Target
 
 VERSION = 1
 KINDS = {"Explicit": "PDTB-E", "Implicit": "PDTB-I"}
@@ -91,32 +90,16 @@ def card_of(kind: str) -> Card:
 
 
 def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    kind: str,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
+    documents: Iterable[Document], settings: Settings, target: Target, *, kind: str
 ) -> dict[str, Any]:
-    """Build the dataset of all relations of a kind from documents with gold relations.
-
-    `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
-    one row can be made, or if two documents have one id.
-    """
-    with (
-        DatasetFolder(folder, stage.dataset_name, stage, card_of(kind)) as dataset,
-        Pool(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
-    ):
+    """Build the dataset of all relations of a kind from documents with gold relations."""
+    with target.dataset(card_of(kind)) as dataset, target.pool() as pool:
         labels: list[str] = []
         for document in documents:
             found = list(_rows_of(document, kind, settings, dataset))
             pool.add(document, [row for _, row in found])
             labels += [label for label, _ in found]
-        split, rows = split_rows(
-            pool, settings, dataset, seed=seed, stage=stage.name, division=division
-        )
+        split, rows = split_rows(pool, settings, dataset)
         names = _classes([labels[row] for row in rows.tolist()], settings)
         kept = rows[[labels[row] in names for row in rows.tolist()]]
         dataset.reject("class_too_rare", rows.size - kept.size)
