@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from corpora.card import Card
@@ -21,15 +21,8 @@ from corpora.readers.source import SeenIds
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS
 from corpora.splits import Shares
 from corpora.store import DatasetFolder, sha256
-from corpora.tasks.permutations import (
-    LARGEST,
-    Orders,
-    distinct_orders,
-    document_ids,
-    document_keys,
-    permutations,
-    permutations_of_text,
-)
+from corpora.tasks.permutations import LARGEST, document_ids, document_keys
+from corpora.tasks.permuted_orders import order_rows
 from corpora.tasks.pool import split_candidates
 from corpora.tasks.target import Target
 
@@ -208,61 +201,12 @@ def _write(
     words = document_ids(ids)
     for config in CONFIGS:
         keys = document_keys(target.seed, f"{target.stage.name}/{config}", words)
-        orders = list(_orders(keys, sentences, config, settings))
-        if orders:
-            rows = _in_document_order(ids, orders)
+        rows = order_rows(keys, ids, sentences, partial(settings.rows, config))
+        if rows is not None:
             writer = dataset.writer(
                 config, split, PERMUTED_ORDERS, rows_per_group=ROWS_PER_GROUP[config]
             )
             writer.append(rows)
-
-
-def _orders(
-    keys: np.ndarray, sentences: list[list[str]], config: str, settings: Settings
-) -> Iterator[tuple[list[int], Orders]]:
-    """Documents (positions in the batch) and their orders [documents, rows, negatives, n].
-
-    Documents of one length are permuted together, those with equal sentences one by one.
-    """
-    together: dict[int, list[int]] = {}
-    for position, texts in enumerate(sentences):
-        n = len(texts)
-        if len(set(texts)) == n:
-            together.setdefault(n, []).append(position)
-            continue
-        rows, negatives = settings.rows(config, distinct_orders(texts))
-        if rows:
-            found = permutations_of_text(keys[position], texts, rows * negatives)
-            yield [position], found.reshape(1, rows, negatives, n)
-    for n, positions in together.items():
-        rows, negatives = settings.rows(config, distinct_orders(range(n)))
-        if rows:
-            found = permutations(keys[positions], n, rows * negatives)
-            yield positions, found.reshape(len(positions), rows, negatives, n)
-
-
-def _in_document_order(ids: list[str], found: Sequence[tuple[list[int], Orders]]) -> pa.RecordBatch:
-    """The rows of a batch of documents, in the order of the documents."""
-    position = np.concatenate([np.repeat(p, orders.shape[1]) for p, orders in found])
-    repetition = np.concatenate([np.tile(np.arange(o.shape[1]), len(p)) for p, o in found])
-    nested = pa.concat_arrays([_nested(orders) for _, orders in found])
-    order = np.argsort(position, kind="stable")
-    columns = [
-        pa.array(ids).take(pa.array(position[order])),
-        pa.array(repetition[order].astype(np.uint8)),
-        nested.take(pa.array(order)),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=PERMUTED_ORDERS)
-
-
-def _nested(orders: Orders) -> pa.ListArray:
-    """Orders [documents, rows, negatives, n] as one list of lists a row."""
-    documents, rows, negatives, n = orders.shape
-    number = documents * rows * negatives
-    inner = np.arange(number + 1, dtype=np.int32) * n
-    outer = np.arange(documents * rows + 1, dtype=np.int32) * negatives
-    values = pa.ListArray.from_arrays(pa.array(inner), pa.array(orders.ravel()))
-    return pa.ListArray.from_arrays(pa.array(outer), values)
 
 
 def _counter(tokenizer: str) -> CountTokens:
