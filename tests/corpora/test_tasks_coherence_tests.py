@@ -14,7 +14,8 @@ import pytest
 from corpora.errors import ConfigError, InputError
 from corpora.store import staged
 from corpora.tasks import find_builder
-from corpora.tasks.coherence_tests import PROBES, SETS, Settings
+from corpora.tasks.coherence_sets import PROBES, SETS
+from corpora.tasks.coherence_tests import Settings
 
 TEXT = ["Ada opened the gate.", "The goat walked out.", "She ran after it."]
 OTHER = ["Ada opened the gate.", "The soup was cold.", "She ran after it."]
