@@ -32,6 +32,7 @@ from corpora.atomic import (
 )
 from corpora.errors import DiscoforgeError, InputError
 from corpora.keys import shared
+from corpora.splits import SPLITS
 from corpora.splitwriter import SplitWriter
 
 __all__ = [
@@ -51,7 +52,6 @@ __all__ = [
 ]
 
 LIBRARIES = ("discoforge", "pyarrow", "numpy")
-SPLITS = ("train", "validation", "test")
 
 
 @dataclass(frozen=True, slots=True)
