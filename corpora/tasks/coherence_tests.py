@@ -97,7 +97,7 @@ def build(
                 rows = _counted(kept, name, texts.setdefault(name, SeenIds()), dataset)
                 columns = ("pos", "neg")
                 number = dataset.write(name, "test", rows, COHERENCE_TESTS, texts=columns)
-                dataset.licences[licence] += number - found.get(name, 0)
+                dataset.count_licence(licence, number - found.get(name, 0))
                 found[name] = number
         dataset.details |= {"settings": used(settings, target.seed)}
         return dataset.finish(next((name for name in SETS if found.get(name)), None))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora import licences
 from corpora.candidates import Rows
 from corpora.readers.source import SeenIds
 from corpora.rng import stable_id, stream
@@ -44,7 +43,7 @@ def pairs_of(rows: Rows, search: Search, dataset: DatasetFolder) -> Iterator[Pai
                 continue
             for pair in pairs:
                 for licence in pair.pop("licences"):
-                    dataset.licences[licence or licences.UNKNOWN] += 1
+                    dataset.count_licence(licence)
                 yield pair
 
 

@@ -58,15 +58,8 @@ def split_rows(
 
     What is left out is counted, the split and the settings stand in the details.
     """
-    assignment = prescribed(
-        pool.documents,
-        settings.sections,
-        settings.table,
-        settings.shares,
-        seed=pool.seed,
-        stage=pool.stage,
-        division=pool.division,
-    )
+    given = prescribed(pool.documents, settings.sections, settings.table)
+    assignment = given or pool.assign(settings.shares)
     dataset.languages = pool.languages
     dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, pool.seed)}
     rows = pool.distinct()

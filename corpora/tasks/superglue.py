@@ -103,7 +103,7 @@ def build(
                 writer = dataset.writer(task, split, SCHEMAS[task], texts=TEXTS[task])
                 before = writer.rows
                 dataset.write(task, split, found, SCHEMAS[task], texts=TEXTS[task])
-                dataset.licences[licence] += writer.rows - before
+                dataset.count_licence(licence, writer.rows - before)
         dataset.details |= {"settings": used(settings, target.seed)}
         return dataset.finish(next(iter(settings.tasks), None))
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from corpora import licences
 from corpora.candidates import Rows
 from corpora.card import Card
 from corpora.document import Document
@@ -203,9 +202,9 @@ def _config(
         writer = dataset.writer(config, split, DC, texts=("sentences",))
         pairs = _pairs(rows, split, sizes[split] // 2, pool, donors, sentences, dataset)
         for number, (record, changed) in enumerate(pairs):
-            dataset.licences[record["licence"] or licences.UNKNOWN] += 2
+            dataset.count_licence(record["licence"], 2)
             if changed["licence"] != record["licence"]:
-                dataset.licences[changed["licence"] or licences.UNKNOWN] += 1
+                dataset.count_licence(changed["licence"])
             found[changed["found_by"]] += 1
             writer.extend(_rows(number, record, changed))
         _say(split, config, sizes[split], writer.rows, dataset)

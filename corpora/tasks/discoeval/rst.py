@@ -152,18 +152,10 @@ def nodes_of(
 def _assign(pool: Pool, settings: Settings) -> Assignment:
     documents = pool.documents
     folders = {name: _folder(name) for name in documents}
-    shares = Shares(settings.train, settings.validation, settings.test)
     if settings.table or not documents or not all(folders.values()):
         # The splits of RST-DT are not sections of the Wall Street Journal.
-        return prescribed(
-            documents,
-            "",
-            settings.table,
-            shares,
-            seed=pool.seed,
-            stage=pool.stage,
-            division=pool.division,
-        )
+        shares = Shares(settings.train, settings.validation, settings.test)
+        return prescribed(documents, "", settings.table) or pool.assign(shares)
     training = [name for name, split in folders.items() if split == "train"]
     training.sort(key=lambda name: (stable_id(f"{pool.seed}/{pool.stage}/{name}"), name))
     number = min(settings.validation_documents, len(training) // 5)
