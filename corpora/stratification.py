@@ -177,7 +177,7 @@ class _Attempts:
                 if target > 0
             ]
             empty += sum(not n for _, n in off)
-            far += max(share for share, _ in off)
+            far += max((share for share, _ in off), default=0.0)
             if any(share > TOLERANCE or n < MIN_GROUPS for share, n in off):
                 unfit.append(name)
         return _Attempt(split, unfit, (empty, len(unfit), far))
