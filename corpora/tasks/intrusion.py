@@ -15,9 +15,8 @@ from corpora.splits import Shares
 from corpora.store import DatasetFolder
 from corpora.tasks.discoeval.common import lead, one_of, units
 from corpora.tasks.intrusion_search import Pair, Search, pairs_of
-from corpora.tasks.pool import split_candidates
 from corpora.tasks.sentence_features import SentenceFeatures
-from corpora.tasks.target import Target
+from corpora.tasks.target import Target, split_candidates
 
 VERSION = 5
 TEXTS_A_BATCH = 256

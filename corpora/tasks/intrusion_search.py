@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora.candidates import Rows
 from corpora.readers.source import SeenIds
 from corpora.rng import stable_id, stream
 from corpora.store import DatasetFolder
 from corpora.tasks.intruders import Intruder, Scene, find_intruder
-from corpora.tasks.pool import Pool
+from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.postings import Postings
 from corpora.tasks.sentence_features import SentenceFeatures
 from corpora.tasks.similar import FEATURES, MOST

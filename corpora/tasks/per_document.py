@@ -10,8 +10,7 @@ import pyarrow as pa
 from corpora.card import Card
 from corpora.document import Document
 from corpora.store import DatasetFolder
-from corpora.tasks.pool import Divided, split_candidates
-from corpora.tasks.target import Target
+from corpora.tasks.target import Divided, Target, split_candidates
 
 DOCUMENTS_PER_BATCH = 64
 ROWS_PER_GROUP = 256

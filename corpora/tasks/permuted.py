@@ -23,8 +23,7 @@ from corpora.splits import Shares
 from corpora.store import DatasetFolder, sha256
 from corpora.tasks.permutations import LARGEST, document_ids, document_keys
 from corpora.tasks.permuted_orders import order_rows
-from corpora.tasks.pool import split_candidates
-from corpora.tasks.target import Target
+from corpora.tasks.target import Target, split_candidates
 
 VERSION = 1
 DOCUMENTS_PER_BATCH = 256

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from corpora.candidates import Rows
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
 from corpora.splits import Shares
 from corpora.store import DatasetFolder, used
 from corpora.tasks.discoeval.common import one_of
 from corpora.tasks.document_splits import SECTIONS, prescribed, table_hash
-from corpora.tasks.pool import Pool
+from corpora.tasks.pool import Pool, Rows
 
 PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,
   title = {The {P}enn {D}iscourse {T}reebank 2.0},

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from corpora.card import Card
 from corpora.division import Division
-from corpora.splits import Assignment, Shares, assign
-from corpora.store import DatasetFolder, Stage
-from corpora.tasks.pool import Pool
+from corpora.splits import SPLITS, Assignment, Shares, assign
+from corpora.store import DatasetFolder, Stage, used
+from corpora.tasks.pool import Pool, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,29 @@ class Target:
         return assign(
             documents, shares, seed=self.seed, stage=self.stage.name, division=self.division
         )
+
+
+class Divided(Protocol):
+    """Settings with the shares of the splits, or with the rows that each gets."""
+
+    @property
+    def train(self) -> float: ...
+    @property
+    def validation(self) -> float: ...
+    @property
+    def test(self) -> float: ...
+
+
+def split_candidates(
+    pool: Pool, settings: Divided, dataset: DatasetFolder
+) -> Iterator[tuple[str, Rows]]:
+    """Each split and its distinct candidates, by increasing priority.
+
+    Duplicates are counted; the manifest is told of the split, the settings and the languages.
+    """
+    assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
+    distinct = pool.distinct()
+    dataset.reject("exact_duplicate", len(pool) - distinct.size)
+    dataset.languages = pool.languages
+    dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, pool.seed)}
+    return ((split, pool.of_split(split, assignment, distinct)) for split in SPLITS)

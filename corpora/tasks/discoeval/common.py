@@ -11,14 +11,13 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from corpora.candidates import Rows
 from corpora.card import Card
 from corpora.document import Document, Sections
 from corpora.errors import ConfigError
 from corpora.splits import Shares
 from corpora.store import DatasetFolder
-from corpora.tasks.pool import split_candidates
-from corpora.tasks.target import Target
+from corpora.tasks.pool import Rows
+from corpora.tasks.target import Target, split_candidates
 
 CITATION = """@inproceedings{chen-etal-2019-evaluation,
   title = {Evaluation Benchmarks and Learning Criteria for Discourse-Aware Sentence

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from corpora.candidates import Rows
 from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
@@ -25,7 +24,7 @@ from corpora.tasks.discoeval.donors import (
     replacement,
 )
 from corpora.tasks.discoeval.sp import balanced
-from corpora.tasks.pool import Pool
+from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.similar import Categories, Profiles
 from corpora.tasks.target import Target
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from corpora.candidates import Rows
 from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
@@ -18,7 +17,7 @@ from corpora.schemas import pdtb as pdtb_schema
 from corpora.splits import SPLITS
 from corpora.store import DatasetFolder
 from corpora.tasks.discoeval.common import CITATION, one_of
-from corpora.tasks.pool import Pool
+from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of, sense_at, split_rows
 from corpora.tasks.target import Target
 

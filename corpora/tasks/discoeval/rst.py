@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpora.candidates import Rows
 from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
@@ -22,7 +21,7 @@ from corpora.store import DatasetFolder, used
 from corpora.tasks.discoeval.common import CITATION
 from corpora.tasks.discoeval.rst_relations import class_of
 from corpora.tasks.document_splits import prescribed, table_hash
-from corpora.tasks.pool import Pool
+from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.target import Target
 
 VERSION = 1
