@@ -94,26 +94,29 @@ def export_discoeval(folder: Path, out: Path, domain: str = "") -> dict[str, int
         )
     written: dict[str, int] = {}
     stale: list[Path] = []
-    configs = _configs(folder)
-    names = {config: domain or config for config in configs}
-    if domain and len(configs) > 1:
-        names = {c: domain if e.get("default") else f"{domain}-{c}" for c, e in configs.items()}
     with ExitStack() as files:  # all of them take their names at its end
-        for config, entry in configs.items():
-            layout = _layout(set(entry["features"]), folder)
-            for split, file in SPLIT_FILES.items():
-                path = out / layout.task / names[config] / file
-                shards = [
-                    folder / s["file"] for s in entry["splits"].get(split, {}).get("shards", [])
-                ]
-                if shards:
-                    partial = files.enter_context(replacing(path))
-                    written[str(path.relative_to(out))] = _write(partial, shards, layout)
-                else:
-                    stale.append(path)
+        for path, shards, layout in _exports(folder, out, domain):
+            if shards:
+                partial = files.enter_context(replacing(path))
+                written[str(path.relative_to(out))] = _write(partial, shards, layout)
+            else:
+                stale.append(path)
         for path in stale:
             path.unlink(missing_ok=True)
     return written
+
+
+def _exports(folder: Path, out: Path, domain: str) -> Iterator[tuple[Path, list[Path], Layout]]:
+    """Each file of an export, and the shards and layout that its lines come from."""
+    configs = _configs(folder)
+    for config, entry in configs.items():
+        layout = _layout(set(entry["features"]), folder)
+        name = domain or config
+        if domain and len(configs) > 1 and not entry.get("default"):
+            name = f"{domain}-{config}"
+        for split, file in SPLIT_FILES.items():
+            shards = entry["splits"].get(split, {}).get("shards", [])
+            yield out / layout.task / name / file, [folder / s["file"] for s in shards], layout
 
 
 def _configs(folder: Path) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from corpora.atomic import (
 )
 from corpora.errors import DiscoforgeError, InputError
 from corpora.keys import shared
+from corpora.splits import SPLITS
 from corpora.splitwriter import SplitWriter
 
 __all__ = [
@@ -51,7 +52,6 @@ __all__ = [
 ]
 
 LIBRARIES = ("discoforge", "pyarrow", "numpy")
-SPLITS = ("train", "validation", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,11 @@ class DatasetFolder:
     def count_licences(self, column: pa.Array) -> None:
         """Count the rows of a batch by the licence of their document: the dataset's follows."""
         for entry in column.value_counts().to_pylist():
-            self.licences[entry["values"] or licences.UNKNOWN] += entry["counts"]
+            self.count_licence(entry["values"], entry["counts"])
+
+    def count_licence(self, licence: str, rows: int = 1) -> None:
+        """Count rows of documents under one licence; an empty one is not known."""
+        self.licences[licence or licences.UNKNOWN] += rows
 
     def note(self, text: str) -> None:
         """Say something on the card that a user of the data should know."""

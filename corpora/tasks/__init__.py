@@ -1,22 +1,26 @@
 """Task builders: documents, pair tables or sources in, dataset folders out.
 
 A builder is a module with `VERSION`, a frozen dataclass `Settings` and
-`build(inputs, folder, settings, *, seed, stage) -> manifest`; `BUILDERS` lists them. Of one whose
-dataset has several configurations, `configurations(settings)` says which it may have. Builders
-that read documents or pairs also take `division`: which document is in which split. Without one
-they divide the documents themselves, by the settings `train`, `validation` and `test`: shares
-(floats), or how many rows are wanted (integers; with a division, at most).
+`build(inputs, settings, target) -> manifest`; `BUILDERS` lists them, and `find_builder(name).build`
+calls one. Of one whose dataset has several configurations, `configurations(settings)` says which
+it may have. Settings `train`, `validation` and `test` are shares of the documents (floats), or how
+many rows are wanted (integers; where a build has divided the documents, at most).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from importlib import import_module
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from corpora.errors import ConfigError, nearest
 from corpora.splits import SPLITS
+
+if TYPE_CHECKING:
+    from corpora.division import Division
+    from corpora.store import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +28,14 @@ class Builder:
     """A dataset's builder: where it lives and what it reads.
 
     `reads` is `documents` (with a sentence layer), `pairs` (Parquet files of pairs) or `sources`
-    (`(spec, options)` each: data that is no running text, read by the builder itself).
+    (`(spec, options)` each: data that is no running text, read by the builder itself). `kind`: of
+    several datasets that its module makes, which one.
     """
 
     name: str
     module: str
     reads: Literal["documents", "pairs", "sources"] = "documents"
+    kind: str = ""
 
     @property
     def version(self) -> int:
@@ -41,11 +47,6 @@ class Builder:
         return kind
 
     @property
-    def build(self) -> Callable[..., dict[str, Any]]:
-        function: Callable[..., dict[str, Any]] = self._load().build
-        return function
-
-    @property
     def shares(self) -> tuple[str, ...]:
         """The settings that are shares of the documents: a division stands in for them."""
         defaults = {f.name: f.default for f in fields(self.settings)}
@@ -55,6 +56,31 @@ class Builder:
         """The configurations that the dataset may have; those without a row are left out."""
         function = getattr(self._load(), "configurations", None)
         return tuple(function(settings)) if function else ("default",)
+
+    def build(
+        self,
+        inputs: Iterable[Any],
+        folder: Path,
+        settings: Any,
+        *,
+        seed: int,
+        stage: Stage,
+        division: Division | None = None,
+        **own: Any,
+    ) -> dict[str, Any]:
+        """Build the dataset from `inputs`, which are what it `reads`; returns the manifest.
+
+        `folder` is the partial folder that `corpora.store.staged` yields. `division` says which
+        document is in which split; without one the builder divides them itself. Those that read
+        sources take `max_bad_share` instead. Raises `InputError` if not one row can be made, or
+        if two documents have one id.
+        """
+        from corpora.tasks.target import Target
+
+        kind = {"kind": self.kind} if self.kind else {}
+        target = Target(folder, stage, seed, division)
+        manifest: dict[str, Any] = self._load().build(inputs, settings, target, **kind, **own)
+        return manifest
 
     def _load(self) -> Any:
         return import_module(f"corpora.tasks.{self.module}")
@@ -68,8 +94,8 @@ BUILDERS = {
         Builder("bso", "discoeval.bso"),
         Builder("dc", "discoeval.dc"),
         Builder("ssp", "discoeval.ssp"),
-        Builder("pdtb_explicit", "discoeval.pdtb_explicit"),
-        Builder("pdtb_implicit", "discoeval.pdtb_implicit"),
+        Builder("pdtb_explicit", "discoeval.pdtb", kind="Explicit"),
+        Builder("pdtb_implicit", "discoeval.pdtb", kind="Implicit"),
         Builder("pdtb_marked", "pdtb_marked"),
         Builder("rst", "discoeval.rst"),
         Builder("permuted", "permuted"),

@@ -9,19 +9,18 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import CONPONO
 from corpora.splits import SPLITS, Shares
-from corpora.store import DatasetFolder, Stage
+from corpora.store import DatasetFolder
 from corpora.tasks import per_document
+from corpora.tasks.target import Target
 
 VERSION = 3
 
@@ -86,20 +85,8 @@ class Settings:
         Shares(self.train, self.validation, self.test)
 
 
-def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest.
-
-    `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
-    one row can be made, or if two documents have one id.
-    """
+def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
+    """Build the dataset from documents with a sentence layer; returns the manifest."""
     counts = dict.fromkeys(SPLITS, 0)
 
     def kept(document: Document, dataset: DatasetFolder) -> tuple[list[str], str] | None:
@@ -119,15 +106,12 @@ def build(
 
     return per_document.build(
         documents,
-        folder,
         settings,
+        target,
         schema=CONPONO,
         card=CARD,
         kept=kept,
         rows=rows,
-        seed=seed,
-        stage=stage,
-        division=division,
         said=said,
     )
 

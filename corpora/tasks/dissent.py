@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpora.card import Card
-from corpora.division import Division
 from corpora.schemas import PAIRS, dissent
-from corpora.splits import SPLITS, Assignment, Shares, assign
-from corpora.store import DatasetFolder, Stage, used
+from corpora.splits import SPLITS, Assignment, Shares
+from corpora.store import DatasetFolder, used
 from corpora.tasks.dissent_survey import COLUMNS, Ints, Mask, Settings, Survey, read_pairs
 from corpora.tasks.reordered import Reordered
+from corpora.tasks.target import Target
 
 __all__ = ["CARD", "VERSION", "Settings", "build"]
 
@@ -71,43 +71,28 @@ def configurations(settings: Settings) -> Iterable[str]:
     return settings.configs
 
 
-def build(
-    inputs: Sequence[Path],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
+def build(inputs: Sequence[Path], settings: Settings, target: Target) -> dict[str, Any]:
     """Build the dataset from Parquet files of `PAIRS`; returns the manifest.
 
-    `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` for a
-    file that is no table of pairs, and if not one pair is left.
+    Raises `InputError` for a file that is no table of pairs.
     """
-    with DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset:
-        plan = _plan(inputs, dataset, settings, seed=seed, stage=stage.name, division=division)
+    with target.dataset(CARD) as dataset:
+        plan = _plan(inputs, dataset, settings, target)
         _copy(inputs, dataset, settings, *plan)
         return dataset.finish("all")
 
 
 def _plan(
-    inputs: Sequence[Path],
-    dataset: DatasetFolder,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: str,
-    division: Division | None,
+    inputs: Sequence[Path], dataset: DatasetFolder, settings: Settings, target: Target
 ) -> tuple[Assignment, Ints, Mask]:
     """The first pass: the splits, the pairs that stay in their order, and what is `balanced`."""
-    with Survey(settings, dataset.folder, seed=seed, stage=stage) as survey:
+    with Survey(settings, dataset.folder, seed=target.seed, stage=target.stage.name) as survey:
         for batch in read_pairs(inputs):
             survey.add(batch)
         kept = survey.kept(dataset)
     shares = Shares(settings.train, settings.validation, settings.test)
-    assignment = assign(survey.documents(kept), shares, seed=seed, stage=stage, division=division)
-    dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
+    assignment = target.assign(survey.documents(kept), shares)
+    dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, target.seed)}
     return assignment, survey.order(kept), survey.balanced(kept, dataset)
 
 

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from corpora.candidates import without_duplicates
 from corpora.errors import ConfigError, InputError
 from corpora.rng import stream
 from corpora.schemas import MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS
 from corpora.splits import Shares
 from corpora.store import DatasetFolder
 from corpora.tasks.near_duplicates import NearDuplicates
+from corpora.tasks.pool import without_duplicates
 
 ROWS_PER_BATCH = 16_384
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from corpora.division import Division
 from corpora.errors import ConfigError
-from corpora.splits import SPLITS, Assignment, Shares, assign
+from corpora.splits import SPLITS, Assignment
 
 SECTIONS = {
     "discoeval": {"train": range(2, 15), "validation": range(15, 19), "test": range(19, 24)},
@@ -22,21 +21,14 @@ _NAMES = {"dev": "validation", "valid": "validation", "val": "validation"}
 
 
 def prescribed(
-    documents: Mapping[str, tuple[str, int]],
-    sections: str,
-    table: str,
-    shares: Shares,
-    *,
-    seed: int,
-    stage: str,
-    division: Division | None = None,
-) -> Assignment:
+    documents: Mapping[str, tuple[str, int]], sections: str, table: str
+) -> Assignment | None:
     """The split of each document (id -> group, weight); one without a split is left out.
 
     `table`: a file of lines `SPLIT<TAB>DOCUMENT` (`dev` is validation), where it is not empty.
     Else, where every id is that of a Wall Street Journal article, by its section (a name of
-    `SECTIONS`; empty where sections mean nothing). Else as
-    `corpora.splits.assign` does. Raises `ConfigError` for a table that cannot be read.
+    `SECTIONS`; empty where sections mean nothing). Else None: nothing is prescribed. Raises
+    `ConfigError` for a table that cannot be read.
     """
     if table:
         split = read_table(Path(table))
@@ -46,7 +38,7 @@ def prescribed(
         parts = SECTIONS[sections].items()
         reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts)
     else:
-        return assign(documents, shares, seed=seed, stage=stage, division=division)
+        return None
     found = {name: split[name] for name in documents if split.get(name)}
     weights = dict.fromkeys(SPLITS, 0)
     for name, part in found.items():

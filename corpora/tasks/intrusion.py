@@ -5,34 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from corpora import licences
-from corpora.candidates import Rows
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
-from corpora.readers.source import SeenIds
-from corpora.rng import stable_id, stream
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
-from corpora.splits import SPLITS, Shares
-from corpora.store import DatasetFolder, Stage, used
+from corpora.splits import Shares
+from corpora.store import DatasetFolder
 from corpora.tasks.discoeval.common import lead, one_of, units
-from corpora.tasks.intruders import Intruder, Scene, find_intruder
-from corpora.tasks.pool import Pool
-from corpora.tasks.postings import Postings
+from corpora.tasks.intrusion_search import Pair, Search, pairs_of
 from corpora.tasks.sentence_features import SentenceFeatures
-from corpora.tasks.similar import FEATURES, MOST
+from corpora.tasks.target import Target, split_candidates
 
 VERSION = 5
 TEXTS_A_BATCH = 256
 ROWS_PER_GROUP = 2_048
-FROM_ONE_DOCUMENT = 20
-"""So many texts of the host's own document are passed over in the search for another one."""
 
 CARD = Card(
     title="Sentence intrusion",
@@ -151,38 +139,23 @@ def configurations(settings: Settings) -> Iterable[str]:
     return ("detection", "pairwise")
 
 
-def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
+def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
     """Build the dataset from documents with a sentence layer; returns the manifest.
 
-    `folder` is the partial folder that `corpora.store.staged` yields. In memory stay about 150
-    bytes a text. Raises `InputError` if not one row can be made, or if two documents have one id.
+    In memory stay about 150 bytes a text.
     """
     with (
-        DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Pool(folder / ".candidates.jsonl", seed=seed, stage=stage.name, division=division) as pool,
-        SentenceFeatures(folder) as features,
+        target.dataset(CARD) as dataset,
+        target.pool() as pool,
+        SentenceFeatures(target.folder) as features,
     ):
         for document in documents:
             found = list(texts_of(document, settings, dataset))
             pool.add(document, found)
             features.add(found)
-        assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
-        distinct = pool.distinct()
-        dataset.reject("exact_duplicate", len(pool) - distinct.size)
-        dataset.languages = pool.languages
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
-        search = _Search(pool, features, settings)
-        for split in SPLITS:
-            rows = pool.of_split(split, assignment, distinct)
-            _write(split, _pairs(rows, search, dataset), dataset)
+        search = Search(pool, features, settings)
+        for split, rows in split_candidates(pool, settings, dataset):
+            _write(split, pairs_of(rows, search, dataset), dataset)
         return dataset.finish("detection")
 
 
@@ -204,7 +177,7 @@ def texts_of(document: Document, settings: Settings, dataset: DatasetFolder) -> 
             dataset.reject("too_few_sentences")
 
 
-def _write(split: str, pairs: Iterable[dict[str, Any]], dataset: DatasetFolder) -> None:
+def _write(split: str, pairs: Iterable[Pair], dataset: DatasetFolder) -> None:
     """Each pair as one row of `pairwise` and two of `detection`."""
     detection = dataset.writer(
         "detection",
@@ -232,114 +205,3 @@ def _write(split: str, pairs: Iterable[dict[str, Any]], dataset: DatasetFolder) 
                 (1, pair["position"], pair["neg"]),
             )
         )
-
-
-def _pairs(rows: Rows, search: _Search, dataset: DatasetFolder) -> Iterator[dict[str, Any]]:
-    """The pairs of each text of a split that an intruder can be found for."""
-    pool, settings = search.pool, search.settings
-    keys = np.array([stable_id(pool.place(row)) for row in rows.tolist()], np.uint64)
-    rows = rows[np.lexsort((rows, keys))]
-    profiles = map(search.features.profile, rows.tolist())
-    with Postings(dataset.folder, profiles, FEATURES, most=MOST) as index:
-        for at, row in enumerate(rows.tolist()):
-            others, similarity = index.nearest(at, settings.similar + FROM_ONE_DOCUMENT)
-            near = rows[others[similarity <= settings.max_text_similarity]]
-            pairs = search.pairs(row, near)
-            if isinstance(pairs, str):
-                dataset.reject(pairs)
-                continue
-            for pair in pairs:
-                for licence in pair.pop("licences"):
-                    dataset.licences[licence or licences.UNKNOWN] += 1
-                yield pair
-
-
-class _Search:
-    """Looks for the intruders of texts; a sentence, wherever it stands, intrudes only once."""
-
-    def __init__(self, pool: Pool, features: SentenceFeatures, settings: Settings) -> None:
-        self.pool, self.features, self.settings = pool, features, settings
-        self.used = np.zeros((len(pool), settings.max_sentences), bool)
-        self.said = SeenIds()
-
-    def pairs(self, row: int, near: Rows) -> list[dict[str, Any]] | str:
-        """The pairs of one text, or the reason why there is none.
-
-        The positions are random: the first of a random order at which any sentence keeps to the
-        bounds. Where the best one there shows too much, the text gives a pair less rather than
-        one elsewhere, or easy positions would be the rule.
-        """
-        pool, settings = self.pool, self.settings
-        elsewhere = pool.documents_of(near) != pool.documents_of(np.array([row]))
-        donors = near[elsewhere][: settings.similar].tolist()
-        if not donors:
-            return "no_similar_text"
-        scene, places = self._scene(row, donors)
-        random = stream(pool.seed, pool.stage, pool.place(row))
-        draw = random if settings.choose == "random" else None
-        found: list[dict[str, Any]] = []
-        tried = 0
-        for position in (1 + random.permutation(len(scene.host) - 1)).tolist():
-            if tried == settings.per_text:
-                break
-            chosen = find_intruder(scene, position, settings, draw)
-            if chosen is None:
-                continue
-            tried += 1
-            if (pair := self._first_said(row, position, chosen, scene, places, draw)) is not None:
-                found.append(pair)
-        if found:
-            return found
-        return "intruder_shows" if tried else "no_fitting_sentence"
-
-    def _first_said(
-        self,
-        row: int,
-        position: int,
-        chosen: Intruder | None,
-        scene: Scene,
-        places: Rows,
-        draw: np.random.Generator | None,
-    ) -> dict[str, Any] | None:
-        """The pair of the best intruder that no earlier pair has; None if that one shows."""
-        while chosen is not None:
-            if draw is None and chosen.cost > self.settings.max_cost:
-                return None
-            scene.usable[chosen.guest] = False
-            donor, number = places[chosen.guest].tolist()
-            self.used[donor, number] = True
-            pair = _row(row, position, chosen, donor, number, self.pool)
-            if self.said.add(pair["neg"][position].casefold()):
-                return pair
-            chosen = find_intruder(scene, position, self.settings, draw)
-        return None
-
-    def _scene(self, row: int, donors: list[int]) -> tuple[Scene, Rows]:
-        """The text among its guests, and the text and number of each guest."""
-        rows = [row, *donors]
-        found = self.features.sentences(rows)
-        first = np.searchsorted(found.text, np.arange(len(rows)))
-        number = np.arange(len(found.text)) - first[found.text]
-        text = np.array(rows)[found.text]
-        usable = (number > 0) & (found.words >= self.settings.min_words) & ~self.used[text, number]
-        scene = self.features.scene(found, usable)
-        return scene, np.stack([text, number], axis=1)[len(scene.host) :]
-
-
-def _row(
-    row: int, position: int, chosen: Intruder, donor: int, number: int, pool: Pool
-) -> dict[str, Any]:
-    record, other = pool.record(row), pool.record(donor)
-    sentences = record["sentences"]
-    changed = list(sentences)
-    changed[position] = other["sentences"][number]
-    return {
-        "doc": pool.place(row),
-        "donor": pool.place(donor),
-        "position": position,
-        "similarity": chosen.similarity,
-        "replaced_similarity": chosen.replaced,
-        "pos": sentences,
-        "neg": changed,
-        "licences": {record["licence"], other["licence"]},
-    }

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.schemas import PDTB_MARKED
 from corpora.splits import SPLITS
-from corpora.store import DatasetFolder, Stage
+from corpora.store import DatasetFolder
 from corpora.tasks.pool import Pool
 from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of, split_rows
+from corpora.tasks.target import Target
 
 VERSION = 1
 LABELS = {"Implicit": "0", "Explicit": "1"}
@@ -64,30 +63,13 @@ class Settings(Splitting):
     sections: Literal["discoeval", "dissent"] = "dissent"
 
 
-def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
-    """Build the dataset from documents with gold relations; returns the manifest.
-
-    `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
-    one row can be made, or if two documents have one id.
-    """
-    with (
-        DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Pool(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
-    ):
+def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
+    """Build the dataset from documents with gold relations; returns the manifest."""
+    with target.dataset(CARD) as dataset, target.pool() as pool:
         for document in documents:
             found = relations_of(document, LABELS, dataset)
             pool.add(document, [[one, two, LABELS[r.kind]] for r, one, two in found])
-        split, rows = split_rows(
-            pool, settings, dataset, seed=seed, stage=stage.name, division=division
-        )
+        split, rows = split_rows(pool, settings, dataset)
         for part in SPLITS:
             own = [row for row in rows.tolist() if split[pool.document_of(row)] == part]
             _write(part, own, pool, dataset)

@@ -22,9 +22,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.rng import mixed, stable_id, stream
+from corpora.rng import Words, mixed, stable_id, stream
 
-Words = NDArray[np.uint64]
 Orders = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)

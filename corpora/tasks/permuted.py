@@ -7,31 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from corpora.candidates import Candidates
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.readers.source import SeenIds
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS
-from corpora.splits import SPLITS, Shares
-from corpora.store import DatasetFolder, Stage, sha256, used
-from corpora.tasks.permutations import (
-    LARGEST,
-    Orders,
-    distinct_orders,
-    document_ids,
-    document_keys,
-    permutations,
-    permutations_of_text,
-)
+from corpora.splits import Shares
+from corpora.store import DatasetFolder, sha256
+from corpora.tasks.permutations import LARGEST, document_ids, document_keys
+from corpora.tasks.permuted_orders import order_rows
+from corpora.tasks.target import Target, split_candidates
 
 VERSION = 1
 DOCUMENTS_PER_BATCH = 256
@@ -150,43 +142,20 @@ def configurations(settings: Settings) -> Iterable[str]:
     return ("documents", *CONFIGS)
 
 
-def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest.
-
-    `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
-    one row can be made, or if two documents have one id.
-    """
+def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
+    """Build the dataset from documents with a sentence layer; returns the manifest."""
     count = _counter(settings.tokenizer)
-    with (
-        DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Candidates(
-            folder / ".candidates.jsonl", seed=seed, stage=stage.name, division=division
-        ) as pool,
-    ):
+    with target.dataset(CARD) as dataset, target.pool() as pool:
         ids = SeenIds()
         for document in documents:
             found = dict(blocks(document, settings, count, dataset.reject))
             pool.add(document, list(found.values()), list(found))
             _check_ids(document, found, ids)
-        assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
-        distinct = pool.distinct()
-        dataset.languages = pool.languages
-        dataset.reject("exact_duplicate", len(pool) - distinct.size)
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
-        for split in SPLITS:
+        for split, rows in split_candidates(pool, settings, dataset):
             # Made in any case: the card tells of a split without a row.
             dataset.writer("documents", split, PERMUTED_DOCUMENTS, texts=("sentences",))
-            rows = pool.of_split(split, assignment, distinct)
             for batch in pool.read(rows, DOCUMENTS_PER_BATCH):
-                _write(batch, split, dataset, settings, seed=seed, stage=stage.name)
+                _write(batch, split, dataset, settings, target)
         return dataset.finish("documents")
 
 
@@ -220,13 +189,7 @@ def blocks(
 
 
 def _write(
-    batch: pa.RecordBatch,
-    split: str,
-    dataset: DatasetFolder,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: str,
+    batch: pa.RecordBatch, split: str, dataset: DatasetFolder, settings: Settings, target: Target
 ) -> None:
     """Write a batch of positives and their orders in all configurations."""
     dataset.count_licences(batch["licence"])
@@ -236,62 +199,13 @@ def _write(
     ids, sentences = batch["id"].to_pylist(), batch["sentences"].to_pylist()
     words = document_ids(ids)
     for config in CONFIGS:
-        keys = document_keys(seed, f"{stage}/{config}", words)
-        orders = list(_orders(keys, sentences, config, settings))
-        if orders:
-            rows = _in_document_order(ids, orders)
+        keys = document_keys(target.seed, f"{target.stage.name}/{config}", words)
+        rows = order_rows(keys, ids, sentences, partial(settings.rows, config))
+        if rows is not None:
             writer = dataset.writer(
                 config, split, PERMUTED_ORDERS, rows_per_group=ROWS_PER_GROUP[config]
             )
             writer.append(rows)
-
-
-def _orders(
-    keys: np.ndarray, sentences: list[list[str]], config: str, settings: Settings
-) -> Iterator[tuple[list[int], Orders]]:
-    """Documents (positions in the batch) and their orders [documents, rows, negatives, n].
-
-    Documents of one length are permuted together, those with equal sentences one by one.
-    """
-    together: dict[int, list[int]] = {}
-    for position, texts in enumerate(sentences):
-        n = len(texts)
-        if len(set(texts)) == n:
-            together.setdefault(n, []).append(position)
-            continue
-        rows, negatives = settings.rows(config, distinct_orders(texts))
-        if rows:
-            found = permutations_of_text(keys[position], texts, rows * negatives)
-            yield [position], found.reshape(1, rows, negatives, n)
-    for n, positions in together.items():
-        rows, negatives = settings.rows(config, distinct_orders(range(n)))
-        if rows:
-            found = permutations(keys[positions], n, rows * negatives)
-            yield positions, found.reshape(len(positions), rows, negatives, n)
-
-
-def _in_document_order(ids: list[str], found: Sequence[tuple[list[int], Orders]]) -> pa.RecordBatch:
-    """The rows of a batch of documents, in the order of the documents."""
-    position = np.concatenate([np.repeat(p, orders.shape[1]) for p, orders in found])
-    repetition = np.concatenate([np.tile(np.arange(o.shape[1]), len(p)) for p, o in found])
-    nested = pa.concat_arrays([_nested(orders) for _, orders in found])
-    order = np.argsort(position, kind="stable")
-    columns = [
-        pa.array(ids).take(pa.array(position[order])),
-        pa.array(repetition[order].astype(np.uint8)),
-        nested.take(pa.array(order)),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=PERMUTED_ORDERS)
-
-
-def _nested(orders: Orders) -> pa.ListArray:
-    """Orders [documents, rows, negatives, n] as one list of lists a row."""
-    documents, rows, negatives, n = orders.shape
-    number = documents * rows * negatives
-    inner = np.arange(number + 1, dtype=np.int32) * n
-    outer = np.arange(documents * rows + 1, dtype=np.int32) * negatives
-    values = pa.ListArray.from_arrays(pa.array(inner), pa.array(orders.ravel()))
-    return pa.ListArray.from_arrays(pa.array(outer), values)
 
 
 def _counter(tokenizer: str) -> CountTokens:

@@ -1,25 +1,66 @@
-"""Candidates that can be asked for by document: for tasks that take sentences of another one."""
+"""Candidate rows on disk: collected from documents once, then split, chosen and read back.
+
+Which split a document goes to, and which candidates are taken, is known only when all have been
+seen. So they wait in a file, a JSON line each; in memory stay about 30 bytes a candidate. The
+result does not depend on the order in which documents come.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpora.candidates import Candidates, Rows
+from corpora.division import Division
 from corpora.document import Document
-from corpora.rng import stable_id
+from corpora.errors import InputError
+from corpora.rng import stable_id, stream
+from corpora.scratch import Scratch
+from corpora.splits import Assignment, Shares, assign
+
+Rows = NDArray[np.int64]
+
+SCHEMA = pa.schema(
+    [
+        pa.field("doc", pa.string(), nullable=False),
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("group", pa.string(), nullable=False),
+        pa.field("licence", pa.string(), nullable=False),
+        pa.field("sentences", pa.list_(pa.string()), nullable=False),
+    ]
+)
 
 
-class Pool(Candidates):
-    """Candidates on disk, read one by one, and by document."""
+class Pool(Scratch):
+    """Lists of sentences from documents, each with a random priority: read in batches, or singly.
 
-    _ranges: dict[str, range] | None = None
+    A priority comes from the stream of its document, so neither other documents nor their order
+    change it. Use as a context manager; the file is removed at the end.
+    """
 
-    def __enter__(self) -> Pool:
-        return self
+    def __init__(
+        self, path: Path, *, seed: int, stage: str, division: Division | None = None
+    ) -> None:
+        super().__init__(path)
+        self.seed, self.stage, self.division = seed, stage, division
+        self.documents: dict[str, tuple[str, int]] = {}
+        self.languages: set[str] = set()
+        self._wholes: dict[str, str] = {}
+        self._names: list[str] = []
+        self._ranges: dict[str, range] = {}
+        self._document = array("i")
+        self._priority = array("q")
+        self._text_key = array("q")
+        self._offset = array("q")
+
+    def __len__(self) -> int:
+        return len(self._document)
 
     def add(
         self,
@@ -29,12 +70,70 @@ class Pool(Candidates):
         *,
         whole: str = "",
     ) -> None:
-        super().add(document, candidates, ids, whole=whole)
-        self._ranges = None
+        """Add all candidates of one document, named by `ids` (by default the document's id).
+
+        `whole` is the id of the source's document that this one is a part of, if it is one.
+        Raises `InputError` if a document with the same id came before.
+        """
+        if document.id in self.documents:
+            raise InputError(
+                f"two documents have the id {document.id!r}",
+                where=document.source,
+                hint="ids must differ over all sources of a dataset: is a source named twice?",
+            )
+        if not candidates:
+            return
+        number = len(candidates)
+        self.documents[document.id] = (document.group, number)
+        if whole:
+            self._wholes[document.id] = whole
+        self.languages.add(document.language)
+        self._document.extend([len(self._names)] * number)
+        self._names.append(document.id)
+        random = stream(self.seed, self.stage, document.id)
+        self._priority.extend(random.integers(0, 2**63 - 1, size=number).tolist())
+        # Python's own hash differs from run to run, but never leaves this process.
+        self._text_key.extend(hash(tuple(sentences)) for sentences in candidates)
+        for id, sentences in zip(ids or [document.id] * number, candidates, strict=True):
+            self._offset.append(self._file.tell())
+            row = (document.id, id, document.group, document.licence, sentences)
+            self._file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+
+    def assign(self, shares: Shares) -> Assignment:
+        """Assign each document that gave candidates to a split."""
+        return assign(
+            self.documents,
+            shares,
+            seed=self.seed,
+            stage=self.stage,
+            division=self.division,
+            wholes=self._wholes,
+        )
+
+    def distinct(self) -> Rows:
+        """The candidates without exact duplicates: of equal ones that of lowest priority stays."""
+        every = np.arange(len(self))
+        return without_duplicates(
+            every, np.frombuffer(self._text_key, np.int64), self._priorities()
+        )
+
+    def of_split(self, split: str, assignment: Assignment, among: Rows) -> Rows:
+        """The rows of `among` whose documents are in `split`, by increasing priority."""
+        inside = np.fromiter((assignment.split[name] == split for name in self._names), bool)
+        rows = among[inside[np.frombuffer(self._document, np.int32)[among]]]
+        return rows[np.argsort(self._priorities()[rows], kind="stable")]
+
+    def read(self, rows: Rows, size: int = 4096) -> Iterator[pa.RecordBatch]:
+        """The candidates `rows`, in that order, as record batches of `SCHEMA`."""
+        for start in range(0, rows.size, size):
+            found = list(map(self._row, rows[start : start + size].tolist()))
+            columns = zip(*found, strict=True)
+            arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
     def rows_of(self, name: str) -> range:
         """The rows of one document: they stand together."""
-        if self._ranges is None:
+        if len(self._ranges) != len(self._names):
             ends = np.cumsum([self.documents[n][1] for n in self._names]).tolist()
             starts = [0, *ends[:-1]]
             spans = zip(starts, ends, strict=True)
@@ -54,9 +153,8 @@ class Pool(Candidates):
         return f"{name}#{row - self.rows_of(name).start}"
 
     def record(self, row: int) -> dict[str, Any]:
-        """A candidate by the fields of `corpora.candidates.SCHEMA`."""
-        names = ("doc", "id", "group", "licence", "sentences")
-        return dict(zip(names, self._row(row), strict=True))
+        """A candidate by the fields of `SCHEMA`."""
+        return dict(zip(SCHEMA.names, self._row(row), strict=True))
 
     def names_in(self, split: str, assigned: dict[str, str]) -> list[str]:
         """The documents of a split, in an order that depends on their names alone."""
@@ -67,3 +165,24 @@ class Pool(Candidates):
         """Those of the rows `among` whose sentences are no candidate of `other`."""
         own = np.frombuffer(self._text_key, np.int64)[among]
         return among[~np.isin(own, np.frombuffer(other._text_key, np.int64))]
+
+    def _row(self, row: int) -> Any:
+        self._file.seek(self._offset[row])
+        return json.loads(self._file.readline())
+
+    def _priorities(self) -> Rows:
+        return np.frombuffer(self._priority, np.int64)
+
+
+def without_duplicates(rows: Rows, keys: Rows, priority: Rows) -> Rows:
+    """Those of `rows` that share their key with no other row of a lower priority."""
+    ordered = np.sort(keys[rows])
+    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not repeated.size:
+        return rows
+    # Duplicates are few: only they are sorted by priority.
+    place = np.minimum(np.searchsorted(repeated, keys[rows]), repeated.size - 1)
+    alike = rows[repeated[place] == keys[rows]]
+    order = alike[np.lexsort((priority[alike], keys[alike]))]
+    dropped = order[1:][keys[order[1:]] == keys[order[:-1]]]
+    return np.setdiff1d(rows, dropped, assume_unique=True)

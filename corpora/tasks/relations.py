@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from corpora.candidates import Rows
-from corpora.division import Division
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
 from corpora.splits import Shares
 from corpora.store import DatasetFolder, used
 from corpora.tasks.discoeval.common import one_of
 from corpora.tasks.document_splits import SECTIONS, prescribed, table_hash
-from corpora.tasks.pool import Pool
+from corpora.tasks.pool import Pool, Rows
 
 PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,
   title = {The {P}enn {D}iscourse {T}reebank 2.0},
@@ -53,29 +51,16 @@ class Splitting:
 
 
 def split_rows(
-    pool: Pool,
-    settings: Splitting,
-    dataset: DatasetFolder,
-    *,
-    seed: int,
-    stage: str,
-    division: Division | None,
+    pool: Pool, settings: Splitting, dataset: DatasetFolder
 ) -> tuple[dict[str, str], Rows]:
     """The split of each document that has one, and the distinct rows of these documents.
 
     What is left out is counted, the split and the settings stand in the details.
     """
-    assignment = prescribed(
-        pool.documents,
-        settings.sections,
-        settings.table,
-        settings.shares,
-        seed=seed,
-        stage=stage,
-        division=division,
-    )
+    given = prescribed(pool.documents, settings.sections, settings.table)
+    assignment = given or pool.assign(settings.shares)
     dataset.languages = pool.languages
-    dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
+    dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, pool.seed)}
     rows = pool.distinct()
     dataset.reject("exact_duplicate", len(pool) - rows.size)
     inside = [pool.document_of(row) in assignment.split for row in rows.tolist()]

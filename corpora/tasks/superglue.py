@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,8 +15,9 @@ from corpora.readers.records import Place
 from corpora.readers.source import Source
 from corpora.readers.superglue import SPLIT_NAMES, TASKS, Row, place_of, rows
 from corpora.schemas import COPA, RECORD, RTE
-from corpora.store import DatasetFolder, Stage, used
+from corpora.store import DatasetFolder, used
 from corpora.tasks.given import Given, Unique, opened_sources
+from corpora.tasks.target import Target
 
 VERSION = 1
 READS = ("superglue", "hub")
@@ -87,22 +87,15 @@ def configurations(settings: Settings) -> Iterable[str]:
 
 
 def build(
-    sources: Iterable[Given],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    max_bad_share: float = 1.0,
+    sources: Iterable[Given], settings: Settings, target: Target, *, max_bad_share: float = 1.0
 ) -> dict[str, Any]:
     """Build a configuration a task; returns the manifest.
 
     `sources` are `(spec, options)`: `superglue:FOLDER`, or `hub:aps/super_glue` (all three tasks,
-    train and validation; options `config` and `split` narrow it). Raises `InputError` if not one
-    row can be made, for an id that comes twice in a split, and where more than `max_bad_share` of
-    a source's records are bad.
+    train and validation; options `config` and `split` narrow it). Raises `InputError` for an id
+    that comes twice in a split, and where more than `max_bad_share` of a source's records are bad.
     """
-    with DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset:
+    with target.dataset(CARD) as dataset:
         ids = Unique()
         for source, licence in opened_sources(sources, READS, dataset, max_bad_share):
             for task, split, records in _parts(source, settings):
@@ -110,8 +103,8 @@ def build(
                 writer = dataset.writer(task, split, SCHEMAS[task], texts=TEXTS[task])
                 before = writer.rows
                 dataset.write(task, split, found, SCHEMAS[task], texts=TEXTS[task])
-                dataset.licences[licence] += writer.rows - before
-        dataset.details |= {"settings": used(settings, seed)}
+                dataset.count_licence(licence, writer.rows - before)
+        dataset.details |= {"settings": used(settings, target.seed)}
         return dataset.finish(next(iter(settings.tasks), None))
 
 

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from corpora.document import Document, Spans
 from corpora.readers.discoeval import read_discoeval
 from corpora.store import Stage, staged
-from corpora.tasks import intrusion
+from corpora.tasks import find_builder
 
 Pair = dict[str, Any]
 FOLDS = 5
@@ -164,7 +164,8 @@ def positions(data: Path) -> Iterator[Document]:
 
 def ours(documents: Iterable[Document], **settings: Any) -> tuple[list[Pair], float]:
     """All pairs that the builder makes of `documents`, and the seconds that it took."""
-    chosen = intrusion.Settings(validation=0, test=0, **settings)
+    intrusion = find_builder("intrusion")
+    chosen = intrusion.settings(validation=0, test=0, **settings)
     start = process_time()
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "intrusion"

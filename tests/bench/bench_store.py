@@ -24,13 +24,12 @@ from corpora.document import Document
 from corpora.schemas import DISSENT, PAIRS, pairs_to_batch
 from corpora.sentences import split_document
 from corpora.store import DatasetFolder, Stage, staged, write_parquet
-from corpora.tasks import dissent, permuted
-from corpora.tasks.discoeval import bso, sp
+from corpora.tasks import find_builder
 
 CARD = Card("Bench", "Rows.", "None.", {}, "@misc{x}")
 BATCH = 16_384
 TEXTS = ("s1", "s2")  # as the builder of DisSent: overlaps between splits are counted
-BUILDERS = {"sp": sp, "bso": bso, "permuted": permuted, "dissent": dissent}
+BUILDERS = {name: find_builder(name) for name in ("sp", "bso", "permuted", "dissent")}
 UNIT = 1000
 
 
@@ -121,7 +120,7 @@ def documents(number: int) -> Iterator[Document]:
 
 def pairs(number: int) -> Iterator[pa.RecordBatch]:
     """100 pairs a document."""
-    spans, markers = [[0, 5]], dissent.Settings().markers
+    spans, markers = [[0, 5]], find_builder("dissent").settings().markers
     shared = {
         **{"source": "s", "licence": "CC0-1.0", "language": "en", "marker_spans": spans},
         **{"s1_spans": spans, "s2_spans": spans, "has_clauses": True, "pattern": "x"},
@@ -140,12 +139,12 @@ def peak(builder: str, size: int) -> int:
     """Peak memory in MB of one builder over `size` documents, measured in this process."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "pairs.parquet", Path(folder) / "d"
-        module = BUILDERS[builder]
+        made = BUILDERS[builder]
         if builder == "dissent":
             write_parquet(source, pairs(size), PAIRS)
-            module.build([source], target, module.Settings(), seed=1, stage=STAGE)
+            made.build([source], target, made.settings(), seed=1, stage=STAGE)
         else:
-            module.build(documents(size), target, module.Settings(), seed=1, stage=STAGE)
+            made.build(documents(size), target, made.settings(), seed=1, stage=STAGE)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 

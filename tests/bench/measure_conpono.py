@@ -34,7 +34,7 @@ from corpora.errors import ConfigError, DiscoforgeError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.store import Stage, is_complete, staged, write_json, write_text
-from corpora.tasks import conpono
+from corpora.tasks import find_builder
 from zoo.evaluate.differences import differences
 from zoo.evaluate.discoeval.data import read
 from zoo.evaluate.discoeval.features import features_of
@@ -124,7 +124,8 @@ def build(data: Path, folder: Path) -> None:
     if not is_complete(folder):
         stage = Stage("conpono", 1, "measure-conpono-1")
         with staged(folder) as partial:
-            settings = conpono.Settings(merge_above=10, train=0.96, validation=0.02, test=0.02)
+            conpono = find_builder("conpono")
+            settings = conpono.settings(merge_above=10, train=0.96, validation=0.02, test=0.02)
             conpono.build(documents(data), partial, settings, seed=13, stage=stage)
 
 

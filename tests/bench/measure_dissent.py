@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.store import Stage, is_complete, staged, write_json, write_text
-from corpora.tasks import dissent
+from corpora.tasks import find_builder
 from zoo.evaluate.confusion import save
 
 CONFIGS = ("all", "books8", "books5")
@@ -83,7 +83,8 @@ def build(pairs: Sequence[Path], folder: Path) -> None:
     """The dataset of the novels alone; the open build's has two treebanks too."""
     if is_complete(folder):
         return
-    settings = dissent.Settings(train=0.8, validation=0.1, test=0.1)
+    dissent = find_builder("dissent")
+    settings = dissent.settings(train=0.8, validation=0.1, test=0.1)
     with staged(folder) as partial:
         dissent.build(pairs, partial, settings, seed=13, stage=Stage("dissent", 1, "novels"))
 

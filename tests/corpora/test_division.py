@@ -213,3 +213,8 @@ def test_prescribed_splits_win_over_the_division(name, tmp_path, stage):
         manifest = builder.build(source, partial, settings, seed=1, stage=stage, division=division)
     found = set(documents_of(manifest, tmp_path / "data"))
     assert found and all(parts[document] == split for document, split in found)
+
+
+def test_a_dataset_whose_sources_gave_no_document_breaks_no_division(tmp_path):
+    found, counts = divided(tmp_path / "d", (["sp"], SIZES), (["dc"], []))
+    assert near(found, SIZES) and counts["by"] == "group"

@@ -13,8 +13,9 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.store import staged
-from corpora.tasks import coherence_tests, find_builder
-from corpora.tasks.coherence_tests import PROBES, SETS, Settings
+from corpora.tasks import find_builder
+from corpora.tasks.coherence_sets import PROBES, SETS
+from corpora.tasks.coherence_tests import Settings
 
 TEXT = ["Ada opened the gate.", "The goat walked out.", "She ran after it."]
 OTHER = ["Ada opened the gate.", "The soup was cold.", "She ran after it."]
@@ -31,7 +32,7 @@ def built(tmp_path, stage) -> Callable[..., tuple[dict[str, list[dict]], dict[st
     def build(*sources: tuple[str, dict], **settings: float):
         folder = tmp_path / f"built{len(list(tmp_path.glob('built*')))}" / "data"
         with staged(folder) as partial:
-            manifest = coherence_tests.build(
+            manifest = find_builder("coherence_tests").build(
                 sources, partial, Settings(), seed=1, stage=stage, **settings
             )
         paths = folder.glob("*/test-*.parquet")
@@ -213,7 +214,7 @@ def test_the_folder_loads_and_is_the_same_each_time(tmp_path, stage, load, folde
     for folder in folders:
         with staged(folder) as partial:
             given = [(f"coherence:{path}", {})]
-            coherence_tests.build(given, partial, Settings(), seed=1, stage=stage)
+            find_builder("coherence_tests").build(given, partial, Settings(), seed=1, stage=stage)
     assert folder_bytes(folders[0]) == folder_bytes(folders[1])
     assert load(folders[0], "insted")["test"][0]["pos"] == TEXT
 

@@ -19,9 +19,10 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.store import staged
-from corpora.tasks.discoeval import bso, sp
+from corpora.tasks import find_builder
 from corpora.tasks.discoeval.common import Consecutive, lead, units
 
+sp, bso = find_builder("sp"), find_builder("bso")
 TASKS = [sp, bso]
 
 
@@ -34,7 +35,7 @@ def documents(make_document):
 def built(tmp_path, documents, stage):
     def build(task, name="x", documents=documents, seed=1, **settings):
         folder = tmp_path / name / "data"
-        chosen = task.Settings(**settings)
+        chosen = task.settings(**settings)
         with staged(folder) as partial:
             return folder, task.build(documents, partial, chosen, seed=seed, stage=stage)
 
@@ -91,7 +92,7 @@ def test_another_seed_gives_other_rows(built, task):
 def test_the_folder_loads_with_label_names(built, task, load):
     data = load(built(task)[0])
     names = {"sp": ["0", "1", "2", "3", "4"], "bso": ["swapped", "original"]}
-    assert data["train"].features["label"].names == names[task.__name__.split(".")[-1]]
+    assert data["train"].features["label"].names == names[task.name]
 
 
 def test_sizes_are_kept_and_what_is_missing_is_said(built):
@@ -181,7 +182,7 @@ def test_a_build_killed_at_any_document_is_made_anew(tmp_path, folder_bytes):
         from corpora.document import Document
         from corpora.sentences import split_document
         from corpora.store import Stage, staged
-        from corpora.tasks.discoeval import sp
+        from corpora.tasks import find_builder
 
         def documents(last):
             for i in range(30):
@@ -192,7 +193,8 @@ def test_a_build_killed_at_any_document_is_made_anew(tmp_path, folder_bytes):
 
         with staged(Path(sys.argv[1])) as partial:
             source = documents(int(sys.argv[2]))
-            sp.build(source, partial, sp.Settings(), seed=1, stage=Stage("sp", 1, "ab"))
+            sp, stage = find_builder("sp"), Stage("sp", 1, "ab")
+            sp.build(source, partial, sp.settings(), seed=1, stage=stage)
     """
 
     def run(folder: str, last: int) -> int:
@@ -271,7 +273,7 @@ def test_a_dataset_may_have_a_test_split_alone(built):
 )
 def test_values_that_cannot_be_are_named(task, bad, said):
     with pytest.raises(ConfigError) as caught:
-        task.Settings(**bad)
+        task.settings(**bad)
     assert caught.value.message == said
 
 

@@ -13,7 +13,7 @@ import pytest
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.store import staged, write_parquet
-from corpora.tasks import dissent
+from corpora.tasks import find_builder
 from corpora.tasks.dissent import Settings
 
 WORDS = (
@@ -56,7 +56,9 @@ def built(tmp_path, stage):
         target = folder / "data"
         chosen = Settings(**settings)
         with staged(target) as partial:
-            return target, dissent.build(paths, partial, chosen, seed=1, stage=stage)
+            return target, find_builder("dissent").build(
+                paths, partial, chosen, seed=1, stage=stage
+            )
 
     return build
 
@@ -190,10 +192,14 @@ def test_a_file_of_another_form_is_named(tmp_path, stage):
     other = tmp_path / "other.parquet"
     pq.write_table(pa.table({"doc": ["d"], "text": ["x"]}), other)
     with pytest.raises(InputError, match=r"other\.parquet.*no column"):
-        dissent.build([other], tmp_path / "data.partial", Settings(), seed=1, stage=stage)
+        find_builder("dissent").build(
+            [other], tmp_path / "data.partial", Settings(), seed=1, stage=stage
+        )
     other.write_text("no parquet at all")
     with pytest.raises(InputError, match=r"other\.parquet"):
-        dissent.build([other], tmp_path / "data.partial", Settings(), seed=1, stage=stage)
+        find_builder("dissent").build(
+            [other], tmp_path / "data.partial", Settings(), seed=1, stage=stage
+        )
 
 
 @pytest.mark.parametrize("bad", [{"markers": ("and", "and")}, {"near_duplicates": 3.0}])

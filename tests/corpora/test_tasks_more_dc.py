@@ -32,7 +32,9 @@ def built(tmp_path, documents, stage):
         folder = tmp_path / name / "data"
         with staged(folder) as partial:
             chosen = find_builder("dc").settings(**settings)
-            return folder, dc.build(documents, partial, chosen, seed=seed, stage=stage)
+            return folder, find_builder("dc").build(
+                documents, partial, chosen, seed=seed, stage=stage
+            )
 
     return build
 

@@ -46,7 +46,9 @@ def built(tmp_path, documents, stage):
         folder = tmp_path / name / "data"
         with staged(folder) as partial:
             chosen = find_builder("intrusion").settings(**{"max_similarity": 0.9, **settings})
-            return folder, intrusion.build(documents, partial, chosen, seed=seed, stage=stage)
+            return folder, find_builder("intrusion").build(
+                documents, partial, chosen, seed=seed, stage=stage
+            )
 
     return build
 

@@ -13,7 +13,6 @@ from corpora.document import Document, Relation
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.splits import Shares
 from corpora.store import staged
 from corpora.tasks import find_builder
 from corpora.tasks.document_splits import prescribed, read_table
@@ -164,8 +163,12 @@ def test_a_bad_table_names_its_line(tmp_path):
         read_table(table)
     with pytest.raises(ConfigError, match="no table of splits"):
         read_table(tmp_path / "none.tsv")
-    found = prescribed({"x": ("x", 1)}, "dissent", "", Shares(1, 0, 0), seed=1, stage="s")
-    assert found.split == {"x": "train"}
+
+
+def test_only_articles_of_the_wall_street_journal_have_a_split_by_section():
+    found = prescribed({"wsj_2301": ("", 3)}, "dissent", "")
+    assert found.split == {"wsj_2301": "test"} and found.weights["test"] == 3
+    assert prescribed({"wsj_2301": ("", 1), "x": ("x", 1)}, "dissent", "") is None
 
 
 def test_documents_without_gold_relations_are_an_error(built, make_document):

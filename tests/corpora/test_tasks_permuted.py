@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
 from corpora.store import staged
-from corpora.tasks import permuted
+from corpora.tasks import find_builder, permuted
 from corpora.tasks.permutations import (
     distinct_orders,
     document_ids,
@@ -143,7 +143,9 @@ def built(tmp_path, documents, stage):
         folder = tmp_path / name / "data"
         chosen = Settings(**settings)
         with staged(folder) as partial:
-            return folder, permuted.build(documents, partial, chosen, seed=1, stage=stage)
+            return folder, find_builder("permuted").build(
+                documents, partial, chosen, seed=1, stage=stage
+            )
 
     return build
 

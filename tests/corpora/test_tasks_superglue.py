@@ -13,7 +13,7 @@ import pytest
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.store import staged
-from corpora.tasks import superglue
+from corpora.tasks import find_builder, superglue
 
 PASSAGE = "Ada met Ben in Porto. Ada left.\n@highlight\nBen stayed."
 RTE = {"premise": "The ferry sank.", "hypothesis": "A boat sank.", "label": "entailment", "idx": 0}
@@ -55,7 +55,7 @@ def built(tmp_path, stage) -> Callable[..., tuple[dict[str, list[dict]], dict[st
         with staged(folder) as partial:
             given = [*before, (spec, options or {})]
             chosen = superglue.Settings(**settings)
-            manifest = superglue.build(given, partial, chosen, seed=1, stage=stage)
+            manifest = find_builder("superglue").build(given, partial, chosen, seed=1, stage=stage)
         paths = folder.glob("*/*.parquet")
         names = {path: f"{path.parent.name}/{path.name.partition('-')[0]}" for path in paths}
         return {name: pq.read_table(path).to_pylist() for path, name in names.items()}, manifest
@@ -152,7 +152,7 @@ def test_too_many_bad_records_are_an_error(stage, tmp_path):
     write(tmp_path / "ReCoRD" / "val.jsonl", RECORD, {})  # two queries of one record
     given = [(f"superglue:{tmp_path / 'ReCoRD'}", {})]
     with pytest.raises(InputError, match="1 bad records beside 1 good records"):
-        superglue.build(
+        find_builder("superglue").build(
             given, tmp_path / "o", superglue.Settings(), seed=1, stage=stage, max_bad_share=0.4
         )
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.schemas import BSO
-from corpora.store import Stage
 from corpora.tasks.discoeval import common
+from corpora.tasks.target import Target
 
 VERSION = 3
 LENGTH = 2
@@ -53,33 +51,18 @@ class Settings(common.Consecutive):
     LENGTH: ClassVar[int] = LENGTH
 
 
-def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest.
-
-    `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
-    one row can be made, or if two documents have one id.
-    """
+def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
+    """Build the dataset from documents with a sentence layer; returns the manifest."""
     return common.build(
         documents,
-        folder,
         settings,
+        target,
         BSO,
         CARD,
         _rows,
         unit="pairs",
         rows_each=2,
         texts=("sentence1", "sentence2"),
-        seed=seed,
-        stage=stage,
-        division=division,
     )
 
 

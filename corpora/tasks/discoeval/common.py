@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from corpora.candidates import Candidates, Rows
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document, Sections
 from corpora.errors import ConfigError
-from corpora.splits import SPLITS, Shares
-from corpora.store import DatasetFolder, Stage, used
+from corpora.splits import Shares
+from corpora.store import DatasetFolder
+from corpora.tasks.pool import Rows
+from corpora.tasks.target import Target, split_candidates
 
 CITATION = """@inproceedings{chen-etal-2019-evaluation,
   title = {Evaluation Benchmarks and Learning Criteria for Discourse-Aware Sentence
@@ -92,8 +91,8 @@ def runs(document: Document, settings: Consecutive, reject: Reject) -> list[list
 
 def build(
     documents: Iterable[Document],
-    folder: Path,
     settings: Consecutive,
+    target: Target,
     schema: pa.Schema,
     card: Card,
     rows_of: RowsOf,
@@ -101,30 +100,16 @@ def build(
     unit: str,
     rows_each: int = 1,
     texts: tuple[str, ...],
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
 ) -> dict[str, Any]:
     """Collect runs of `LENGTH` sentences, split and choose them, and write `rows_of` them.
 
     `unit` is what the sizes count, in the plural, and each gives `rows_each` rows; `texts` are the
     columns of text.
     """
-    with (
-        DatasetFolder(folder, stage.dataset_name, stage, card) as dataset,
-        Candidates(
-            folder / ".candidates.jsonl", seed=seed, stage=stage.name, division=division
-        ) as pool,
-    ):
+    with target.dataset(card) as dataset, target.pool() as pool:
         for document in documents:
             pool.add(document, runs(document, settings, dataset.reject))
-        assignment = pool.assign(Shares(settings.train, settings.validation, settings.test))
-        dataset.languages = pool.languages
-        distinct = pool.distinct()
-        dataset.reject("exact_duplicate", len(pool) - distinct.size)
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
-        for split in SPLITS:
-            rows = pool.of_split(split, assignment, distinct)
+        for split, rows in split_candidates(pool, settings, dataset):
             chosen = limited(rows, split, settings.sizes[split], unit, dataset)
             writer = dataset.writer("default", split, schema, texts=texts)
             candidates = _counted(pool.read(chosen), rows_each, dataset)

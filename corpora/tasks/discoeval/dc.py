@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from corpora import licences
-from corpora.candidates import Rows
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.rng import stream
 from corpora.schemas import DC
 from corpora.splits import SPLITS, Shares
-from corpora.store import DatasetFolder, Stage, used
+from corpora.store import DatasetFolder, used
 from corpora.tasks.discoeval import common
 from corpora.tasks.discoeval.chat import conversations
 from corpora.tasks.discoeval.donors import (
@@ -28,8 +24,9 @@ from corpora.tasks.discoeval.donors import (
     replacement,
 )
 from corpora.tasks.discoeval.sp import balanced
-from corpora.tasks.pool import Pool
+from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.similar import Categories, Profiles
+from corpora.tasks.target import Target
 
 VERSION = 3
 LENGTH = 6
@@ -132,31 +129,17 @@ def configurations(settings: Settings) -> Iterable[str]:
     return ("text", "chat")
 
 
-def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
+def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
     """Build the dataset from documents with a sentence layer; returns the manifest.
 
-    Documents with turns give the configuration `chat`, the others `text`. `folder` is the partial
-    folder that `corpora.store.staged` yields. Raises `InputError` if not one row can be made, or
-    if two documents have one id.
+    Documents with turns give the configuration `chat`, the others `text`.
     """
     with (
-        DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Pool(
-            folder / ".text.jsonl", seed=seed, stage=f"{stage.name}/text", division=division
-        ) as text,
-        Pool(
-            folder / ".chat.jsonl", seed=seed, stage=f"{stage.name}/chat", division=division
-        ) as chat,
-        Profiles(folder / ".profiles") as profiles,
-        Sentences(folder / ".sentences") as sentences,
+        target.dataset(CARD) as dataset,
+        target.pool("text") as text,
+        target.pool("chat") as chat,
+        Profiles(target.folder / ".profiles") as profiles,
+        Sentences(target.folder / ".sentences") as sentences,
     ):
         categories = Categories()
         for document in documents:
@@ -170,7 +153,7 @@ def build(
                 profiles.add(document.id, " ".join(s for window in windows for s in window))
                 categories.add(document.id, document.categories)
         similar = Similar(profiles, categories, settings.similar, settings.max_text_similarity)
-        dataset.details |= {"split": {}, "settings": used(settings, seed)}
+        dataset.details |= {"split": {}, "settings": used(settings, target.seed)}
         _config("text", text, similar, sentences, dataset, settings)
         _config("chat", chat, AnyOther(), sentences, dataset, settings)
         dataset.languages = text.languages | chat.languages
@@ -218,9 +201,9 @@ def _config(
         writer = dataset.writer(config, split, DC, texts=("sentences",))
         pairs = _pairs(rows, split, sizes[split] // 2, pool, donors, sentences, dataset)
         for number, (record, changed) in enumerate(pairs):
-            dataset.licences[record["licence"] or licences.UNKNOWN] += 2
+            dataset.count_licence(record["licence"], 2)
             if changed["licence"] != record["licence"]:
-                dataset.licences[changed["licence"] or licences.UNKNOWN] += 1
+                dataset.count_licence(changed["licence"])
             found[changed["found_by"]] += 1
             writer.extend(_rows(number, record, changed))
         _say(split, config, sizes[split], writer.rows, dataset)

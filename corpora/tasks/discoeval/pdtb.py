@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from corpora.candidates import Rows
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import pdtb as pdtb_schema
 from corpora.splits import SPLITS
-from corpora.store import DatasetFolder, Stage
+from corpora.store import DatasetFolder
 from corpora.tasks.discoeval.common import CITATION, one_of
-from corpora.tasks.pool import Pool
+from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of, sense_at, split_rows
+from corpora.tasks.target import Target
+
+VERSION = 1
+KINDS = {"Explicit": "PDTB-E", "Implicit": "PDTB-I"}
+"""The datasets: kinds of relations, and what DiscoEval calls its task of each."""
 
 FIELDS = {
     "doc": "id of the document",
@@ -64,12 +66,13 @@ class Settings(Splitting):
             )
 
 
-def card(kind: str, short: str) -> Card:
+def card_of(kind: str) -> Card:
+    """The card of the dataset of one of `KINDS`."""
     return Card(
         title=f"{kind} discourse relations",
         summary=(
             f"The two arguments of annotated {kind.lower()} discourse relations and their sense: "
-            f"{short} of DiscoEval, from PDTB or GDTB."
+            f"{KINDS[kind]} of DiscoEval, from PDTB or GDTB."
         ),
         method=(
             "DiscoEval, section 3.1: senses of the second level, sections 2-14, 15-18 and 19-23 of "
@@ -86,33 +89,16 @@ def card(kind: str, short: str) -> Card:
 
 
 def build(
-    kind: str,
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    card: Card,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
+    documents: Iterable[Document], settings: Settings, target: Target, *, kind: str
 ) -> dict[str, Any]:
-    """Build the dataset of all relations of a kind (`Explicit`, `Implicit`).
-
-    `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
-    one row can be made, or if two documents have one id.
-    """
-    with (
-        DatasetFolder(folder, stage.dataset_name, stage, card) as dataset,
-        Pool(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
-    ):
+    """Build the dataset of all relations of a kind from documents with gold relations."""
+    with target.dataset(card_of(kind)) as dataset, target.pool() as pool:
         labels: list[str] = []
         for document in documents:
             found = list(_rows_of(document, kind, settings, dataset))
             pool.add(document, [row for _, row in found])
             labels += [label for label, _ in found]
-        split, rows = split_rows(
-            pool, settings, dataset, seed=seed, stage=stage.name, division=division
-        )
+        split, rows = split_rows(pool, settings, dataset)
         names = _classes([labels[row] for row in rows.tolist()], settings)
         kept = rows[[labels[row] in names for row in rows.tolist()]]
         dataset.reject("class_too_rare", rows.size - kept.size)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from corpora.candidates import Rows
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.rng import stable_id
 from corpora.schemas import rst as rst_schema
 from corpora.splits import SPLITS, Assignment, Shares
-from corpora.store import DatasetFolder, Stage, used
+from corpora.store import DatasetFolder, used
 from corpora.tasks.discoeval.common import CITATION
 from corpora.tasks.discoeval.rst_relations import class_of
 from corpora.tasks.document_splits import prescribed, table_hash
-from corpora.tasks.pool import Pool
+from corpora.tasks.pool import Pool, Rows
+from corpora.tasks.target import Target
 
 VERSION = 1
 FOLDERS = {"TRAINING": "train", "TEST": "test"}
@@ -96,24 +95,12 @@ class Settings:
         Shares(self.train, self.validation, self.test)
 
 
-def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
+def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
     """Build the dataset from documents with a tree (`rst:`); returns the manifest.
 
-    `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
-    one row can be made, or if two documents have one id, `ConfigError` for one without a tree.
+    Raises `ConfigError` for a document without one.
     """
-    with (
-        DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Pool(folder / ".candidates.jsonl", seed=seed, stage=stage.name) as pool,
-    ):
+    with target.dataset(CARD) as dataset, target.pool() as pool:
         labels: list[str] = []
         unknown: Counter[str] = Counter()
         for document in documents:
@@ -124,11 +111,9 @@ def build(
         for relation, number in sorted(unknown.items()):
             dataset.reject("relation_without_class", number)
             dataset.note(f"The relation `{relation}` has no class: {number:,} nodes left out.")
-        assignment = _assign(
-            pool.documents, settings, seed=seed, stage=stage.name, division=division
-        )
+        assignment = _assign(pool, settings)
         dataset.languages = pool.languages
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
+        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, target.seed)}
         names = sorted(set(labels))
         rows: dict[str, list[int]] = {split: [] for split in ("", *SPLITS)}
         for row in range(len(pool)):
@@ -163,23 +148,15 @@ def nodes_of(
         yield f"{nuclearity}-{name}", relation, one, two
 
 
-def _assign(
-    documents: Mapping[str, tuple[str, int]],
-    settings: Settings,
-    *,
-    seed: int,
-    stage: str,
-    division: Division | None,
-) -> Assignment:
+def _assign(pool: Pool, settings: Settings) -> Assignment:
+    documents = pool.documents
     folders = {name: _folder(name) for name in documents}
-    shares = Shares(settings.train, settings.validation, settings.test)
     if settings.table or not documents or not all(folders.values()):
         # The splits of RST-DT are not sections of the Wall Street Journal.
-        return prescribed(
-            documents, "", settings.table, shares, seed=seed, stage=stage, division=division
-        )
+        shares = Shares(settings.train, settings.validation, settings.test)
+        return prescribed(documents, "", settings.table) or pool.assign(shares)
     training = [name for name, split in folders.items() if split == "train"]
-    training.sort(key=lambda name: (stable_id(f"{seed}/{stage}/{name}"), name))
+    training.sort(key=lambda name: (stable_id(f"{pool.seed}/{pool.stage}/{name}"), name))
     number = min(settings.validation_documents, len(training) // 5)
     split = {**folders, **dict.fromkeys(training[:number], "validation")}
     weights = Counter(dict.fromkeys(SPLITS, 0))

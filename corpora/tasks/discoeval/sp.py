@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,12 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.rng import stream
 from corpora.schemas import SP
-from corpora.store import Stage
 from corpora.tasks.discoeval import common
+from corpora.tasks.target import Target
 
 VERSION = 3
 LENGTH = 5
@@ -60,32 +58,17 @@ class Settings(common.Consecutive):
     LENGTH: ClassVar[int] = LENGTH
 
 
-def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest.
-
-    `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
-    one row can be made, or if two documents have one id.
-    """
+def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
+    """Build the dataset from documents with a sentence layer; returns the manifest."""
     return common.build(
         documents,
-        folder,
         settings,
+        target,
         SP,
         CARD,
-        partial(_rows, seed=seed, stage=stage.name),
+        partial(_rows, seed=target.seed, stage=target.stage.name),
         unit="rows",
         texts=("sentences",),
-        seed=seed,
-        stage=stage,
-        division=division,
     )
 
 

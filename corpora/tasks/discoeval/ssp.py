@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from corpora.card import Card
-from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import SSP
-from corpora.splits import SPLITS, Assignment, Shares, assign
-from corpora.store import DatasetFolder, Stage, used
+from corpora.splits import SPLITS, Assignment, Shares
+from corpora.store import DatasetFolder, used
 from corpora.tasks.discoeval import common
 from corpora.tasks.discoeval.papers import ABSTRACT, MIDDLE, prose, sections_of
 from corpora.tasks.pool import Pool
+from corpora.tasks.target import Target
 
 VERSION = 2
 
@@ -79,32 +78,20 @@ class Settings:
         Shares(self.train, self.validation, self.test)
 
 
-def build(
-    documents: Iterable[Document],
-    folder: Path,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: Stage,
-    division: Division | None = None,
-) -> dict[str, Any]:
-    """Build the dataset from papers with sections and a sentence layer; returns the manifest.
-
-    `folder` is the partial folder that `corpora.store.staged` yields. Raises `InputError` if not
-    one row can be made, or if two documents have one id.
-    """
+def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
+    """Build the dataset from papers with sections and a sentence layer; returns the manifest."""
     with (
-        DatasetFolder(folder, stage.dataset_name, stage, CARD) as dataset,
-        Pool(folder / ".abstract.jsonl", seed=seed, stage=f"{stage.name}/abstract") as abstract,
-        Pool(folder / ".body.jsonl", seed=seed, stage=f"{stage.name}/body") as body,
+        target.dataset(CARD) as dataset,
+        target.pool("abstract") as abstract,
+        target.pool("body") as body,
     ):
         for document in documents:
             _add(document, abstract, body, settings, dataset)
         weights = {n: (g, w + body.documents[n][1]) for n, (g, w) in abstract.documents.items()}
         shares = Shares(settings.train, settings.validation, settings.test)
-        assignment = assign(weights, shares, seed=seed, stage=stage.name, division=division)
+        assignment = target.assign(weights, shares)
         dataset.languages = abstract.languages
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, seed)}
+        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, target.seed)}
         _write(abstract, body, assignment, dataset, settings)
         return dataset.finish("default")
 

@@ -1,0 +1,190 @@
+"""Documents dealt out to splits so that every dataset comes near its shares.
+
+Iterative stratification (Sechidis, Tsoumakas, Vlahavas 2011), with the datasets that draw on a
+source as the labels of its documents, and characters as weights. What is dealt out are units: whole
+groups, or documents of datasets that do not fit otherwise (docs/decisions/032-one-division.md).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpora.rng import Words, mixed, stable_id
+from corpora.splits import MIN_GROUPS, SPLITS, TOLERANCE, Shares
+
+ATTEMPTS, SMALL = 128, 2_000
+"""Orders that are tried until all datasets fit, where there are at most so many units; else 2."""
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int8]
+"""Splits by their place in `SPLITS`; -1 for none."""
+
+Served = tuple[Sequence[str], Iterable[tuple[str, str, int]]]
+"""The datasets that draw on a source; id, group and number of characters of its documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The documents of sources as they come: keys of ids and groups, characters, source's number.
+
+    `served`: the datasets that draw on each source.
+    """
+
+    documents: Words
+    groups: Words
+    weights: Ints
+    source: NDArray[np.int16]
+    served: Sequence[frozenset[str]]
+
+    @classmethod
+    def read(cls, sources: Sequence[Served]) -> Table:
+        documents, groups = array("Q"), array("Q")
+        weights, source = array("q"), array("h")
+        for number, (_, sizes) in enumerate(sources):
+            for name, group, size in sizes:
+                documents.append(stable_id(name))
+                groups.append(stable_id(group))
+                weights.append(max(1, size))
+                source.append(number)
+        return cls(
+            np.array(documents, np.uint64),
+            np.array(groups, np.uint64),
+            np.array(weights, np.int64),
+            np.array(source, np.int16),
+            [frozenset(names) for names, _ in sources],
+        )
+
+    @property
+    def datasets(self) -> list[str]:
+        return sorted(frozenset().union(*self.served))
+
+    def rows_of(self, dataset: str) -> Ints:
+        drawn_on = [i for i, names in enumerate(self.served) if dataset in names]
+        return np.flatnonzero(np.isin(self.source, drawn_on))
+
+    def units(self, broken: Iterable[str] = ()) -> Ints:
+        """What is kept together, as a number a row: groups, or documents of `broken` datasets."""
+        from scipy.sparse import coo_array  # type: ignore[import-untyped]
+        from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
+
+        document = np.unique(self.documents, return_inverse=True)[1]
+        group = np.unique(self.groups, return_inverse=True)[1]
+        joined = np.ones(len(document), bool)
+        for name in broken:
+            # A group is broken as a whole, in whatever dataset its documents are.
+            joined &= ~np.isin(group, group[self.rows_of(name)])
+        nodes = 1 + document.max(initial=-1) + 1 + group.max(initial=-1)
+        edges = (document[joined], group[joined] + document.max(initial=-1) + 1)
+        graph = coo_array((np.ones(len(edges[0]), bool), edges), shape=(nodes, nodes))
+        labels = connected_components(graph, directed=False)[1]
+        return np.unique(labels[document], return_inverse=True)[1]
+
+
+def stratified(table: Table, shares: Shares, seed: int) -> tuple[Codes, list[str]]:
+    """The split of each row of the table, and the datasets whose groups are not whole."""
+    whole = units = table.units()
+    found = _Attempts(table, units, shares, seed).best()
+    broken: set[str] = set()
+    while unfit := [name for name in found.unfit if name not in broken]:
+        # Other datasets that share their groups may fit no more: they are looked at again.
+        broken |= {*unfit}
+        finer = table.units(broken)
+        if _number(finer) != _number(units):
+            units = finer
+            found = _Attempts(table, units, shares, seed).best()
+    cut = _number(units) != _number(whole)
+    return found.split[units], sorted(broken) if cut else []
+
+
+def _number(units: Ints) -> int:
+    return int(units.max(initial=-1)) + 1
+
+
+class _Attempts:
+    """Orders of the units, each dealt out to the splits; the first that fits all, or the best."""
+
+    def __init__(self, table: Table, units: Ints, shares: Shares, seed: int) -> None:
+        self.shares, self.seed = shares, seed
+        self.number = _number(units)
+        # The name of a unit is that of its first document by key: no other document changes it.
+        self.names = np.full(self.number, np.iinfo(np.uint64).max, np.uint64)
+        np.minimum.at(self.names, units, table.documents)
+        self.members: dict[str, Ints] = {}
+        self.weights: dict[str, Ints] = {}
+        for dataset in table.datasets:
+            rows = table.rows_of(dataset)
+            weight = np.zeros(self.number, np.int64)
+            np.add.at(weight, units[rows], table.weights[rows])
+            self.members[dataset] = np.flatnonzero(weight)
+            self.weights[dataset] = weight
+
+    def best(self) -> _Attempt:
+        found: list[_Attempt] = []
+        for attempt in range(ATTEMPTS if self.number <= SMALL else 2):
+            found.append(self._attempt(attempt))
+            if not found[-1].unfit:
+                break
+        return min(found, key=lambda attempt: attempt.cost)
+
+    def _attempt(self, attempt: int) -> _Attempt:
+        salt = np.uint64(stable_id(f"{self.seed}/division/{attempt}"))
+        order = np.lexsort((self.names, mixed(self.names ^ salt)))
+        rank = np.empty(self.number, np.int64)
+        rank[order] = np.arange(self.number)
+        split = np.full(self.number, -1, np.int8)
+        waiting = {name: members[split[members] < 0] for name, members in self.members.items()}
+        while waiting:
+            # The dataset with the fewest units to deal out has the least choice.
+            name = min(waiting, key=lambda name: (len(waiting[name]), name))
+            units = waiting.pop(name)
+            self._deal(name, units[np.argsort(rank[units])], split)
+            waiting = {other: left[split[left] < 0] for other, left in waiting.items()}
+        return self._judged(split)
+
+    def _deal(self, dataset: str, units: Ints, split: Codes) -> None:
+        """Give each unit to the split that lacks most; the last ones go to splits without any."""
+        weights, members = self.weights[dataset], self.members[dataset]
+        targets = self.shares.targets(int(weights.sum()))
+        there = members[split[members] >= 0]
+        got = np.bincount(split[there], weights[there], len(SPLITS)).tolist()
+        lacking = [targets[name] - part for name, part in zip(SPLITS, got, strict=True)]
+        wanted = [code for code, name in enumerate(SPLITS) if targets[name] > 0]
+        number = np.bincount(split[there], minlength=len(SPLITS)).tolist()
+        without = [code for code in wanted if not number[code]]
+        dealt = zip(range(len(units), 0, -1), units.tolist(), weights[units].tolist(), strict=True)
+        for left, unit, weight in dealt:
+            candidates = without if left <= len(without) else wanted
+            code = max(candidates, key=lacking.__getitem__)
+            lacking[code] -= weight
+            split[unit] = code
+            if code in without:
+                without.remove(code)
+
+    def _judged(self, split: Codes) -> _Attempt:
+        unfit, empty, far = [], 0, 0.0
+        for name, members in self.members.items():
+            targets = self.shares.targets(int(self.weights[name].sum()))
+            got = np.bincount(split[members], self.weights[name][members], len(SPLITS))
+            number = np.bincount(split[members], minlength=len(SPLITS))
+            off = [
+                (abs(got[code] - target) / target, number[code])
+                for code, target in enumerate(targets.values())
+                if target > 0
+            ]
+            empty += sum(not n for _, n in off)
+            far += max((share for share, _ in off), default=0.0)
+            if any(share > TOLERANCE or n < MIN_GROUPS for share, n in off):
+                unfit.append(name)
+        return _Attempt(split, unfit, (empty, len(unfit), far))
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    split: Codes
+    unfit: list[str]
+    cost: tuple[int, int, float]
