@@ -516,6 +516,9 @@ def _config_error(path: Path, table: Mapping[str, Any], error: ValidationError) 
         )
     if first["type"] == "missing":
         return ConfigError(f"the key {key!r} is missing", where=where)
+    if first["type"] == "string_pattern_mismatch":
+        hint = "small letters, digits, and _ - after one: folders are named after it"
+        return ConfigError(f"{key} = {first['input']!r} is no name", where=where, hint=hint)
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, ConfigError):
         return ConfigError(cause.message, where=f"{where}: {key}", hint=cause.hint)

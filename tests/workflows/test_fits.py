@@ -152,6 +152,10 @@ MISFITS = {
         ('name = "stories"', 'name = "stories"\nlisence = "CC0-1.0"'),
         ("build.toml: source stories: unknown key 'lisence'", "did you mean 'licence'"),
     ),
+    "a source whose name is none": (
+        ('name = "stories"', 'name = "Stories"'),
+        ("source Stories: name = 'Stories' is no name", "small letters"),
+    ),
     "a source without a name": (
         ('name = "stories"\n', ""),
         ("[[sources]] number 1", "'name' is missing"),
