@@ -6,18 +6,24 @@ values of a wrong type are errors that name the key and the nearest valid one.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from corpora import licences
-from corpora.errors import ConfigError, nearest
+from corpora.errors import ConfigError, DiscoforgeError, nearest
 from corpora.splits import Shares
+
+if TYPE_CHECKING:
+    from corpora.tasks import Builder
 
 CONFIGS = Path(__file__).parent / "configs"
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
@@ -26,6 +32,32 @@ DATA_VARIABLE = "DISCOFORGE_DATA"
 Entry = TypeVar("Entry")
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 """A name that is also a folder's."""
+
+
+LANGUAGES = {
+    **{"arabic": "ar", "chinese": "zh", "czech": "cs", "danish": "da", "dutch": "nl"},
+    **{"english": "en", "finnish": "fi", "french": "fr", "german": "de", "greek": "el"},
+    **{"hebrew": "he", "hindi": "hi", "hungarian": "hu", "italian": "it", "japanese": "ja"},
+    **{"korean": "ko", "norwegian": "no", "persian": "fa", "polish": "pl", "portuguese": "pt"},
+    **{"romanian": "ro", "russian": "ru", "spanish": "es", "swedish": "sv", "turkish": "tr"},
+    **{"ukrainian": "uk", "vietnamese": "vi", "eng": "en"},
+}
+"""What may be written where a code is meant."""
+
+
+def _language_code(value: str) -> str:
+    """A language as its code; `ConfigError` with the code for a name."""
+    if value.lower() in LANGUAGES or not re.fullmatch(r"([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?", value):
+        code = LANGUAGES.get(value.lower())
+        raise ConfigError(
+            f"{value!r} is no code of a language",
+            hint=f'write "{code}"' if code else 'such a code is "en", "de" or "pt-BR"',
+        )
+    return value
+
+
+Language = Annotated[str, AfterValidator(_language_code)]
+"""A code such as `en`, by which parsers, pattern tables and the Hub know it."""
 
 
 class Table(BaseModel):
@@ -46,7 +78,7 @@ class Source(Table):
     name: Name
     spec: str
     licence: str | dict[str, str] = ""
-    language: str = ""
+    language: Language = ""
     options: dict[str, Any] = {}
     splitter: str = ""
     datasets: tuple[str, ...] = ()
@@ -207,6 +239,31 @@ class BuildFile(Table):
     def evaluation(self, name: str) -> Evaluation:
         return self._one("evaluation", name, self.evaluations)
 
+    def builder(self, dataset: str) -> Builder:
+        """The builder of the dataset's name, or the one that its table names."""
+        from corpora.tasks import find_builder
+
+        named = self.datasets[dataset].get("builder", "")
+        with self.at(f"datasets.{dataset}{'.builder' * bool(named)}"):
+            return find_builder(named or dataset)
+
+    def markers(self, language: str = "en") -> tuple[str, ...]:
+        """The markers to look for, by name."""
+        from extract.patterns import resolve_markers
+
+        with self.at("extract.markers"):
+            return resolve_markers(self.extract.markers, language)
+
+    @contextmanager
+    def at(self, key: str) -> Iterator[None]:
+        """Give what a room refuses its place in the build file, FILE: `key`."""
+        try:
+            yield
+        except DiscoforgeError as error:
+            where = ": ".join(part for part in (self.path, key, error.where) if part)
+            where = where.removesuffix(f": {self.path}")  # what the build file itself refused
+            raise type(error)(error.message, where=where, hint=error.hint) from None
+
     def _one(self, kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
         """One table by its name; `ConfigError` with the nearest ones if there is none."""
         if name in known:
@@ -249,7 +306,7 @@ def _load(path: Path, mtime_ns: int, data_variable: str) -> BuildFile:
     try:
         build = BuildFile.model_validate({**table, "path": str(path)})
     except ValidationError as error:
-        raise _config_error(path, error) from None
+        raise _config_error(path, table, error) from None
     _check_splits(build)
     build = build.model_copy(update={"data": _data_folder(build, data_variable)})
     build = build.model_copy(update={"sources": tuple(_expand(build))})
@@ -311,11 +368,8 @@ def slug(path: Path) -> str:
 
 
 def _check_splits(build: BuildFile) -> None:
-    try:
+    with build.at("splits"):
         _ = build.splits.shares
-    except ConfigError as error:
-        where = f"{build.path}: splits"
-        raise ConfigError(error.message, where=where, hint=error.hint) from None
 
 
 def _check_names(build: BuildFile) -> None:
@@ -330,8 +384,9 @@ def _check_names(build: BuildFile) -> None:
         _check_options(build, source)
         _check_licences(build, source)
     for check in build.validation:
-        for name in check.sources:
-            build.source(name)
+        with build.at(f"validation {check.name}: sources"):
+            for name in check.sources:
+                build.source(name)
     for key, model in build.models.items():
         if model.dataset not in build.datasets:
             raise _no_dataset(build, f"models.{key}", model.dataset)
@@ -397,16 +452,23 @@ def _check_options(build: BuildFile, source: Source) -> None:
     """The options of a source are those of its reader, and its splitter is one that there is."""
     from corpora.readers import COMMON_OPTIONS, parse_spec
     from corpora.sentences import SPLITTERS
+    from workflows.reader_options import check_option, check_together
 
     where = f"{build.path}: source {source.name}"
-    valid = parse_spec(source.spec)[0].options | COMMON_OPTIONS
-    for key in source.options:
+    with build.at(f"source {source.name}: spec"):
+        reader = parse_spec(source.spec)[0]
+    valid = reader.options | COMMON_OPTIONS
+    for key, value in source.options.items():
         if key not in valid:
             raise ConfigError(
                 f"unknown option {key!r}; {nearest(key, valid)}".rstrip("; "),
                 where=where,
                 hint=f"valid here: {', '.join(sorted(valid))}",
             )
+        with build.at(f"source {source.name}: options.{key}"):
+            check_option(reader.kind, key, value)
+    with build.at(f"source {source.name}: options"):
+        check_together(reader.kind, source.options)
     splitter = source.splitter or build.sentences.splitter
     if splitter not in SPLITTERS:
         raise ConfigError(
@@ -420,12 +482,9 @@ def _check_licences(build: BuildFile, source: Source) -> None:
     """The licences of a source are in the table, or nothing could be said of a dataset of it."""
     given = {"": source.licence} if isinstance(source.licence, str) else source.licence
     for genre, licence in given.items():
-        try:
+        key = f"licence.{genre}" if genre else "licence"
+        with build.at(f"source {source.name}: {key}"):
             licences.get(licence)
-        except ConfigError as error:
-            key = f"licence.{genre}" if genre else "licence"
-            where = f"{build.path}: source {source.name}: {key}"
-            raise ConfigError(error.message, where=where, hint=error.hint) from None
 
 
 def _no_dataset(build: BuildFile, key: str, dataset: str) -> ConfigError:
@@ -436,10 +495,11 @@ def _no_dataset(build: BuildFile, key: str, dataset: str) -> ConfigError:
     )
 
 
-def _config_error(path: Path, error: ValidationError) -> ConfigError:
-    """The first problem of a build file as one sentence: key, value, what was expected."""
+def _config_error(path: Path, table: Mapping[str, Any], error: ValidationError) -> ConfigError:
+    """The first problem of a build file as one sentence: place, value, what was expected."""
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
+    place, key = _place(table, first["loc"])
+    where = f"{path}: {place}" if place else str(path)
     if first["loc"][-1:] == ("[key]",):
         return ConfigError(
             f"[{first['loc'][0]}.NAME]: {first['input']!r} is no name",
@@ -448,14 +508,45 @@ def _config_error(path: Path, error: ValidationError) -> ConfigError:
         )
     if first["type"] == "extra_forbidden":
         valid = _fields_at(first["loc"][:-1])
-        hint = f"valid here: {', '.join(valid)}"
         name = str(first["loc"][-1])
         return ConfigError(
-            f"unknown key {key!r}; {nearest(name, valid)}".rstrip("; "), where=str(path), hint=hint
+            f"unknown key {key!r}; {nearest(name, valid)}".rstrip("; "),
+            where=where,
+            hint=_own_settings(first["loc"], first["input"]) + f"valid here: {', '.join(valid)}",
         )
     if first["type"] == "missing":
-        return ConfigError(f"the key {key!r} is missing", where=str(path))
-    return ConfigError(f"{key} = {first['input']!r}: {first['msg'].lower()}", where=str(path))
+        return ConfigError(f"the key {key!r} is missing", where=where)
+    if first["type"] == "string_pattern_mismatch":
+        hint = "small letters, digits, and _ - after one: folders are named after it"
+        return ConfigError(f"{key} = {first['input']!r} is no name", where=where, hint=hint)
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, ConfigError):
+        return ConfigError(cause.message, where=f"{where}: {key}", hint=cause.hint)
+    return ConfigError(f"{key} = {first['input']!r}: {first['msg'].lower()}", where=where)
+
+
+def _place(table: Mapping[str, Any], loc: tuple[int | str, ...]) -> tuple[str, str]:
+    """The table that an error is in, where it is one of a list, and the rest of its key.
+
+    A `[[sources]]` or `[[validation]]` is called by its name, or by its number if it has none.
+    """
+    if len(loc) < 2 or not isinstance(loc[1], int):
+        return "", ".".join(map(str, loc))
+    kind, number = str(loc[0]), loc[1]
+    entry = table[kind][number]
+    name = entry.get("name") if isinstance(entry, dict) else None
+    called = f"{kind.removesuffix('s')} {name}" if name else f"[[{kind}]] number {number + 1}"
+    rest = ".".join(map(str, loc[2:]))
+    return (called, rest) if rest else ("", called)
+
+
+def _own_settings(loc: tuple[int | str, ...], value: Any) -> str:
+    """Where a setting of a recipe or suite stands that was written beside its keys."""
+    if loc[0] not in ("models", "evaluations") or len(loc) != 3 or isinstance(value, dict):
+        return ""
+    whose = "recipe" if loc[0] == "models" else "suite"
+    pasted = json.dumps(value, default=str)  # as TOML writes texts, numbers, switches and lists
+    return f"one of the {whose} is written settings = {{ {loc[2]} = {pasted} }}; "
 
 
 def _fields_at(place: tuple[int | str, ...]) -> list[str]:

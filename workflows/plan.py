@@ -9,6 +9,7 @@ import typer
 
 from workflows import preflight
 from workflows.links import walk
+from workflows.parsers import lacking
 from workflows.runner import options
 from workflows.tasks import BuildAll, Parse, Train
 from workflows.training import external_inputs
@@ -38,22 +39,13 @@ def missing_inputs(stages: list[StageTask]) -> list[tuple[str, str, str]]:
         for source in stage.sources():
             if reason := source.missing():
                 found[source.name] = (source.name, f"{source.spec}: {reason}", source.get)
-        if isinstance(stage, Parse) and (how := parser_models(stage.parser_name)):
-            name = f"parser {stage.parser_name}"
-            found[name] = (name, "its models are no part of this package", how)
+        if isinstance(stage, Parse):
+            name, (why, get) = f"parser {stage.parser_name}", lacking(stage.parser_name)
+            found |= {name: (name, why, get)} if why else {}
         if isinstance(stage, Train):
             for name, why in external_inputs(stage.chosen()):
                 found[f"{stage.key}/{name}"] = (f"{stage.key}, {name}", why, stage.entry.get)
     return list(found.values())
-
-
-def parser_models(parser: str) -> str:
-    """How to get the models of a parser that does not come with the package."""
-    kind, _, name = parser.partition(":")
-    if kind == "stanza":
-        download = f"python -c \"import stanza; stanza.download('{name}')\""
-        return f"pip install 'discoforge[stanza]'; {download}"
-    return f"python -m spacy download {name}" if kind == "spacy" else ""
 
 
 def _stage_lines(stages: list[StageTask]) -> Iterator[str]:
@@ -69,6 +61,8 @@ def _state(stage: StageTask, states: dict[str, str]) -> str:
     if stage.output().exists():
         return "done"
     if any(source.missing() and not source.remote for source in stage.sources()):
+        return "input missing"
+    if isinstance(stage, Parse) and lacking(stage.parser_name)[0]:
         return "input missing"
     if any(states.get(task.task_id, "").endswith("missing") for task in stage.upstream()):
         return "waits for missing"

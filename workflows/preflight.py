@@ -1,4 +1,4 @@
-"""What can be known before anything runs: sources are there, engine and settings can be used."""
+"""What can be known before anything runs: sources and parsers are there, settings can be used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError
+from workflows.parsers import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +28,18 @@ def planning() -> Iterator[None]:
         _planning.reset(token)
 
 
+def looking() -> bool:
+    """Whether the graph is built only to look at it: then nothing is written either."""
+    return _planning.get()
+
+
 def check(task: StageTask) -> None:
     """Raise `InputError` naming every source of `task`'s graph that is not there.
 
-    And `ConfigError` for an engine that cannot be used, and for a setting of a model or an
-    evaluation still to be made that its recipe or suite refuses.
+    And `ConfigError` for an engine that cannot be used, for a parser that is not installed, and
+    for a setting of a model or an evaluation still to be made that its recipe or suite refuses.
     """
-    if _planning.get():
+    if looking():
         return
     check_engine(task)
     missing = [
@@ -43,6 +49,7 @@ def check(task: StageTask) -> None:
     ]
     if missing:
         _complain(task, missing)
+    _check_parsers(task)
     _check_values(task)
 
 
@@ -52,6 +59,18 @@ def check_engine(task: StageTask) -> None:
         from workflows import engines
 
         engines.check(task.build.engine, task.build.path)
+
+
+def _check_parsers(task: StageTask) -> None:
+    from workflows.links import walk
+    from workflows.tasks.sources import Parse
+
+    for stage in walk(task):
+        if isinstance(stage, Parse) and not stage.output().exists():
+            reason, how = lacking(stage.parser_name)
+            if reason:
+                where = f"{task.build.path}: {stage.parser_key}"
+                raise ConfigError(f"{stage.parser_name!r}: {reason}", where=where, hint=how)
 
 
 def _check_values(task: StageTask) -> None:

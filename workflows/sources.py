@@ -14,6 +14,7 @@ from corpora.errors import DiscoforgeError, InputError
 from corpora.readers import parse_spec, source_files
 from corpora.readers.source import below
 from corpora.store import write_json
+from workflows.preflight import looking
 
 MISSING = "missing"
 
@@ -91,7 +92,7 @@ def file_hash(path: Path, root: Path) -> str:
 
 @cache
 def _cached_hash(path: Path, size: int, mtime_ns: int, root: Path) -> str:
-    """A file's sha256, kept on disk by path, size and time of change."""
+    """A file's sha256; a build keeps it on disk by path, size and time of change."""
     key = hashlib.sha256(f"{path}\0{size}\0{mtime_ns}".encode()).hexdigest()
     note = root / "fingerprints" / key[:2] / key
     if note.is_file():
@@ -99,6 +100,7 @@ def _cached_hash(path: Path, size: int, mtime_ns: int, root: Path) -> str:
         return str(kept["sha256"])
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    with suppress(OSError, DiscoforgeError):  # a plan may be looked at where nothing can be written
-        write_json(note, {"file": str(path), "sha256": digest})
+    if not looking():  # what only looks at a build leaves no trace of it
+        with suppress(OSError, DiscoforgeError):  # it will be read again
+            write_json(note, {"file": str(path), "sha256": digest})
     return digest

@@ -98,12 +98,13 @@ class StageTask(luigi.Task):
     @cached_property
     def hash(self) -> str:
         """Over the settings, the hashes upstream, the sources and the stage's own version."""
+        upstream = sorted(task.hash for task in self.upstream())  # their mistakes are said first
         identity = {
             "stage": self.stage,
             "key": self.key,
             "version": self.version,
             "settings": self.settings(),
-            "upstream": sorted(task.hash for task in self.upstream()),
+            "upstream": upstream,
             "sources": [[s.name, fingerprint(s, self.root)] for s in self.sources()],
         }
         text = json.dumps(identity, sort_keys=True, ensure_ascii=False, default=str)

@@ -105,8 +105,13 @@ def amounts(stage: str, manifest: dict[str, Any]) -> tuple[int | None, str, int 
     if stage == "dataset":
         return _rows(manifest), "rows", sum(manifest.get("rejects", {}).values())
     if stage == "model":
-        return manifest["dataset"]["rows"].get("train"), "training rows", None
+        return trained_on(manifest), "training examples", None
     return counts.get("examples"), "examples", None
+
+
+def trained_on(results: dict[str, Any]) -> int | None:
+    """The examples of a model's `results.json`; the data's rows in those that do not count them."""
+    return results.get("trained_on", results["dataset"]["rows"].get("train"))
 
 
 def _rows(manifest: dict[str, Any]) -> int:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping, Sequence
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from corpora.errors import ConfigError, DiscoforgeError, nearest
 from workflows.config import BuildFile, Evaluation, Model
 from workflows.programs import Program
+from zoo.recipe import read_recipe
 
 OF_THE_BUILD = {
     "dataset": "`dataset` of the model",
@@ -19,35 +23,48 @@ OF_THE_BUILD = {
 }
 """Settings of a recipe that its model's table says in another place."""
 
+OF_THE_COMMAND = frozenset({"data", "model", "json", "name", "split", "limit", "seed", "threads"})
+"""Options of an evaluation that are none of a suite's own."""
+
+OPTION = re.compile(
+    r"""--([a-z_]+) (?:\ ('[^']*'|"[^"]*"|[\w./-]*\w))? | \b([a-z_]+)\ =\ ("[^"]*"|\w+)""",
+    re.VERBOSE,
+)
+"""An option of a command line, or a line of a recipe, that a message tells people to write."""
+
 
 def recipe_settings(model: Model, where: str, **usual: Any) -> dict[str, Any]:
     """A recipe's settings with the build's (`usual`) and the model's own on top.
 
+    `where` is the model's table in the build file.
+
     Raises `ConfigError` for a recipe or a setting that is not there, and for one that is the
     build's to choose. Loads no torch.
     """
-    from zoo.recipe import read_recipe
-
-    recipe = read_recipe(model.recipe)
+    try:
+        recipe = read_recipe(model.recipe)
+    except ConfigError as error:
+        found = f"{where}.recipe: {error.where}" if error.where else f"{where}.recipe"
+        raise ConfigError(error.message, where=found, hint=error.hint) from None
     known = _setting_names(recipe.module) - OF_THE_BUILD.keys()
     if model.base and "backbone" not in known:
         raise ConfigError(
-            f"base = {model.base!r}: the recipe {model.recipe} starts from no other model",
-            where=where,
+            f"{model.base!r}: the recipe {model.recipe} starts from no other model",
+            where=f"{where}.base",
             hint="leave out `base`, or take a recipe with the setting `backbone`",
         )
     for key in model.settings:
         if key in OF_THE_BUILD or (key == "backbone" and model.base):
             raise ConfigError(
                 f"{key!r} cannot be among the settings of the recipe {model.recipe}",
-                where=where,
+                where=f"{where}.settings",
                 hint=f"it follows from {OF_THE_BUILD.get(key, '`base` of the model')}",
             )
         if key not in known:
             raise ConfigError(
                 f"unknown setting {key!r} of the recipe {model.recipe}; "
                 f"{nearest(key, known)}".rstrip("; "),
-                where=where,
+                where=f"{where}.settings",
                 hint=f"valid here: {', '.join(sorted(known))}",
             )
     return {"recipe": recipe.name, **recipe.settings, **usual, **model.settings}
@@ -122,11 +139,17 @@ def check_suite(name: str, where: str) -> None:
 
 
 def train(
-    model: Model, dataset: Path, base: Path | None, output: Path, settings: Mapping[str, Any]
+    model: Model,
+    name: str,
+    dataset: Path,
+    base: Path | None,
+    output: Path,
+    settings: Mapping[str, Any],
 ) -> None:
     """Train `model` into the folder `output`; what a killed run left there is taken up again.
 
-    `base` is the folder of the model whose encoder it starts from.
+    `name` is the model's in the build file, `base` the folder of the model whose encoder it
+    starts from. Raises `DiscoforgeError` with what the recipe says.
     """
     threads = settings["threads"]
     words = [model.recipe, "--dataset", str(dataset), "--output", str(output)]
@@ -135,20 +158,28 @@ def train(
     words += ["--seed", str(settings["seed"]), "--threads", str(threads)]
     if base:
         words += ["--backbone", str(base)]
-    _run(Program("zoo.train", words + options(model.settings), threads))
+    known = _setting_names(read_recipe(model.recipe).module) - OF_THE_BUILD.keys()
+    program = Program("zoo.train", words + options(model.settings), threads)
+    _run(program, f"models.{name}", known.__contains__)
 
 
 def evaluate(
     plan: Evaluation, name: str, trained: Path, data: str, folder: Path, build: BuildFile
 ) -> dict[str, Any]:
-    """Evaluate the trained model `name` on `data` into `folder`; the counts for its manifest."""
+    """Evaluate the trained model `name` on `data` into `folder`; the counts for its manifest.
+
+    Raises `DiscoforgeError` with what the suite says.
+    """
+    plans = [key for key, entry in build.evaluations.items() if entry == plan]
+    table = f"evaluations.{plans[0] if plans else 'NAME'}"
     results = folder / "results.json"
     words = [
         *(plan.suite, "--model", str(trained), "--name", name, "--data", data),
         *("--json", str(results), "--threads", str(build.threads)),
         *("--seed", str(build.seed), "--limit", str(plan.limit)),
     ]
-    _run(Program("zoo.evaluate", words + options(plan.settings), build.threads))
+    program = Program("zoo.evaluate", words + options(plan.settings), build.threads)
+    _run(program, table, lambda key: key not in OF_THE_COMMAND)
     metrics = json.loads(results.read_text(encoding="utf-8"))
     return {"examples": metrics.get("examples")}
 
@@ -170,13 +201,45 @@ def evaluate_command(
     return main([suite, "--model", model, "--data", data, *out, *arguments])
 
 
-def _run(program: Program) -> None:
-    if reason := program.run():
-        raise DiscoforgeError(
-            reason,
-            where=" ".join(program.command[1:]),
-            hint="run that command by itself to see all that it prints",
-        )
+def _run(program: Program, table: str, own: Callable[[str], bool]) -> None:
+    """Run it. Of a failure the cause is said first, the command last.
+
+    `table` of the build file holds the settings, of which `own` tells the names.
+    """
+    reason = program.run()
+    if not reason:
+        return
+    cause, *rest = reason.splitlines()
+    advice = [line.strip() for line in rest if line.strip()]
+    if pasted := _as_settings("\n".join(advice), own):
+        advice.append(f"in the build file: [{table}] {pasted}")
+    command = shlex.join(["python", *program.command[1:]])
+    raise DiscoforgeError(
+        cause, hint="\n  ".join([*advice, f"to see all that it prints: {command}"])
+    )
+
+
+def _as_settings(text: str, own: Callable[[str], bool]) -> str:
+    """The settings that a program's message names, as a build file takes them.
+
+    `give --vectors FILE.txt` is `settings = { vectors = "FILE.txt" }`; empty where it names none.
+    """
+    found: dict[str, str] = {}
+    for option, value, key, other in OPTION.findall(text):
+        if own(option or key):
+            found.setdefault(option or key, _pasted(value or other))
+    pairs = ", ".join(f"{key} = {value}" for key, value in found.items())
+    return f"settings = {{ {pairs} }}" if pairs else ""
+
+
+def _pasted(value: str) -> str:
+    """A value as TOML; what a sentence goes on with after an option (`--bins to ...`) is none."""
+    plain = value.strip("'")
+    try:
+        tomllib.loads(f"value = {plain}")
+    except tomllib.TOMLDecodeError:
+        return f'"{plain}"' if re.search(r"[A-Z./]", plain) else "..."
+    return plain
 
 
 def options(settings: Mapping[str, Any], table: str = "") -> list[str]:

@@ -30,7 +30,8 @@ tags: [discourse, discoforge, {model_type}]
 |---|---|
 | recipe | `{recipe}` |
 | data | {data} |
-| rows | {rows} |
+| rows of the data | {rows} |
+| trained on | {trained_on:,} examples |
 | parameters | {parameters:,} |
 | seed | {seed} |
 | {headline_name} | {headline} |
@@ -61,6 +62,7 @@ def finish(
         "recipe": job.recipe.name,
         "seed": job.settings.seed,
         "notes": job.notes,
+        "trained_on": job.trained_on,
     }
     write_text(job.folder / "README.md", render(job.recipe.about, seeded, usage, pipeline))
     write_results(job, results)
@@ -80,6 +82,7 @@ def render(about: Mapping[str, str], results: Mapping[str, Any], usage: str, pip
         recipe=results["recipe"],
         data=f"{data['name']}, configuration {data['config']}, revision `{data['revision']}`",
         rows=rows,
+        trained_on=results["trained_on"],
         parameters=results["parameters"],
         seed=results["seed"],
         headline_name=results["headline_name"],

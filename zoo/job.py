@@ -43,6 +43,9 @@ class Job:
     """All that the weights depend on, as its manifest says."""
     notes: list[str] = field(default_factory=list)
     """What the data made necessary (texts cut, classes empty): said, and kept in the results."""
+    trained_on: int = 0
+    """Examples that there are to train on after every limit: rows, or what a recipe draws from
+    them (CONPONO a paragraph each, the criteria a sentence)."""
 
     @property
     def finished(self) -> bool:
@@ -116,6 +119,7 @@ def write_results(job: Job, results: Mapping[str, Any]) -> None:
             "seed": job.settings.seed,
             "settings": identity(job.settings),
             "notes": job.notes,
+            "trained_on": job.trained_on,
             "versions": versions(*LIBRARIES),
             **results,
         },

@@ -95,6 +95,7 @@ class ZooTrainer(Trainer):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.job, self.schedule = job, schedule
+        job.trained_on = len(self.train_dataset)
         self.throughput = Throughput(job.run_file, job.recipe.name)
         self.sampler = EpochSampler(
             lengths, self.args.train_batch_size * self.args.world_size, job.settings.seed

@@ -200,7 +200,7 @@ CHAIN = (
     TINY
     + """
 [models.first]
-recipe = "dissent/bilstm_tiny"
+recipe = "dissent/transformer_tiny"
 dataset = "dissent"
 config = "all"
 

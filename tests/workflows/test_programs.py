@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from corpora.errors import DiscoforgeError
 from tests.workflows.conftest import living, until
 from workflows import programs, usage
 from workflows.programs import Program
+from workflows.training import _run
 from zoo import serve
 
 needs_fork = pytest.mark.skipif(
@@ -247,3 +249,41 @@ def test_the_command_does_the_same_by_itself(monkeypatch: pytest.MonkeyPatch) ->
         "zoo.evaluate",
         "senteval",
     ]
+
+
+class Failed:
+    """A program that fails, saying `reason`."""
+
+    command = ("python", "-m", "zoo.train", "a recipe")
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def run(self) -> str:
+        return self.reason
+
+
+@pytest.mark.parametrize(
+    ("advice", "pasted"),
+    [
+        ('choose others, or set empty_classes = "warn"', '{ empty_classes = "warn" }'),
+        ("set --bins to the number that it was built with", "{ bins = ... }"),
+        ("set negatives = 5, or build with more", "{ negatives = 5 }"),
+        ("give --vectors glove.840B.300d.txt", '{ vectors = "glove.840B.300d.txt" }'),
+        (
+            'name two: --columns \'["premise", "hypothesis"]\'',
+            '{ columns = ["premise", "hypothesis"] }',
+        ),
+        ("the same command then goes to another --output", ""),
+    ],
+)
+def test_a_failed_program_says_its_cause_first_and_its_command_last(
+    advice: str, pasted: str
+) -> None:
+    known = {"empty_classes", "bins", "negatives", "vectors", "columns"}
+    with pytest.raises(DiscoforgeError) as error:
+        _run(Failed(f"a row is bad\n  {advice}"), "models.m", known.__contains__)  # type: ignore[arg-type]
+    first, *more, last = str(error.value).splitlines()
+    assert first == "a row is bad" and more[0].strip() == advice
+    assert last.endswith("python -m zoo.train 'a recipe'")
+    assert more[1:] == ([f"  in the build file: [models.m] settings = {pasted}"] if pasted else [])

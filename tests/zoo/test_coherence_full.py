@@ -338,6 +338,7 @@ def test_max_steps_replaces_epochs(ranked_folder: Path, tmp_path: Path) -> None:
     options = ["--max_steps", "17", "--eval_steps", "100", "--save_steps", "100"]
     train([*FULL, *options, "--dataset", str(ranked_folder), "--output", str(output)])
     results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    assert results["trained_on"] == results["dataset"]["rows"]["train"]
     assert results["training"]["steps"] == 17
     assert results["training"]["rounds"] == 5
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from workflows.summary import amounts
 from zoo import trainer
 from zoo.job import Job
 from zoo.recipe import make_settings, read_recipe
@@ -63,6 +64,7 @@ def test_what_a_run_leaves(train_cli: Run, pairs_folder: Path, tmp_path: Path) -
         "dissent/bilstm_tiny", "--dataset", pairs_folder, "--output", output, "--epochs", "2"
     )
     assert code == 0
+    assert "| trained on | 96 examples |" in (output / "README.md").read_text(encoding="utf-8")
     assert {path.name for path in output.iterdir()} == {
         *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
         *("README.md", "results.json", "manifest.json"),
@@ -75,6 +77,35 @@ def test_what_a_run_leaves(train_cli: Run, pairs_folder: Path, tmp_path: Path) -
     assert [entry["step"] for entry in results["training"]["validations"]] == [6, 12]
     assert str(tmp_path) not in (output / "results.json").read_text(encoding="utf-8")
     assert str(tmp_path) not in (output / "config.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "folder", "options", "examples"),
+    [
+        ("dissent/bilstm_tiny", "pairs_folder", ["--epochs", "1"], 40),
+        ("dissent/ngram", "pairs_folder", ["--grid", "[1.0]"], 40),
+        ("coherence/contrastive_tiny", "permuted_folder", ["--max_steps", "2"], 8),
+    ],
+)
+def test_a_model_says_how_much_it_was_trained_on(
+    recipe: str,
+    folder: str,
+    options: list[str],
+    examples: int,
+    train_cli: Run,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    data, output = request.getfixturevalue(folder), tmp_path / "model"
+    limit = ["--max_train_rows", examples]
+    code, message = train_cli(recipe, "--dataset", data, "--output", output, *limit, *options)
+    assert code == 0, message
+    card = (output / "README.md").read_text(encoding="utf-8")
+    assert f"| trained on | {examples} examples |" in card
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    assert amounts("model", results)[:2] == (examples, "training examples")
+    del results["trained_on"]  # models of earlier versions
+    assert amounts("model", results)[0] == results["dataset"]["rows"]["train"]
 
 
 def test_validation_inside_an_epoch(train_cli: Run, permuted_folder: Path, tmp_path: Path) -> None:

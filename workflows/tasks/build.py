@@ -67,7 +67,7 @@ class Report(StageTask):
             for name, plan in build.evaluations.items()
             if not fed.issuperset(plan.datasets)
         ]
-        return lines if build.validation else [*lines, "validation"]
+        return lines
 
     def settings(self) -> dict[str, Any]:
         return {"name": self.build.name, "skipped": self.skipped()}

@@ -13,7 +13,7 @@ import luigi
 from corpora.errors import ConfigError, nearest
 from corpora.progress import track
 from corpora.splits import SPLITS
-from corpora.tasks import Builder, find_builder
+from corpora.tasks import Builder
 from workflows.config import BuildFile, Source, Validation
 from workflows.settings import settings_of
 from workflows.sources import SourceRecord
@@ -46,12 +46,10 @@ class Validate(StageTask):
         ]
 
     def settings(self) -> dict[str, Any]:
-        from extract.patterns import resolve_markers
-
         entry = self.entry
         return {
             "parser": entry.parser,
-            "markers": list(resolve_markers(self.build.extract.markers)),
+            "markers": list(self.build.markers()),
             "mode": entry.mode,
             "gold_tokens": False,
             "gold_sentences": entry.parser == "gold",
@@ -80,7 +78,7 @@ class Divide(StageTask):
         """The sources of documents by name, each with the datasets that draw on it."""
         build = self.build
         fed = {name for source in build.sources for name in source.datasets}
-        builders = {name: find_builder(build.datasets[name].get("builder", name)) for name in fed}
+        builders = {name: build.builder(name) for name in fed}
         divided = {name for name, builder in builders.items() if builder.reads != "sources"}
         served = {s.name: sorted(divided & {*s.datasets}) for s in build.sources}
         return {name: served[name] for name in sorted(served) if served[name]}
@@ -123,7 +121,8 @@ class Dataset(StageTask):
     @property
     def builder(self) -> Builder:
         """The builder of the dataset's name, or the one that its table names."""
-        return find_builder(self.table.get("builder", self.name))
+        _ = self.table  # a name that the build file has not is said
+        return self.build.builder(self.name)
 
     @property
     def version(self) -> int:  # type: ignore[override]
@@ -220,11 +219,10 @@ class Dataset(StageTask):
 def _check_splitter(build: BuildFile, source: Source) -> None:
     """A source's own splitter must split something: no stage runs over what builders read."""
     validated = any(source.name in check.sources for check in build.validation)
-    builders = {name: build.datasets[name].get("builder", name) for name in source.datasets}
-    direct = all(find_builder(builder).reads == "sources" for builder in builders.values())
+    direct = all(build.builder(name).reads == "sources" for name in source.datasets)
     if source.splitter and direct and not validated:
         raise ConfigError(
-            f"splitter = {source.splitter!r} changes nothing: {', '.join(builders)} read the"
+            f"splitter = {source.splitter!r} changes nothing: {', '.join(source.datasets)} read the"
             " source themselves",
             where=f"{build.path}: source {source.name}",
             hint="take it out; coherence_tests has a setting `splitter` of its own, for summaries",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import luigi
 
+from workflows import fits
 from workflows.config import Evaluation, Model
 from workflows.sources import SourceRecord, file_hash, files_hash
 from workflows.stage import StageTask
@@ -54,14 +55,16 @@ class Train(ModelStage):
         dataset = Dataset(config=self.config, name=self.entry.dataset)
         dataset.check_configuration(self.entry.config, f"models.{self.name}.config")
         chosen = self.chosen()
+        fits.check_training(self.build, self.name, fits.Data.of(dataset), chosen)
+        fits.check_base(self.build, self.name)
         for key in PLACES & chosen.keys():
             chosen[key] = self._contents(str(chosen[key]))
         return {**chosen, "dataset_config": self.entry.config} if self.entry.config else chosen
 
     def chosen(self) -> dict[str, Any]:
         """The recipe's settings as they are used; a model's own win over the build's."""
-        build = self.build
-        return recipe_settings(self.entry, build.path, seed=build.seed, threads=build.threads)
+        build, where = self.build, f"{self.build.path}: models.{self.name}"
+        return recipe_settings(self.entry, where, seed=build.seed, threads=build.threads)
 
     def _contents(self, value: str) -> str:
         path = Path(value)
@@ -72,7 +75,8 @@ class Train(ModelStage):
 
     def produce(self) -> None:
         dataset, *base = [stage.folder for stage in self.requires()]
-        train(self.entry, dataset, base[0] if base else None, self.folder, self.chosen())
+        start = base[0] if base else None
+        train(self.entry, self.name, dataset, start, self.folder, self.chosen())
 
 
 class Evaluate(ModelStage):
@@ -86,6 +90,11 @@ class Evaluate(ModelStage):
     @property
     def key(self) -> str:
         return f"{self.on}/{self.name}" if self.on else self.name
+
+    @property
+    def table(self) -> str:
+        """The table of the build file that asks for it."""
+        return f"evaluations.{self.on}" if self.on else f"models.{self.name}"
 
     @property
     def plan(self) -> Evaluation:
@@ -105,10 +114,14 @@ class Evaluate(ModelStage):
         return [train, *dict.fromkeys([*self.judged_on(), *learned])]
 
     def settings(self) -> dict[str, Any]:
-        check_suite(self.plan.suite, self.build.path)
-        for name, config in self.plan.configurations if self.on else ():
-            dataset = Dataset(config=self.config, name=name)
-            dataset.check_configuration(config, f"evaluations.{self.on}.dataset")
+        plan, where = self.plan, f"{self.build.path}: {self.table}"
+        check_suite(plan.suite, f"{where}.suite")
+        for dataset, (_, config) in zip(self.judged_on(), plan.configurations, strict=True):
+            dataset.check_configuration(config, f"{self.table}.dataset")
+        models, data = ("models", "dataset") if self.on else ("suite", "suite")
+        fits.check_model(self.build, plan.suite, self.name, f"{where}.{models}")
+        listed = not isinstance(plan.dataset, str)
+        fits.check_data(plan.suite, self.judged(), f"{where}.{data}", listed=listed)
         return self.plan.model_dump(include={"suite", "dataset", "limit", "settings"})
 
     def sources(self) -> list[SourceRecord]:
@@ -155,6 +168,11 @@ class Evaluate(ModelStage):
 
     def judged_on(self) -> list[Dataset]:
         return [Dataset(config=self.config, name=name) for name in self.plan.datasets]
+
+    def judged(self) -> list[tuple[fits.Data, str]]:
+        """The datasets that it is judged on, as the build file describes them."""
+        configs = (config for _, config in self.plan.configurations)
+        return [(fits.Data.of(t), c) for t, c in zip(self.judged_on(), configs, strict=True)]
 
     def learned_from(self) -> list[tuple[Dataset, str]]:
         """The datasets of the model and of those that it starts from, with configurations."""

@@ -14,6 +14,7 @@ import luigi
 from corpora.document import Document
 from corpora.progress import track
 from workflows.config import Source
+from workflows.parsers import check_trees
 from workflows.sources import SourceRecord, files_hash
 from workflows.stage import StageTask
 
@@ -118,6 +119,14 @@ class Parse(SourceStage):
         return self.parser or self.build.parse.parser
 
     @property
+    def parser_key(self) -> str:
+        """Which key of the build file names the parser."""
+        checks = [v for v in self.build.validation if self.source in v.sources]
+        named = [v.name for v in checks if v.parser == self.parser_name]
+        drawn = self.entry.datasets and self.parser_name == self.build.parse.parser
+        return "parse.parser" if drawn or not named else f"validation {named[0]}: parser"
+
+    @property
     def key(self) -> str:
         return f"{self.source}/{self.parser_name.replace(':', '-').replace('/', '-')}"
 
@@ -142,17 +151,18 @@ class Parse(SourceStage):
     def chosen(self) -> Any:
         """The settings of `extract.stages.parse`; without prefilter the markers do not matter."""
         from extract.parsers import check_language, get_parser
-        from extract.patterns import resolve_markers
         from extract.stages import ParseSettings
 
         options, language = self.build.parse, self.entry.language or "en"
-        markers = self.build.extract.markers
-        # An unknown name or language is an error now, not when it is run.
-        get_parser(self.parser_name)
-        check_language(self.parser_name, language)
+        # What cannot be used is an error now, not when it is run.
+        with self.build.at(self.parser_key):
+            get_parser(self.parser_name)
+            check_trees(self.parser_name, self.entry.spec, self.source)
+        with self.build.at(f"source {self.source}: language"):
+            check_language(self.parser_name, language)
         return ParseSettings(
             parser=self.parser_name,
-            markers=resolve_markers(markers, language) if options.prefilter else (),
+            markers=self.build.markers(language) if options.prefilter else (),
             language=language,
             prefilter=options.prefilter,
         )
@@ -202,12 +212,11 @@ class Pairs(SourceStage):
         return Parse(config=self.config, source=self.source, parser=parser)
 
     def settings(self) -> dict[str, Any]:
-        from extract.patterns import resolve_markers
         from extract.stages import EXTRACT_VERSION
 
         options, language = self.build.extract, self.entry.language or "en"
         return {
-            "markers": list(resolve_markers(options.markers, language)),
+            "markers": list(self.build.markers(language)),
             "language": language,
             "mode": self.mode_name,
             "text": options.text,

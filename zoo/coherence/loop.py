@@ -86,6 +86,7 @@ class FullTraining:
         validate: Callable[[], float],
     ) -> None:
         self.job, self.s, self.documents, self.validate = job, job.settings, documents, validate
+        job.trained_on = len(rows)
         s: Any = job.settings
         bf16 = uses_bf16(s.bf16)
         check_reporters(s.report_to)

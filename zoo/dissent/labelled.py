@@ -13,9 +13,7 @@ from pydantic import AfterValidator
 from corpora.errors import ConfigError, InputError, nearest
 from zoo.data import SPLITS, Dataset, open_dataset, spread
 from zoo.dissent.data import class_counts, empty_classes
-
-COLUMNS = (("s1", "s2"), ("arg1", "arg2"), ("premise", "hypothesis"), ("sentence1", "sentence2"))
-"""Names that the columns of the two texts go by, looked for in this order."""
+from zoo.fits import TEXTS
 
 
 def _two(columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -106,12 +104,12 @@ def load(
 
 
 def columns_of(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str, str]:
-    """The names of the two columns of texts: those `wanted`, or the first of `COLUMNS`.
+    """The names of the two columns of texts: those `wanted`, or the first of `zoo.fits.TEXTS`.
 
     Raises `ConfigError` if they are not there.
     """
     there = table.column_names
-    for one, two in (tuple(wanted),) if wanted else COLUMNS:
+    for one, two in (tuple(wanted),) if wanted else TEXTS:
         if one in there and two in there:
             for name in (one, two):
                 kind = table.schema.field(name).type

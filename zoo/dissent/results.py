@@ -33,6 +33,7 @@ def finish(
     `metrics` holds a report of each split that was evaluated; the headline is the test's, or
     the validation's where the test split has no labels.
     """
+    job.trained_on = data.tables["train"].num_rows
     headline = "test" if "test" in metrics else "validation"
     found = metrics[headline]
     results: dict[str, Any] = {

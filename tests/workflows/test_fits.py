@@ -1,0 +1,260 @@
+"""What does not fit in a build file is refused when it is planned, with its key and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from luigi.task_register import Register
+
+from corpora.errors import DiscoforgeError
+from workflows import preflight
+from workflows.config import load_build
+from workflows.links import walk
+from workflows.plan import show_plan
+from workflows.runner import options
+from workflows.tasks import BuildAll
+
+BUILD = """
+name = "fits"
+threads = 1
+
+[[sources]]
+name = "stories"
+spec = "sample:stories"
+datasets = ["dissent", "permuted", "intrusion", "conpono", "sp"]
+
+[datasets.dissent]
+markers = ["and", "but"]
+[datasets.permuted]
+[datasets.intrusion]
+[datasets.conpono]
+[datasets.sp]
+
+[models.markers]
+recipe = "dissent/bilstm_tiny"
+dataset = "dissent"
+config = "all"
+suite = "dissent"
+
+[models.scorer]
+recipe = "coherence/contrastive_tiny"
+dataset = "permuted"
+
+[evaluations.intruders]
+suite = "pairwise"
+models = ["scorer"]
+dataset = "intrusion"
+
+[evaluations.probes]
+suite = "discoeval"
+models = ["markers", "scorer"]
+dataset = ["sp"]
+"""
+
+BOOKS5 = 'dissent/bilstm_books5"\ndataset = "dissent"'
+
+MISFITS = {
+    "a recipe on data of another task": (
+        ('dataset = "dissent"\nconfig = "all"', 'dataset = "conpono"'),
+        ("models.markers.dataset", "cannot read 'conpono'", "it reads s1, s2, label", "dissent"),
+    ),
+    "a recipe on another configuration": (
+        ('dataset = "permuted"', 'dataset = "intrusion"\nconfig = "detection"'),
+        ("models.scorer.config", "'intrusion@detection'", 'set config = "pairwise"'),
+    ),
+    "a configuration that the recipe chooses and the dataset has not": (
+        ('dissent/bilstm_tiny"\ndataset = "dissent"\nconfig = "all"', BOOKS5),
+        ("models.markers.config", "'books5'", "name one that it has: all"),
+    ),
+    "a suite for other models": (
+        ('suite = "dissent"', 'suite = "permuted"'),
+        ("models.markers.suite", "scores a text", "suites for this model: dissent"),
+    ),
+    "an evaluation of another kind of model": (
+        ('models = ["scorer"]', 'models = ["scorer", "markers"]'),
+        ("evaluations.intruders.models", "'markers'", "discoeval"),
+    ),
+    "an evaluation on other data": (
+        ('dataset = "intrusion"\n\n[eval', 'dataset = "intrusion@detection"\n\n[eval'),
+        ("evaluations.intruders.dataset", "'intrusion@detection'", '"intrusion@pairwise"'),
+    ),
+    "an evaluation on data of another task": (
+        ('dataset = ["sp"]', 'dataset = ["sp", "conpono"]'),
+        ("evaluations.probes.dataset", "cannot read 'conpono'"),
+    ),
+    "several datasets for a suite of one": (
+        ('dataset = "intrusion"\n\n[eval', 'dataset = ["intrusion"]\n\n[eval'),
+        ("evaluations.intruders.dataset", "takes one dataset"),
+    ),
+    "a base without a backbone": (
+        ('dataset = "permuted"', 'dataset = "permuted"\nbase = "markers"'),
+        ("models.scorer.base", "'markers'", "no backbone"),
+    ),
+    "nothing to train on": (
+        ("threads = 1", "threads = 1\n[splits]\ntrain = 0\nvalidation = 0.5\ntest = 0.5"),
+        ("models.", ".dataset", "needs the split 'train'", "splits.train = 0"),
+    ),
+    "nothing to train on in one dataset": (
+        ("[datasets.dissent]", "[datasets.dissent]\ntrain = 0"),
+        ("datasets.dissent",),
+    ),
+    "nothing to judge by": (
+        ("threads = 1", "threads = 1\n[splits]\ntrain = 0.8\nvalidation = 0.2\ntest = 0"),
+        ("'test'", "splits.test = 0"),
+    ),
+    "gold trees of plain text": (
+        ("threads = 1", 'threads = 1\n[parse]\nparser = "gold"'),
+        ("parse.parser", "'gold'", "source 'stories' (sample:) has none", "conllu:"),
+    ),
+    "an unknown parser": (
+        ("threads = 1", 'threads = 1\n[parse]\nparser = "spacey"'),
+        ("parse.parser", "unknown parser 'spacey'"),
+    ),
+    "gold trees of plain text, for a validation": (
+        (
+            "[datasets.dissent]",
+            '[[validation]]\nname = "v"\nsources = ["stories"]\ngold = "pdtb:{sample}/gold"\n'
+            'parser = "gold"\n[datasets.dissent]',
+        ),
+        ("validation v: parser", "'gold'"),
+    ),
+    "a name of a language": (
+        ('name = "stories"', 'name = "stories"\nlanguage = "english"'),
+        ("source stories: language", "'english' is no code", 'write "en"'),
+    ),
+    "no code of a language": (
+        ('name = "stories"', 'name = "stories"\nlanguage = "e"'),
+        ("source stories: language", "'e' is no code", '"pt-BR"'),
+    ),
+    "an unknown kind of source": (
+        ("sample:stories", "smple:stories"),
+        ("source stories: spec", "did you mean 'sample'"),
+    ),
+    "an unknown recipe": (
+        ("dissent/bilstm_tiny", "dissent/bilstm_tny"),
+        ("models.markers.recipe", "did you mean 'dissent/bilstm_tiny'"),
+    ),
+    "an unknown builder": (
+        ("[datasets.sp]", '[datasets.sp]\nbuilder = "spp"'),
+        ("datasets.sp.builder", "did you mean 'sp'"),
+    ),
+    "an unknown suite": (
+        ('suite = "pairwise"', 'suite = "pairwse"'),
+        ("evaluations.intruders.suite", "did you mean 'pairwise'"),
+    ),
+    "an unknown marker": (
+        ("threads = 1", 'threads = 1\n[extract]\nmarkers = "wheras"'),
+        ("extract.markers", "'wheras'"),
+    ),
+    "an unknown key of a source": (
+        ('name = "stories"', 'name = "stories"\nlisence = "CC0-1.0"'),
+        ("build.toml: source stories: unknown key 'lisence'", "did you mean 'licence'"),
+    ),
+    "a source whose name is none": (
+        ('name = "stories"', 'name = "Stories"'),
+        ("source Stories: name = 'Stories' is no name", "small letters"),
+    ),
+    "a source without a name": (
+        ('name = "stories"\n', ""),
+        ("[[sources]] number 1", "'name' is missing"),
+    ),
+    "a setting of a recipe beside its keys": (
+        ('suite = "dissent"', 'suite = "dissent"\nepochs = 2'),
+        ("unknown key 'models.markers.epochs'", "settings = { epochs = 2 }"),
+    ),
+    "a source of a validation": (
+        (
+            "[datasets.dissent]",
+            '[[validation]]\nname = "v"\nsources = ["storys"]\ngold = "pdtb:x"\n[datasets.dissent]',
+        ),
+        ("validation v: sources", "no source 'storys'", "did you mean 'stories'"),
+    ),
+}
+
+
+def plan(config: Path, output: Path) -> None:
+    with options(str(config), str(output)), preflight.planning():
+        walk(BuildAll(config=str(config)))
+
+
+@pytest.mark.parametrize("case", MISFITS)
+def test_what_does_not_fit_is_refused_when_it_is_planned(
+    case: str, write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    change, words = MISFITS[case]
+    text = BUILD.replace(*change)
+    assert text != BUILD
+    with pytest.raises(DiscoforgeError) as error:
+        plan(write_config(text), tmp_path / "out")
+    said = str(error.value)
+    assert said.startswith(str(tmp_path / "build.toml: ")) and said.count("build.toml") == 1
+    for word in words:
+        assert word in said, f"{word!r} is not in: {said}"
+
+
+def test_planning_writes_nothing(write_config: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = tmp_path / "novels"
+    folder.mkdir()
+    (folder / "one.txt").write_text("It rained all day.\n", encoding="utf-8")
+    config = write_config(BUILD.replace("sample:stories", f"text:{folder}"))
+    show_plan(str(config), str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("parser", "how"), [("stanza:xx", "stanza"), ("spacy:xx_no", "xx_no")])
+def test_a_parser_that_is_not_installed_is_missing_like_a_source(
+    parser: str,
+    how: str,
+    write_config: Callable[[str], Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = BUILD.replace("threads = 1", f'threads = 1\n[parse]\nparser = "{parser}"')
+    config, output = str(write_config(text)), str(tmp_path / "out")
+    show_plan(config, output)
+    shown = capsys.readouterr().out
+    assert f"parser {parser}: " in shown and "waits for missing" in shown
+    Register.clear_instance_cache()  # luigi would give back the task that was only looked at
+    with options(config, output), pytest.raises(DiscoforgeError) as error:
+        BuildAll(config=config)
+    assert f"build.toml: parse.parser: {parser!r}: " in str(error.value)
+    assert how in error.value.hint
+
+
+OPTIONS = {
+    "text": ("layout = 'foo'", "document_lines = 'many'", "document_lines = 5", "layout = 3"),
+    "jsonl": ("layout = 'documents'", "text = 3", "layout = 'document', document_lines = 5"),
+    "irc": ("system = 'yes'", "context = -1", "context = true"),
+    "rst": ("text = 'tree_text'", "encoding = 'utf-9'"),
+    "coherence": ("set = 'lmvl'",),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"), [(kind, each) for kind, all in OPTIONS.items() for each in all]
+)
+def test_a_value_that_a_reader_refuses_is_refused_before_it_reads(
+    kind: str, written: str, write_config: Callable[[str], Path]
+) -> None:
+    given = f'"{kind}:somewhere"\noptions = {{ {written} }}'
+    text = BUILD.replace('"sample:stories"', given).replace('"dissent", ', "")
+    with pytest.raises(DiscoforgeError, match="source stories: options"):
+        load_build(str(write_config(text)))
+
+
+def test_values_that_a_reader_takes_are_taken(write_config: Callable[[str], Path]) -> None:
+    good = {"text": "layout = 'lines', document_lines = 5", "irc": "system = true, context = 0"}
+    for kind, written in good.items():
+        given = f'"{kind}:somewhere"\noptions = {{ {written} }}'
+        load_build(str(write_config(BUILD.replace('"sample:stories"', given))))
+
+
+def test_options_with_names_are_options_of_readers() -> None:
+    from corpora.readers import READERS
+    from workflows.reader_options import LEAST, NAMES, SWITCHES
+
+    assert all(key in READERS[kind].options for kind, key in NAMES)
+    every = {key for reader in READERS.values() for key in reader.options}
+    assert every >= {*LEAST, *SWITCHES}

@@ -1,0 +1,63 @@
+"""What recipes and suites are said to read and to do is what they read and do."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+from transformers import AutoConfig, AutoModel
+
+import zoo
+from corpora.schemas import DATASETS
+from corpora.tasks import BUILDERS
+from zoo import evaluate, fits
+from zoo.criteria.data import COLUMNS
+from zoo.dissent.prediction import TYPES
+from zoo.evaluate.discoeval.data import _task_of
+from zoo.recipe import read_recipe, shipped
+
+TYPE_OF = {
+    "dissent.bilstm": "discoforge-dissent-bilstm",
+    "dissent.ngram": "discoforge-dissent-ngram",
+    "dissent.sif": "discoforge-dissent-sif",
+    "dissent.transformer": "discoforge-dissent-transformer",
+    "coherence.contrastive": "discoforge-coherence-scorer",
+    "coherence.full": "discoforge-coherence-scorer",
+    "coherence.unc": "discoforge-coherence-unc",
+    "conpono.conpono": "discoforge-conpono",
+    "criteria.bigru": "discoforge-criteria",
+}
+
+
+def test_every_recipe_and_every_suite_says_what_it_reads() -> None:
+    assert {read_recipe(path).module for path in shipped().values()} == set(fits.RECIPES)
+    assert set(evaluate.SUITES) == set(fits.SUITES)
+
+
+@pytest.mark.parametrize("module", fits.RECIPES)
+def test_models_can_do_what_their_recipe_says(module: str) -> None:
+    zoo.register()
+    config = type(AutoConfig.for_model(TYPE_OF[module]))
+    model = AutoModel._model_mapping.get(config, None)
+    can = fits.RECIPES[module].can
+    assert (fits.SCORES in can) == hasattr(model, "score")
+    assert (fits.CLASSIFIES in can) == (TYPE_OF[module] in TYPES)
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_the_columns_of_every_builder_are_those_of_its_card(builder: str) -> None:
+    columns = {name for schema in DATASETS[builder].values() for name in schema.names}
+    card = import_module(f"corpora.tasks.{BUILDERS[builder].module}").CARD
+    assert columns == {name.rpartition(".")[2] for name in card.fields}
+
+
+def test_the_suite_discoeval_takes_the_tasks_that_it_knows() -> None:
+    forms = fits.SUITES["discoeval"].forms
+    for schemas in DATASETS.values():
+        for schema in schemas.values():
+            if _task_of(set(schema.names), "") is not None:
+                assert any({*form.columns} <= {*schema.names} for form in forms)
+
+
+def test_the_criteria_read_their_columns() -> None:
+    assert fits.RECIPES["criteria.bigru"].forms[0].columns == COLUMNS
