@@ -53,6 +53,7 @@ class Source:
     on_bad: OnBad | None = None
     good: int = 0
     bad: int = 0
+    first_bad: BadRecord | None = None
     skipped: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -74,16 +75,21 @@ class Source:
 
     def refuse(self, where: str, reason: str, value: str = "") -> None:
         """Hand a bad record to `on_bad`; raise `InputError` without one or where all are bad."""
-        if self.on_bad is None:
-            raise InputError(reason, where=where)
-        self.bad += 1
-        self.on_bad(BadRecord(where, reason, value[:200]))
+        self.note(BadRecord(where, reason, value[:200]))
         if not self.good and self.bad >= BAD_FROM_THE_START:
             raise InputError(
                 f"the first {self.bad} records are all bad, the last one: {reason}",
                 where=where,
                 hint=f"is this the format that {self.kind!r} reads?",
             )
+
+    def note(self, record: BadRecord) -> None:
+        """Count a bad record, keep the first, hand it to `on_bad`; `InputError` without one."""
+        if self.on_bad is None:
+            raise InputError(record.reason, where=record.where)
+        self.bad += 1
+        self.first_bad = self.first_bad or record
+        self.on_bad(record)
 
     def option(self, key: str, kind: type, default: Any = None) -> Any:
         """The value of an option, refused with `ConfigError` if it is of another type.
