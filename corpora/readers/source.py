@@ -73,6 +73,11 @@ class Source:
         found = [suffix for suffix in suffixes if name.endswith(suffix)]
         return name.removesuffix(max(found, key=len)) if found else name
 
+    def folder(self, path: Path) -> str:
+        """The folder that a file lies in: its path below the source's, and of that one its name."""
+        inside = below(self.target, path).rpartition("/")[0]
+        return inside or path.parent.resolve().name
+
     def refuse(self, where: str, reason: str, value: str = "") -> None:
         """Hand a bad record to `on_bad`; raise `InputError` without one or where all are bad."""
         self.note(BadRecord(where, reason, value[:200]))

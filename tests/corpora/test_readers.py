@@ -62,6 +62,32 @@ def test_text_with_one_sentence_a_line(tmp_path: Path) -> None:
     assert second.sentence_texts() == ["Nobody spoke ."]
 
 
+def test_chapters_of_a_folder_are_a_group(tmp_path: Path) -> None:
+    for name in ("emma/01", "emma/02", "saki/tales/01", "loose"):
+        path = tmp_path / "novels" / f"{name}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("It rained .\nWe left .\n", encoding="utf-8")
+
+    def groups(spec: str, **options: object) -> dict[str, str]:
+        return {d.id: d.group for d in open_source(spec, {"group": "folder", **options})}
+
+    novels = f"text:{tmp_path / 'novels'}"
+    assert groups(novels) == {
+        "emma/01": "emma",
+        "emma/02": "emma",
+        "loose": "novels",
+        "saki/tales/01": "saki/tales",
+    }
+    assert groups(f"{novels}/emma") == {"01": "emma", "02": "emma"}
+    assert groups(f"{novels}/emma/01.txt") == {"01": "emma"}
+    cut = groups(f"{novels}/emma", layout="lines", document_lines=1)
+    assert set(cut.values()) == {"emma"} and len(cut) == 4
+    by_file = groups(novels, group="file")
+    assert by_file == {name: name for name in by_file}
+    with pytest.raises(ConfigError, match=r"text: group: unknown group 'foldr'\n.*'folder'"):
+        groups(novels, group="foldr")
+
+
 def test_a_novel_has_a_document_a_chapter_and_a_group_a_book() -> None:
     first, second, third = open_source(f"jsonl:{FIXTURES / 'novel.jsonl'}")
     assert first.id == "ann-bell_the-mill/chapter-1"
