@@ -111,10 +111,21 @@ class Source:
         return value
 
 
+def root_of(target: str) -> Path:
+    """The folder below which the paths of a spec's files count.
+
+    It is what stands before `/./` (`books/./emma`, as in rsync), else before the first part with a
+    wildcard, else all of `target`, a folder or a file.
+    """
+    head, mark, _ = target.partition("/./")
+    if mark:
+        return Path(head or "/").expanduser()
+    return Path(*takewhile(lambda part: not glob.has_magic(part), Path(target).parts)).expanduser()
+
+
 def below(target: str, path: Path) -> str:
     """A file's path below the folder that a spec's `target` names; its name if that is a file."""
-    literal = takewhile(lambda part: not glob.has_magic(part), Path(target).parts)
-    root = Path(*literal).expanduser()
+    root = root_of(target)
     inside = root.is_dir() and path.is_relative_to(root)
     return path.relative_to(root).as_posix() if inside else path.name
 

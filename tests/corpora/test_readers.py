@@ -164,6 +164,16 @@ def test_gzipped_files_and_globs(tmp_path: Path) -> None:
     assert source_files(f"jsonl:{tmp_path}") == sorted(tmp_path.iterdir())
 
 
+def test_a_mark_in_a_path_says_below_which_folder_ids_begin(tmp_path: Path) -> None:
+    (tmp_path / "novels" / "emma").mkdir(parents=True)
+    (tmp_path / "novels" / "emma" / "01.txt").write_text("Text.", encoding="utf-8")
+    specs = ["novels/./emma", "novels/./emma/01.txt", "novels/./*/01.txt", "./novels/emma"]
+    found = [next(open_source(f"text:{tmp_path}/{spec}", {"group": "folder"})) for spec in specs]
+    assert [d.id for d in found] == ["emma/01", "emma/01", "emma/01", "novels/emma/01"]
+    assert [d.group for d in found] == ["emma", "emma", "emma", "novels/emma"]
+    assert found[0].source == "text:emma"
+
+
 def test_the_sample_is_read_by_part_or_whole() -> None:
     articles = list(open_source("sample:articles"))
     everything = list(open_source("sample:"))
