@@ -14,6 +14,7 @@ import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ def divide(
     folder: Path,
     *,
     seed: int,
+    names: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Divide the documents of sources, and write `folder/division.parquet`.
 
@@ -64,8 +66,12 @@ def divide(
     in two sources, as text and annotated, is one, and its groups are one group. In which split a
     document is does not depend on the order of sources or documents. Returns counts for the
     manifest.
+
+    Raises `InputError` if a dataset draws on two sources with a document of one id, as its builder
+    would, but before anything is parsed; `names` are the sources' names, for the message.
     """
     table = _Table.read(sources)
+    _check_ids(table, sources, names)
     units = table.units()
     found = _Attempts(table, units, shares, seed).best()
     broken: set[str] = set()
@@ -87,6 +93,27 @@ def divide(
     _, first = np.unique(table.documents, return_index=True)
     numbers = np.bincount(split[first], minlength=len(SPLITS)).tolist()
     return {"documents": dict(zip(SPLITS, numbers, strict=True)), **about}
+
+
+def _check_ids(
+    table: _Table, sources: Sequence[tuple[Sequence[str], Sizes]], names: Sequence[str]
+) -> None:
+    for dataset in table.datasets:
+        rows = table.twice(dataset)
+        if not len(rows):
+            continue
+        ids = (id for _, sizes in sources for id, *_ in sizes)
+        id = next(islice(ids, int(rows[0]), None))
+        among = table.source[table.documents == table.documents[rows[0]]].tolist()
+        both = [i for i in among if dataset in table.served[i]][:2]
+        many = len(np.unique(table.documents[rows]))
+        such = f" (one of {many:,} such ids)" if many > 1 else ""
+        raise InputError(
+            f"two documents have the id {id!r}{such}, and the dataset {dataset!r} draws on both",
+            where=", ".join(names[i] if names else f"source {i + 1}" for i in both),
+            hint="ids must differ over all sources of a dataset: is a source named twice? Of files "
+            "named alike in two folders they do with /./ in the path, as in text:books/./emma",
+        )
 
 
 def _reason(shares: Shares, broken: Sequence[str]) -> str:
@@ -165,6 +192,12 @@ class _Table:
     def rows_of(self, dataset: str) -> Ints:
         drawn_on = [i for i, names in enumerate(self.served) if dataset in names]
         return np.flatnonzero(np.isin(self.source, drawn_on))
+
+    def twice(self, dataset: str) -> Ints:
+        """The rows of a dataset whose document came before: ids are unique in a source."""
+        rows = self.rows_of(dataset)
+        first = np.unique(self.documents[rows], return_index=True)[1]
+        return np.delete(rows, first)
 
     def units(self, broken: Iterable[str] = ()) -> Ints:
         """What is kept together, as a number a row: groups, or documents of `broken` datasets."""
