@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -19,6 +19,7 @@ from corpora import licences
 from corpora.errors import ConfigError, nearest
 from corpora.readers.source import root_of
 from corpora.splits import Shares
+from workflows import discoeval
 
 CONFIGS = Path(__file__).parent / "configs"
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
@@ -39,9 +40,10 @@ class Source(Table):
     """One `[[sources]]` entry: where documents come from and which datasets may use them.
 
     `spec` is `kind:PATH_OR_ID`; `{data}` in it stands for the build file's data folder. A glob
-    expands to one source a file, named by its path below the glob's folder. `datasets` names the datasets that draw on the source
-    (empty: none; the source then serves validation alone). `licence` may be a table by genre for
-    a `conllu:` source, `splitter` another one than the build's. `get` says how to obtain it.
+    expands to one source a file, named by its path below the glob's folder. `datasets` names the
+    datasets that draw on the source (empty: none; the source then serves validation alone).
+    `licence` may be a table by genre for a `conllu:` source, `splitter` another one than the
+    build's. `get` says how to obtain it.
     """
 
     name: Name
@@ -338,6 +340,7 @@ def _check_names(build: BuildFile) -> None:
             raise _no_dataset(build, f"models.{key}", model.dataset)
         if model.base:
             _check_base(build, key)
+        _check_discoeval(build, f"models.{key}", model.suite, (model.dataset,), {})
     for key, evaluation in build.evaluations.items():
         _check_evaluation(build, key, evaluation)
 
@@ -380,15 +383,27 @@ def _check_evaluation(build: BuildFile, key: str, evaluation: Evaluation) -> Non
     for name in evaluation.datasets:
         if name not in build.datasets:
             raise _no_dataset(build, where, name)
-    _check_list(build, where, evaluation.dataset)
+    _check_list(build, where, evaluation)
+    given = (evaluation.suite, evaluation.datasets, evaluation.settings)
+    _check_discoeval(build, where, *given)
     for model in evaluation.models:
         if model not in build.models:
             raise _no_model(build, where, model)
 
 
-def _check_list(build: BuildFile, where: str, listed: str | tuple[str, ...]) -> None:
-    """Several datasets are read whole, each once."""
-    for at, name in enumerate(() if isinstance(listed, str) else listed):
+def _check_discoeval(
+    build: BuildFile, where: str, suite: str, names: Sequence[str], settings: Mapping[str, Any]
+) -> None:
+    """What the suite `discoeval` is given is of its tasks: it would pass over the rest."""
+    if suite == discoeval.SUITE and names:
+        builders = {name: str(build.datasets[name].get("builder", name)) for name in names}
+        discoeval.check(builders, settings, where, build.path)
+
+
+def _check_list(build: BuildFile, where: str, evaluation: Evaluation) -> None:
+    """Several datasets are read whole, each once, by the suite that takes several."""
+    listed = () if isinstance(evaluation.dataset, str) else evaluation.dataset
+    for at, name in enumerate(listed):
         if "@" in name or name in listed[:at]:
             problem = "with a configuration" if "@" in name else "twice"
             raise ConfigError(
@@ -397,6 +412,12 @@ def _check_list(build: BuildFile, where: str, listed: str | tuple[str, ...]) -> 
                 hint="of several datasets every configuration is read, once; for one of them give "
                 'dataset = "NAME@CONFIG"',
             )
+    if listed and evaluation.suite != discoeval.SUITE:
+        raise ConfigError(
+            f"{where}.dataset is a list, and the suite {evaluation.suite!r} takes one dataset",
+            where=build.path,
+            hint=f"make an [evaluations.NAME] of each; lists are for the suite {discoeval.SUITE}",
+        )
 
 
 def _no_model(build: BuildFile, key: str, model: str) -> ConfigError:

@@ -144,6 +144,7 @@ def _evaluations(tasks: Sequence[StageTask], folder: Path) -> str:
         text = table.to_markdown().replace(f"## {suite}", f"### {suite}: {data}", 1)
         parts.append(text.strip())
         parts += [line for task in group if (line := _seen(task))]
+        parts += list(dict.fromkeys(line for task in group for line in _left_out(task)))
         parts += [_plot(task, plot, folder) for task in group for plot in _plots(task)]
     return "\n\n".join(parts)
 
@@ -155,6 +156,13 @@ def _seen(task: StageTask) -> str:
         return ""
     seen, rows = f"{counts['rows_seen']:,}", f"{counts['rows']:,}"
     return f"**{task.name} was trained on documents of {seen} of the {rows} test rows.**"
+
+
+def _left_out(task: StageTask) -> list[str]:
+    """What the suite `discoeval` found in the data and could not evaluate, a line each."""
+    skipped = _json(task.folder / "results.json")["metrics"].get("skipped", {})
+    reasons = skipped.items() if isinstance(skipped, dict) else ()
+    return [f"{name} is left out: {reason}." for name, reason in reasons]
 
 
 def _plots(task: StageTask) -> list[Path]:

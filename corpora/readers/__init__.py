@@ -129,7 +129,11 @@ def _no_document(source: Source) -> InputError:
     """Why a source gave none: nothing is in it, or nothing that can be taken or is a document."""
     spec, first = f"{source.kind}:{source.target}", source.first_bad
     if first:
-        many = f"all {source.bad} records are bad, the first one" if source.bad > 1 else "its only record is bad"
+        many = (
+            f"all {source.bad} records are bad, the first one"
+            if source.bad > 1
+            else "its only record is bad"
+        )
         return InputError(
             f"no document in it: {many}: {first.where}: {first.reason}",
             where=spec,

@@ -53,7 +53,9 @@ def test_a_dataset_takes_no_two_documents_of_one_id(tmp_path):
     gold = (["rst"], SIZES[:9])
     with pytest.raises(InputError) as caught:
         divided(tmp_path, gold, (["bso", "sp"], SIZES[9:30]), (["sp"], SIZES[28:40]))
-    said = "source 2, source 3: two documents have the id 'd28' (one of 2 such ids), and the dataset"
+    said = (
+        "source 2, source 3: two documents have the id 'd28' (one of 2 such ids), and the dataset"
+    )
     assert str(caught.value).startswith(f"{said} 'sp' draws on both\n")
     sources = [(["sp"], SIZES[:9]), (["sp"], SIZES[8:20])]
     with pytest.raises(InputError, match=r"^one, two: two documents have the id 'd8', and the"):

@@ -221,9 +221,12 @@ def test_gold_without_its_text_is_named_where_it_is_all_there_is(tmp_path: Path)
         list(open_source(f"pdtb:{tmp_path}", on_bad=list[BadRecord]().append))
 
 
-def test_a_source_of_what_is_no_document_says_what_was_passed_over(tmp_path: Path) -> None:
+def test_a_source_of_what_is_no_document_says_what_was_passed_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = tmp_path / "SSP" / "abs"
     folder.mkdir(parents=True)
     (folder / "train.txt").write_text("1\tWe say.\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"passed over: file of SSP \(1\)"):
         list(open_source(f"discoeval:{tmp_path}"))
+    assert "SSP/abs/train.txt: left out: the examples of SSP are single sentences" in caplog.text

@@ -469,6 +469,63 @@ def test_a_table_among_the_settings_becomes_options() -> None:
     }
 
 
+DISCOEVAL = (
+    CHAIN
+    + """
+[datasets.chat]
+builder = "dc"
+[evaluations.tasks]
+suite = "discoeval"
+models = ["first"]
+dataset = ["sp", "bso"]
+settings = { tasks = "SP, BSO" }
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('["sp", "bso"]', '["sp", "permuted"]', "'permuted', which is no task of DiscoEval"),
+        (
+            '["sp", "bso"]',
+            '"dissent"',
+            "evaluations.tasks names the dataset 'dissent', which is no task",
+        ),
+        ('builder = "dc"', 'builder = "intrusion"', "'chat', made by 'intrusion', which is no"),
+        (
+            '"all"\n',
+            '"all"\nsuite = "discoeval"\n',
+            "models.first names the dataset 'dissent', which is no task",
+        ),
+        ("SP, BSO", "SP, DC", "names 'DC', and no dataset of it is of that task"),
+        ("SP, BSO", "SP, BOS", "did you mean 'BSO'"),
+        ("SP, BSO", "SP", "names the dataset 'bso', and its tasks leave out 'BSO'"),
+        ('suite = "discoeval"', 'suite = "permuted"', "the suite 'permuted' takes one dataset"),
+    ],
+)
+def test_discoeval_passes_over_nothing_that_it_is_given(
+    write_config: Callable[[str], Path], old: str, new: str, message: str
+) -> None:
+    load_build(str(write_config(DISCOEVAL)))
+    text = DISCOEVAL.replace(old, new, 1)
+    text = text.replace('"bso"]', '"bso", "chat"]') if "builder" in old else text
+    assert text != DISCOEVAL
+    with pytest.raises(ConfigError) as error:
+        _load_again(write_config(text))
+    assert message in str(error.value)
+
+
+def test_the_tasks_of_discoeval_are_those_of_builders_and_suite() -> None:
+    from corpora.tasks import BUILDERS
+    from workflows import discoeval
+    from zoo.evaluate.discoeval import tasks
+
+    made = {name for name, b in BUILDERS.items() if b.module.startswith("discoeval.")}
+    assert discoeval.TASKS.keys() == made
+    assert {*discoeval.TASKS.values()} == tasks.TASKS.keys()
+
+
 @pytest.mark.parametrize("task", ["Dataset", "Validate", "Train", "Evaluate"])
 def test_a_name_that_is_not_there_is_said(write_config: Callable[[str], Path], task: str) -> None:
     from workflows import tasks
