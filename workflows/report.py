@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corpora.licences import shown
 from workflows import plots, summary
 from workflows.links import walk
 
@@ -177,10 +178,12 @@ def _plot(task: StageTask, plot: Path, folder: Path) -> str:
 
 
 def _sources(report: StageTask) -> str:
-    rows = [
-        (s["name"], s["kind"], s["place"], s["licence"], (s["revision"] or s["sha256"])[:16])
-        for s in (source.describe(report.root) for source in report.all_sources())
-    ]
+    listed, rows = {source.name for source in report.build.sources}, []
+    for s in (source.describe(report.root) for source in report.all_sources()):
+        # Texts of gold relations and of an evaluation's data are in no dataset.
+        licence = shown(s["licence"]) if s["name"] in listed else "in no dataset"
+        fingerprint = (s["revision"] or s["sha256"])[:16]
+        rows.append((s["name"], s["kind"], s["place"], licence, fingerprint))
     header = ("source", "kind", "place", "licence", "fingerprint")
     return "## Sources\n\n" + markdown(header, rows)
 
