@@ -9,6 +9,8 @@ from importlib import resources
 from string import Template
 from typing import Any
 
+from corpora.licences import shown
+
 
 @dataclass(frozen=True, slots=True)
 class Card:
@@ -185,7 +187,7 @@ def _overlap(manifest: Mapping[str, Any]) -> str:
 
 def _sources(manifest: Mapping[str, Any]) -> str:
     rows = [
-        (source_name(s), s.get("revision") or s.get("sha256", "")[:16], s.get("licence", ""))
+        (source_name(s), s.get("revision") or s.get("sha256", "")[:16], shown(s.get("licence", "")))
         for s in manifest["sources"]
     ]
     return _table(["source", "revision", "licence"], rows) if rows else "No source was named."

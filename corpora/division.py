@@ -39,7 +39,14 @@ SCHEMA = pa.schema(
 ROWS_PER_GROUP = 65_536
 
 
-def divide(sources: Sequence[Served], shares: Shares, folder: Path, *, seed: int) -> dict[str, Any]:
+def divide(
+    sources: Sequence[Served],
+    shares: Shares,
+    folder: Path,
+    *,
+    seed: int,
+    names: Sequence[str] = (),
+) -> dict[str, Any]:
     """Divide the documents of sources, and write `folder/division.parquet`.
 
     Each source comes with the datasets that draw on it; its documents are iterated twice. Whole
@@ -48,14 +55,37 @@ def divide(sources: Sequence[Served], shares: Shares, folder: Path, *, seed: int
     in two sources, as text and annotated, is one, and its groups are one group. In which split a
     document is does not depend on the order of sources or documents. Returns counts for the
     manifest.
+
+    Raises `InputError` if a dataset draws on two sources with a document of one id, as its builder
+    would, but before anything is parsed; `names` are the sources' names, for the message.
     """
     table = Table.read(sources)
+    _check_ids(table, sources, names)
     split, broken = stratified(table, shares, seed)
     about = {"by": "document" if broken else "group", "reason": _reason(shares, broken)}
     _write(sources, split, folder, about)
     _, first = np.unique(table.documents, return_index=True)
     numbers = np.bincount(split[first], minlength=len(SPLITS)).tolist()
     return {"documents": dict(zip(SPLITS, numbers, strict=True)), **about}
+
+
+def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) -> None:
+    for dataset in table.datasets:
+        rows = table.twice(dataset)
+        if not len(rows):
+            continue
+        ids = (id for _, sizes in sources for id, *_ in sizes)
+        id = next(islice(ids, int(rows[0]), None))
+        among = table.source[table.documents == table.documents[rows[0]]].tolist()
+        both = [i for i in among if dataset in table.served[i]][:2]
+        many = len(np.unique(table.documents[rows]))
+        such = f" (one of {many:,} such ids)" if many > 1 else ""
+        raise InputError(
+            f"two documents have the id {id!r}{such}, and the dataset {dataset!r} draws on both",
+            where=", ".join(names[i] if names else f"source {i + 1}" for i in both),
+            hint="ids must differ over all sources of a dataset: is a source named twice? Of files "
+            "named alike in two folders they do with /./ in the path, as in text:books/./emma",
+        )
 
 
 def _reason(shares: Shares, broken: Sequence[str]) -> str:

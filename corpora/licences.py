@@ -174,6 +174,15 @@ def get(id: str) -> Licence:
     return row
 
 
+def shown(licence: str) -> str:
+    """The licences of a source as a table shows them: of an unknown one what is to be done.
+
+    `licence` is an SPDX expression; nothing, as a source made in Python may have it, is unknown.
+    """
+    unknown = UNKNOWN in (licence or UNKNOWN).split(" AND ")
+    return f"{licence or UNKNOWN}: set `licence` of the source" if unknown else licence
+
+
 def combine(ids: Iterable[str]) -> Combined:
     """The licence of a dataset made from sources under `ids`.
 

@@ -67,6 +67,12 @@ class Table:
         drawn_on = [i for i, names in enumerate(self.served) if dataset in names]
         return np.flatnonzero(np.isin(self.source, drawn_on))
 
+    def twice(self, dataset: str) -> Ints:
+        """The rows of a dataset whose document came before: ids are unique in a source."""
+        rows = self.rows_of(dataset)
+        first = np.unique(self.documents[rows], return_index=True)[1]
+        return np.delete(rows, first)
+
     def units(self, broken: Iterable[str] = ()) -> Ints:
         """What is kept together, as a number a row: groups, or documents of `broken` datasets."""
         from scipy.sparse import coo_array  # type: ignore[import-untyped]

@@ -20,7 +20,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from corpora import licences
 from corpora.errors import ConfigError, DiscoforgeError, nearest
+from corpora.readers.source import root_of
 from corpora.splits import Shares
+from workflows import discoeval
 
 if TYPE_CHECKING:
     from corpora.tasks import Builder
@@ -70,9 +72,10 @@ class Source(Table):
     """One `[[sources]]` entry: where documents come from and which datasets may use them.
 
     `spec` is `kind:PATH_OR_ID`; `{data}` in it stands for the build file's data folder. A glob
-    expands to one source a file. `datasets` names the datasets that draw on the source
-    (empty: none; the source then serves validation alone). `licence` may be a table by genre for
-    a `conllu:` source, `splitter` another one than the build's. `get` says how to obtain it.
+    expands to one source a file, named by its path below the glob's folder. `datasets` names the
+    datasets that draw on the source (empty: none; the source then serves validation alone).
+    `licence` may be a table by genre for a `conllu:` source, `splitter` another one than the
+    build's. `get` says how to obtain it.
     """
 
     name: Name
@@ -348,23 +351,26 @@ def _expand(build: BuildFile) -> list[Source]:
         kind, _, place = spec.partition(":")
         if any(mark in place for mark in "*?["):
             base = Path("/") if place.startswith("/") else Path()
-            paths = sorted(base.glob(place.lstrip("/")))
-            sources += [
-                source.model_copy(
-                    update={"name": f"{source.name}-{slug(p)}", "spec": f"{kind}:{p}"}
-                )
-                for p in paths
-            ]
+            paths = sorted(base.glob(str(Path(place.lstrip("/")))))
+            sources += [_one_of(source, kind, path, root_of(place)) for path in paths]
             if paths:
                 continue
         sources.append(source.model_copy(update={"spec": spec}))
     return sources
 
 
+def _one_of(source: Source, kind: str, path: Path, root: Path) -> Source:
+    """One match of a glob as a source: it and its documents are named by the path below `root`."""
+    inside = path.relative_to(root)
+    marked = len(inside.parts) > 1 or path.is_dir()  # of other files the name says it all
+    spec = f"{kind}:{root}/./{inside}" if marked else f"{kind}:{path}"
+    return source.model_copy(update={"name": f"{source.name}-{slug(inside)}", "spec": spec})
+
+
 def slug(path: Path) -> str:
-    """A file's name as part of a source's name."""
-    stem = path.name.split(".")[0].lower()
-    return "".join(c if c.isalnum() else "-" for c in stem)
+    """A file's path as part of a source's name, without what stands behind the first dot."""
+    words = "-".join([*path.parts[:-1], path.name.split(".")[0]]).lower()
+    return "".join(c if c.isalnum() else "-" for c in words)
 
 
 def _check_splits(build: BuildFile) -> None:
@@ -373,10 +379,7 @@ def _check_splits(build: BuildFile) -> None:
 
 
 def _check_names(build: BuildFile) -> None:
-    names = [source.name for source in build.sources]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"two sources are named {name!r}", where=build.path)
+    _check_unique(build)
     for source in build.sources:
         for dataset in source.datasets:
             if dataset not in build.datasets:
@@ -394,6 +397,19 @@ def _check_names(build: BuildFile) -> None:
             _check_base(build, key)
     for key, evaluation in build.evaluations.items():
         _check_evaluation(build, key, evaluation)
+
+
+def _check_unique(build: BuildFile) -> None:
+    specs: dict[str, str] = {}
+    for source in build.sources:
+        if source.name in specs:
+            raise ConfigError(
+                f"two sources are named {source.name!r}: {specs[source.name]} and {source.spec}",
+                where=build.path,
+                hint="give each [[sources]] table a name of its own; of a glob's files the letters "
+                "and digits of the path count, up to the first dot of the name: rename one",
+            )
+        specs[source.name] = source.spec
 
 
 def _check_base(build: BuildFile, key: str) -> None:
@@ -421,15 +437,19 @@ def _check_evaluation(build: BuildFile, key: str, evaluation: Evaluation) -> Non
     for name in evaluation.datasets:
         if name not in build.datasets:
             raise _no_dataset(build, where, name)
-    _check_list(build, where, evaluation.dataset)
+    _check_list(build, where, evaluation)
+    if evaluation.suite == discoeval.SUITE and evaluation.datasets:
+        made_by = {n: str(build.datasets[n].get("builder", n)) for n in evaluation.datasets}
+        discoeval.check(made_by, evaluation.settings, where, build.path)
     for model in evaluation.models:
         if model not in build.models:
             raise _no_model(build, where, model)
 
 
-def _check_list(build: BuildFile, where: str, listed: str | tuple[str, ...]) -> None:
+def _check_list(build: BuildFile, where: str, evaluation: Evaluation) -> None:
     """Several datasets are read whole, each once."""
-    for at, name in enumerate(() if isinstance(listed, str) else listed):
+    listed = () if isinstance(evaluation.dataset, str) else evaluation.dataset
+    for at, name in enumerate(listed):
         if "@" in name or name in listed[:at]:
             problem = "with a configuration" if "@" in name else "twice"
             raise ConfigError(

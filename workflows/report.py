@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corpora.licences import shown
 from workflows import plots, summary
 from workflows.links import walk
 
@@ -144,6 +145,7 @@ def _evaluations(tasks: Sequence[StageTask], folder: Path) -> str:
         text = table.to_markdown().replace(f"## {suite}", f"### {suite}: {data}", 1)
         parts.append(text.strip())
         parts += [line for task in group if (line := _seen(task))]
+        parts += list(dict.fromkeys(line for task in group for line in _left_out(task)))
         parts += [_plot(task, plot, folder) for task in group for plot in _plots(task)]
     return "\n\n".join(parts)
 
@@ -155,6 +157,13 @@ def _seen(task: StageTask) -> str:
         return ""
     seen, rows = f"{counts['rows_seen']:,}", f"{counts['rows']:,}"
     return f"**{task.name} was trained on documents of {seen} of the {rows} test rows.**"
+
+
+def _left_out(task: StageTask) -> list[str]:
+    """What the suite `discoeval` found in the data and could not evaluate, a line each."""
+    skipped = _json(task.folder / "results.json")["metrics"].get("skipped", {})
+    reasons = skipped.items() if isinstance(skipped, dict) else ()
+    return [f"{name} is left out: {reason}." for name, reason in reasons]
 
 
 def _plots(task: StageTask) -> list[Path]:
@@ -169,10 +178,12 @@ def _plot(task: StageTask, plot: Path, folder: Path) -> str:
 
 
 def _sources(report: StageTask) -> str:
-    rows = [
-        (s["name"], s["kind"], s["place"], s["licence"], (s["revision"] or s["sha256"])[:16])
-        for s in (source.describe(report.root) for source in report.all_sources())
-    ]
+    listed, rows = {source.name for source in report.build.sources}, []
+    for s in (source.describe(report.root) for source in report.all_sources()):
+        # Texts of gold relations and of an evaluation's data are in no dataset.
+        licence = shown(s["licence"]) if s["name"] in listed else "in no dataset"
+        fingerprint = (s["revision"] or s["sha256"])[:16]
+        rows.append((s["name"], s["kind"], s["place"], licence, fingerprint))
     header = ("source", "kind", "place", "licence", "fingerprint")
     return "## Sources\n\n" + markdown(header, rows)
 

@@ -13,7 +13,7 @@ from typing import Any
 from corpora.errors import DiscoforgeError, InputError
 from corpora.readers import parse_spec, source_files
 from corpora.readers.source import below
-from corpora.store import write_json
+from corpora.store import MANIFEST, is_complete, read_json, write_json
 from workflows.preflight import looking
 
 MISSING = "missing"
@@ -21,13 +21,17 @@ MISSING = "missing"
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """A source by name and spec; `revision` where the spec names a Hub repository."""
+    """A source by name and spec; `revision` where the spec names a Hub repository.
+
+    `documents` is the folder of the stage that reads it, if one does.
+    """
 
     name: str
     spec: str
     licence: str = ""
     revision: str = ""
     get: str = ""
+    documents: Path | None = None
 
     @property
     def remote(self) -> bool:
@@ -46,14 +50,22 @@ class SourceRecord:
     def describe(self, root: Path) -> dict[str, Any]:
         """The source as a manifest names it: nothing that depends on where it lies."""
         kind, _, place = self.spec.partition(":")
+        inside = place.partition("/./")[2]
         return {
             "name": self.name,
             "kind": kind,
-            "place": place if self.remote else Path(place).name,
-            "licence": self.licence,
+            "place": place if self.remote else inside or Path(place).name,
+            "licence": self._licences(),
             "revision": self.revision,
             "sha256": "" if self.remote else fingerprint(self, root),
         }
+
+    def _licences(self) -> str:
+        """Those that the documents turned out to have, as one SPDX expression; before, its own."""
+        if self.documents is None or not is_complete(self.documents):
+            return self.licence
+        counts = read_json(self.documents / MANIFEST)["counts"]
+        return " AND ".join(sorted(counts["licences"]))
 
 
 def fingerprint(source: SourceRecord, root: Path) -> str:

@@ -122,9 +122,25 @@ def _documents(reader: Reader, source: Source) -> Iterator[Document]:
         source.good += 1
         yield document
     if not source.good:
-        refused = f"; {source.bad} records were refused" if source.bad else ""
-        raise InputError(
-            f"no document in it{refused}",
-            where=f"{reader.kind}:{source.target}",
-            hint="the source is empty, or in another format than it is said to be",
+        raise _no_document(source)
+
+
+def _no_document(source: Source) -> InputError:
+    """Why a source gave none: nothing is in it, or nothing that can be taken or is a document."""
+    spec, first = f"{source.kind}:{source.target}", source.first_bad
+    if first:
+        many = (
+            f"all {source.bad} records are bad, the first one"
+            if source.bad > 1
+            else "its only record is bad"
         )
+        return InputError(
+            f"no document in it: {many}: {first.where}: {first.reason}",
+            where=spec,
+            hint=f"mend it; or is it in another format than the one that {source.kind!r} reads?",
+        )
+    passed = ", ".join(f"{what} ({n:,})" for what, n in sorted(source.skipped.items()) if n)
+    empty = "the source is empty, or in another format than it is said to be"
+    return InputError(
+        "no document in it", where=spec, hint=f"passed over: {passed}" if passed else empty
+    )

@@ -44,6 +44,9 @@ _NOT_IN_ORDER = (
 )
 
 
+_NO_TEXTS = "left out: the examples of SSP are single sentences, no texts to build datasets from"
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """A line: its label (-1 for BSO, whose lines have none) and its tokenised sentences."""
@@ -116,6 +119,7 @@ def read(source: Source) -> Iterator[Document]:
                 hint=f"set the option task to one of {', '.join(TASKS)}",
             )
         if _form(task).sentences == 1:
+            log.warning("%s: %s", path, _NO_TEXTS)
             source.skipped[f"file of {task}"] += 1
         else:
             if task == "SP" and path.parent.name == "wiki":

@@ -23,9 +23,11 @@ def check_layout(layout: str, source: Source) -> None:
 
 
 def sentence_documents(
-    lines: Iterable[str | BadRecord], source: Source, stem: str
+    lines: Iterable[str | BadRecord], source: Source, stem: str, group: str = ""
 ) -> Iterator[Document]:
     """Documents of one sentence a line, paragraphs between blank lines (BookCorpus style).
+
+    They are named after `stem`, and so is their group, if no `group` is given.
 
     A document ends after `document_lines` sentences, and at a bad line, so that no two
     sentences become neighbours that were not.
@@ -43,7 +45,7 @@ def sentence_documents(
         yield Document(
             id=name,
             text=text,
-            group=stem,
+            group=group or stem,
             language=source.language,
             paragraphs=paragraphs,
             sentences=sentences,

@@ -65,7 +65,8 @@ def _read_pdtb(source: Source) -> Iterator[Document]:
 
     encoding = source.option("encoding", str, "utf-8")
     folder = Path(source.target).expanduser()
-    for document in read_gold(folder, on_bad=source.on_bad, encoding=encoding):
+    on_bad = source.note if source.on_bad else None
+    for document in read_gold(folder, on_bad=on_bad, encoding=encoding):
         document.language = source.language
         document.paragraphs = _without_start(document)
         yield document

@@ -53,6 +53,7 @@ class Source:
     on_bad: OnBad | None = None
     good: int = 0
     bad: int = 0
+    first_bad: BadRecord | None = None
     skipped: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -72,18 +73,28 @@ class Source:
         found = [suffix for suffix in suffixes if name.endswith(suffix)]
         return name.removesuffix(max(found, key=len)) if found else name
 
+    def folder(self, path: Path) -> str:
+        """The folder that a file lies in: its path below the source's, and of that one its name."""
+        inside = below(self.target, path).rpartition("/")[0]
+        return inside or path.parent.resolve().name
+
     def refuse(self, where: str, reason: str, value: str = "") -> None:
         """Hand a bad record to `on_bad`; raise `InputError` without one or where all are bad."""
-        if self.on_bad is None:
-            raise InputError(reason, where=where)
-        self.bad += 1
-        self.on_bad(BadRecord(where, reason, value[:200]))
+        self.note(BadRecord(where, reason, value[:200]))
         if not self.good and self.bad >= BAD_FROM_THE_START:
             raise InputError(
                 f"the first {self.bad} records are all bad, the last one: {reason}",
                 where=where,
                 hint=f"is this the format that {self.kind!r} reads?",
             )
+
+    def note(self, record: BadRecord) -> None:
+        """Count a bad record, keep the first, hand it to `on_bad`; `InputError` without one."""
+        if self.on_bad is None:
+            raise InputError(record.reason, where=record.where)
+        self.bad += 1
+        self.first_bad = self.first_bad or record
+        self.on_bad(record)
 
     def option(self, key: str, kind: type, default: Any = None) -> Any:
         """The value of an option, refused with `ConfigError` if it is of another type.
@@ -100,10 +111,21 @@ class Source:
         return value
 
 
+def root_of(target: str) -> Path:
+    """The folder below which the paths of a spec's files count.
+
+    It is what stands before `/./` (`books/./emma`, as in rsync), else before the first part with a
+    wildcard, else all of `target`, a folder or a file.
+    """
+    head, mark, _ = target.partition("/./")
+    if mark:
+        return Path(head or "/").expanduser()
+    return Path(*takewhile(lambda part: not glob.has_magic(part), Path(target).parts)).expanduser()
+
+
 def below(target: str, path: Path) -> str:
     """A file's path below the folder that a spec's `target` names; its name if that is a file."""
-    literal = takewhile(lambda part: not glob.has_magic(part), Path(target).parts)
-    root = Path(*literal).expanduser()
+    root = root_of(target)
     inside = root.is_dir() and path.is_relative_to(root)
     return path.relative_to(root).as_posix() if inside else path.name
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from corpora.document import Document
@@ -13,33 +13,45 @@ from corpora.readers.lines import check_layout, sentence_documents
 from corpora.readers.source import DOCUMENT_LIMIT, Refused, Source, check_id, joined
 
 SUFFIXES = (".txt", ".txt.gz")
-OPTIONS = frozenset({"layout", "document_lines"})
+OPTIONS = frozenset({"layout", "document_lines", "group"})
 LAYOUTS = ("paragraphs", "lines")
+GROUPS = ("file", "folder")
 
 
 def read(source: Source) -> Iterator[Document]:
-    """The documents of text files: id = group = path below the folder, without its suffix."""
-    layout = source.option("layout", str, "paragraphs")
-    if layout not in LAYOUTS:
-        raise ConfigError(
-            f"unknown layout {layout!r}",
-            where="text: layout",
-            hint=f"{nearest(layout, LAYOUTS)}layouts are {', '.join(LAYOUTS)}",
-        )
+    """The documents of text files: id = path below the folder, without its suffix.
+
+    So is the group, or with `group` = `folder` the folder that the file lies in: its path below
+    the source's folder, and of files right in that one its name.
+    """
+    layout, by = _choice(source, "layout", LAYOUTS), _choice(source, "group", GROUPS)
     check_layout(layout, source)
     cut = layout == "lines" and source.option("document_lines", int) is not None
     for path in source.files:
         name = source.stem(path, SUFFIXES)
+        group = source.folder(path) if by == "folder" else name
         if cut:
-            yield from sentence_documents(read_lines(path), source, name)
+            yield from sentence_documents(read_lines(path), source, name, group)
             continue
         try:
-            yield _document(path, name, layout, source)
+            yield _document(path, name, group, layout, source)
         except Refused as refusal:
             source.refuse(refusal.where or str(path), str(refusal))
 
 
-def _document(path: Path, name: str, layout: str, source: Source) -> Document:
+def _choice(source: Source, key: str, choices: Sequence[str]) -> str:
+    """The value of an option that is one of `choices`, by default the first; else `ConfigError`."""
+    value = str(source.option(key, str, choices[0]))
+    if value not in choices:
+        raise ConfigError(
+            f"unknown {key} {value!r}",
+            where=f"text: {key}",
+            hint=f"{nearest(value, choices)}{key}s are {', '.join(choices)}",
+        )
+    return value
+
+
+def _document(path: Path, name: str, group: str, layout: str, source: Source) -> Document:
     blocks = _blocks(path)
     if not blocks:
         raise Refused("no text: the file has none")
@@ -51,6 +63,7 @@ def _document(path: Path, name: str, layout: str, source: Source) -> Document:
     return Document(
         id=check_id(name),
         text=text,
+        group=group,
         language=source.language,
         paragraphs=paragraphs,
         sentences=sentences,

@@ -49,6 +49,22 @@ def groups_cut(found, sizes):
     return [group for group, parts in splits.items() if len(parts) > 1]
 
 
+def test_a_dataset_takes_no_two_documents_of_one_id(tmp_path):
+    gold = (["rst"], SIZES[:9])
+    with pytest.raises(InputError) as caught:
+        divided(tmp_path, gold, (["bso", "sp"], SIZES[9:30]), (["sp"], SIZES[28:40]))
+    said = (
+        "source 2, source 3: two documents have the id 'd28' (one of 2 such ids), and the dataset"
+    )
+    assert str(caught.value).startswith(f"{said} 'sp' draws on both\n")
+    sources = [(["sp"], SIZES[:9]), (["sp"], SIZES[8:20])]
+    with pytest.raises(InputError, match=r"^one, two: two documents have the id 'd8', and the"):
+        divide(sources, SHARES, tmp_path, seed=1, names=["one", "two"])
+    # The annotated form of a text is no other document.
+    found, _ = divided(tmp_path, gold, (["sp"], SIZES))
+    assert len(found) == len(SIZES)
+
+
 def test_whole_groups_come_near_their_shares_whatever_the_order(tmp_path):
     one, counts = divided(tmp_path / "one", (["sp"], SIZES[:50]), (["sp"], SIZES[50:]))
     two, _ = divided(tmp_path / "two", (["sp"], SIZES[::-1]))

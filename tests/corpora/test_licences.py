@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corpora.errors import ConfigError
-from corpora.licences import TABLE, combine, get
+from corpora.licences import TABLE, combine, get, shown
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,9 @@ def test_every_row_of_the_table_can_stand_alone():
         found = combine([id])
         assert found.id == id and found.redistributable == row.redistributable
         assert row.redistributable or row.reason
+
+
+@pytest.mark.parametrize("licence", ["", "unknown", "CC0-1.0 AND unknown"])
+def test_a_table_asks_for_a_licence_that_is_not_known(licence):
+    assert shown(licence) == f"{licence or 'unknown'}: set `licence` of the source"
+    assert shown("CC0-1.0 AND MIT") == "CC0-1.0 AND MIT"

@@ -62,6 +62,32 @@ def test_text_with_one_sentence_a_line(tmp_path: Path) -> None:
     assert second.sentence_texts() == ["Nobody spoke ."]
 
 
+def test_chapters_of_a_folder_are_a_group(tmp_path: Path) -> None:
+    for name in ("emma/01", "emma/02", "saki/tales/01", "loose"):
+        path = tmp_path / "novels" / f"{name}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("It rained .\nWe left .\n", encoding="utf-8")
+
+    def groups(spec: str, **options: object) -> dict[str, str]:
+        return {d.id: d.group for d in open_source(spec, {"group": "folder", **options})}
+
+    novels = f"text:{tmp_path / 'novels'}"
+    assert groups(novels) == {
+        "emma/01": "emma",
+        "emma/02": "emma",
+        "loose": "novels",
+        "saki/tales/01": "saki/tales",
+    }
+    assert groups(f"{novels}/emma") == {"01": "emma", "02": "emma"}
+    assert groups(f"{novels}/emma/01.txt") == {"01": "emma"}
+    cut = groups(f"{novels}/emma", layout="lines", document_lines=1)
+    assert set(cut.values()) == {"emma"} and len(cut) == 4
+    by_file = groups(novels, group="file")
+    assert by_file == {name: name for name in by_file}
+    with pytest.raises(ConfigError, match=r"text: group: unknown group 'foldr'\n.*'folder'"):
+        groups(novels, group="foldr")
+
+
 def test_a_novel_has_a_document_a_chapter_and_a_group_a_book() -> None:
     first, second, third = open_source(f"jsonl:{FIXTURES / 'novel.jsonl'}")
     assert first.id == "ann-bell_the-mill/chapter-1"
@@ -136,6 +162,16 @@ def test_gzipped_files_and_globs(tmp_path: Path) -> None:
             file.write(json.dumps({"id": name, "text": f"Text of {name}."}))
     assert [d.id for d in open_source(f"jsonl:{tmp_path}/*.gz")] == ["a", "b"]
     assert source_files(f"jsonl:{tmp_path}") == sorted(tmp_path.iterdir())
+
+
+def test_a_mark_in_a_path_says_below_which_folder_ids_begin(tmp_path: Path) -> None:
+    (tmp_path / "novels" / "emma").mkdir(parents=True)
+    (tmp_path / "novels" / "emma" / "01.txt").write_text("Text.", encoding="utf-8")
+    specs = ["novels/./emma", "novels/./emma/01.txt", "novels/./*/01.txt", "./novels/emma"]
+    found = [next(open_source(f"text:{tmp_path}/{spec}", {"group": "folder"})) for spec in specs]
+    assert [d.id for d in found] == ["emma/01", "emma/01", "emma/01", "novels/emma/01"]
+    assert [d.group for d in found] == ["emma", "emma", "emma", "novels/emma"]
+    assert found[0].source == "text:emma"
 
 
 def test_the_sample_is_read_by_part_or_whole() -> None:

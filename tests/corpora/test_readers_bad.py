@@ -198,3 +198,35 @@ def test_an_unreadable_file_is_an_error(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Path, "open", denied)
     with pytest.raises(InputError, match=r"x\.txt: cannot read: Permission denied"):
         list(open_source(f"text:{path}"))
+
+
+def test_a_source_of_bad_records_alone_says_the_reason_and_the_place(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_bytes("First.\n\nCaf\xe9.\n".encode("latin-1"))
+    bad: list[BadRecord] = []
+    with pytest.raises(InputError) as caught:
+        list(open_source(f"text:{tmp_path}", on_bad=bad.append))
+    only = r"no document in it: its only record is bad: .*x\.txt:3: not UTF-8: byte 0xe9"
+    assert caught.match(rf"^text:.*{only}")
+    (tmp_path / "y.txt").write_bytes(b"")
+    with pytest.raises(InputError, match=r"all 2 records are bad, the first one: .*x\.txt:3: not"):
+        list(open_source(f"text:{tmp_path}", on_bad=bad.append))
+
+
+def test_gold_without_its_text_is_named_where_it_is_all_there_is(tmp_path: Path) -> None:
+    for part in ("gold", "raw"):
+        (tmp_path / part / "00").mkdir(parents=True)
+    (tmp_path / "gold" / "00" / "a").write_text("Explicit\n", encoding="utf-8")
+    (tmp_path / "raw" / "00" / "b").write_text("Text.", encoding="utf-8")
+    with pytest.raises(InputError, match=r"its only record is bad: .*raw/00/a: the raw text of"):
+        list(open_source(f"pdtb:{tmp_path}", on_bad=list[BadRecord]().append))
+
+
+def test_a_source_of_what_is_no_document_says_what_was_passed_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "SSP" / "abs"
+    folder.mkdir(parents=True)
+    (folder / "train.txt").write_text("1\tWe say.\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"passed over: file of SSP \(1\)"):
+        list(open_source(f"discoeval:{tmp_path}"))
+    assert "SSP/abs/train.txt: left out: the examples of SSP are single sentences" in caplog.text

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from corpora.errors import ConfigError
+from corpora.readers import open_source
 from tests.workflows.conftest import TINY
 from workflows import preflight
-from workflows.config import load_build
+from workflows.config import BuildFile, load_build
 from workflows.links import walk
 from workflows.runner import options
 from workflows.tasks import BuildAll
@@ -69,6 +70,89 @@ def test_a_glob_is_one_source_a_file(
     monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
     build = load_build(str(write_config(GLOB)))
     assert [source.name for source in build.sources] == ["novels-one", "novels-two"]
+
+
+DEEP = GLOB.replace("/novels/*.txt", "/novels/*/*.txt")
+
+
+def test_files_of_one_name_in_several_folders_are_told_apart(
+    write_config: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "novels").mkdir()
+    for folder in ("emma", "Of Mice"):
+        write_novel(tmp_path / "novels" / folder, "01", "It rained.")
+    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    files = load_build(str(write_config(DEEP))).sources
+    assert [source.name for source in files] == ["novels-of-mice-01", "novels-emma-01"]
+    assert [d.id for s in files for d in open_source(s.spec)] == ["Of Mice/01", "emma/01"]
+    # A glob of folders, and one with its own mark.
+    folders = _load_again(write_config(GLOB.replace("/*.txt", "/*"))).sources
+    assert [source.name for source in folders] == ["novels-of-mice", "novels-emma"]
+    assert [d.id for s in folders for d in open_source(s.spec)] == ["Of Mice/01", "emma/01"]
+    marked = GLOB.replace("/novels/*.txt", "/./novels/emma/*.txt")
+    (one,) = _load_again(write_config(marked)).sources
+    assert one.name == "novels-novels-emma-01"
+    assert [d.id for d in open_source(one.spec)] == ["novels/emma/01"]
+
+
+def test_relative_globs_name_their_sources_alike(
+    write_config: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write_novel(tmp_path / "emma", "01", "It rained.")
+    monkeypatch.chdir(tmp_path)
+    (one,) = load_build(str(write_config(GLOB.replace("{data}/novels/*", "*/*")))).sources
+    assert one.name == "novels-emma-01"
+    assert [d.id for d in open_source(one.spec)] == ["emma/01"]
+
+
+def test_a_glob_of_files_in_one_folder_keeps_names_ids_and_hashes(
+    write_config: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    graph: Callable,
+) -> None:
+    write_novel(tmp_path / "novels", "one", "It rained.")
+    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    config = write_config(GLOB)
+    (source,) = load_build(str(config)).sources
+    assert source.spec == f"text:{tmp_path}/novels/one.txt"
+    assert [d.id for d in open_source(source.spec)] == ["one"]
+    # The same as of the file named by itself, as it was before globs knew of folders.
+    alone = GLOB.replace('"novels"', '"novels-one"').replace("*.txt", "one.txt")
+    key = "documents novels-one"
+    assert graph(config)[key] == _fresh(graph, write_config(alone))[key]
+
+
+def test_a_file_that_moves_to_another_folder_is_another_source(
+    write_config: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    graph: Callable,
+) -> None:
+    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    (tmp_path / "novels").mkdir()
+    write_novel(tmp_path / "novels" / "a-b", "c", "It rained.")
+    before = graph(write_config(DEEP))
+    (tmp_path / "novels" / "a-b").rename(tmp_path / "novels" / "A B")
+    after = _fresh(graph, write_config(DEEP))
+    assert before["documents novels-a-b-c"] != after["documents novels-a-b-c"]
+
+
+def test_sources_of_one_name_are_both_shown(
+    write_config: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("one.en", "one.nl"):
+        write_novel(tmp_path / "novels", name, "It rained.")
+    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"'novels-one': .*one\.en\.txt and .*one\.nl\.txt\n"):
+        load_build(str(write_config(GLOB)))
+
+
+def _load_again(config: Path) -> BuildFile:
+    from workflows import config as configs
+
+    configs._load.cache_clear()
+    return load_build(str(config))
 
 
 def test_an_added_novel_leaves_the_stages_of_the_others_alone(
@@ -383,6 +467,47 @@ def test_a_table_among_the_settings_becomes_options() -> None:
         "epochs": "2",
         "backbone_config": {"model_type": "bert", "hidden_size": "64"},
     }
+
+
+DISCOEVAL = (
+    CHAIN
+    + """
+[evaluations.tasks]
+suite = "discoeval"
+models = ["first"]
+dataset = ["sp", "bso"]
+settings = { tasks = "SP, BSO" }
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("SP, BSO", "SP, DC", "names 'DC', and no dataset of it is of that task"),
+        ("SP, BSO", "SP, BOS", "did you mean 'BSO'"),
+        ("SP, BSO", "SP", "names the dataset 'bso', and its tasks leave out 'BSO'"),
+    ],
+)
+def test_discoeval_passes_over_nothing_that_it_is_given(
+    write_config: Callable[[str], Path], old: str, new: str, message: str
+) -> None:
+    load_build(str(write_config(DISCOEVAL)))
+    text = DISCOEVAL.replace(old, new, 1)
+    assert text != DISCOEVAL
+    with pytest.raises(ConfigError) as error:
+        _load_again(write_config(text))
+    assert message in str(error.value)
+
+
+def test_the_tasks_of_discoeval_are_those_of_builders_and_suite() -> None:
+    from corpora.tasks import BUILDERS
+    from workflows import discoeval
+    from zoo.evaluate.discoeval import tasks
+
+    made = {name for name, b in BUILDERS.items() if b.module.startswith("discoeval.")}
+    assert discoeval.TASKS.keys() == made
+    assert {*discoeval.TASKS.values()} == tasks.TASKS.keys()
 
 
 @pytest.mark.parametrize("task", ["Dataset", "Validate", "Train", "Evaluate"])

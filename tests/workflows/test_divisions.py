@@ -101,6 +101,27 @@ def test_what_cannot_be_is_refused(
     assert message in str(error.value)
 
 
+def test_one_document_in_two_sources_of_a_dataset_is_said_before_a_parse(
+    write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
+) -> None:
+    folders = [tmp_path / "books" / name for name in ("emma", "persuasion")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        text = f"It rained in {folder.name}, so we stayed. Nobody came because it was late."
+        (folder / "01.txt").write_text(text, encoding="utf-8")
+    two = TINY.replace("sample:stories", f"text:{folders[0]}").partition("[[validation]]")[0]
+    two = two.replace("sample:news", f"text:{folders[1]}") + "[datasets.dissent]\n"
+    two = two.replace(', "sp", "bso", "permuted"', "").replace(', "bso", "permuted"', "")
+    done = run_luigi(write_config(two))
+    said = "news, stories: two documents have the id '01', and the dataset 'dissent' draws on both"
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert done.stderr.index(said) < done.stderr.index("parse ")
+    # The way out that the message names; only the files are few.
+    marked = two.replace("/books/", "/books/./")
+    assert "two documents" not in run_luigi(write_config(marked)).stderr
+
+
 def test_splits_change_every_dataset_and_no_parse(
     write_config: Callable[[str], Path], graph: Callable
 ) -> None:

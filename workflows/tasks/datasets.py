@@ -73,6 +73,8 @@ class Divide(StageTask):
     """Divide the documents of a build into splits, for all its datasets."""
 
     stage = "division"
+    priority = 1
+    """Before parses: here it shows whether two sources of a dataset have documents of one id."""
 
     def served(self) -> dict[str, list[str]]:
         """The sources of documents by name, each with the datasets that draw on it."""
@@ -96,10 +98,10 @@ class Divide(StageTask):
         from corpora.division import divide
         from corpora.documents import DocumentSizes
 
-        served = self.served().values()
+        served, shares = self.served(), self.build.splits.shares
         sizes = (DocumentSizes(task.folder) for task in self.requires())
-        sources = list(zip(served, sizes, strict=True))
-        return divide(sources, self.build.splits.shares, folder, seed=self.build.seed)
+        sources = list(zip(served.values(), sizes, strict=True))
+        return divide(sources, shares, folder, seed=self.build.seed, names=list(served))
 
 
 class Dataset(StageTask):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import luigi
 
 from corpora.document import Document
 from corpora.progress import track
+from corpora.readers import parse_spec
 from workflows.config import Source
 from workflows.parsers import check_trees
 from workflows.sources import SourceRecord, files_hash
@@ -20,9 +21,13 @@ from workflows.stage import StageTask
 
 
 def record_of(entry: Source) -> SourceRecord:
-    """A source of the build file as manifests and stage hashes know it."""
+    """A source of the build file as manifests and stage hashes know it.
+
+    Without a licence of its own it has the reader's, which may be `unknown`.
+    """
     revision = str(entry.options.get("revision", ""))
-    return SourceRecord(entry.name, entry.spec, entry.licences, revision, entry.get)
+    licence = entry.licences or parse_spec(entry.spec)[0].licence
+    return SourceRecord(entry.name, entry.spec, licence, revision, entry.get)
 
 
 def reader_options(entry: Source) -> dict[str, Any]:
@@ -70,6 +75,10 @@ class Documents(SourceStage):
 
     def sources(self) -> list[SourceRecord]:
         return [record_of(self.entry)]
+
+    def all_sources(self) -> list[SourceRecord]:
+        """The source, which knows where its documents are once they are read."""
+        return [replace(record, documents=self.folder) for record in self.sources()]
 
     def work(self, folder: Path) -> dict[str, Any]:
         from corpora.ingest import ingest

@@ -1,0 +1,74 @@
+"""The report of a build: what a reader of it must not miss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+from workflows import report
+
+
+def test_tasks_that_discoeval_could_not_evaluate_are_named(tmp_path: Path) -> None:
+    def left_out(metrics: dict[str, object]) -> list[str]:
+        (tmp_path / "results.json").write_text(json.dumps({"metrics": metrics}), encoding="utf-8")
+        return report._left_out(SimpleNamespace(folder=tmp_path))
+
+    assert left_out({"skipped": {"RST-DT": "its files are pickles"}}) == [
+        "RST-DT is left out: its files are pickles."
+    ]
+    assert left_out({"skipped": {}}) == left_out({"skipped": 3}) == left_out({}) == []
+
+
+SOURCES = """
+name = "small"
+
+[[sources]]
+name = "logs"
+spec = "sample:news"
+datasets = ["bso"]
+
+[[sources]]
+name = "novels"
+spec = "text:novels/*/*.txt"
+datasets = ["bso"]
+
+[[sources]]
+name = "records"
+spec = "jsonl:records.jsonl"
+datasets = ["bso"]
+
+[[validation]]
+name = "check"
+sources = ["logs"]
+gold = "pdtb:{sample}/gold"
+
+[datasets.bso]
+"""
+
+
+def test_every_source_says_its_licence_or_that_it_is_to_be_set(
+    write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
+) -> None:
+    text = "It rained all day long. We stayed inside the old house. Nobody came to see us."
+    (tmp_path / "novels" / "emma").mkdir(parents=True)
+    (tmp_path / "novels" / "emma" / "01.txt").write_text(text, encoding="utf-8")
+    licences = ("MIT", "CC0-1.0")
+    records = [{"id": name, "text": text, "licence": name} for name in licences]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (tmp_path / "records.jsonl").write_text(lines, encoding="utf-8")
+    done = run_luigi(write_config(SOURCES))
+    assert done.returncode == 0, done.stderr
+    built = tmp_path / "out" / "small"
+    shown = (built / "report" / "report.md").read_text(encoding="utf-8")
+    card = (built / "datasets" / "bso" / "README.md").read_text(encoding="utf-8")
+    unknown = "unknown: set `licence` of the source |"
+    assert "| logs | sample | news | CC-BY-4.0 |" in shown
+    assert "| records | jsonl | records.jsonl | CC0-1.0 AND MIT |" in shown
+    assert f"| novels-emma-01 | text | emma/01.txt | {unknown}" in shown
+    assert "| check-gold | pdtb | gold | in no dataset |" in shown
+    rows = {line.split(" ")[1]: line for line in card.splitlines() if line.startswith("| ")}
+    assert rows["novels-emma-01"].endswith(unknown)
+    assert rows["records"].endswith("| CC0-1.0 AND MIT |")
+    assert rows["logs"].endswith("| CC-BY-4.0 |")
