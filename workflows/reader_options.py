@@ -24,6 +24,7 @@ SWITCHES = frozenset({"system"})
 
 NAMES: Mapping[tuple[str, str], Collection[str]] = {
     ("text", "layout"): text.LAYOUTS,
+    ("text", "group"): text.GROUPS,
     **{(kind, "layout"): sorted(records.LAYOUTS) for kind in ("jsonl", "parquet", "hub")},
     ("irc", "layout"): irc.LAYOUTS,
     ("rst", "text"): rst.TEXTS,
