@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from zoo.evaluate import bootstrap
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.classification import confusion_matrix, macro_f1, per_class, report
 from zoo.evaluate.compare import compare as compare_results
+from zoo.evaluate.learned import other_revisions, trained_on
 from zoo.evaluate.pairwise import baselines, compare
 from zoo.train import train
 
@@ -105,6 +107,50 @@ def test_the_suite_dissent_repeats_the_figures_of_training(
     assert _evaluate("dissent", marker_model, pairs_folder, again) == 0
     assert again.read_bytes() == out.read_bytes()
     assert (tmp_path / "again.confusion.svg").read_text(encoding="utf-8") == svg
+
+
+def test_another_revision_of_the_models_own_data_is_told(
+    marker_model: Path, pairs_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "result.json"
+    assert _evaluate("dissent", marker_model, pairs_folder, out) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    own = {"name": "dissent", "config": "all", "revision": "hash-of-dissent"}
+    assert found["trained_on"] == [own] and found["notes"] == []
+    other = shutil.copytree(pairs_folder, tmp_path / "other")
+    manifest = other / "manifest.json"
+    text = manifest.read_text(encoding="utf-8").replace("hash-of-dissent", "hash-of-another")
+    manifest.write_text(text, encoding="utf-8")
+    caplog.clear()
+    assert _evaluate("dissent", marker_model, other, out) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["trained_on"] == [own]
+    (note,) = found["notes"]
+    assert "hash-of-dissent, judged on revision hash-of-another: rows judged here may" in note
+    assert note in caplog.text
+    assert note in compare_results([out]).to_markdown()
+
+
+def test_what_a_model_starts_from_counts_as_its_training(tmp_path: Path) -> None:
+    def model(name: str, dataset: str, backbone: str) -> None:
+        (tmp_path / name).mkdir()
+        about = {"name": dataset, "config": "all", "revision": "1", "rows": {}}
+        settings = {"backbone": backbone}
+        found = {"recipe": "a/b", "dataset": about, "settings": settings}
+        (tmp_path / name / "results.json").write_text(json.dumps(found), encoding="utf-8")
+
+    model("second", "permuted", str(tmp_path / "first"))
+    model("first", "dissent", str(tmp_path / "second"))  # no way out
+    found = trained_on(str(tmp_path / "second"))
+    assert [one["name"] for one in found] == ["permuted", "dissent"]
+    tasks = [{"task": "SP", "name": name, "revision": "2"} for name in ("sp", "dissent", "dissent")]
+    assert len(other_revisions(found, tasks)) == 1
+    assert other_revisions(found, {"name": "dissent", "revision": "1"}) == []
+    assert other_revisions(found, {"STS12": {"revision": "2"}}) == []
+    (tmp_path / "first" / "results.json").write_text("[]", encoding="utf-8")
+    assert len(trained_on(str(tmp_path / "second"))) == 1
+    for name in ("baseline:cosine:some/where", "", str(tmp_path)):
+        assert trained_on(name) == []
 
 
 def test_the_suite_permuted(scorer_model: Path, permuted_folder: Path, tmp_path: Path) -> None:
