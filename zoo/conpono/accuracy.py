@@ -53,7 +53,7 @@ def _share(won: np.ndarray, count: np.ndarray, seed: int, name: str) -> dict[str
         return {"value": None, "n": 0}
     won, count = won[rows], count[rows]
     value = float(won.sum() / count.sum())
-    return {"value": value, "ci": of_ratio(won, count, seed, name), "n": int(count.sum())}
+    return {"value": value, **of_ratio(won, count, seed, name), "n": int(count.sum())}
 
 
 @torch.inference_mode()
@@ -90,15 +90,18 @@ def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
             points = sorted((int(key[10:]), entry) for key, entry in found.items() if key[10:])
             points = [(k, entry) for k, entry in points if entry["n"]]
             values = [entry["value"] for _, entry in points]
-            bars = [
-                [entry["value"] - entry["ci"][0] for _, entry in points],
-                [entry["ci"][1] - entry["value"] for _, entry in points],
-            ]
+            bars = np.transpose([_bar(entry) for _, entry in points])
             places = [k for k, _ in points]
-            axes.errorbar(places, values, np.clip(bars, 0, 1), marker="o", capsize=3, label=name)
+            axes.errorbar(places, values, bars, marker="o", capsize=3, label=name)
         ticks = sorted({int(key[10:]) for found in curves.values() for key in found if key[10:]})
         axes.set_xticks(ticks, [f"{k:+d}" for k in ticks])
         axes.legend()
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
     write_text(path, text.getvalue())
+
+
+def _bar(entry: Mapping[str, Any]) -> tuple[float, float]:
+    """How far the interval reaches below and above the value; nothing is drawn where none is."""
+    low, high = entry["ci"] or (np.nan, np.nan)
+    return max(entry["value"] - low, 0.0), max(high - entry["value"], 0.0)

@@ -18,12 +18,16 @@ class Cell:
     digits: int = 1
     sd: float | None = None
     """Over trainings with several seeds."""
+    units: int | None = None
+    """Where they are too few for an interval."""
 
     @property
     def text(self) -> str:
         shown = f"{self.value:.{self.digits}f}"
         if self.sd is not None:
             return f"{shown} ± {self.sd:.{self.digits}f}"
+        if self.units is not None:
+            return f"{shown} ({self.units} units)"
         if self.ci is None:
             return shown
         return f"{shown} [{self.ci[0]:.{self.digits}f}, {self.ci[1]:.{self.digits}f}]"
@@ -55,7 +59,8 @@ def _cell(figure: Any, scale: float, digits: int) -> Cell:
         return Cell(scale * float(figure), None, digits)
     ci = figure.get("ci")
     bounds = (scale * ci[0], scale * ci[1]) if ci else None
-    return Cell(scale * float(figure["value"]), bounds, digits)
+    few = None if ci else figure.get("units")
+    return Cell(scale * float(figure["value"]), bounds, digits, units=few)
 
 
 def permuted_column(config: str) -> str:

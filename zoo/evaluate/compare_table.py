@@ -156,6 +156,7 @@ def _as_dict(row: Row) -> dict[str, Any]:
             "value": cell.value,
             **({"ci": list(cell.ci)} if cell.ci else {}),
             **({} if cell.sd is None else {"sd": cell.sd}),
+            **({} if cell.units is None else {"units": cell.units}),
         }
         for name, cell in row.cells.items()
     }

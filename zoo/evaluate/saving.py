@@ -9,6 +9,7 @@ from typing import Any
 
 from corpora.store import versions, write_json
 from zoo.evaluate import suite
+from zoo.evaluate.bootstrap import notes_of
 from zoo.evaluate.learned import other_revisions, trained_on
 from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes
 from zoo.job import LIBRARIES
@@ -32,7 +33,7 @@ def finished(
         "split": split,
         **result,
         "trained_on": trained,
-        "notes": [*result.get("notes", ()), *notes],
+        "notes": [*result.get("notes", ()), *notes, *notes_of(result["metrics"])],
         "seed": seed,
         "versions": versions(*LIBRARIES),
     }
