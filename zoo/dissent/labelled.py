@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pydantic import AfterValidator
 from corpora.errors import ConfigError, InputError, nearest
 from zoo.data import SPLITS, Dataset, open_dataset, spread
 from zoo.dissent.data import class_counts, empty_classes
+from zoo.job import Job
 
 COLUMNS = (("s1", "s2"), ("arg1", "arg2"), ("premise", "hypothesis"), ("sentence1", "sentence2"))
 """Names that the columns of the two texts go by, looked for in this order."""
@@ -51,6 +52,34 @@ class Labelled:
     def all_texts(self, split: str) -> list[str]:
         one, two = self.texts(split)
         return [*one, *two]
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The labels as a model's configuration holds them."""
+        return named(self.labels)
+
+
+def named(labels: Sequence[str]) -> dict[str, Any]:
+    """`id2label` and `label2id` of a model's configuration."""
+    numbered = dict(enumerate(labels))
+    return {"id2label": numbered, "label2id": {label: i for i, label in numbered.items()}}
+
+
+def load_for(job: Job, **more: Any) -> Labelled:
+    """`load` by the settings that every classifier of pairs has; what was left out is noted."""
+    s: Any = job.settings
+    data = load(
+        s.dataset,
+        s.dataset_config,
+        columns=s.columns,
+        max_train_rows=s.max_train_rows,
+        max_eval_rows=s.max_eval_rows,
+        empty=s.empty_classes,
+        **more,
+    )
+    for note in data.notes:
+        job.note(note)
+    return data
 
 
 def load(
