@@ -127,14 +127,7 @@ def train(job: Job) -> None:
 
     # Model
     torch.manual_seed(s.seed)
-    sizes = ("embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads")
-    config = UncConfig(
-        vocab_size=len(tokenizer),
-        pad_token_id=tokenizer.pad_token_id,
-        max_words=s.max_words,
-        **{name: getattr(s, name) for name in sizes},
-    )
-    model = UncModel(config, tokenizer)
+    model = UncModel(_config(s, tokenizer), tokenizer)
 
     # Objective and Trainer
     trainer = trainer_over(
@@ -156,10 +149,27 @@ def train(job: Job) -> None:
 
     # Card
     value = metrics["test"]["accuracy"]["value"]
-    first = "test accuracy, document against permutation", f"{value:.3f}"
-    details, steps = {"vocabulary": len(tokenizer)}, history(state)
-    shared = {"metrics": metrics, "data": details, "training": steps}
-    finish(job, model, tokenizer, orders, USAGE, headline=first, **shared)
+    finish(
+        job,
+        model,
+        tokenizer,
+        orders,
+        USAGE,
+        headline=("test accuracy, document against permutation", f"{value:.3f}"),
+        metrics=metrics,
+        data={"vocabulary": len(tokenizer)},
+        training=history(state),
+    )
+
+
+def _config(s: Settings, tokenizer: PreTrainedTokenizerBase) -> UncConfig:
+    sizes = ("embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads")
+    return UncConfig(
+        vocab_size=len(tokenizer),
+        pad_token_id=tokenizer.pad_token_id,
+        max_words=s.max_words,
+        **{name: getattr(s, name) for name in sizes},
+    )
 
 
 def _objective(margin: float, language_weight: float) -> Callable[..., Tensor]:

@@ -83,8 +83,7 @@ def train(job: Job) -> None:
     places = _places(s, dataset, tokenizer, config)
     truncated = {split: part.truncated for split, part in places.items()}
     job.note_counts(f"sentences cut at {s.max_tokens} tokens", truncated)
-    for bag in _never(places["train"]):
-        job.note(f"no sentence of the training split has a {bag}: nothing is learnt from it")
+    _say_never(job, places["train"])
 
     # Model
     torch.manual_seed(s.seed)
@@ -178,10 +177,11 @@ def _places(
     return found
 
 
-def _never(places: Places) -> list[str]:
-    """The headings that no sentence has: a source without sections, or without titles."""
-    names = [name for name in ("section", "title") if name in places.bags]
-    return [name for name in names if (places.over[:, ("section", "title").index(name)] < 0).all()]
+def _say_never(job: Job, places: Places) -> None:
+    """Note the headings that no sentence has: a source without sections, or without titles."""
+    for column, name in enumerate(("section", "title")):
+        if name in places.bags and (places.over[:, column] < 0).all():
+            job.note(f"no sentence of the training split has a {name}: nothing is learnt from it")
 
 
 def _validations(entries: list[dict[str, Any]]) -> list[dict[str, float]]:

@@ -70,12 +70,7 @@ class Settings(SharedSettings):
 def train(job: Job) -> None:
     """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
     s: Settings = job.settings  # type: ignore[assignment]
-    if not s.vectors and not s.train_embeddings:
-        raise ConfigError(
-            "train_embeddings = false, but there are no word vectors",
-            where=job.recipe.name,
-            hint="give --vectors glove.840B.300d.txt, or --train_embeddings true",
-        )
+    _check_embeddings(job)
 
     # Data
     data = open_dataset(s.dataset, s.dataset_config).need("s1", "s2", "label")
@@ -115,10 +110,28 @@ def train(job: Job) -> None:
     metrics = {split: _report(model, pairs[split], labels, s) for split in SPLITS[1:]}
 
     # Card
-    details = {"truncated": truncated, "empty_classes": empty, "vocabulary": len(tokenizer)}
-    shared = {"metrics": metrics, "data": details, "training": history(state)}
-    first = headline("test", metrics["test"])
-    finish(job, model, tokenizer, data, USAGE, headline=first, **shared)
+    finish(
+        job,
+        model,
+        tokenizer,
+        data,
+        USAGE,
+        headline=headline("test", metrics["test"]),
+        metrics=metrics,
+        data={"truncated": truncated, "empty_classes": empty, "vocabulary": len(tokenizer)},
+        training=history(state),
+    )
+
+
+def _check_embeddings(job: Job) -> None:
+    """Raise `ConfigError` for embeddings that would stay as they were drawn."""
+    s: Settings = job.settings  # type: ignore[assignment]
+    if not s.vectors and not s.train_embeddings:
+        raise ConfigError(
+            "train_embeddings = false, but there are no word vectors",
+            where=job.recipe.name,
+            hint="give --vectors glove.840B.300d.txt, or --train_embeddings true",
+        )
 
 
 def _model(job: Job, tokenizer: PreTrainedTokenizerBase, labels: list[str]) -> BiLstmForMarkers:
