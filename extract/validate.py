@@ -14,6 +14,7 @@ import numpy as np
 
 from corpora.document import Document
 from corpora.errors import ConfigError, nearest
+from corpora.intervals import FEW
 from corpora.rng import stream
 from extract.pairs import Pair
 from extract.validation import strict
@@ -52,7 +53,8 @@ def validate(
     policy of `strict.count`; what the others would give stands in `settings.multiword`.
 
     A figure that has nothing to divide by is None. `ci` is the 95 % bootstrap interval of F1
-    over documents. Raises `InputError` as `material.gather` does.
+    over documents, None where fewer than `corpora.intervals.FEW` have a pair or a relation of the
+    row. Raises `InputError` as `material.gather` does.
     """
     if multiword not in strict.POLICIES:
         choices = ", ".join(strict.POLICIES)
@@ -134,7 +136,12 @@ class Scoring:
             "markers": list(self.names),
             "unit": DESCRIPTION,
             "dice_at_least": strict.DICE,
-            "interval": {"share": strict.INTERVAL, "resamples": self.resamples, "seed": self.seed},
+            "interval": {
+                "share": strict.INTERVAL,
+                "resamples": self.resamples,
+                "seed": self.seed,
+                "fewest_documents": FEW,
+            },
             "multiword": self._multiword(unseen),
             "empty_connective": strict.count_unmarked(self.material, self.markers),
             "paper": {

@@ -72,6 +72,20 @@ def tokenizer_of(
     return tokenizer
 
 
+def tokenizer_for(
+    settings: BackboneSettings, texts: Iterable[str], limit: int
+) -> PreTrainedTokenizerBase:
+    """`tokenizer_of` the backbone that the settings name."""
+    return tokenizer_of(
+        settings.backbone,
+        texts,
+        pad_token=settings.pad_token,
+        vocab_size=settings.vocab_size,
+        lower=settings.lower,
+        limit=limit,
+    )
+
+
 def backbone_of(settings: BackboneSettings, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
     """The encoder that the settings name, or one drawn at random for the tokenizer's vocabulary."""
     table = dict(settings.backbone_config)

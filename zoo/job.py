@@ -72,6 +72,11 @@ class Job:
         log.warning("%s", text)
         self.notes.append(text)
 
+    def note_counts(self, what: str, counts: Mapping[str, int]) -> None:
+        """Note `what` with its count in each split, unless there is none in any."""
+        if any(counts.values()):
+            self.note(f"{what}: {', '.join(f'{split} {count}' for split, count in counts.items())}")
+
 
 def is_main_process() -> bool:
     """Whether this process writes the files (rank 0 of those that `accelerate` started)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from transformers import Trainer, TrainerState, TrainingArguments
+from transformers import PreTrainedModel, Trainer, TrainerState, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, TrainerCallback
 
 from corpora.errors import ConfigError, DiscoforgeError
@@ -27,6 +27,9 @@ log = logging.getLogger("zoo")
 
 Schedule = Callable[[Optimizer, int], LRScheduler]
 """Takes the optimizer and the number of optimizer steps in an epoch."""
+
+KEEP_BEST = {"metric_for_best_model": "accuracy", "load_best_model_at_end": True}
+"""Arguments of a Trainer that ends with the weights of the best validation accuracy."""
 
 
 def training_arguments(job: Job, **more: Any) -> TrainingArguments:
@@ -145,6 +148,41 @@ class ZooTrainer(Trainer):
             checkpoints.seal(folder / f"checkpoint-{self.state.global_step}")
             best = self.state.best_model_checkpoint
             checkpoints.rotate(folder, self.job.settings.keep_checkpoints, best)
+
+
+def trainer_over(
+    job: Job,
+    model: PreTrainedModel,
+    rows: Mapping[str, Any],
+    *,
+    arguments: Mapping[str, Any] = KEEP_BEST,
+    **more: Any,
+) -> ZooTrainer:
+    """A Trainer of `model` on the splits `train` and `validation` of encoded `rows`.
+
+    Rows know their `lengths()` and how to `collate` a batch. `arguments` are the Trainer's
+    besides those of the settings, `more` is `ZooTrainer`'s own.
+    """
+    return ZooTrainer(
+        model,
+        training_arguments(job, **arguments),
+        job=job,
+        lengths=rows["train"].lengths(),
+        data_collator=rows["train"].collate,
+        train_dataset=rows["train"],
+        eval_dataset=rows["validation"],
+        **more,
+    )
+
+
+def most_probable(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """The class of each row, `[rows]`, which is all that is kept of a validation's logits."""
+    return logits.argmax(-1)
+
+
+def class_accuracy(prediction: Any) -> dict[str, float]:
+    """The share of rows whose `most_probable` class is their label."""
+    return {"accuracy": float((prediction.predictions == prediction.label_ids).mean())}
 
 
 def fit(trainer: ZooTrainer, *, early_stop: EarlyStop | None = None) -> TrainerState:

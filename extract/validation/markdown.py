@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from corpora.intervals import FEW
+
 Result = Mapping[str, Any]
 
 _STRICT_HEAD = (
@@ -42,6 +44,11 @@ def _section(blocks: Result) -> Iterator[str]:
     yield from ("### Marker and arguments", "", *_STRICT_HEAD)
     for name, row in _rows(blocks["strict"]):
         yield _cells(name, row["extracted"], row["gold"], *_strict_cells(row))
+    if any(0 < row["documents"] < FEW for _, row in _rows(blocks["strict"])):
+        yield (
+            f"\nWhere no interval stands, fewer than {FEW} documents have pairs or gold relations: "
+            "it would say nothing."
+        )
     yield from ("", "### Alignment as in the paper, with the control beside it", "", *_PAPER_HEAD)
     for name, own in _rows(blocks["paper"]["criterion_paper"]):
         cells = (cell for key in _CRITERIA for cell in _paper_cells(blocks, key, name))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corpora.intervals import FEW
 from extract.validation.material import Gold, Item, Material
 from extract.validation.words import Words
 
@@ -91,7 +92,7 @@ def summary(counts: Counts, markers: Sequence[str], weights: NDArray[np.float64]
     """`{"overall", "per_marker"}` of counts and weights over the same documents."""
     table = np.concatenate((counts.sum(axis=1, keepdims=True), counts), axis=1)
     resampled = np.tensordot(weights, table.astype(np.float64), axes=1)
-    rows = [_row(table[:, i].sum(axis=0), resampled[:, i]) for i in range(table.shape[1])]
+    rows = [_row(table[:, i], resampled[:, i]) for i in range(table.shape[1])]
     return {"overall": rows[0], "per_marker": dict(zip(markers, rows[1:], strict=True))}
 
 
@@ -190,19 +191,23 @@ def _assign(candidates: list[Match], pairs: Sequence[Item]) -> list[Match]:
     return hits
 
 
-def _row(total: Counts, resampled: NDArray[np.float64]) -> dict[str, Any]:
+def _row(counts: Counts, resampled: NDArray[np.float64]) -> dict[str, Any]:
+    """The scores of `counts [documents, COLUMNS]`; no interval of too few documents."""
+    total = counts.sum(axis=0)
+    documents = int(np.count_nonzero(counts[:, :2].sum(axis=1)))
     row: dict[str, Any] = {}
     for metric in METRICS:
         at = COLUMNS.index(metric)
         scores = ratios(int(total[0]), int(total[1]), int(total[at]))
-        row[metric] = {**scores, "ci": _interval(resampled[:, at], resampled[:, :2].sum(axis=1))}
-    return row | {"extracted": int(total[0]), "gold": int(total[1])}
+        ci = None
+        if documents >= FEW:
+            ci = _interval(resampled[:, at], resampled[:, :2].sum(axis=1))
+        row[metric] = {**scores, "ci": ci}
+    return row | {"extracted": int(total[0]), "gold": int(total[1]), "documents": documents}
 
 
-def _interval(hits: NDArray[np.float64], sizes: NDArray[np.float64]) -> list[float] | None:
-    """The middle 95 % of F1 over the samples; None where no sample has anything to score."""
+def _interval(hits: NDArray[np.float64], sizes: NDArray[np.float64]) -> list[float]:
+    """The middle 95 % of F1 over the samples that have anything to score."""
     scored = sizes > 0
-    if not scored.any():
-        return None
     tails = ((1 - INTERVAL) / 2, (1 + INTERVAL) / 2)
     return [float(q) for q in np.quantile(2 * hits[scored] / sizes[scored], tails)]

@@ -237,7 +237,7 @@ def test_the_result_has_the_agreed_form_and_is_json(gold: list[Document]) -> Non
     }
     for blocks in (result, result["unseen"]):
         assert set(blocks["strict"]) == {"overall", "per_marker"}
-        row = {"occurrence", "exact", "dice", "extracted", "gold"}
+        row = {"occurrence", "exact", "dice", "extracted", "gold", "documents"}
         assert set(blocks["strict"]["overall"]) == row
         assert set(blocks["strict"]["overall"]["dice"]) == {"p", "r", "f1", "ci"}
         for view in ("paper", "control"):

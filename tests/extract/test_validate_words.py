@@ -62,3 +62,13 @@ def test_intervals_are_those_of_resampled_documents() -> None:
         drawn = np.repeat(counts[:, 1], sample, axis=0).sum(axis=0)
         f1.append(2 * drawn[2] / (drawn[0] + drawn[1]))
     assert row["occurrence"]["ci"] == pytest.approx(np.quantile(f1, [0.025, 0.975]))
+
+
+def test_of_a_few_documents_there_is_no_interval() -> None:
+    counts = np.zeros((12, 2, 5), np.int64)
+    counts[:9, 0], counts[:, 1] = 1, 2
+    found = summary(counts, ["but", "so"], draws(12, 200, stream(5, "test")))
+    few, enough = (found["per_marker"][marker] for marker in ("but", "so"))
+    assert (few["documents"], enough["documents"], found["overall"]["documents"]) == (9, 12, 12)
+    assert few["dice"] == {"p": 1, "r": 1, "f1": 1, "ci": None}
+    assert enough["dice"]["ci"] == found["overall"]["dice"]["ci"] == [1, 1]

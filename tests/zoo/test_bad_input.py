@@ -273,7 +273,7 @@ def test_another_configuration_is_another_run(
     options = ["--output", tmp_path / "m", "--epochs", "1"]
     if unfinished:
         with monkeypatch.context() as patch:
-            patch.setattr("zoo.dissent.bilstm.save_model", _full)
+            patch.setattr("zoo.finishing.save_model", _full)
             assert train_cli(TINY, "--dataset", f"{folder}@all", *options)[0] != 0
     else:
         assert train_cli(TINY, "--dataset", f"{folder}@all", *options)[0] == 0

@@ -31,6 +31,7 @@ def dissent(model: str, value: float, **about: Any) -> dict[str, Any]:
         "dataset": dataset("r1"),
         "examples": 100,
         "metrics": {
+            "rows": 1200,
             "accuracy": figure(value),
             "f1": figure(value / 2),
             "majority": {"accuracy": 0.4, "f1": 0.1},
@@ -85,10 +86,16 @@ def test_models_rules_and_published_rows_in_one_table(tmp_path: Path) -> None:
     assert list(table.columns) == ["all F1", "all accuracy"]
     shown = {(row.kind, row.name): row.cells for row in table.rows}
     assert shown["model", "minilm"]["all accuracy"].text == "60.0 [50.0, 70.0]"
-    assert shown["rule", "rule: majority"]["all accuracy"] == Cell(40.0)
+    assert shown["rule", "rule: majority"]["all accuracy"] == Cell(40.0, n=1200)
     assert shown["published", "BERT"]["all accuracy"] == Cell(77.5)
     text = compare([one, two]).to_markdown()
     assert "| BERT (published: Nie, Bennett and Goodman 2019, table 5) | 60.1 | 77.5 |" in text
+    assert "| *n, examples judged here* | 1,200 | 1,200 |\n| bilstm |" in text
+    assert json.loads(compare([one]).to_json())["tables"][0]["examples"]["all F1"] == 1200
+    assert {line["n"] for line in csv.DictReader(io.StringIO(compare([one]).to_csv()))} == {
+        "1200",
+        "",
+    }
     assert "BookCorpus" in text and "revision r1, split test" in text
     assert all(row.kind != "published" for row in compare([one], published=False).tables[0].rows)
 

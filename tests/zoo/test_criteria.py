@@ -182,7 +182,7 @@ def test_a_tiny_model_learns_what_the_words_say(made: Path) -> None:
     assert found["classes"]["level"]["majority"]["accuracy"] == 0.5
     for name in ("previous", "next", "section", "title"):
         part = found["nats_a_word"][name]
-        assert part["ci"][0] <= part["value"] <= part["ci"][1]
+        assert part["ci"] is None and 0 < part["units"] < 10  # documents
         assert part["value"] < 0.8 * part["by_frequency"], name
     assert found["nats_a_word"]["previous"]["sentences"] == 30
 

@@ -48,7 +48,7 @@ def test_the_interval_is_that_of_the_differences_of_single_examples() -> None:
     half = (found.ci[1] - found.ci[0]) / 2
     assert half == pytest.approx(1.96 * error, rel=0.1)
     # Each model's own interval is twice as wide, and the two overlap.
-    own, its = (of_ratio(x, np.ones(len(x)), 0, "x") for x in (one, two))
+    own, its = (of_ratio(x, np.ones(len(x)), 0, "x")["ci"] for x in (one, two))
     assert own[1] > its[0] and found.ci[0] > 0
     assert found.text.endswith("]*") and found.text.startswith("+")
     back = differences("s", shares("x", two), shares("x", one))["x"]

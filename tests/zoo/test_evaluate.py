@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from zoo.evaluate import bootstrap
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.classification import confusion_matrix, macro_f1, per_class, report
 from zoo.evaluate.compare import compare as compare_results
+from zoo.evaluate.compare_columns import percent
+from zoo.evaluate.learned import other_revisions, trained_on
 from zoo.evaluate.pairwise import baselines, compare
 from zoo.train import train
 
@@ -61,7 +64,9 @@ def test_the_report_of_a_constant_answer_is_the_majority_baseline() -> None:
 
 def test_the_interval_has_about_the_width_of_theory() -> None:
     confusion = np.array([[300, 100], [0, 0]])
-    low, high = bootstrap.of_confusion(confusion, lambda c: c[0, 0] / c.sum(), 0, "test")
+    found = bootstrap.of_confusion(confusion, lambda c: c[0, 0] / c.sum(), 0, "test")
+    low, high = found["ci"]
+    assert found["units"] == 400
     deviation = (0.75 * 0.25 / 400) ** 0.5
     assert high - low == pytest.approx(2 * 1.96 * deviation, rel=0.1)
 
@@ -73,10 +78,23 @@ def test_ties_are_wrong_and_counted() -> None:
 
 
 def test_whole_documents_are_drawn_for_the_interval() -> None:
-    # Two documents of 50 pairs, all right and all wrong: drawing pairs would hide the spread.
-    units = ["a"] * 50 + ["b"] * 50
-    coherent = np.array([1.0] * 50 + [0.0] * 50)
-    assert compare(coherent, np.full(100, 0.5), units, 0, "test")["ci"] == [0.0, 1.0]
+    # Ten documents of 50 pairs, half of them all right: drawing pairs would hide the spread.
+    units = np.repeat(list("abcdefghij"), 50).tolist()
+    coherent = np.repeat([0.0, 1.0], 250)
+    low, high = compare(coherent, np.full(500, 0.5), units, 0, "test")["ci"]
+    assert low <= 0.2 and high >= 0.8
+
+
+def test_of_a_few_units_no_interval_is_given_and_the_result_says_why() -> None:
+    units = np.repeat(list("abc"), 50).tolist()
+    few = compare(np.ones(150), np.zeros(150), units, 0, "test")
+    assert (few["value"], few["ci"], few["units"]) == (1.0, None, 3)
+    assert percent(few).text == "100.0 (3 units)"
+    rows = report(np.array([0, 1]), np.array([0, 1]), ["a", "b"], seed=0)
+    (note,) = bootstrap.notes_of({"sets": {"one": {"accuracy": few}, "other": rows}})
+    assert "fewer than 10 units" in note and "here 2 to 3" in note
+    enough = compare(np.ones(10), np.zeros(10), list("abcdefghij"), 0, "test")
+    assert enough["ci"] == [1.0, 1.0] and bootstrap.notes_of({"accuracy": enough}) == []
 
 
 def test_length_alone_says_nothing_about_permutations() -> None:
@@ -105,6 +123,50 @@ def test_the_suite_dissent_repeats_the_figures_of_training(
     assert _evaluate("dissent", marker_model, pairs_folder, again) == 0
     assert again.read_bytes() == out.read_bytes()
     assert (tmp_path / "again.confusion.svg").read_text(encoding="utf-8") == svg
+
+
+def test_another_revision_of_the_models_own_data_is_told(
+    marker_model: Path, pairs_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "result.json"
+    assert _evaluate("dissent", marker_model, pairs_folder, out) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    own = {"name": "dissent", "config": "all", "revision": "hash-of-dissent"}
+    assert found["trained_on"] == [own] and found["notes"] == []
+    other = shutil.copytree(pairs_folder, tmp_path / "other")
+    manifest = other / "manifest.json"
+    text = manifest.read_text(encoding="utf-8").replace("hash-of-dissent", "hash-of-another")
+    manifest.write_text(text, encoding="utf-8")
+    caplog.clear()
+    assert _evaluate("dissent", marker_model, other, out) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["trained_on"] == [own]
+    (note,) = found["notes"]
+    assert "hash-of-dissent, judged on revision hash-of-another: rows judged here may" in note
+    assert note in caplog.text
+    assert note in compare_results([out]).to_markdown()
+
+
+def test_what_a_model_starts_from_counts_as_its_training(tmp_path: Path) -> None:
+    def model(name: str, dataset: str, backbone: str) -> None:
+        (tmp_path / name).mkdir()
+        about = {"name": dataset, "config": "all", "revision": "1", "rows": {}}
+        settings = {"backbone": backbone}
+        found = {"recipe": "a/b", "dataset": about, "settings": settings}
+        (tmp_path / name / "results.json").write_text(json.dumps(found), encoding="utf-8")
+
+    model("second", "permuted", str(tmp_path / "first"))
+    model("first", "dissent", str(tmp_path / "second"))  # no way out
+    found = trained_on(str(tmp_path / "second"))
+    assert [one["name"] for one in found] == ["permuted", "dissent"]
+    tasks = [{"task": "SP", "name": name, "revision": "2"} for name in ("sp", "dissent", "dissent")]
+    assert len(other_revisions(found, tasks)) == 1
+    assert other_revisions(found, {"name": "dissent", "revision": "1"}) == []
+    assert other_revisions(found, {"STS12": {"revision": "2"}}) == []
+    (tmp_path / "first" / "results.json").write_text("[]", encoding="utf-8")
+    assert len(trained_on(str(tmp_path / "second"))) == 1
+    for name in ("baseline:cosine:some/where", "", str(tmp_path)):
+        assert trained_on(name) == []
 
 
 def test_the_suite_permuted(scorer_model: Path, permuted_folder: Path, tmp_path: Path) -> None:

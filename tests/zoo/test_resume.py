@@ -69,7 +69,7 @@ def undisturbed(
         ("zoo.trainer.ZooTrainer", "evaluate", 3),  # at an epoch's end
         ("zoo.trainer.ZooTrainer", "_save_rng_state", 4),  # a checkpoint is half written
         ("zoo.checkpoints", "seal", 6),  # a checkpoint is written, not sealed
-        ("zoo.dissent.bilstm", "save_model", 1),  # trained, nothing written
+        ("zoo.finishing", "save_model", 1),  # trained, nothing written
         ("zoo.card", "write_text", 1),  # the weights are written, not the card
         ("zoo.job", "_finish", 1),  # finished, not renamed
     ],
@@ -112,7 +112,7 @@ def test_a_run_that_had_stopped_early_is_not_trained_further(
     options = [*PAIRS, "--patience", "1", "--epochs", "12", "--dataset", str(pairs_folder)]
     train([*options, "--output", str(tmp_path / "whole")])
     with pytest.MonkeyPatch.context() as patch:
-        kill_at(patch, _resolve("zoo.dissent.bilstm"), "save_model", 1)
+        kill_at(patch, _resolve("zoo.finishing"), "save_model", 1)
         killed(lambda: train([*options, "--output", str(tmp_path / "killed")]))
     train([*options, "--output", str(tmp_path / "killed")])
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")

@@ -25,6 +25,7 @@ class Validate(StageTask):
     """Score the pairs of a source against gold relations."""
 
     stage = "validation"
+    version = 2
     name = luigi.Parameter(description="a [[validation]] entry's name")
 
     @property

@@ -83,7 +83,7 @@ class Evaluate(ModelStage):
     """Evaluate a model: on the held-out split of its dataset, or as `[evaluations.ON]` says."""
 
     stage = "evaluation"
-    version = 5
+    version = 6
     on = luigi.Parameter(default="", description="an [evaluations.NAME] table's name")
     resources: ClassVar[dict[str, int]] = {"training": 1}
 

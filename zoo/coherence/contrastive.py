@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from zoo.backbones import training_attention
 from zoo.callbacks import EarlyStop
 from zoo.coherence.data import instances
-from zoo.coherence.objectives import OBJECTIVES
+from zoo.coherence.objectives import OBJECTIVES, ranking_accuracy
 from zoo.coherence.setup import ScorerSettings, leave, prepare, say_cut
 from zoo.job import Job, is_main_process
 from zoo.schedules import anneal
 from zoo.settings import Count
-from zoo.trainer import ZooTrainer, fit, history, training_arguments
+from zoo.trainer import fit, history, trainer_over
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,19 +43,15 @@ def train(job: Job) -> None:
     objective = OBJECTIVES[s.objective](s.margin)
 
     # Trainer
-    trainer = ZooTrainer(
+    trainer = trainer_over(
+        job,
         prepared.model,
-        training_arguments(job, metric_for_best_model="accuracy", load_best_model_at_end=True),
-        job=job,
-        lengths=rows["train"].lengths(),
+        rows,
         schedule=lambda optimizer, _: anneal(
             optimizer, s.learning_rate, s.final_learning_rate, s.anneal_steps
         ),
-        data_collator=rows["train"].collate,
-        train_dataset=rows["train"],
-        eval_dataset=rows["validation"],
         compute_loss_func=lambda outputs, labels, **_: objective(outputs.scores),
-        compute_metrics=_accuracy,
+        compute_metrics=ranking_accuracy,
     )
     with training_attention(prepared.model.backbone, s):
         state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
@@ -65,9 +61,3 @@ def train(job: Job) -> None:
     # Evaluation and card; bfloat16 was for training, users' scores are float32
     trainer.accelerator.unwrap_model(prepared.model, keep_fp32_wrapper=False)
     leave(job, prepared, history(state), dropped)
-
-
-def _accuracy(prediction: Any) -> dict[str, float]:
-    """The share of negatives scored below their original; ties count as wrong."""
-    scores = prediction.predictions
-    return {"accuracy": float((scores[:, :1] > scores[:, 1:]).mean())}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -46,3 +48,13 @@ class ContrastiveMargin(nn.Module):
 
 
 OBJECTIVES = {"pairwise": PairwiseMargin, "contrastive": ContrastiveMargin}
+
+
+def ranking_accuracy(prediction: Any) -> dict[str, float]:
+    """The share of negatives scored below their original; ties count as wrong.
+
+    Scores `[rows, 1 + negatives]` are the Trainer's predictions, or the first of several.
+    """
+    scores = prediction.predictions
+    scores = scores[0] if isinstance(scores, tuple) else scores
+    return {"accuracy": float((scores[:, :1] > scores[:, 1:]).mean())}

@@ -12,6 +12,7 @@ import numpy as np
 
 from corpora.errors import InputError
 from zoo.coherence.texts import TextEncoder, split_sentences
+from zoo.files import file_of
 
 if TYPE_CHECKING:
     from zoo.coherence.modeling import CoherenceScorer
@@ -197,15 +198,8 @@ def quantiles(scores: Sequence[float]) -> list[float]:
 
 def load_reference(model: str | Path) -> list[float] | None:
     """The reference of a model (folder or Hub id), or None where it has none."""
-    from transformers.utils import cached_file
-
-    flags = ("missing_entries", "connection_errors", "gated_repo")
-    absent = {f"_raise_exceptions_for_{flag}": False for flag in flags}
-    try:
-        found = cached_file(str(model), REFERENCE, **absent) if str(model) else None
-    except OSError:  # neither a folder nor a model of the Hub
-        found = None
+    found = file_of(model, REFERENCE)
     if found is None:
         return None
-    stored = json.loads(Path(found).read_text(encoding="utf-8"))
+    stored = json.loads(found.read_text(encoding="utf-8"))
     return [float(value) for value in stored["quantiles"]]

@@ -13,16 +13,15 @@ from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
 from corpora.store import write_json
-from zoo import card
-from zoo.backbones import backbone_of, set_attention, tokenizer_of
+from zoo.backbones import backbone_of, set_attention, tokenizer_for
 from zoo.coherence.data import Documents, encode_documents, intrusion_tables
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.scoring import REFERENCE, quantiles
 from zoo.coherence.texts import TextEncoder
 from zoo.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.evaluate.permuted import pairwise_accuracy
+from zoo.finishing import finish
 from zoo.job import Job
-from zoo.modeling import parameter_count, save_model
 from zoo.settings import Above0, AtLeast0, BackboneSettings, Positive
 
 log = logging.getLogger("zoo")
@@ -103,14 +102,8 @@ def read(spec: str, config: str) -> tuple[Dataset, Tables, Tables, Tables]:
 def prepare(s: ScorerSettings, config: str) -> Prepared:
     """Read the documents and the orders of `config`; make the tokenizer and the model."""
     dataset, documents, orders, pairwise = read(s.dataset, config)
-    tokenizer = tokenizer_of(
-        s.backbone,
-        (text for row in documents["train"]["sentences"].to_pylist() for text in row),
-        pad_token=s.pad_token,
-        vocab_size=s.vocab_size,
-        lower=s.lower,
-        limit=s.max_tokens,
-    )
+    sentences = (text for row in documents["train"]["sentences"].to_pylist() for text in row)
+    tokenizer = tokenizer_for(s, sentences, s.max_tokens)
     torch.manual_seed(s.seed)
     backbone = backbone_of(s, tokenizer)
     model = CoherenceScorer.from_backbone(backbone, s.max_tokens, tokenizer.pad_token_id, s.vector)
@@ -128,12 +121,10 @@ def prepare(s: ScorerSettings, config: str) -> Prepared:
 
 def say_cut(job: Job, prepared: Prepared, dropped: Mapping[str, int]) -> None:
     """Note what the limit of the texts' length cost."""
-    if any(prepared.cut.values()):
-        counts = ", ".join(f"{split} {count}" for split, count in prepared.cut.items())
-        job.note(f"documents cut to {prepared.model.config.max_tokens} tokens: {counts}")
-    if any(dropped.values()):
-        counts = ", ".join(f"{split} {count}" for split, count in dropped.items())
-        job.note(f"rows dropped, whose negatives the cut made equal to the document: {counts}")
+    limit = prepared.model.config.max_tokens
+    job.note_counts(f"documents cut to {limit} tokens", prepared.cut)
+    lost = "rows dropped, whose negatives the cut made equal to the document"
+    job.note_counts(lost, dropped)
 
 
 def _reference(prepared: Prepared, batch_tokens: int) -> dict[str, Any]:
@@ -162,16 +153,16 @@ def leave(
         split: pairwise_accuracy(model, prepared.texts[split], table, s.seed, batch_tokens)
         for split, table in prepared.pairs.items()
     }
-    save_model(model, prepared.tokenizer, job.folder)
     write_json(job.folder / REFERENCE, _reference(prepared, batch_tokens))
-    results: dict[str, Any] = {
-        "model_type": model.config.model_type,
-        "dataset": prepared.orders.describe(),
-        "parameters": parameter_count(model),
-        "metrics": metrics,
-        "data": {"cut": prepared.cut, "dropped": dict(dropped)},
-        "training": dict(training),
-        "headline_name": "test accuracy, one text against one",
-        "headline": f"{metrics['test']['accuracy']['value']:.3f}",
-    }
-    card.finish(job, results, USAGE)
+    value = metrics["test"]["accuracy"]["value"]
+    finish(
+        job,
+        model,
+        prepared.tokenizer,
+        prepared.orders,
+        USAGE,
+        headline=("test accuracy, one text against one", f"{value:.3f}"),
+        metrics=metrics,
+        data={"cut": prepared.cut, "dropped": dict(dropped)},
+        training=dict(training),
+    )

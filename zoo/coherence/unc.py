@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,21 +12,18 @@ from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
-from zoo import card
 from zoo.callbacks import EarlyStop
 from zoo.coherence.modeling import pad
-from zoo.coherence.objectives import PairwiseMargin
+from zoo.coherence.objectives import PairwiseMargin, ranking_accuracy
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
 from zoo.data import SPLITS, open_dataset, split_spec, spread
 from zoo.evaluate.permuted import permuted_pairs, text_accuracy
+from zoo.finishing import finish
 from zoo.job import Job, is_main_process
-from zoo.modeling import parameter_count, save_model
 from zoo.settings import Above0, AtLeast0, Count, Positive, Words
 from zoo.settings import Settings as SharedSettings
-from zoo.trainer import ZooTrainer, fit, history, training_arguments
+from zoo.trainer import fit, history, trainer_over
 from zoo.vocabularies import train_words
-
-log = logging.getLogger("zoo")
 
 USAGE = """
 from zoo.coherence.unc_modeling import UncModel
@@ -131,63 +127,58 @@ def train(job: Job) -> None:
 
     # Model
     torch.manual_seed(s.seed)
-    sizes = ("embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads")
-    model = UncModel(
-        UncConfig(
-            vocab_size=len(tokenizer),
-            pad_token_id=tokenizer.pad_token_id,
-            max_words=s.max_words,
-            **{name: getattr(s, name) for name in sizes},
-        )
-    )
+    model = UncModel(_config(s, tokenizer), tokenizer)
 
     # Objective and Trainer
-    ranking = PairwiseMargin(s.margin)
-
-    def objective(outputs: UncOutput, labels: Tensor, **_: Any) -> Tensor:
-        language = outputs.language_loss
-        loss = ranking(outputs.scores)
-        return loss if language is None else loss + s.language_weight * language
-
-    trainer = ZooTrainer(
+    trainer = trainer_over(
+        job,
         model,
-        training_arguments(job, metric_for_best_model="accuracy", load_best_model_at_end=True),
-        job=job,
-        lengths=rows["train"].lengths(),
-        data_collator=rows["train"].collate,
-        train_dataset=rows["train"],
-        eval_dataset=rows["validation"],
-        compute_loss_func=objective,
-        compute_metrics=_accuracy,
+        rows,
+        compute_loss_func=_objective(s.margin, s.language_weight),
+        compute_metrics=ranking_accuracy,
     )
     state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
     if not is_main_process():
         return
 
     # Evaluation
-    save_model(model, tokenizer, job.folder)
-    model.config._name_or_path = str(job.folder)
     metrics = {
         split: text_accuracy(model, permuted_pairs(documents[split], chosen[split]), s.seed)
-        for split in ("validation", "test")
+        for split in SPLITS[1:]
     }
 
     # Card
-    results: dict[str, Any] = {
-        "model_type": model.config.model_type,
-        "dataset": orders.describe(),
-        "parameters": parameter_count(model),
-        "metrics": metrics,
-        "data": {"vocabulary": len(tokenizer)},
-        "training": history(state),
-        "headline_name": "test accuracy, document against permutation",
-        "headline": f"{metrics['test']['accuracy']['value']:.3f}",
-    }
-    card.finish(job, results, USAGE)
+    value = metrics["test"]["accuracy"]["value"]
+    finish(
+        job,
+        model,
+        tokenizer,
+        orders,
+        USAGE,
+        headline=("test accuracy, document against permutation", f"{value:.3f}"),
+        metrics=metrics,
+        data={"vocabulary": len(tokenizer)},
+        training=history(state),
+    )
 
 
-def _accuracy(prediction: Any) -> dict[str, float]:
-    """The share of permutations scored below their original; ties count as wrong."""
-    scores = prediction.predictions
-    scores = scores[0] if isinstance(scores, tuple) else scores
-    return {"accuracy": float((scores[:, :1] > scores[:, 1:]).mean())}
+def _config(s: Settings, tokenizer: PreTrainedTokenizerBase) -> UncConfig:
+    sizes = ("embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads")
+    return UncConfig(
+        vocab_size=len(tokenizer),
+        pad_token_id=tokenizer.pad_token_id,
+        max_words=s.max_words,
+        **{name: getattr(s, name) for name in sizes},
+    )
+
+
+def _objective(margin: float, language_weight: float) -> Callable[..., Tensor]:
+    """The ranking loss and, weighted, that of the language model where the batch has one."""
+    ranking = PairwiseMargin(margin)
+
+    def objective(outputs: UncOutput, labels: Tensor, **_: Any) -> Tensor:
+        language = outputs.language_loss
+        loss = ranking(outputs.scores)
+        return loss if language is None else loss + language_weight * language
+
+    return objective

@@ -86,7 +86,8 @@ class UncModel(ZooModel):
     config_class = UncConfig
     main_input_name = "input_ids"
 
-    def __init__(self, config: UncConfig) -> None:
+    def __init__(self, config: UncConfig, tokenizer: PreTrainedTokenizerBase | None = None) -> None:
+        """Without `tokenizer` it takes the one beside its weights, when it is asked for scores."""
         super().__init__(config)
         width = 2 * config.hidden_size
         self.embeddings = nn.Embedding(
@@ -99,7 +100,7 @@ class UncModel(ZooModel):
         self.bilinear = nn.Bilinear(width, width, config.bilinear_size)
         self.convolution = LightweightConv(width, config.kernel_size, config.kernel_heads)
         self.score_head = nn.Linear(config.bilinear_size + width, 1)
-        self._tokenizer: PreTrainedTokenizerBase | None = None
+        self._tokenizer = tokenizer
         self.cut = 0
         self.post_init()
 

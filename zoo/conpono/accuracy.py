@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,29 @@ def _share(won: np.ndarray, count: np.ndarray, seed: int, name: str) -> dict[str
         return {"value": None, "n": 0}
     won, count = won[rows], count[rows]
     value = float(won.sum() / count.sum())
-    return {"value": value, "ci": of_ratio(won, count, seed, name), "n": int(count.sum())}
+    return {"value": value, **of_ratio(won, count, seed, name), "n": int(count.sum())}
+
+
+def evaluate(
+    model: ConponoModel,
+    shown: Mapping[str, Examples],
+    collator: Collator,
+    distances: Sequence[int],
+    seed: int,
+    workers: int = 0,
+) -> dict[str, Any]:
+    """`accuracies` on each split of `shown`, as SPLIT_masked and SPLIT_clean.
+
+    With words hidden as in training (the paper's figure 2), and with none hidden.
+    """
+    found = {}
+    for split, part in shown.items():
+        for name, rate in {"masked": part.masking.rate, "clean": 0.0}.items():
+            examples = replace(part, masking=replace(part.masking, rate=rate))
+            right, asked = held_out(model, examples, collator, workers=workers)
+            figures = accuracies(right, asked, distances, seed, f"{split}.{name}")
+            found[f"{split}_{name}"] = figures
+    return found
 
 
 @torch.inference_mode()
@@ -76,7 +99,7 @@ def held_out(
 
 
 def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
-    """Accuracy over the distance k as an SVG picture; `curves` are `accuracies` by name."""
+    """Accuracy over the distance k as an SVG picture; `curves` are those of `evaluate`."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -90,15 +113,20 @@ def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
             points = sorted((int(key[10:]), entry) for key, entry in found.items() if key[10:])
             points = [(k, entry) for k, entry in points if entry["n"]]
             values = [entry["value"] for _, entry in points]
-            bars = [
-                [entry["value"] - entry["ci"][0] for _, entry in points],
-                [entry["ci"][1] - entry["value"] for _, entry in points],
-            ]
+            bars = np.transpose([_bar(entry) for _, entry in points])
             places = [k for k, _ in points]
-            axes.errorbar(places, values, np.clip(bars, 0, 1), marker="o", capsize=3, label=name)
+            axes.errorbar(
+                places, values, bars, marker="o", capsize=3, label=name.replace("_", ", ")
+            )
         ticks = sorted({int(key[10:]) for found in curves.values() for key in found if key[10:]})
         axes.set_xticks(ticks, [f"{k:+d}" for k in ticks])
         axes.legend()
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
     write_text(path, text.getvalue())
+
+
+def _bar(entry: Mapping[str, Any]) -> tuple[float, float]:
+    """How far the interval reaches below and above the value; nothing is drawn where none is."""
+    low, high = entry["ci"] or (np.nan, np.nan)
+    return max(entry["value"] - low, 0.0), max(high - entry["value"], 0.0)

@@ -1,4 +1,4 @@
-"""From a recipe's settings to examples and batches."""
+"""From a recipe's settings to its model, examples and batches."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
+from zoo.backbones import backbone_of, max_positions, set_attention
+from zoo.conpono.backbones import load_heads
 from zoo.conpono.batches import Collator
 from zoo.conpono.examples import Candidates, Examples, Orderings
-from zoo.conpono.modeling import first_position
+from zoo.conpono.masking import Masking
+from zoo.conpono.modeling import ConponoModel, first_position
 from zoo.conpono.packing import check_packing
+from zoo.conpono.segments import Geometry
 from zoo.conpono.settings import Settings
+from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore
-from zoo.data import Dataset
-from zoo.job import Job
+from zoo.data import SPLITS, Dataset
+from zoo.job import Job, is_main_process
 from zoo.rows import batches
 
 WORKERS = 4
@@ -30,6 +35,45 @@ def sentences(dataset: Dataset) -> Iterator[str]:
     for batch in batches(dataset["train"], ("sentences",)):
         for texts in batch["sentences"].to_pylist():
             yield from texts
+
+
+def make_model(job: Job, tokenizer: PreTrainedTokenizerBase) -> ConponoModel:
+    """The backbone with new heads, or those of the model that it is; its limit is noted."""
+    s: Settings = job.settings  # type: ignore[assignment]
+    torch.manual_seed(s.seed)
+    backbone = backbone_of(s, tokenizer)
+    limit = min(s.max_tokens, max_positions(backbone.config) or s.max_tokens)
+    same = ("objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector")
+    model = ConponoModel.from_backbone(
+        backbone,
+        max_tokens=limit,
+        pad_token_id=tokenizer.pad_token_id,
+        **{name: getattr(s, name) for name in same},
+    )
+    for note in load_heads(model, s.backbone) if s.backbone else ():
+        job.note(note)
+    if limit < s.max_tokens:
+        job.note(f"max_tokens lowered from {s.max_tokens} to {limit}: the backbone takes no more")
+    set_attention(model.backbone, s.attention)
+    model.recompute = s.recompute
+    tokenizer.model_max_length = limit
+    if s.compile:
+        model.backbone.compile()
+    return model
+
+
+def draw(
+    job: Job,
+    stores: Mapping[str, TokenStore],
+    tokenizer: PreTrainedTokenizerBase,
+    geometry: Geometry,
+) -> dict[str, Examples]:
+    """The examples of every split, cut to the length that the tokenizer has been set to."""
+    s: Settings = job.settings  # type: ignore[assignment]
+    masking = Masking.of(tokenizer, s.mask_rate if s.mlm else 0.0)
+    template = Template.of(tokenizer, tokenizer.model_max_length)
+    parts = {"template": template, "masking": masking, "geometry": geometry}
+    return {split: make_examples(job, split, stores, **parts) for split in SPLITS}
 
 
 def make_examples(job: Job, split: str, stores: Mapping[str, TokenStore], **parts: Any) -> Examples:
@@ -70,6 +114,14 @@ def worker_count(setting: int) -> int:
     if setting >= 0:
         return setting
     return WORKERS if torch.accelerator.is_available() else 0
+
+
+def note_cut(job: Job, shown: Mapping[str, Examples], limit: int) -> None:
+    """Note how many texts of the splits that are judged were cut."""
+    for split, part in shown.items() if is_main_process() else ():
+        cut, total = cut_texts(part)
+        if cut:
+            job.note(f"{split}: {cut} of {total} texts and pairs are cut to {limit} tokens")
 
 
 def cut_texts(examples: Examples) -> tuple[int, int]:

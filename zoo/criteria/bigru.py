@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import AfterValidator
+from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
 from corpora.tasks.criteria import DEEPEST
-from zoo import card
 from zoo.criteria.data import Places, open_places, spread, texts, word_counts
 from zoo.criteria.evaluation import metrics_of, part_losses
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.data import SPLITS, Dataset
+from zoo.finishing import finish
 from zoo.glove import load_vectors
 from zoo.job import Job, is_main_process
-from zoo.modeling import parameter_count, save_model
 from zoo.rows import open_streamed
 from zoo.settings import Above0, AtLeast0, Positive, Words
 from zoo.settings import Settings as SharedSettings
-from zoo.trainer import ZooTrainer, fit, training_arguments
+from zoo.trainer import fit, trainer_over
 from zoo.vocabularies import train_words
 
 USAGE = """
@@ -78,25 +79,11 @@ def train(job: Job) -> None:
         texts(dataset), s.vocab_size, min_frequency=s.min_frequency, lower=s.lower
     )
     tokenizer.model_max_length = s.max_tokens
-    config = CriteriaConfig(
-        vocab_size=len(tokenizer),
-        embedding_size=s.embedding_size,
-        hidden_size=s.hidden_size,
-        decoder_size=s.decoder_size,
-        criteria=list(s.criteria),
-        levels=DEEPEST,
-        bins=s.bins,
-        train_embeddings=s.train_embeddings,
-        pad_token_id=tokenizer.pad_token_id,
-        unk_token_id=tokenizer.unk_token_id,
-    )
+    config = _config(s, tokenizer)
     places = _places(s, dataset, tokenizer, config)
     truncated = {split: part.truncated for split, part in places.items()}
-    if any(truncated.values()):
-        cut = ", ".join(f"{split} {count}" for split, count in truncated.items())
-        job.note(f"sentences cut at {s.max_tokens} tokens: {cut}")
-    for bag in _never(places["train"]):
-        job.note(f"no sentence of the training split has a {bag}: nothing is learnt from it")
+    job.note_counts(f"sentences cut at {s.max_tokens} tokens", truncated)
+    _say_never(job, places["train"])
 
     # Model
     torch.manual_seed(s.seed)
@@ -106,14 +93,11 @@ def train(job: Job) -> None:
         job.note(load_vectors(table, tokenizer, Path(s.vectors), config.embedding_std))
 
     # Objective (the model's sum of criteria) and Trainer
-    trainer = ZooTrainer(
+    trainer = trainer_over(
+        job,
         model,
-        training_arguments(job, lr_scheduler_type="linear"),
-        job=job,
-        lengths=places["train"].lengths(),
-        data_collator=places["train"].collate,
-        train_dataset=places["train"],
-        eval_dataset=places["validation"],
+        places,
+        arguments={"lr_scheduler_type": "linear"},
         compute_metrics=lambda found: part_losses(found.predictions[0], config),
     )
     state = fit(trainer)
@@ -124,31 +108,45 @@ def train(job: Job) -> None:
     frequency = word_counts(places["train"], len(tokenizer))
     metrics = {
         split: metrics_of(model, places[split], frequency, s.seed, s.eval_batch_size)
-        for split in ("validation", "test")
+        for split in SPLITS[1:]
     }
 
     # Card
-    save_model(model, tokenizer, job.folder)
-    near = metrics["test"]["nats_a_word"]["next"]
-    results: dict[str, Any] = {
-        "model_type": config.model_type,
-        "dataset": dataset.describe(),
-        "parameters": parameter_count(model),
-        "metrics": metrics,
-        "data": {
-            "sentences": {split: len(part) for split, part in places.items()},
-            "truncated": truncated,
-            "vocabulary": len(tokenizer),
-        },
-        "training": {"steps": state.global_step, "validations": _validations(state.log_history)},
-        "headline_name": "test, nats a word of the next sentence (by frequency alone)",
-        "headline": f"{near['value']:.3f} ({near['by_frequency']:.3f})",
-    }
-    card.finish(job, results, USAGE, "feature-extraction")
+    sizes = {split: len(part) for split, part in places.items()}
+    finish(
+        job,
+        model,
+        tokenizer,
+        dataset,
+        USAGE,
+        headline=_headline(metrics["test"]),
+        pipeline="feature-extraction",
+        metrics=metrics,
+        data={"sentences": sizes, "truncated": truncated, "vocabulary": len(tokenizer)},
+        training={"steps": state.global_step, "validations": _validations(state.log_history)},
+    )
+
+
+def _config(s: Settings, tokenizer: PreTrainedTokenizerBase) -> CriteriaConfig:
+    sizes = ("embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings")
+    return CriteriaConfig(
+        vocab_size=len(tokenizer),
+        criteria=list(s.criteria),
+        levels=DEEPEST,
+        pad_token_id=tokenizer.pad_token_id,
+        unk_token_id=tokenizer.unk_token_id,
+        **{name: getattr(s, name) for name in sizes},
+    )
+
+
+def _headline(test: Mapping[str, Any]) -> tuple[str, str]:
+    near = test["nats_a_word"]["next"]
+    name = "test, nats a word of the next sentence (by frequency alone)"
+    return name, f"{near['value']:.3f} ({near['by_frequency']:.3f})"
 
 
 def _places(
-    s: Settings, dataset: Dataset, tokenizer: Any, config: CriteriaConfig
+    s: Settings, dataset: Dataset, tokenizer: PreTrainedTokenizerBase, config: CriteriaConfig
 ) -> dict[str, Places]:
     """The splits' sentences, as many as the settings ask for."""
     missing = [split for split in SPLITS if split not in dataset.splits]
@@ -179,10 +177,11 @@ def _places(
     return found
 
 
-def _never(places: Places) -> list[str]:
-    """The headings that no sentence has: a source without sections, or without titles."""
-    names = [name for name in ("section", "title") if name in places.bags]
-    return [name for name in names if (places.over[:, ("section", "title").index(name)] < 0).all()]
+def _say_never(job: Job, places: Places) -> None:
+    """Note the headings that no sentence has: a source without sections, or without titles."""
+    for column, name in enumerate(("section", "title")):
+        if name in places.bags and (places.over[:, column] < 0).all():
+            job.note(f"no sentence of the training split has a {name}: nothing is learnt from it")
 
 
 def _validations(entries: list[dict[str, Any]]) -> list[dict[str, float]]:

@@ -63,7 +63,7 @@ def metrics_of(
         found["nats_a_word"][name] = {
             "sentences": len(there),
             "value": float(values.mean()),
-            "ci": _interval(values, places.documents()[there], seed, f"criteria.{name}"),
+            **_interval(values, places.documents()[there], seed, f"criteria.{name}"),
             "by_frequency": alone,
         }
     gold = places.gold().astype(np.int64)
@@ -74,8 +74,8 @@ def metrics_of(
     return found
 
 
-def _interval(values: np.ndarray, documents: np.ndarray, seed: int, name: str) -> list[float]:
-    """The bootstrap interval of a mean over sentences, whole documents drawn anew."""
+def _interval(values: np.ndarray, documents: np.ndarray, seed: int, name: str) -> dict[str, Any]:
+    """`ci` of a mean over sentences when whole documents, its `units`, are drawn anew."""
     _, units = np.unique(documents, return_inverse=True)
     sums, counts = np.bincount(units, values), np.bincount(units)
     return bootstrap.of_ratio(sums, counts, seed, name)

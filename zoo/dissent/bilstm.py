@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,22 +11,21 @@ from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
-from zoo import card
 from zoo.callbacks import AccuracyFalls, EarlyStop
 from zoo.data import SPLITS, open_dataset, spread
-from zoo.dissent.data import class_counts, empty_classes, encode, texts
+from zoo.dissent.data import Pairs, class_counts, empty_classes, encode, texts
+from zoo.dissent.labelled import named
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
+from zoo.dissent.results import headline
 from zoo.evaluate.classification import predict, report
+from zoo.finishing import finish
 from zoo.glove import load_vectors
 from zoo.job import Job, is_main_process
-from zoo.modeling import parameter_count, save_model
 from zoo.schedules import AccuracySchedule
 from zoo.settings import Above0, AtLeast0, Count, Positive, Words
 from zoo.settings import Settings as SharedSettings
-from zoo.trainer import ZooTrainer, fit, history, training_arguments
+from zoo.trainer import class_accuracy, fit, history, most_probable, trainer_over
 from zoo.vocabularies import train_words
-
-log = logging.getLogger("zoo")
 
 USAGE = """
 import zoo; zoo.register()
@@ -72,20 +70,12 @@ class Settings(SharedSettings):
 def train(job: Job) -> None:
     """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
     s: Settings = job.settings  # type: ignore[assignment]
-
-    if not s.vectors and not s.train_embeddings:
-        raise ConfigError(
-            "train_embeddings = false, but there are no word vectors",
-            where=job.recipe.name,
-            hint="give --vectors glove.840B.300d.txt, or --train_embeddings true",
-        )
+    _check_embeddings(job)
 
     # Data
     data = open_dataset(s.dataset, s.dataset_config).need("s1", "s2", "label")
-    tables = {split: data[split] for split in SPLITS}
-    for split in tables:
-        limit = s.max_train_rows if split == "train" else s.max_eval_rows
-        tables[split] = spread(tables[split], limit)
+    limits = {"train": s.max_train_rows}
+    tables = {split: spread(data[split], limits.get(split, s.max_eval_rows)) for split in SPLITS}
     labels = data.labels()
     empty = empty_classes(class_counts(tables["train"], labels), s.empty_classes, data.name)
     if empty:
@@ -96,30 +86,20 @@ def train(job: Job) -> None:
     tokenizer.model_max_length = s.max_tokens
     pairs = {split: encode(tables[split], tokenizer, s.max_tokens) for split in SPLITS}
     truncated = {split: part.truncated for split, part in pairs.items()}
-    if any(truncated.values()):
-        cut = ", ".join(f"{split} {count}" for split, count in truncated.items())
-        job.note(f"sentences cut at {s.max_tokens} tokens: {cut}")
+    job.note_counts(f"sentences cut at {s.max_tokens} tokens", truncated)
 
     # Model
-    torch.manual_seed(s.seed)
-    model = BiLstmForMarkers(_config(s, tokenizer, labels))
-    if s.vectors:
-        table = model.encoder.embeddings
-        job.note(load_vectors(table, tokenizer, Path(s.vectors), model.config.embedding_std))
+    model = _model(job, tokenizer, labels)
 
     # Objective (the model's cross-entropy) and Trainer
-    trainer = ZooTrainer(
+    trainer = trainer_over(
+        job,
         model,
-        training_arguments(job, metric_for_best_model="accuracy", load_best_model_at_end=True),
-        job=job,
-        lengths=pairs["train"].lengths(),
+        pairs,
         schedule=lambda optimizer, steps: AccuracySchedule(optimizer, steps, s.decay, s.shrink),
         optimizer_cls_and_kwargs=(torch.optim.SGD, {"lr": s.learning_rate}),
-        data_collator=pairs["train"].collate,
-        train_dataset=pairs["train"],
-        eval_dataset=pairs["validation"],
-        compute_metrics=_accuracy,
-        preprocess_logits_for_metrics=lambda logits, _: logits.argmax(-1),
+        compute_metrics=class_accuracy,
+        preprocess_logits_for_metrics=most_probable,
         callbacks=[AccuracyFalls()],
     )
     state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
@@ -127,40 +107,53 @@ def train(job: Job) -> None:
         return
 
     # Evaluation
-    metrics = {}
-    for split in ("validation", "test"):
-        predicted = predict(model, pairs[split], s.eval_batch_size)
-        metrics[split] = report(pairs[split].labels, predicted, labels, s.seed)
+    metrics = {split: _report(model, pairs[split], labels, s) for split in SPLITS[1:]}
 
     # Card
-    save_model(model, tokenizer, job.folder)
-    test = metrics["test"]
-    results: dict[str, Any] = {
-        "model_type": model.config.model_type,
-        "dataset": data.describe(),
-        "parameters": parameter_count(model),
-        "metrics": metrics,
-        "data": {"truncated": truncated, "empty_classes": empty, "vocabulary": len(tokenizer)},
-        "training": history(state),
-        "headline_name": "test accuracy, unweighted F1",
-        "headline": f"{test['accuracy']['value']:.3f}, {test['f1']['value']:.3f}",
-    }
-    card.finish(job, results, USAGE)
-
-
-def _config(s: Settings, tokenizer: PreTrainedTokenizerBase, labels: list[str]) -> BiLstmConfig:
-    return BiLstmConfig(
-        vocab_size=len(tokenizer),
-        embedding_size=s.embedding_size,
-        hidden_size=s.hidden_size,
-        projection_size=s.projection_size,
-        pooling=s.pooling,
-        train_embeddings=s.train_embeddings,
-        pad_token_id=tokenizer.pad_token_id,
-        id2label=dict(enumerate(labels)),
-        label2id={label: index for index, label in enumerate(labels)},
+    finish(
+        job,
+        model,
+        tokenizer,
+        data,
+        USAGE,
+        headline=headline("test", metrics["test"]),
+        metrics=metrics,
+        data={"truncated": truncated, "empty_classes": empty, "vocabulary": len(tokenizer)},
+        training=history(state),
     )
 
 
-def _accuracy(prediction: Any) -> dict[str, float]:
-    return {"accuracy": float((prediction.predictions == prediction.label_ids).mean())}
+def _check_embeddings(job: Job) -> None:
+    """Raise `ConfigError` for embeddings that would stay as they were drawn."""
+    s: Settings = job.settings  # type: ignore[assignment]
+    if not s.vectors and not s.train_embeddings:
+        raise ConfigError(
+            "train_embeddings = false, but there are no word vectors",
+            where=job.recipe.name,
+            hint="give --vectors glove.840B.300d.txt, or --train_embeddings true",
+        )
+
+
+def _model(job: Job, tokenizer: PreTrainedTokenizerBase, labels: list[str]) -> BiLstmForMarkers:
+    """With the word vectors that the settings name, or drawn at random."""
+    s: Settings = job.settings  # type: ignore[assignment]
+    sizes = ("embedding_size", "hidden_size", "projection_size", "pooling", "train_embeddings")
+    torch.manual_seed(s.seed)
+    model = BiLstmForMarkers(
+        BiLstmConfig(
+            vocab_size=len(tokenizer),
+            pad_token_id=tokenizer.pad_token_id,
+            **{name: getattr(s, name) for name in sizes},
+            **named(labels),
+        )
+    )
+    if s.vectors:
+        table = model.encoder.embeddings
+        job.note(load_vectors(table, tokenizer, Path(s.vectors), model.config.embedding_std))
+    return model
+
+
+def _report(
+    model: BiLstmForMarkers, pairs: Pairs, labels: list[str], s: Settings
+) -> dict[str, Any]:
+    return report(pairs.labels, predict(model, pairs, s.eval_batch_size), labels, s.seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from corpora.errors import ConfigError, InputError, nearest
 from zoo.data import SPLITS, Dataset, open_dataset, spread
 from zoo.dissent.data import class_counts, empty_classes
 from zoo.fits import TEXTS
+from zoo.job import Job
 
 
 def _two(columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -49,6 +50,35 @@ class Labelled:
     def all_texts(self, split: str) -> list[str]:
         one, two = self.texts(split)
         return [*one, *two]
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The labels as a model's configuration holds them."""
+        return named(self.labels)
+
+
+def named(labels: Sequence[str]) -> dict[str, Any]:
+    """`id2label` and `label2id` of a model's configuration."""
+    numbered = dict(enumerate(labels))
+    return {"id2label": numbered, "label2id": {label: i for i, label in numbered.items()}}
+
+
+def load_for(job: Job, **more: Any) -> Labelled:
+    """`load` by the settings that every classifier of pairs has; what was left out is noted."""
+    s: Any = job.settings
+    data = load(
+        s.dataset,
+        s.dataset_config,
+        columns=s.columns,
+        max_train_rows=s.max_train_rows,
+        max_eval_rows=s.max_eval_rows,
+        empty=s.empty_classes,
+        **more,
+    )
+    for note in data.notes:
+        job.note(note)
+    job.trained_on = data.tables["train"].num_rows
+    return data
 
 
 def load(

@@ -32,6 +32,15 @@ class Fitted:
     iterations: int
     converged: bool
 
+    def describe(self) -> dict[str, Any]:
+        """What results.json keeps of the training."""
+        return {
+            "c": self.c,
+            "validation_accuracy": self.accuracy,
+            "iterations": self.iterations,
+            "converged": self.converged,
+        }
+
     def predict(self, features: Any) -> np.ndarray:
         """The most probable class of each row."""
         return np.asarray(features @ self.coefficients.T + self.intercept).argmax(1)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from zoo.dissent.labelled import Columns, load
+from zoo.dissent.labelled import Columns, load_for
 from zoo.dissent.logistic import Grid, fit_logistic
 from zoo.dissent.ngrams import (
     NgramConfig,
@@ -18,10 +18,8 @@ from zoo.dissent.ngrams import (
     NgramVocabulary,
     encode_ngrams,
 )
-from zoo.dissent.results import finish
-from zoo.evaluate.classification import predict, report
+from zoo.dissent.results import leave
 from zoo.job import Job, is_main_process
-from zoo.modeling import parameter_count, save_model
 from zoo.settings import Positive, RunSettings
 
 
@@ -48,16 +46,7 @@ def train(job: Job) -> None:
         return
 
     # Data
-    data = load(
-        s.dataset,
-        s.dataset_config,
-        columns=s.columns,
-        max_train_rows=s.max_train_rows,
-        max_eval_rows=s.max_eval_rows,
-        empty=s.empty_classes,
-    )
-    for note in data.notes:
-        job.note(note)
+    data = load_for(job)
     vocabulary = NgramVocabulary.fit(
         data.all_texts("train"), s.longest, min_texts=s.min_texts, limit=s.features
     )
@@ -67,13 +56,7 @@ def train(job: Job) -> None:
     }
 
     # Model
-    model = NgramForMarkers(
-        NgramConfig(
-            features=2 * len(vocabulary),
-            id2label=dict(enumerate(data.labels)),
-            label2id={label: index for index, label in enumerate(data.labels)},
-        )
-    )
+    model = NgramForMarkers(NgramConfig(features=2 * len(vocabulary), **data.names))
 
     # Objective
     fitted = fit_logistic(
@@ -87,27 +70,9 @@ def train(job: Job) -> None:
         model.weight[:-1] = torch.from_numpy(fitted.coefficients.T)
         model.bias.copy_(torch.from_numpy(fitted.intercept))
 
-    # Evaluation
-    split = "test" if "test" in rows else "validation"
-    predicted = predict(model, rows[split])
-    metrics = {split: report(rows[split].labels, predicted, data.labels, s.seed)}
-
-    # Card
-    save_model(model, vocabulary, job.folder)
-    finish(
-        job,
-        data,
-        model_type=model.config.model_type,
-        parameters=parameter_count(model),
-        metrics=metrics,
-        details={"ngrams": len(vocabulary)},
-        training={
-            "c": fitted.c,
-            "validation_accuracy": fitted.accuracy,
-            "iterations": fitted.iterations,
-            "converged": fitted.converged,
-        },
-    )
+    # Evaluation and card
+    details = {"ngrams": len(vocabulary)}
+    leave(job, data, model, vocabulary, rows, details=details, training=fitted.describe())
 
 
 def _matrix(rows: NgramRows) -> csr_matrix:

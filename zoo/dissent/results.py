@@ -1,16 +1,16 @@
-"""The end of a recipe that trains a classifier of pairs: card, results, one log line."""
+"""The end of a recipe that trains a classifier of pairs: evaluation, card, results."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
-from zoo import card
-from zoo.dissent.labelled import Labelled
-from zoo.job import Job
+from transformers import PreTrainedModel
 
-log = logging.getLogger("zoo")
+from zoo.dissent.labelled import Labelled
+from zoo.evaluate.classification import predict, report
+from zoo.finishing import finish
+from zoo.job import Job
 
 USAGE = """
 from zoo.dissent import predict
@@ -18,33 +18,40 @@ predict(FOLDER, [("It rained all day.", "We stayed inside.")])    # a probabilit
 """
 
 
-def finish(
+def leave(
     job: Job,
     data: Labelled,
+    model: PreTrainedModel,
+    tokenizer: Any,
+    rows: Mapping[str, Any],
     *,
-    model_type: str,
-    parameters: int,
-    metrics: Mapping[str, Any],
     details: Mapping[str, Any],
-    training: Mapping[str, Any] | None = None,
+    training: Mapping[str, Any],
+    batch_size: int = 256,
 ) -> None:
-    """Write the card and results.json of the model that is already in `job.folder`.
+    """Evaluate the trained model; write it with its card and results.json.
 
-    `metrics` holds a report of each split that was evaluated; the headline is the test's, or
-    the validation's where the test split has no labels.
+    It is judged on the encoded rows of the test split, or of the validation split where the test
+    split has no labels.
     """
-    job.trained_on = data.tables["train"].num_rows
-    headline = "test" if "test" in metrics else "validation"
-    found = metrics[headline]
-    results: dict[str, Any] = {
-        "model_type": model_type,
-        "dataset": data.data.describe(),
-        "labels": data.labels,
-        "parameters": parameters,
-        "metrics": metrics,
-        "data": {**details, "empty_classes": data.empty_classes},
-        "training": training or {},
-        "headline_name": f"{headline} accuracy, unweighted F1",
-        "headline": f"{found['accuracy']['value']:.3f}, {found['f1']['value']:.3f}",
-    }
-    card.finish(job, results, USAGE)
+    split = "test" if "test" in rows else "validation"
+    predicted = predict(model, rows[split], batch_size)
+    found = report(rows[split].labels, predicted, data.labels, job.settings.seed)
+    finish(
+        job,
+        model,
+        tokenizer,
+        data.data,
+        USAGE,
+        headline=headline(split, found),
+        labels=data.labels,
+        metrics={split: found},
+        data={**details, "empty_classes": data.empty_classes},
+        training=training,
+    )
+
+
+def headline(split: str, found: Mapping[str, Any]) -> tuple[str, str]:
+    """The name and the text of a classifier's first figures."""
+    figures = f"{found['accuracy']['value']:.3f}, {found['f1']['value']:.3f}"
+    return f"{split} accuracy, unweighted F1", figures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,15 +14,13 @@ from transformers import PreTrainedTokenizerBase
 from corpora.errors import ConfigError
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
-from zoo.dissent.labelled import Columns, load
+from zoo.dissent.labelled import Columns, load_for
 from zoo.dissent.logistic import Fitted, Grid, fit_logistic
 from zoo.dissent.pmi import pmi_vectors
-from zoo.dissent.results import finish
+from zoo.dissent.results import leave
 from zoo.dissent.sif_modeling import SifConfig, SifForMarkers, SifModel
-from zoo.evaluate.classification import predict, report
 from zoo.glove import read_glove
 from zoo.job import Job, is_main_process
-from zoo.modeling import parameter_count, save_model
 from zoo.settings import Above0, Positive, RunSettings, Words
 from zoo.vocabularies import train_words
 
@@ -56,16 +55,7 @@ def train(job: Job) -> None:
         return
 
     # Data
-    data = load(
-        s.dataset,
-        s.dataset_config,
-        columns=s.columns,
-        max_train_rows=s.max_train_rows,
-        max_eval_rows=s.max_eval_rows,
-        empty=s.empty_classes,
-    )
-    for note in data.notes:
-        job.note(note)
+    data = load_for(job)
     tokenizer = train_words(
         data.all_texts("train"), s.vocab_size, min_frequency=s.min_frequency, lower=s.lower
     )
@@ -78,50 +68,17 @@ def train(job: Job) -> None:
     # Model
     vectors, origin = _word_vectors(s, tokenizer, rows["train"])
     job.note(origin)
-    model = SifForMarkers(
-        SifConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=vectors.shape[1],
-            pad_token_id=tokenizer.pad_token_id,
-            id2label=dict(enumerate(data.labels)),
-            label2id={label: index for index, label in enumerate(data.labels)},
-        )
-    )
+    sizes = {"vocab_size": len(tokenizer), "hidden_size": vectors.shape[1]}
+    model = SifForMarkers(SifConfig(**sizes, pad_token_id=tokenizer.pad_token_id, **data.names))
     _fill(model.encoder, vectors, rows["train"], s)
 
     # Objective
-    features = {split: _features(model, part) for split, part in rows.items() if split != "test"}
-    mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
-    fitted = fit_logistic(
-        ((features["train"] - mean) / deviation, rows["train"].labels),
-        ((features["validation"] - mean) / deviation, rows["validation"].labels),
-        len(data.labels),
-        grid=s.grid,
-        iterations=s.iterations,
-    )
-    _set_classifier(model, fitted, mean, deviation)
+    fitted = _fit(model, rows, s)
 
-    # Evaluation
-    split = "test" if "test" in rows else "validation"
-    predicted = predict(model, rows[split])
-    metrics = {split: report(rows[split].labels, predicted, data.labels, s.seed)}
-
-    # Card
-    save_model(model, tokenizer, job.folder)
-    finish(
-        job,
-        data,
-        model_type=model.config.model_type,
-        parameters=parameter_count(model),
-        metrics=metrics,
-        details={"vocabulary": len(tokenizer), "truncated": rows[split].truncated},
-        training={
-            "c": fitted.c,
-            "validation_accuracy": fitted.accuracy,
-            "iterations": fitted.iterations,
-            "converged": fitted.converged,
-        },
-    )
+    # Evaluation and card
+    truncated = rows.get("test", rows["validation"]).truncated
+    details = {"vocabulary": len(tokenizer), "truncated": truncated}
+    leave(job, data, model, tokenizer, rows, details=details, training=fitted.describe())
 
 
 def _word_vectors(
@@ -176,11 +133,19 @@ def _batches(pairs: Pairs) -> list[dict[str, torch.Tensor]]:
 
 
 @torch.no_grad()
-def _set_classifier(
-    model: SifForMarkers, fitted: Fitted, mean: np.ndarray, deviation: np.ndarray
-) -> None:
-    """The weights for features as they are, from those for standardised ones."""
+def _fit(model: SifForMarkers, rows: Mapping[str, Pairs], s: Settings) -> Fitted:
+    """Fit standardised features; the model gets the weights for features as they are."""
+    features = {split: _features(model, rows[split]) for split in ("train", "validation")}
+    mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
+    fitted = fit_logistic(
+        ((features["train"] - mean) / deviation, rows["train"].labels),
+        ((features["validation"] - mean) / deviation, rows["validation"].labels),
+        model.num_labels,
+        grid=s.grid,
+        iterations=s.iterations,
+    )
     scaled = fitted.coefficients / deviation
     model.classifier.weight.copy_(torch.from_numpy(scaled.astype(np.float32)))
     bias = fitted.intercept - scaled @ mean
     model.classifier.bias.copy_(torch.from_numpy(bias.astype(np.float32)))
+    return fitted

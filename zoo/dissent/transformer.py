@@ -7,28 +7,27 @@ section 6; the backbone may be the model that one of the others left (base, DisS
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import AfterValidator, Field
+from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones import (
     backbone_of,
     pooling_of,
     set_attention,
-    tokenizer_of,
+    tokenizer_for,
     training_attention,
 )
 from zoo.callbacks import EarlyStop
-from zoo.dissent.labelled import Columns, Labelled, load
-from zoo.dissent.pairs import PairTexts, encode_pairs
-from zoo.dissent.results import finish
+from zoo.dissent.labelled import Columns, Labelled, load_for
+from zoo.dissent.pairs import encode_pairs
+from zoo.dissent.results import leave
 from zoo.dissent.transformer_modeling import PairTransformer
-from zoo.evaluate.classification import predict, report
 from zoo.job import Job, is_main_process
-from zoo.modeling import parameter_count, save_model
 from zoo.settings import Above0, AtLeast0, BackboneSettings, Count, Dropout, Positive
-from zoo.trainer import ZooTrainer, fit, history, training_arguments
+from zoo.trainer import KEEP_BEST, class_accuracy, fit, history, most_probable, trainer_over
 
 
 def _none_or_two(classes: int) -> int:
@@ -71,29 +70,48 @@ def train(job: Job) -> None:
     s: Settings = job.settings  # type: ignore[assignment]
 
     # Data
-    data = load(
-        s.dataset,
-        s.dataset_config,
+    data = load_for(
+        job,
         splits={"validation": s.validation_split, "test": s.test_split},
-        columns=s.columns,
         classes=s.classes,
-        max_train_rows=s.max_train_rows,
-        max_eval_rows=s.max_eval_rows,
         max_validation_rows=s.max_validation_rows,
-        empty=s.empty_classes,
     )
-    for note in data.notes:
-        job.note(note)
-    tokenizer = tokenizer_of(
-        s.backbone,
-        data.all_texts("train"),
-        pad_token=s.pad_token,
-        vocab_size=s.vocab_size,
-        lower=s.lower,
-        limit=s.max_tokens,
-    )
+    tokenizer = tokenizer_for(s, data.all_texts("train"), s.max_tokens)
 
     # Model
+    model = _model(s, tokenizer, data)
+    limit = tokenizer.model_max_length = model.config.max_tokens
+
+    # Data as the model takes it
+    rows = {
+        split: encode_pairs(*data.texts(split), tokenizer, limit, data.gold(split))
+        for split in data.tables
+    }
+    truncated = {split: part.truncated for split, part in rows.items()}
+    job.note_counts(f"pairs cut at {limit} tokens", truncated)
+
+    # Objective (the model's cross-entropy) and Trainer
+    trainer = trainer_over(
+        job,
+        model,
+        rows,
+        arguments={**KEEP_BEST, "warmup_steps": s.warmup},
+        compute_metrics=class_accuracy,
+        preprocess_logits_for_metrics=most_probable,
+    )
+    with training_attention(model.backbone, s):
+        state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
+    if not is_main_process():
+        return
+
+    # Evaluation (the Trainer has validated already) and card
+    details, steps = {"truncated": truncated}, history(state)
+    batch = s.eval_batch_size
+    leave(job, data, model, tokenizer, rows, details=details, training=steps, batch_size=batch)
+
+
+def _model(s: Settings, tokenizer: PreTrainedTokenizerBase, data: Labelled) -> PairTransformer:
+    """The backbone with a classifier of the dataset's labels on top."""
     torch.manual_seed(s.seed)
     backbone = backbone_of(s, tokenizer)
     model = PairTransformer.from_backbone(
@@ -102,65 +120,7 @@ def train(job: Job) -> None:
         pooling=pooling_of(backbone.config, tokenizer) if s.pooling == "auto" else s.pooling,
         dropout=s.dropout,
         pad_token_id=tokenizer.pad_token_id,
-        id2label=dict(enumerate(data.labels)),
-        label2id={label: index for index, label in enumerate(data.labels)},
+        **data.names,
     )
     set_attention(model.backbone, s.attention)
-    tokenizer.model_max_length = model.config.max_tokens
-
-    # Data as the model takes it
-    rows = _encode(data, tokenizer, model.config.max_tokens)
-    truncated = {split: part.truncated for split, part in rows.items()}
-    if any(truncated.values()):
-        cut = ", ".join(f"{split} {count}" for split, count in truncated.items())
-        job.note(f"pairs cut at {model.config.max_tokens} tokens: {cut}")
-
-    # Objective (the model's cross-entropy) and Trainer
-    trainer = ZooTrainer(
-        model,
-        training_arguments(
-            job,
-            warmup_steps=s.warmup,
-            metric_for_best_model="accuracy",
-            load_best_model_at_end=True,
-        ),
-        job=job,
-        lengths=rows["train"].lengths(),
-        data_collator=rows["train"].collate,
-        train_dataset=rows["train"],
-        eval_dataset=rows["validation"],
-        compute_metrics=_accuracy,
-        preprocess_logits_for_metrics=lambda logits, _: logits.argmax(-1),
-    )
-    with training_attention(model.backbone, s):
-        state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
-    if not is_main_process():
-        return
-
-    # Evaluation (the Trainer has validated already)
-    split = "test" if "test" in rows else "validation"
-    predicted = predict(model, rows[split], s.eval_batch_size)
-    metrics = {split: report(rows[split].labels, predicted, data.labels, s.seed)}
-
-    # Card
-    save_model(model, tokenizer, job.folder)
-    finish(
-        job,
-        data,
-        model_type=model.config.model_type,
-        parameters=parameter_count(model),
-        metrics=metrics,
-        details={"truncated": truncated},
-        training=history(state),
-    )
-
-
-def _encode(data: Labelled, tokenizer: Any, max_tokens: int) -> dict[str, PairTexts]:
-    return {
-        split: encode_pairs(*data.texts(split), tokenizer, max_tokens, data.gold(split))
-        for split in data.tables
-    }
-
-
-def _accuracy(prediction: Any) -> dict[str, float]:
-    return {"accuracy": float((prediction.predictions == prediction.label_ids).mean())}
+    return model

@@ -55,7 +55,11 @@ def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
         options=own,
     )
     result, outcomes = finished(
-        options.suite, module.evaluate(request), split=options.split, seed=options.seed
+        options.suite,
+        module.evaluate(request),
+        split=options.split,
+        seed=options.seed,
+        model=options.model,
     )
     if options.name:
         result["model"] = {**result["model"], "name": options.name}

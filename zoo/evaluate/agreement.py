@@ -146,15 +146,16 @@ def _with_interval(
     A draw without a pair that two people judged has no alpha: such are counted as `skipped`.
     """
     _, index = np.unique(np.asarray(groups), return_inverse=True)
-    units = int(index.max()) + 1
-    random = stream(seed, f"zoo.bootstrap.alpha.{name}")
-    drawn = random.multinomial(units, np.full(units, 1 / units), size=bootstrap.RESAMPLES)
-    value, comparable = alpha(counts), counts.sum(1) > 1
+    units, comparable = int(index.max()) + 1, counts.sum(1) > 1
+    drawn = bootstrap.whole_units(units, seed, f"alpha.{name}")
     usable = [times[index] for times in drawn if times[index][comparable].any()]
-    values = [alpha(np.repeat(counts, times, axis=0)) for times in usable]
+
+    def resampled() -> np.ndarray:
+        return np.array([alpha(np.repeat(counts, times, axis=0)) for times in usable])
+
     return {
-        "value": value,
-        "ci": bootstrap.interval(np.array(values)),
+        "value": alpha(counts),
+        **bootstrap.stated(units, resampled),
         "skipped": len(drawn) - len(usable),
     }
 

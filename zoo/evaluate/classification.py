@@ -127,5 +127,7 @@ def _scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _with_interval(confusion: np.ndarray, statistic: Any, seed: int, name: str) -> dict[str, Any]:
-    ci = bootstrap.of_confusion(confusion, statistic, seed, name)
-    return {"value": statistic(confusion), "ci": ci}
+    return {
+        "value": statistic(confusion),
+        **bootstrap.of_confusion(confusion, statistic, seed, name),
+    }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 Result = Mapping[str, Any]
@@ -18,12 +18,18 @@ class Cell:
     digits: int = 1
     sd: float | None = None
     """Over trainings with several seeds."""
+    units: int | None = None
+    """Where they are too few for an interval."""
+    n: int | None = None
+    """Of how many examples it is, where the result says so."""
 
     @property
     def text(self) -> str:
         shown = f"{self.value:.{self.digits}f}"
         if self.sd is not None:
             return f"{shown} ± {self.sd:.{self.digits}f}"
+        if self.units is not None:
+            return f"{shown} ({self.units} units)"
         if self.ci is None:
             return shown
         return f"{shown} [{self.ci[0]:.{self.digits}f}, {self.ci[1]:.{self.digits}f}]"
@@ -40,22 +46,23 @@ def rows_of(result: Result) -> Rows:
     return {name: cells for name, cells in found.items() if cells or not name}
 
 
-def percent(figure: Any) -> Cell:
-    """A share, or `{"value": share, "ci": [low, high]}`, in percent."""
-    return _cell(figure, 100, 1)
+def percent(figure: Any, n: int | None = None) -> Cell:
+    """A share of `n` examples, or `{"value": share, "ci": [low, high]}`, in percent."""
+    return _cell(figure, 100, 1, n)
 
 
-def plain(figure: Any) -> Cell:
-    """A coefficient between -1 and 1, or nats, with three decimals."""
-    return _cell(figure, 1, 3)
+def plain(figure: Any, n: int | None = None) -> Cell:
+    """A coefficient between -1 and 1, or nats, over `n` examples, with three decimals."""
+    return _cell(figure, 1, 3, n)
 
 
-def _cell(figure: Any, scale: float, digits: int) -> Cell:
+def _cell(figure: Any, scale: float, digits: int, n: int | None) -> Cell:
     if not isinstance(figure, Mapping):
-        return Cell(scale * float(figure), None, digits)
+        return Cell(scale * float(figure), None, digits, n=n)
     ci = figure.get("ci")
     bounds = (scale * ci[0], scale * ci[1]) if ci else None
-    return Cell(scale * float(figure["value"]), bounds, digits)
+    few = None if ci else figure.get("units")
+    return Cell(scale * float(figure["value"]), bounds, digits, units=few, n=n)
 
 
 def permuted_column(config: str) -> str:
@@ -70,12 +77,12 @@ def pdtb_column(task: str, protocol: str) -> str:
 
 def _dissent(result: Result) -> Rows:
     metrics, config = result["metrics"], result["dataset"]["config"]
-    majority = metrics["majority"]
+    majority, rows = metrics["majority"], metrics.get("rows")
 
     def cells(figures: Mapping[str, Any]) -> Cells:
         return {
-            f"{config} F1": percent(figures["f1"]),
-            f"{config} accuracy": percent(figures["accuracy"]),
+            f"{config} F1": percent(figures["f1"], rows),
+            f"{config} accuracy": percent(figures["accuracy"], rows),
         }
 
     return {"": cells(metrics), "rule: majority": cells(majority)}
@@ -84,12 +91,13 @@ def _dissent(result: Result) -> Rows:
 def _permuted(result: Result) -> Rows:
     metrics, column = result["metrics"], permuted_column(result["dataset"]["config"])
     beside = {f"rule: {name}": {column: percent(f)} for name, f in metrics["baselines"].items()}
-    return {"": {column: percent(metrics["accuracy"])}, **beside}
+    return {"": {column: percent(metrics["accuracy"], metrics.get("pairs"))}, **beside}
 
 
 def _pairwise(result: Result) -> Rows:
     sets = result["metrics"]["sets"]
-    rows: Rows = {"": {name: percent(found["accuracy"]) for name, found in sets.items()}}
+    own = {name: percent(found["accuracy"], found.get("pairs")) for name, found in sets.items()}
+    rows: Rows = {"": own}
     for name, found in sets.items():
         for rule, figure in found["baselines"].items():
             of = f" ({result['encoder']})" if rule == "cosine" else ""
@@ -105,7 +113,7 @@ def _pairwise(result: Result) -> Rows:
 def _agreement(result: Result) -> Rows:
     sets = result["metrics"]["sets"]
     return {
-        "": {name: plain(found["alpha"]) for name, found in sets.items()},
+        "": {name: plain(found["alpha"], found.get("pairs")) for name, found in sets.items()},
         "annotators alone": {name: plain(found["people"]) for name, found in sets.items()},
         "annotators and a random coder": {
             name: plain(found["random"]["value"]) for name, found in sets.items()
@@ -117,14 +125,17 @@ def _discoeval(result: Result) -> Rows:
     """Each task, its domains where it has several, and the average of all seven tasks."""
     alone = result["protocol"].get("seeds") == 1
 
-    def cell(found: Mapping[str, Any]) -> Cell:
-        return percent(found) if alone else Cell(100 * found["value"], sd=100 * found["sd"])
+    def cell(found: Mapping[str, Any], domains: Iterable[Mapping[str, Any]]) -> Cell:
+        n = sum(one.get("rows", {}).get(one.get("split"), 0) for one in domains) or None
+        shown = percent(found) if alone else Cell(100 * found["value"], sd=100 * found["sd"])
+        return replace(shown, n=n)
 
     cells, parts = {}, {}
     for task, found in result["metrics"]["tasks"].items():
-        cells[task] = cell(found)
-        if len(found["domains"]) > 1:
-            parts |= {f"{task} {domain}": cell(one) for domain, one in found["domains"].items()}
+        domains = found["domains"]
+        cells[task] = cell(found, domains.values())
+        if len(domains) > 1:
+            parts |= {f"{task} {domain}": cell(one, [one]) for domain, one in domains.items()}
     average = result["metrics"]["average"]
     if average["complete"]:
         cells["avg"] = percent(average)
@@ -133,7 +144,10 @@ def _discoeval(result: Result) -> Rows:
 
 def _pdtb(result: Result) -> Rows:
     metrics, task = result["metrics"], result["task"]
-    own = {pdtb_column(task, name): percent(found["accuracy"]) for name, found in metrics.items()}
+    own = {
+        pdtb_column(task, name): percent(found["accuracy"], found.get("rows"))
+        for name, found in metrics.items()
+    }
     majority = percent(next(iter(metrics.values()))["majority"]["accuracy"])
     return {"": own, "rule: majority": dict.fromkeys(own, majority)}
 
@@ -141,9 +155,11 @@ def _pdtb(result: Result) -> Rows:
 def _superglue(result: Result) -> Rows:
     cells = {}
     for task, found in result["metrics"]["tasks"].items():
-        cells[task] = percent(found["accuracy"])
+        n = found.get("examples")
+        cells[task] = percent(found["accuracy"], n)
         if "em" in found:
-            cells[f"{task} EM"], cells[f"{task} F1"] = percent(found["em"]), percent(found["f1"])
+            cells[f"{task} EM"] = percent(found["em"], n)
+            cells[f"{task} F1"] = percent(found["f1"], n)
     return {"": cells}
 
 
@@ -156,11 +172,13 @@ def _criteria(result: Result) -> Rows:
     """Nats a word as they are, with those of the words' frequency beside; the classes' shares."""
     metrics = result["metrics"]
     words = metrics["nats_a_word"]
-    own = {f"{name} nats": plain(found) for name, found in words.items()}
+    own = {f"{name} nats": plain(found, found.get("sentences")) for name, found in words.items()}
     alone = {f"{name} nats": plain(found["by_frequency"]) for name, found in words.items()}
     majority: Cells = {}
     for name, found in metrics["classes"].items():
-        own |= {f"{name} accuracy": percent(found["accuracy"]), f"{name} F1": percent(found["f1"])}
+        n = found.get("rows")
+        own[f"{name} accuracy"] = percent(found["accuracy"], n)
+        own[f"{name} F1"] = percent(found["f1"], n)
         majority |= {
             f"{name} {shown}": percent(found["majority"][key])
             for key, shown in (("accuracy", "accuracy"), ("f1", "F1"))
@@ -172,7 +190,8 @@ def _criteria(result: Result) -> Rows:
 
 def _any_suite(result: Result) -> Rows:
     """Every `{"value": share, ...}` of the metrics, under the names on the way to it."""
-    return {"": {" ".join(path): percent(found) for path, found in _figures(result["metrics"])}}
+    figures = _figures(result["metrics"])
+    return {"": {" ".join(path): percent(found, found.get("n")) for path, found in figures}}
 
 
 def _figures(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -37,6 +37,13 @@ class Table:
     rows: Sequence[Row]
     notes: Sequence[str] = field(default_factory=tuple)
 
+    @property
+    def examples(self) -> dict[str, int]:
+        """By column the examples that the models were judged on: the same ones for all of them."""
+        cells = [row.cells for row in self.rows if row.kind == "model"]
+        found = {c: next((own[c].n for own in cells if c in own), None) for c in self.columns}
+        return {column: n for column, n in found.items() if n is not None}
+
     @cached_property
     def differences(self) -> dict[str, dict[str, Difference]]:
         """By model the columns by which it differs from the baseline."""
@@ -82,17 +89,19 @@ class Comparison:
         """A line for each figure."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["suite", "row", "kind", "source", "column", "value", "low", "high", "sd"])
+        figures = ("column", "value", "low", "high", "sd", "n")
+        writer.writerow(["suite", "row", "kind", "source", *figures])
         for table in self.tables:
             for row in table.rows:
                 head = [table.suite, row.name, row.kind, row.source]
                 for column, cell in row.cells.items():
                     sd = "" if cell.sd is None else cell.sd
-                    writer.writerow([*head, column, cell.value, *(cell.ci or ("", "")), sd])
+                    bounds = cell.ci or ("", "")
+                    writer.writerow([*head, column, cell.value, *bounds, sd, cell.n or ""])
             for name, columns in table.differences.items():
                 head = [table.suite, f"{name} - {table.baseline}", "difference", ""]
                 for column, one in columns.items():
-                    writer.writerow([*head, column, one.value, *(one.ci or ("", "")), ""])
+                    writer.writerow([*head, column, one.value, *(one.ci or ("", "")), "", ""])
         return text.getvalue()
 
     def to_json(self) -> str:
@@ -100,6 +109,7 @@ class Comparison:
             {
                 "suite": table.suite,
                 "columns": list(table.columns),
+                "examples": table.examples,
                 "rows": [_as_dict(row) for row in table.rows],
                 "differences": {
                     "from": table.baseline,
@@ -121,6 +131,9 @@ def _markdown(table: Table) -> str:
         "| " + " | ".join(["", *table.columns]) + " |",
         "|" + "---|" + "---:|" * len(table.columns),
     ]
+    if table.examples:
+        counts = [f"{table.examples[c]:,}" if c in table.examples else "-" for c in table.columns]
+        lines.append("| " + " | ".join(["*n, examples judged here*", *counts]) + " |")
     for row in table.rows:
         name = f"{row.name} (published: {row.source})" if row.kind == "published" else row.name
         cells = [row.cells[c].text if c in row.cells else "-" for c in table.columns]
@@ -156,6 +169,7 @@ def _as_dict(row: Row) -> dict[str, Any]:
             "value": cell.value,
             **({"ci": list(cell.ci)} if cell.ci else {}),
             **({} if cell.sd is None else {"sd": cell.sd}),
+            **({} if cell.units is None else {"units": cell.units}),
         }
         for name, cell in row.cells.items()
     }

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from corpora.intervals import FEW
 from corpora.rng import stream
 from zoo.evaluate.bootstrap import RESAMPLES, interval
 from zoo.evaluate.outcomes import Outcomes
 
 Parts = Mapping[str, Outcomes]
 PROBES = "probe_"
-FEW = 10
-"""With fewer units an interval says nothing: of one unit it would have no width."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def compare(
     per_unit = np.bincount(index, weights=wins), np.bincount(index)
     return {
         "value": float(wins.mean()),
-        "ci": bootstrap.of_ratio(*per_unit, seed=seed, name=name),
+        **bootstrap.of_ratio(*per_unit, seed=seed, name=name),
         "ties": int(ties.sum()),
     }
 

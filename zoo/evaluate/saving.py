@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from corpora.store import versions, write_json
 from zoo.evaluate import suite
+from zoo.evaluate.bootstrap import notes_of
+from zoo.evaluate.learned import other_revisions, trained_on
 from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes
 from zoo.job import LIBRARIES
 
+log = logging.getLogger("zoo")
+
 
 def finished(
-    name: str, result: Mapping[str, Any], *, split: str, seed: int
+    name: str, result: Mapping[str, Any], *, split: str, seed: int, model: str = ""
 ) -> tuple[dict[str, Any], list[Outcomes]]:
-    """The result of the suite `name` as its JSON holds it, and its outcomes."""
+    """The result of the suite `name` as its JSON holds it, and its outcomes.
+
+    `model` is the folder or Hub id, of which the result says what it was trained on.
+    """
+    trained = trained_on(model)
+    notes = other_revisions(trained, result.get("dataset", {}))
+    for note in notes:
+        log.warning("%s", note)
     found = {
         "suite": name,
         "split": split,
         **result,
+        "trained_on": trained,
+        "notes": [*result.get("notes", ()), *notes, *notes_of(result["metrics"])],
         "seed": seed,
         "versions": versions(*LIBRARIES),
     }

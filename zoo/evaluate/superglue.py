@@ -216,7 +216,7 @@ def _figure(each: np.ndarray, seed: int, name: str) -> dict[str, Any]:
     ones = np.ones(each.shape[1])
     return {
         "value": float(means.mean()),
-        "ci": bootstrap.of_ratio(each.mean(0), ones, seed=seed, name=name),
+        **bootstrap.of_ratio(each.mean(0), ones, seed=seed, name=name),
         "deviation": float(means.std(ddof=1)) if len(means) > 1 else None,
     }
 

@@ -87,7 +87,8 @@ def run(
     else:
         encoder = as_encoder(what, name)
     result = _run(encoder, found, options, split, seed, limit)
-    kept, outcomes = finished("discoeval", result, split=split, seed=seed)
+    model = str(what) if isinstance(what, str | Path) else ""
+    kept, outcomes = finished("discoeval", result, split=split, seed=seed, model=model)
     if json:
         save(Path(json), kept, outcomes)
     return kept

@@ -53,6 +53,8 @@ class TaskData:
     splits: dict[str, Split]
     revision: str = ""
     notes: tuple[str, ...] = ()
+    dataset: str = ""
+    """The name of the dataset that discoforge built."""
 
     @property
     def name(self) -> str:
@@ -60,7 +62,8 @@ class TaskData:
 
     def describe(self) -> dict[str, Any]:
         rows = {split: len(examples) for split, examples in self.splits.items()}
-        return {"domain": self.domain, "revision": self.revision, "rows": rows}
+        about = {"domain": self.domain, "revision": self.revision, "rows": rows}
+        return {**about, "name": self.dataset} if self.dataset else about
 
 
 @dataclass
@@ -134,7 +137,7 @@ def _read_built(spec: str, domain: str) -> TaskData | None:
         return None
     splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
     labels = tuple(label_names(first.schema))
-    return TaskData(task, domain, labels, splits, data.revision)
+    return TaskData(task, domain, labels, splits, data.revision, dataset=data.name)
 
 
 def _task_of(columns: set[str], builder: str) -> Task | None:

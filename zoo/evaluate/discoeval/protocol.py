@@ -136,7 +136,7 @@ def score(
     units = data.splits[split].units
     found = {
         **_summary(right.mean(1)),
-        "ci": _interval(right.mean(0), units, seed, data.name),
+        **_interval(right.mean(0), units, seed, data.name),
         "split": split,
         "l2": [probe.l2 for probe in probes],
         "epochs": [probe.epochs for probe in probes],
@@ -197,8 +197,8 @@ def _summary(values: np.ndarray) -> dict[str, Any]:
     return {"value": float(values.mean()), "sd": deviation, "seeds": values.tolist()}
 
 
-def _interval(right: np.ndarray, units: np.ndarray, seed: int, name: str) -> list[float]:
-    """Of the accuracy when whole units (a text and its altered form) are drawn anew."""
+def _interval(right: np.ndarray, units: np.ndarray, seed: int, name: str) -> dict[str, Any]:
+    """`ci` of the accuracy when whole units (a text and its altered form) are drawn anew."""
     _, index = np.unique(units, return_inverse=True)
     wins, counts = np.bincount(index, weights=right), np.bincount(index)
     return bootstrap.of_ratio(wins, counts, seed, f"discoeval.{name}")
