@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -142,8 +143,8 @@ def tables(figures: Sequence[dict[str, Any]]) -> str:
 
 
 def _value(found: dict[str, Any]) -> str:
-    low, high = found["ci"]
-    return f"{found['value']:.3f} [{low:.3f}, {high:.3f}]"
+    bounds = ", ".join(f"{bound:.3f}" for bound in found["ci"] or ())
+    return f"{found['value']:.3f}" + (f" [{bounds}]" if bounds else "")
 
 
 def draw(figures: Sequence[dict[str, Any]], path: Path) -> None:
@@ -158,7 +159,8 @@ def draw(figures: Sequence[dict[str, Any]], path: Path) -> None:
             if not rows:
                 continue
             values = [row[metric]["value"] for row in rows]
-            low, high = zip(*(row[metric]["ci"] for row in rows), strict=True)
+            intervals = [row[metric]["ci"] or (math.nan, math.nan) for row in rows]
+            low, high = zip(*intervals, strict=True)
             sizes = [row["pairs"] for row in rows]
             axes.plot(sizes, values, marker="o", label=model)
             axes.fill_between(sizes, low, high, alpha=0.15)

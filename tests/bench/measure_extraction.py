@@ -47,7 +47,10 @@ def row(name: str, trees: str, result: dict[str, Any]) -> str:
     overall = result["strict"]["overall"]
     occurrence, dice = overall["occurrence"], overall["dice"]
     shown = " / ".join(f"{occurrence[key]:.3f}" for key in ("p", "r", "f1"))
-    intervals = [f"[{x['ci'][0]:.3f}, {x['ci'][1]:.3f}]" for x in (occurrence, dice)]
+    # Fewer than ten documents have no interval.
+    intervals = [
+        f"[{x['ci'][0]:.3f}, {x['ci'][1]:.3f}]" if x["ci"] else "" for x in (occurrence, dice)
+    ]
     return (
         f"| {name} | {trees} | {shown} {intervals[0]} | {overall['exact']['f1']:.3f} "
         f"| {dice['f1']:.3f} {intervals[1]} |"
