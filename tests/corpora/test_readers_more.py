@@ -247,9 +247,16 @@ def test_the_wiki_files_of_sp_are_no_texts(
 ) -> None:
     folder = discoeval_files(tmp_path)
     list(open_source(f"discoeval:{folder}"))
-    (warning,) = caplog.messages
+    (warning,) = (message for message in caplog.messages if "no order" in message)
     assert str(Path("SP", "wiki", "valid.txt")) in warning
-    assert "no order" in warning
+
+
+def test_the_files_of_ssp_are_left_out_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    list(open_source(f"discoeval:{discoeval_files(tmp_path)}"))
+    (warning,) = (message for message in caplog.messages if "SSP" in message)
+    assert "left out" in warning
 
 
 def test_a_discoeval_file_needs_a_task(tmp_path: Path) -> None:
