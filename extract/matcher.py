@@ -199,17 +199,18 @@ class Matcher:
         """S1's head, or the conjunct before it whose subject it shares, where S2 has its own.
 
         A clause joins a clause: in "he coughed, spat and swore, but we ignored him" S1 is all
-        that he did; "swore" alone is the last of its predicates, and lacks what they share.
+        that he did; "swore" alone is the last of its predicates, and lacks what they share. An
+        imperative shares no subject, nor does a verb that needs none (`pro_drop`).
         """
+        if self.patterns.table.pro_drop:
+            return s1
         subject = self._having(self.patterns.bits["subject"])
+        statement = self._having(self.patterns.bits["statement"])
         found = s1.copy()
-        bare = np.flatnonzero((s1 >= 0) & subject(s2))
-        for _ in range(MAX_DEPTH):
-            bare = bare[~subject(found[bare]) & (self.conjunct_before[found[bare]] >= 0)]
-            if len(bare) == 0:
-                break
-            found[bare] = self.conjunct_before[found[bare]]
-        return np.where((found >= 0) & subject(found), found, s1)
+        sharing = np.flatnonzero((s1 >= 0) & subject(s2) & statement(s1))
+        while len(sharing := sharing[~subject(found[sharing])]):
+            found[sharing] = self.conjunct_before[found[sharing]]
+        return found
 
     def _alike(self, s1: Ints, s2: Ints) -> Ints:
         """S1's head, or the finite clause above it where S2 is finite: conjuncts are alike."""

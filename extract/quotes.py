@@ -13,6 +13,7 @@ _PAIRS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
 _CLOSING = {"“": "”", "«": "»", '"': '"'}
 """Quotes that are told apart from other marks; `’` is an apostrophe far more often."""
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_PARTNER = _CLOSING | _BRACKETS
 PAIRED = re.compile(r'["“”«»()\[\]{}]')
 _EMPTY = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;:—–]*")
 _CLOSED = re.compile(r"[,.;:!?…]?([”»])")
@@ -88,9 +89,9 @@ def _paired(text: str) -> tuple[str, str]:
     kept, done = "", 0
     for found in PAIRED.finditer(text):
         mark, at = found[0], found.start()
-        before, after = text[:at][-1:], text[at + 1 : at + 2]
+        before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
         if _opens(mark, before, after, opened):
-            opened.append((_CLOSING | _BRACKETS)[mark])
+            opened.append(_PARTNER[mark])
         elif mark in opened:
             while opened.pop() != mark:
                 pass

@@ -194,6 +194,14 @@ def test_a_clause_joins_the_whole_clause_before_it_not_its_last_predicate() -> N
     assert (pair.s1, pair.s2) == ("Wrote.", "Sent money.")
 
 
+def test_what_shares_no_subject_is_a_first_part_of_its_own() -> None:
+    (pair,) = pairs(
+        "He/P/nsubj/2 left/V!/root/0 ,/PUNCT/punct/4 wait/V/conj/2 and/CCONJ/cc/7 you/P/nsubj/7 "
+        "see/V!/conj/2"
+    )
+    assert (pair.s1, pair.s2) == ("Wait.", "You see.")
+
+
 def test_a_clause_before_with_its_own_subject_stays_the_first_part() -> None:
     (pair,) = pairs(
         "Ann/N/nsubj/2 sang/V!/root/0 ,/PUNCT/punct/5 Tom/N/nsubj/5 danced/V!/conj/2 "
