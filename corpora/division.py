@@ -46,6 +46,7 @@ def divide(
     *,
     seed: int,
     names: Sequence[str] = (),
+    kept: Division | None = None,
 ) -> dict[str, Any]:
     """Divide the documents of sources, and write `folder/division.parquet`.
 
@@ -53,20 +54,27 @@ def divide(
     groups go to a split, but for those of datasets that by groups do not come within 20 % of their
     shares with at least three groups a split: these are divided by document. A document that comes
     in two sources, as text and annotated, is one, and its groups are one group. In which split a
-    document is does not depend on the order of sources or documents. Returns counts for the
-    manifest.
+    document is does not depend on the order of sources or documents. Documents of `kept` are where
+    it has them, with what is new in their groups; the others are dealt out to what splits then
+    lack. Returns counts for the manifest.
 
     Raises `InputError` if a dataset draws on two sources with a document of one id, as its builder
     would, but before anything is parsed; `names` are the sources' names, for the message.
     """
     table = Table.read(sources)
     _check_ids(table, sources, names)
-    split, broken = stratified(table, shares, seed)
-    about = {"by": "document" if broken else "group", "reason": _reason(shares, broken)}
-    _write(sources, split, folder, about)
+    given = (
+        np.full(len(table.documents), -1, np.int8) if kept is None else kept.codes(table.documents)
+    )
+    split, broken = stratified(table, shares, seed, given)
     _, first = np.unique(table.documents, return_index=True)
+    settled = None if kept is None else int((given[first] >= 0).sum())
+    by = "document" if broken else "group"
+    about = {"by": by, "reason": _reason(shares, broken, settled)}
+    _write(sources, split, folder, about)
     numbers = np.bincount(split[first], minlength=len(SPLITS)).tolist()
-    return {"documents": dict(zip(SPLITS, numbers, strict=True)), **about}
+    counts = {"documents": dict(zip(SPLITS, numbers, strict=True)), **about}
+    return counts if settled is None else {**counts, "kept": settled}
 
 
 def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) -> None:
@@ -88,10 +96,11 @@ def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) ->
         )
 
 
-def _reason(shares: Shares, broken: Sequence[str]) -> str:
+def _reason(shares: Shares, broken: Sequence[str], settled: int | None) -> str:
     parts = ", ".join(f"{s} {part:g}" for s, part in zip(SPLITS, shares.parts, strict=True))
     by = f"groups are whole but for those of {', '.join(broken)}" if broken else "groups are whole"
-    return f"one division for all datasets of the build ({parts}): {by}"
+    kept = "" if settled is None else f"; {settled:,} documents are where a table has them"
+    return f"one division for all datasets of the build ({parts}): {by}{kept}"
 
 
 def _write(
@@ -141,20 +150,25 @@ class Division:
         return cls(table["key"].to_numpy(), table["split"].to_numpy(), about)
 
     def __contains__(self, document: str) -> bool:
-        return self._find(document) >= 0
+        return self._code(document) >= 0
 
     def split_of(self, document: str) -> str:
         """The split of a document. Raises `InputError` for one that was not divided."""
-        at = self._find(document)
-        if at < 0:
+        code = self._code(document)
+        if code < 0:
             raise InputError(
                 f"the document {document!r} is in no split",
                 hint="the documents were divided before they changed: remove the folder of the "
                 "stage `division` and run again",
             )
-        return SPLITS[self._codes[at]]
+        return SPLITS[code]
 
-    def _find(self, document: str) -> int:
-        key = np.uint64(stable_id(document))
-        at = int(np.searchsorted(self._keys, key))
-        return at if at < len(self._keys) and self._keys[at] == key else -1
+    def codes(self, keys: Words) -> Codes:
+        """The places in `SPLITS` of documents by their keys; -1 of one that was not divided."""
+        if not len(self._keys):
+            return np.full(len(keys), -1, np.int8)
+        at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, self._codes[at], np.int8(-1))
+
+    def _code(self, document: str) -> int:
+        return int(self.codes(_keys([document]))[0])

@@ -73,8 +73,11 @@ class Table:
         first = np.unique(self.documents[rows], return_index=True)[1]
         return np.delete(rows, first)
 
-    def units(self, broken: Iterable[str] = ()) -> Ints:
-        """What is kept together, as a number a row: groups, or documents of `broken` datasets."""
+    def units(self, given: Codes, broken: Iterable[str] = ()) -> Ints:
+        """What is kept together, as a number a row: groups, or documents of `broken` datasets.
+
+        And documents of groups that `given`, each row's split or -1, has in several splits.
+        """
         from scipy.sparse import coo_array  # type: ignore[import-untyped]
         from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
@@ -85,24 +88,40 @@ class Table:
             # A group is broken as a whole, in whatever dataset its documents are.
             joined &= ~np.isin(group, group[self.rows_of(name)])
         nodes = 1 + document.max(initial=-1) + 1 + group.max(initial=-1)
-        edges = (document[joined], group[joined] + document.max(initial=-1) + 1)
-        graph = coo_array((np.ones(len(edges[0]), bool), edges), shape=(nodes, nodes))
-        labels = connected_components(graph, directed=False)[1]
-        return np.unique(labels[document], return_inverse=True)[1]
+
+        def together() -> Ints:
+            edges = (document[joined], group[joined] + document.max(initial=-1) + 1)
+            graph = coo_array((np.ones(len(edges[0]), bool), edges), shape=(nodes, nodes))
+            labels = connected_components(graph, directed=False)[1]
+            return np.unique(labels[document], return_inverse=True)[1]
+
+        units = together()
+        known = given >= 0
+        torn = np.unique(np.stack([units[known], given[known]]), axis=1)[0]
+        torn = torn[1:][torn[1:] == torn[:-1]]
+        if len(torn):
+            joined &= ~np.isin(units, torn)
+            units = together()
+        return units
 
 
-def stratified(table: Table, shares: Shares, seed: int) -> tuple[Codes, list[str]]:
-    """The split of each row of the table, and the datasets whose groups are not whole."""
-    whole = units = table.units()
-    found = _Attempts(table, units, shares, seed).best()
+def stratified(table: Table, shares: Shares, seed: int, given: Codes) -> tuple[Codes, list[str]]:
+    """The split of each row of the table, and the datasets whose groups are not whole.
+
+    `given`: the split that a row's document has already, or -1. The rest of its group follows it;
+    a dataset with such documents keeps its groups whole, whatever its shares come to.
+    """
+    whole = units = table.units(given)
+    found = _Attempts(table, units, shares, seed, given).best()
+    settled = {name for name in table.datasets if (given[table.rows_of(name)] >= 0).any()}
     broken: set[str] = set()
-    while unfit := [name for name in found.unfit if name not in broken]:
+    while unfit := [name for name in found.unfit if name not in broken | settled]:
         # Other datasets that share their groups may fit no more: they are looked at again.
         broken |= {*unfit}
-        finer = table.units(broken)
+        finer = table.units(given, broken)
         if _number(finer) != _number(units):
             units = finer
-            found = _Attempts(table, units, shares, seed).best()
+            found = _Attempts(table, units, shares, seed, given).best()
     cut = _number(units) != _number(whole)
     return found.split[units], sorted(broken) if cut else []
 
@@ -114,9 +133,11 @@ def _number(units: Ints) -> int:
 class _Attempts:
     """Orders of the units, each dealt out to the splits; the first that fits all, or the best."""
 
-    def __init__(self, table: Table, units: Ints, shares: Shares, seed: int) -> None:
+    def __init__(self, table: Table, units: Ints, shares: Shares, seed: int, given: Codes) -> None:
         self.shares, self.seed = shares, seed
         self.number = _number(units)
+        self.given = np.full(self.number, -1, np.int8)
+        np.maximum.at(self.given, units, given)
         # The name of a unit is that of its first document by key: no other document changes it.
         self.names = np.full(self.number, np.iinfo(np.uint64).max, np.uint64)
         np.minimum.at(self.names, units, table.documents)
@@ -142,7 +163,7 @@ class _Attempts:
         order = np.lexsort((self.names, mixed(self.names ^ salt)))
         rank = np.empty(self.number, np.int64)
         rank[order] = np.arange(self.number)
-        split = np.full(self.number, -1, np.int8)
+        split = self.given.copy()
         waiting = {name: members[split[members] < 0] for name, members in self.members.items()}
         while waiting:
             # The dataset with the fewest units to deal out has the least choice.

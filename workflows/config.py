@@ -99,11 +99,15 @@ class Sentences(Table):
 
 
 class Splits(Table):
-    """The shares of the documents: they are divided once, for all datasets of the build."""
+    """The shares of the documents: they are divided once, for all datasets of the build.
+
+    `table` names documents whose split is settled (`corpora.split_table`).
+    """
 
     train: float = 0.8
     validation: float = 0.1
     test: float = 0.1
+    table: str = ""
 
     @property
     def shares(self) -> Shares:

@@ -190,7 +190,7 @@ def _check_splits(data: Data, splits: Sequence[str], what: str, where: str) -> N
 def _empty(task: Dataset) -> dict[str, str]:
     """The splits without rows; none where the data themselves may prescribe the splits."""
     chosen = task.chosen()
-    if task.direct or hasattr(chosen, "table"):
+    if task.direct or hasattr(chosen, "table") or task.build.splits.table:
         return {}
     shares = task.build.splits.model_dump()
     found = {}

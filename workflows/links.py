@@ -16,6 +16,9 @@ SHELVES = {
     "validation": "validation",
 }
 
+ALONE = ("report", "division")
+"""Of these a build has one each: linked under their own names."""
+
 
 def results(report: StageTask) -> list[StageTask]:
     """What a build is made for: its datasets, models, evaluations and validations."""
@@ -39,14 +42,15 @@ def linked(report: StageTask, place: Path) -> bool:
 
 
 def _wanted(report: StageTask, place: Path) -> dict[Path, Path]:
-    found = {place / "report": report.folder}
+    found = {place / task.stage: task.folder for task in walk(report) if task.stage in ALONE}
     return found | {place / SHELVES[task.stage] / task.key: task.folder for task in results(report)}
 
 
 def _links(place: Path) -> list[Path]:
     shelves = [place / shelf for shelf in SHELVES.values()]
     inside = [path for shelf in shelves if shelf.is_dir() for path in shelf.rglob("*")]
-    return [path for path in (place / "report", *inside) if path.is_symlink()]
+    alone = [place / name for name in ALONE]
+    return [path for path in (*alone, *inside) if path.is_symlink()]
 
 
 def walk(task: StageTask) -> list[StageTask]:

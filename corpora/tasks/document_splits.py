@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from corpora.errors import ConfigError
+from corpora.split_table import read_table
 from corpora.splits import SPLITS, Assignment
 
 SECTIONS = {
@@ -17,7 +16,6 @@ SECTIONS = {
 """DiscoEval 3.1; DisSent A.3."""
 
 _WSJ = re.compile(r"(?:.*/)?wsj_(\d\d)\d\d$", re.IGNORECASE)
-_NAMES = {"dev": "validation", "valid": "validation", "val": "validation"}
 
 
 def prescribed(
@@ -50,40 +48,3 @@ def _by_section(name: str, sections: str) -> str:
     match = _WSJ.match(name)
     section = int(match[1]) if match else -1
     return next((part for part, inside in SECTIONS[sections].items() if section in inside), "")
-
-
-def table_hash(table: str) -> str:
-    """sha256 of a table of splits, so that settings that name it change with it; else empty.
-
-    Raises `ConfigError` for a table that cannot be read.
-    """
-    if not table:
-        return ""
-    read_table(Path(table))
-    return hashlib.sha256(Path(table).read_bytes()).hexdigest()
-
-
-def read_table(path: Path) -> dict[str, str]:
-    """Document -> split, of a file of lines `SPLIT<TAB>DOCUMENT`."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"no table of splits: {error}",
-            where=str(path),
-            hint="`table` names a file of lines SPLIT<TAB>DOCUMENT",
-        ) from error
-    found: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        part, tab, name = line.strip().partition("\t")
-        part = _NAMES.get(part, part)
-        if not tab or part not in SPLITS:
-            raise ConfigError(
-                f"no split and document: {line[:60]!r}",
-                where=f"{path}:{number}",
-                hint=f"expected SPLIT<TAB>DOCUMENT, with {', '.join(SPLITS)} or dev",
-            )
-        found[name.strip()] = part
-    return found

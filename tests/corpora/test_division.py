@@ -21,10 +21,10 @@ PAIRS = ["dissent", *SOURCES]
 SHARES = Shares(0.6, 0.2, 0.2)
 
 
-def divided(folder, *sources, seed=1, shares=SHARES):
+def divided(folder, *sources, seed=1, shares=SHARES, keep=None):
     """Document -> split, and what the manifest says."""
     folder.mkdir(exist_ok=True)
-    counts = divide(sources, shares, folder, seed=seed)
+    counts = divide(sources, shares, folder, seed=seed, kept=keep)
     table = pq.read_table(folder / FILE).to_pylist()
     found = {row["doc"]: SPLITS[row["split"]] for row in table}
     assert all(SPLITS[row["split"]] == found[row["doc"]] for row in table)
@@ -92,6 +92,38 @@ def test_few_large_groups_are_divided_by_document_and_the_others_stay_whole(tmp_
     assert near(found, books) and groups_cut(found, books)
     assert near(found, SIZES) and not groups_cut(found, SIZES)
     assert counts["by"] == "document" and counts["reason"].endswith("but for those of novels")
+
+
+def test_documents_of_a_table_stay_and_new_ones_fill_up_the_shares(tmp_path):
+    found, _ = divided(tmp_path / "one", (["sp"], SIZES))
+    new = [(f"n{i}", f"new{i // 3}", 100 + i) for i in range(60)]
+    sources = [(["sp"], SIZES), (["sp"], new), (["bso"], new[:48])]
+    again, counts = divided(tmp_path / "two", *sources, keep=Division.of(found))
+    assert {name: again[name] for name in found} == found
+    assert near(again, SIZES + new) and not groups_cut(again, SIZES + new)
+    assert counts["kept"] == len(found) and "120 documents are where a table" in counts["reason"]
+    # What is lopsided in the table is made up for by what is new.
+    early = Division.of({name: "train" for name, *_ in SIZES[:60]})
+    rest, _ = divided(tmp_path / "three", (["sp"], SIZES), keep=early)
+    assert near(rest, SIZES) and {rest[name] for name, *_ in SIZES[:60]} == {"train"}
+
+
+def test_the_rest_of_a_group_follows_those_of_its_documents_that_have_a_split(tmp_path):
+    table = Division.of({"d0": "test", "d3": "train", "d4": "test", "stranger": "test"})
+    found, counts = divided(tmp_path / "one", (["sp"], SIZES), keep=table)
+    assert {found[f"d{i}"] for i in range(3)} == {"test"} and counts["kept"] == 3
+    # Of a group in two splits each document is by itself.
+    assert (found["d3"], found["d4"]) == ("train", "test")
+    assert groups_cut(found, SIZES) == ["book1"]
+
+
+def test_a_dataset_with_settled_documents_keeps_its_groups_whole(tmp_path):
+    books = [(f"b{i}/{c}", f"b{i}", 1_000) for i in range(4) for c in range(50)]
+    assert groups_cut(divided(tmp_path / "one", (["novels"], books))[0], books)
+    table = Division.of({f"b0/{c}": "test" for c in range(50)})
+    found, counts = divided(tmp_path / "two", (["novels"], books), keep=table)
+    assert not groups_cut(found, books) and counts["by"] == "group"
+    assert {found[f"b0/{c}"] for c in range(50)} == {"test"}
 
 
 @pytest.mark.parametrize("annotated_first", [True, False])

@@ -12,10 +12,10 @@ import pytest
 from corpora.document import Document, RstTree
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
+from corpora.split_table import read_table
 from corpora.store import staged
 from corpora.tasks import find_builder
 from corpora.tasks.discoeval.rst_relations import CLASSES, class_of
-from corpora.tasks.document_splits import read_table
 
 
 def tree(name: str) -> Document:

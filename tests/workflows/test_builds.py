@@ -49,7 +49,7 @@ def test_links_follow_the_build_file(build: Callable, tmp_path: Path) -> None:
     links = sorted(
         path.name for path in (tmp_path / "out" / "small").rglob("*") if path.is_symlink()
     )
-    assert links == ["bso", "report"]
+    assert links == ["bso", "division", "report"]
 
 
 def test_a_result_that_was_removed_is_made_again(build: Callable) -> None:

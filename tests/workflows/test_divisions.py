@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,6 +121,63 @@ def test_one_document_in_two_sources_of_a_dataset_is_said_before_a_parse(
     # The way out that the message names; only the files are few.
     marked = two.replace("/books/", "/books/./")
     assert "two documents" not in run_luigi(write_config(marked)).stderr
+
+
+def split_of_documents(out: Path) -> dict[str, str]:
+    rows = pq.read_table(out / "tiny" / "division" / "division.parquet").to_pylist()
+    return {row["doc"]: SPLITS[row["split"]] for row in rows}
+
+
+def test_a_division_is_kept_when_a_source_comes_to_it(
+    write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
+) -> None:
+    few = TINY.partition("[[validation]]")[0] + "[datasets.sp]\n[datasets.bso]\n"
+    few = few.replace(', "permuted"', "").replace('"dissent", ', "")
+    assert run_luigi(write_config(few)).returncode == 0
+    before = split_of_documents(tmp_path / "out")
+    table = tmp_path / "kept.parquet"
+    shutil.copy(tmp_path / "out" / "tiny" / "division" / "division.parquet", table)
+    more = few + MORE.replace("DATASETS", '["sp", "bso"]') + f'[splits]\ntable = "{table}"\n'
+    done = run_luigi(write_config(more))
+    assert done.returncode == 0, done.stderr
+    after = split_of_documents(tmp_path / "out")
+    assert before.items() < after.items()
+    assert {after[name] for name in after.keys() - before.keys()} == set(SPLITS)
+    # Without the table the same sources are divided otherwise.
+    assert run_luigi(write_config(more.replace(f'table = "{table}"', ""))).returncode == 0
+    assert not before.items() <= split_of_documents(tmp_path / "out").items()
+
+
+def test_a_table_of_splits_counts_by_its_contents(
+    write_config: Callable[[str], Path], graph: Callable, tmp_path: Path
+) -> None:
+    before = graph(write_config(TINY))
+    table = tmp_path / "table.tsv"
+    table.write_text("test\ta\n", encoding="utf-8")
+    config = write_config(TINY + f'[splits]\ntable = "{table}"\n')
+    one = _fresh(graph, config)
+    assert "division" in changed(before, one)
+    table.write_text("dev\ta\n", encoding="utf-8")
+    assert "division" in changed(one, _fresh(graph, config))
+    table.write_text("dev\ta\ntest\ta\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"splits.table: .*table.tsv:2: the document 'a' is in"):
+        _fresh(graph, config)
+
+
+def test_a_table_of_other_documents_and_one_in_the_output_are_refused(
+    write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
+) -> None:
+    few = TINY.partition("[[validation]]")[0] + "[datasets.sp]\n[datasets.bso]\n"
+    few = few.replace(', "permuted"', "").replace('"dissent", ', "")
+    table = tmp_path / "table.tsv"
+    table.write_text("test\tnobody\n", encoding="utf-8")
+    done = run_luigi(write_config(few + f'[splits]\ntable = "{table}"\n'))
+    assert done.returncode != 0
+    assert "table.tsv: names no document of this build\n" in done.stderr
+    assert not (tmp_path / "out" / "tiny").exists()
+    inside = tmp_path / "out" / "division.parquet"
+    done = run_luigi(write_config(few + f'[splits]\ntable = "{inside}"\n'))
+    assert done.returncode != 0 and "lies in the output, where builds write" in done.stderr
 
 
 def test_splits_change_every_dataset_and_no_parse(

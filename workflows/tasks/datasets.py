@@ -10,7 +10,7 @@ from typing import Any
 
 import luigi
 
-from corpora.errors import ConfigError, nearest
+from corpora.errors import ConfigError, InputError, nearest
 from corpora.progress import track
 from corpora.splits import SPLITS
 from corpora.tasks import Builder
@@ -91,18 +91,50 @@ class Divide(StageTask):
 
     def settings(self) -> dict[str, Any]:
         from corpora.division import VERSION
+        from corpora.split_table import table_hash
 
-        shares = self.build.splits.model_dump()
-        return {**shares, "seed": self.build.seed, "served": self.served(), "code": VERSION}
+        settings = self.build.splits.model_dump(exclude={"table"})
+        if self.table:
+            self._check_table()
+            with self.build.at("splits.table"):
+                settings["table_sha256"] = table_hash(self.table)
+        return {**settings, "seed": self.build.seed, "served": self.served(), "code": VERSION}
+
+    @property
+    def table(self) -> str:
+        """The file of documents whose split is settled, or an empty string."""
+        return self.build.place(self.build.splits.table)
+
+    def _check_table(self) -> None:
+        """A build's own division is no table for it: with each build it is another one."""
+        if Path(self.table).resolve().is_relative_to(self.root.resolve()):
+            raise ConfigError(
+                f"table = {self.table!r} lies in the output, where builds write",
+                where=f"{self.build.path}: splits",
+                hint="copy the file beside the build file, and name the copy",
+            )
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from corpora.division import divide
+        from corpora.division import Division, divide
         from corpora.documents import DocumentSizes
+        from corpora.split_table import read_table
 
         served, shares = self.served(), self.build.splits.shares
         sizes = (DocumentSizes(task.folder) for task in self.requires())
         sources = list(zip(served.values(), sizes, strict=True))
-        return divide(sources, shares, folder, seed=self.build.seed, names=list(served))
+        kept = Division.of(read_table(Path(self.table))) if self.table else None
+        names, seed = list(served), self.build.seed
+        counts = divide(sources, shares, folder, seed=seed, names=names, kept=kept)
+        if counts.get("kept") == 0:
+            example = next(
+                (name for task in self.requires() for name, *_ in DocumentSizes(task.folder)), ""
+            )
+            raise InputError(
+                "names no document of this build",
+                where=self.table,
+                hint=f"documents are named by their ids, such as {example!r}",
+            )
+        return counts
 
 
 class Dataset(StageTask):
