@@ -354,6 +354,7 @@ def _expand(build: BuildFile) -> list[Source]:
         spec = build.place(source.spec)
         kind, _, place = spec.partition(":")
         if any(mark in place for mark in "*?["):
+            place = os.path.expanduser(place)  # noqa: PTH111 - a Path would lose /./
             base = Path("/") if place.startswith("/") else Path()
             paths = sorted(base.glob(str(Path(place.lstrip("/")))))
             sources += [_one_of(source, kind, path, root_of(place)) for path in paths]

@@ -95,12 +95,17 @@ def test_files_of_one_name_in_several_folders_are_told_apart(
     assert [d.id for d in open_source(one.spec)] == ["novels/emma/01"]
 
 
+@pytest.mark.parametrize("place", ["*/*", "~/*/*", "~/./*/*"])
 def test_relative_globs_name_their_sources_alike(
-    write_config: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    write_config: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    place: str,
 ) -> None:
     write_novel(tmp_path / "emma", "01", "It rained.")
     monkeypatch.chdir(tmp_path)
-    (one,) = load_build(str(write_config(GLOB.replace("{data}/novels/*", "*/*")))).sources
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (one,) = load_build(str(write_config(GLOB.replace("{data}/novels/*", place)))).sources
     assert one.name == "novels-emma-01"
     assert [d.id for d in open_source(one.spec)] == ["emma/01"]
 

@@ -212,7 +212,9 @@ def test_a_function_must_give_one_vector_a_text(original_layout: Path) -> None:
         discoeval.run(lambda texts: letters(texts) * np.nan, original_layout, QUICK)
 
 
-def test_built_folders_are_recognised_by_their_columns(tmp_path: Path) -> None:
+def test_built_folders_are_recognised_by_their_columns(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     texts = words(12, 1)
     rows: dict[str, tuple[Any, Callable[[int], dict[str, Any]]]] = {
         "sp": (schemas.SP, lambda i: {"sentences": texts[:5]}),
@@ -255,8 +257,11 @@ def test_built_folders_are_recognised_by_their_columns(tmp_path: Path) -> None:
     one = read(str(tmp_path / "bso"))
     assert one.tasks[0].revision == "hash-of-bso"
     assert one.tasks[0].splits["test"].units.tolist() == [0, 0, 1, 1]
-    options = Options(seeds=1, cache="", tasks="PDTB-E,RST-DT", second_opinion=False)
-    result = discoeval.run(letters, tmp_path, options)["metrics"]["tasks"]
+    options = Options(seeds=1, cache="", tasks="PDTB-E,RST-DT,PDTB-I", second_opinion=False)
+    metrics = discoeval.run(letters, tmp_path, options)["metrics"]
+    assert metrics["skipped"] == {"PDTB-I": "no data of it there"}
+    assert "PDTB-I is left out: no data of it there" in caplog.text
+    result = metrics["tasks"]
     rst = result["RST-DT"]["domains"]["rst"]
     assert rst["split"] == "test" and rst["features"] == 2400 and "validation" in rst
 

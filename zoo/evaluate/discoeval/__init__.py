@@ -117,6 +117,8 @@ def _run(
 ) -> dict[str, Any]:
     for data in found.tasks:  # all of them before the first is encoded
         split_of(data, split)
+    for name, reason in found.skipped.items():
+        log.warning("%s is left out: %s", name, reason)
     domains: dict[str, dict[str, Any]] = {}
     outcomes = []
     for data in found.tasks:

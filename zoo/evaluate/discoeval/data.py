@@ -102,6 +102,10 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
             hint="give a folder built with sp, bso, dc, ssp, pdtb_explicit, pdtb_implicit or rst, "
             "a folder of such folders, or DiscoEval's own data folder",
         )
+    there = {data.task.name for data in found.tasks}
+    for name in tasks:
+        if name not in there:
+            found.skipped.setdefault(name, "no data of it there")
     order = list(TASKS)
     ready = [_prepared(data, limit) for data in found.tasks]
     found.tasks = sorted(ready, key=lambda data: (order.index(data.task.name), data.domain))
