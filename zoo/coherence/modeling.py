@@ -23,6 +23,9 @@ from zoo.trials import warn_of_padding
 
 log = logging.getLogger("zoo")
 
+CPU_TOKENS = 2048
+"""Scored at once by a thread of a CPU: of more the states leave its caches (results/coherence.md)."""
+
 
 @strict
 class CoherenceConfig(PretrainedConfig):
@@ -148,7 +151,8 @@ class CoherenceScorer(ZooModel):
 
         A text longer than the model takes is scored in overlapping windows of whole sentences
         (`zoo.coherence.scoring.Windows`): its score is their mean. Padding changes no score, unless
-        the backbone does not hide it; batches hold texts of like length, `batch_tokens` at most.
+        the backbone does not hide it; batches hold texts of like length, `batch_tokens` at most
+        (fewer on a CPU: that is faster there).
         """
         return [score for score, _ in mean_scores(self, texts, batch_tokens)]
 
@@ -162,6 +166,8 @@ class CoherenceScorer(ZooModel):
         """
         self.eval()
         bf16 = self.bf16 if bf16 is None else bf16
+        if self.device.type == "cpu":
+            batch_tokens = min(batch_tokens, CPU_TOKENS * torch.get_num_threads())
         scores = [0.0] * len(texts)
         for rows in batches_by_length([len(text) for text in texts], batch_tokens):
             ids, mask = pad([texts[row] for row in rows], self.config.pad_token_id or 0)
