@@ -24,7 +24,7 @@ from zoo.trials import warn_of_padding
 log = logging.getLogger("zoo")
 
 CPU_TOKENS = 2048
-"""Scored at once by a thread of a CPU: of more the states leave its caches (results/coherence.md)."""
+"""Scored at once by a thread of a CPU: more would leave its caches (docs/results/coherence.md)."""
 
 
 @strict
