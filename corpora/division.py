@@ -67,10 +67,12 @@ def divide(
         np.full(len(table.documents), -1, np.int8) if kept is None else kept.codes(table.documents)
     )
     split, broken = stratified(table, shares, seed, given)
+    whole_but = [f"those of {', '.join(broken)}"] if broken else []
+    whole_but += ["those that the table divides"] if table.cuts(given) else []
     _, first = np.unique(table.documents, return_index=True)
     settled = None if kept is None else int((given[first] >= 0).sum())
-    by = "document" if broken else "group"
-    about = {"by": by, "reason": _reason(shares, broken, settled)}
+    by = "document" if whole_but else "group"
+    about = {"by": by, "reason": _reason(shares, whole_but, settled)}
     _write(sources, split, folder, about)
     numbers = np.bincount(split[first], minlength=len(SPLITS)).tolist()
     counts = {"documents": dict(zip(SPLITS, numbers, strict=True)), **about}
@@ -96,9 +98,9 @@ def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) ->
         )
 
 
-def _reason(shares: Shares, broken: Sequence[str], settled: int | None) -> str:
+def _reason(shares: Shares, whole_but: Sequence[str], settled: int | None) -> str:
     parts = ", ".join(f"{s} {part:g}" for s, part in zip(SPLITS, shares.parts, strict=True))
-    by = f"groups are whole but for those of {', '.join(broken)}" if broken else "groups are whole"
+    by = f"groups are whole{' but for ' * bool(whole_but)}{' and '.join(whole_but)}"
     kept = "" if settled is None else f"; {settled:,} documents are where a table has them"
     return f"one division for all datasets of the build ({parts}): {by}{kept}"
 

@@ -73,6 +73,11 @@ class Table:
         first = np.unique(self.documents[rows], return_index=True)[1]
         return np.delete(rows, first)
 
+    def cuts(self, split: Codes) -> bool:
+        """Whether documents of one group are in several splits; those in none (-1) do not count."""
+        group = np.unique(self.groups, return_inverse=True)[1]
+        return len(_in_several(group, split)) > 0
+
     def units(self, given: Codes, broken: Iterable[str] = ()) -> Ints:
         """What is kept together, as a number a row: groups, or documents of `broken` datasets.
 
@@ -96,13 +101,18 @@ class Table:
             return np.unique(labels[document], return_inverse=True)[1]
 
         units = together()
-        known = given >= 0
-        torn = np.unique(np.stack([units[known], given[known]]), axis=1)[0]
-        torn = torn[1:][torn[1:] == torn[:-1]]
+        torn = _in_several(units, given)
         if len(torn):
             joined &= ~np.isin(units, torn)
             units = together()
         return units
+
+
+def _in_several(units: Ints, split: Codes) -> Ints:
+    """The units, by number a row, that have rows in more than one split."""
+    known = split >= 0
+    found = np.unique(np.stack([units[known], split[known]]), axis=1)[0]
+    return np.unique(found[1:][found[1:] == found[:-1]])
 
 
 def stratified(table: Table, shares: Shares, seed: int, given: Codes) -> tuple[Codes, list[str]]:

@@ -190,12 +190,12 @@ def _check_splits(data: Data, splits: Sequence[str], what: str, where: str) -> N
 def _empty(task: Dataset) -> dict[str, str]:
     """The splits without rows; none where the data themselves may prescribe the splits."""
     chosen = task.chosen()
-    if task.direct or hasattr(chosen, "table") or task.build.splits.table:
+    if task.direct or hasattr(chosen, "table"):
         return {}
     shares = task.build.splits.model_dump()
     found = {}
     for split in SPLITS:
-        if not shares[split]:
+        if not shares[split] and not shares["table"]:
             found[split] = f"splits.{split} = {shares[split]:g}"
         elif getattr(chosen, split, 1) == 0:
             found[split] = f"datasets.{task.name}.{split} = 0"

@@ -115,6 +115,9 @@ def test_the_rest_of_a_group_follows_those_of_its_documents_that_have_a_split(tm
     # Of a group in two splits each document is by itself.
     assert (found["d3"], found["d4"]) == ("train", "test")
     assert groups_cut(found, SIZES) == ["book1"]
+    assert (
+        counts["by"] == "document" and "but for those that the table divides; 3" in counts["reason"]
+    )
 
 
 def test_a_dataset_with_settled_documents_keeps_its_groups_whole(tmp_path):

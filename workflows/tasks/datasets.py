@@ -95,8 +95,8 @@ class Divide(StageTask):
 
         settings = self.build.splits.model_dump(exclude={"table"})
         if self.table:
-            self._check_table()
             with self.build.at("splits.table"):
+                self._check_table()
                 settings["table_sha256"] = table_hash(self.table)
         return {**settings, "seed": self.build.seed, "served": self.served(), "code": VERSION}
 
@@ -106,11 +106,11 @@ class Divide(StageTask):
         return self.build.place(self.build.splits.table)
 
     def _check_table(self) -> None:
-        """A build's own division is no table for it: with each build it is another one."""
-        if Path(self.table).resolve().is_relative_to(self.root.resolve()):
+        """A build's own division is no table for it: the next build makes another one."""
+        if Path(self.table).resolve().is_relative_to(self.root.resolve() / "stages"):
             raise ConfigError(
-                f"table = {self.table!r} lies in the output, where builds write",
-                where=f"{self.build.path}: splits",
+                "is the division of a build in this output, which the next one replaces",
+                where=self.table,
                 hint="copy the file beside the build file, and name the copy",
             )
 
