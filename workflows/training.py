@@ -6,7 +6,6 @@ import ast
 import json
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,8 @@ OF_THE_BUILD = {
 OF_THE_COMMAND = frozenset({"data", "model", "json", "name", "split", "limit", "seed", "threads"})
 """Options of an evaluation that are none of a suite's own."""
 
-OPTION = re.compile(
-    r"""--([a-z_]+) (?:\ ('[^']*'|"[^"]*"|[\w./-]*\w))? | \b([a-z_]+)\ =\ ("[^"]*"|\w+)""",
-    re.VERBOSE,
-)
-"""An option of a command line, or a line of a recipe, that a message tells people to write."""
+OPTION = re.compile(r"--([a-z_]+)|\b([a-z_]+) = ")
+"""The key of an option of a command line, or of a line of a recipe, in a message."""
 
 
 def recipe_settings(model: Model, where: str, **usual: Any) -> dict[str, Any]:
@@ -211,35 +207,13 @@ def _run(program: Program, table: str, own: Callable[[str], bool]) -> None:
         return
     cause, *rest = reason.splitlines()
     advice = [line.strip() for line in rest if line.strip()]
-    if pasted := _as_settings("\n".join(advice), own):
-        advice.append(f"in the build file: [{table}] {pasted}")
+    named = dict.fromkeys(option or key for option, key in OPTION.findall("\n".join(advice)))
+    if keys := ", ".join(filter(own, named)):
+        advice.append(f"in the build file: {keys} among the settings of [{table}]")
     command = shlex.join(["python", *program.command[1:]])
     raise DiscoforgeError(
         cause, hint="\n  ".join([*advice, f"to see all that it prints: {command}"])
     )
-
-
-def _as_settings(text: str, own: Callable[[str], bool]) -> str:
-    """The settings that a program's message names, as a build file takes them.
-
-    `give --vectors FILE.txt` is `settings = { vectors = "FILE.txt" }`; empty where it names none.
-    """
-    found: dict[str, str] = {}
-    for option, value, key, other in OPTION.findall(text):
-        if own(option or key):
-            found.setdefault(option or key, _pasted(value or other))
-    pairs = ", ".join(f"{key} = {value}" for key, value in found.items())
-    return f"settings = {{ {pairs} }}" if pairs else ""
-
-
-def _pasted(value: str) -> str:
-    """A value as TOML; what a sentence goes on with after an option (`--bins to ...`) is none."""
-    plain = value.strip("'")
-    try:
-        tomllib.loads(f"value = {plain}")
-    except tomllib.TOMLDecodeError:
-        return f'"{plain}"' if re.search(r"[A-Z./]", plain) else "..."
-    return plain
 
 
 def options(settings: Mapping[str, Any], table: str = "") -> list[str]:

@@ -1,4 +1,4 @@
-"""How hard is our intrusion data? `python tests/bench/bench_intrusion.py [DATA]`
+"""How hard is our intrusion data? `python tests/bench/bench_intrusion.py --data DATA`
 
 Simple baselines tell a text from the same text with an intruder: on the shared INSteD pairs, on
 pairs that we build from the *same* coherent texts, and on others. No baseline may find ours easier.
@@ -7,8 +7,8 @@ Accuracy of choosing the coherent one of a pair; chance is 50 %.
 
 from __future__ import annotations
 
+import argparse
 import json
-import os
 import re
 import sys
 import tempfile
@@ -27,6 +27,7 @@ from corpora.store import Stage, staged
 from corpora.tasks import find_builder
 
 Pair = dict[str, Any]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDS = 5
 STOP = frozenset(
     re.findall(
@@ -176,7 +177,9 @@ def ours(documents: Iterable[Document], **settings: Any) -> tuple[list[Pair], fl
 
 
 def main() -> None:
-    data = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ["DISCOFORGE_DATA"])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    data = parser.parse_args().data
     theirs = released(data / "coherence" / "instead_wikipedia.jsonl")
     texts = [as_document(pair["id"], pair["pos"]) for pair in theirs]
     same, seconds = ours(texts)

@@ -1,4 +1,4 @@
-"""What validation costs: `python tests/bench/bench_validate.py [DATA]` (default ../shared/data).
+"""What validation costs: `python tests/bench/bench_validate.py --data DATA`.
 
 CPU seconds of the strict part (reading, alignment, scores, intervals) and of the paper's mode
 over all GDTB documents, and the latter against a double loop over the same sequences, with
@@ -7,6 +7,7 @@ python-Levenshtein where it is installed (it is no dependency) and rapidfuzz's s
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 import time
@@ -77,7 +78,10 @@ def double_loop(pairs: Sequences, gold: Sequences, distance: Callable[[str, str]
     return cpu(loop, 1) / min(LOOP_PAIRS, len(pairs))
 
 
-def main(data: Path) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    data = parser.parse_args().data
     documents = list(read_gold(data / "gdtb"))
     pairs = [pair for document in documents for pair in sides(document)]
     material = strict_part(data / "gdtb", pairs, documents)
@@ -109,4 +113,4 @@ def say(text: str, end: str = "\n") -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT.parent / "shared" / "data")
+    main()
