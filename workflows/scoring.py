@@ -176,18 +176,18 @@ def _choice(record: Mapping[str, Any], line: str) -> Choice:
 
 @contextmanager
 def _as_file(name: str) -> Iterator[Path]:
-    """The file `name`, or standard input (`-`) as one: its suffix tells what it holds."""
-    if name != "-":
+    """The file `name`; standard input (`-`) or a pipe as one: its suffix tells what it holds."""
+    if name != "-" and not Path(name).is_fifo():
         yield _existing(name)
         return
-    data = sys.stdin.buffer.read()
+    data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     with TemporaryDirectory() as folder:
         path = Path(folder) / ("stdin.jsonl" if _begins_with_object(data) else "stdin.txt")
         path.write_bytes(data)
         try:
             yield path
         except DiscoforgeError as error:
-            where = error.where.replace(str(path), STDIN)
+            where = error.where.replace(str(path), STDIN if name == "-" else name)
             raise type(error)(error.message, where=where, hint=error.hint) from None
 
 
@@ -207,7 +207,8 @@ def _is_jsonl(path: Path) -> bool:
 def _existing(name: str) -> Path:
     path = Path(name)
     if not path.is_file():
-        raise InputError("no such file", where=name, hint="give text or JSONL files, or -")
+        problem = "is a folder, expected a file" if path.is_dir() else "no such file"
+        raise InputError(problem, where=name, hint="give text or JSONL files, or -")
     return path
 
 

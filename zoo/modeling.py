@@ -13,6 +13,7 @@ from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedMode
 
 import zoo
 from corpora.errors import ConfigError, DiscoforgeError, InputError
+from zoo.recipe import shipped
 
 ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
 """What configurations call it; XLNet has one dropout for everything."""
@@ -39,7 +40,16 @@ class ZooModel(PreTrainedModel):
 
 
 def check_there(name: str) -> None:
-    """Refuse what can only be meant as a path, and is none. A Hub id has one slash at most."""
+    """Refuse a recipe's name, and what can only be meant as a path, and is none.
+
+    A Hub id has one slash at most.
+    """
+    if name in shipped() and not Path(name).exists():
+        raise ConfigError(
+            "is a recipe, no trained model",
+            where=name,
+            hint=f"train it first: discoforge train {name} --dataset DATASET --output FOLDER",
+        )
     meant = name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name
     if meant and not Path(name).exists():
         raise ConfigError(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -114,9 +116,37 @@ def test_a_text_file_that_is_not_there_or_empty(
 ) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text(" \n", encoding="utf-8")
-    for file, message in ((empty, "holds no text"), (tmp_path / "none.txt", "no such file")):
+    bad = (
+        (empty, "holds no text"),
+        (tmp_path / "none.txt", "no such file"),
+        (tmp_path, "is a folder, expected a file"),
+    )
+    for file, message in bad:
         code, _, err = discoforge("score", file, "--model", scorer)
         assert code == 1 and message in err and str(file) in err
+
+
+def test_a_pipe_is_read_as_standard_input_is(
+    scorer: Path, tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for text, names in (
+        ("It rained.", [str(pipe)]),
+        ('{"text": "It rained."}\n', ["stdin:000001"]),
+    ):
+        writer = Thread(target=pipe.write_text, args=(text,), daemon=True)
+        writer.start()
+        code, out, _ = discoforge("score", pipe, "--model", scorer, "--json")
+        assert code == 0 and [json.loads(line)["text"] for line in out.splitlines()] == names
+
+
+def test_a_recipe_is_no_trained_model(
+    texts: list[Path], discoforge: Callable[..., tuple[int, str, str]]
+) -> None:
+    code, _, err = discoforge("score", *texts, "--model", "coherence/minilm")
+    assert code == 1 and "is a recipe, no trained model" in err
+    assert "discoforge train coherence/minilm" in err
 
 
 Run = Callable[..., tuple[int, str, str]]
