@@ -27,7 +27,8 @@ from luigi.interface import core
 
 from corpora.errors import ConfigError, DiscoforgeError, nearest
 from extract.pool import in_order
-from workflows.config import DATA_VARIABLE, Engine
+from workflows.config import DATA_VARIABLE
+from workflows.tables import Engine
 
 if TYPE_CHECKING:
     from datatrove.executor.base import PipelineExecutor

@@ -19,7 +19,7 @@ from zoo.recipe import read_recipe
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from workflows.config import BuildFile
+    from workflows.tables import BuildFile
     from workflows.tasks.datasets import Dataset
 
 ANY = ""

@@ -21,8 +21,9 @@ from corpora.atomic import AlreadyMade
 from corpora.processes import stop_with_build
 from corpora.store import MANIFEST, Stage, is_complete, staged, write_json
 from workflows import console, usage
-from workflows.config import BuildFile, load_build
+from workflows.config import load_build
 from workflows.sources import SourceRecord, fingerprint
+from workflows.tables import BuildFile
 
 log = logging.getLogger("discoforge")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from corpora.errors import ConfigError, DiscoforgeError, nearest
-from workflows.config import BuildFile, Evaluation, Model
 from workflows.programs import Program
+from workflows.tables import BuildFile, Evaluation, Model
 from zoo.recipe import read_recipe
 
 OF_THE_BUILD = {

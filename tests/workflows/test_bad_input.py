@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.workflows.conftest import TINY, luigi_command, luigi_environment
-from workflows.config import SAMPLE
+from workflows.tables import SAMPLE
 
 SOURCE = """
 name = "bad"

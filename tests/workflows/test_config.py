@@ -11,9 +11,10 @@ from corpora.errors import ConfigError
 from corpora.readers import open_source
 from tests.workflows.conftest import TINY
 from workflows import preflight
-from workflows.config import BuildFile, load_build
+from workflows.config import load_build
 from workflows.links import walk
 from workflows.runner import options
+from workflows.tables import BuildFile
 from workflows.tasks import BuildAll
 from workflows.tasks.sources import Parse
 

@@ -15,8 +15,8 @@ from corpora.splits import SPLITS
 from tests.workflows.conftest import TINY
 from tests.workflows.test_config import CHAIN, _fresh, graph
 from workflows import preflight
-from workflows.config import SAMPLE
 from workflows.runner import options
+from workflows.tables import SAMPLE
 from workflows.tasks import Dataset, Evaluate
 
 __all__ = ["graph"]

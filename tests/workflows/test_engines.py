@@ -16,9 +16,10 @@ from corpora.errors import ConfigError, DiscoforgeError
 from corpora.sentences import split_document
 from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_parses, parse
 from tests.workflows.conftest import living, luigi_command, luigi_environment, until
-from workflows.config import Engine, load_build
+from workflows.config import load_build
 from workflows.engines import JOB, Share, _refuse_two, check
 from workflows.plan import show_plan
+from workflows.tables import Engine
 
 PLAIN = "The old lamp" + " of the long hall" * 24 + "."
 MARKED = "Anna stayed inside {number} days because it rained on all the roads. "

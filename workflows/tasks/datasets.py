@@ -14,10 +14,10 @@ from corpora.errors import ConfigError, InputError, nearest
 from corpora.progress import track
 from corpora.splits import SPLITS
 from corpora.tasks import Builder
-from workflows.config import BuildFile, Source, Validation
 from workflows.settings import settings_of
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
+from workflows.tables import BuildFile, Source, Validation
 from workflows.tasks.sources import Documents, Pairs, Sentences, reader_options, record_of
 
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import luigi
 
 from workflows import fits
-from workflows.config import Evaluation, Model
 from workflows.sources import SourceRecord, file_hash, files_hash
 from workflows.stage import StageTask
+from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
 from workflows.training import check_suite, evaluate, recipe_settings, train
 

@@ -14,10 +14,10 @@ import luigi
 from corpora.document import Document
 from corpora.progress import track
 from corpora.readers import parse_spec
-from workflows.config import Source
 from workflows.parsers import check_trees
 from workflows.sources import SourceRecord, files_hash
 from workflows.stage import StageTask
+from workflows.tables import Source
 
 
 def record_of(entry: Source) -> SourceRecord:
