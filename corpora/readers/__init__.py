@@ -69,11 +69,13 @@ def parse_spec(spec: str) -> tuple[Reader, str]:
     kind, colon, target = spec.partition(":")
     if colon and kind in READERS:
         return READERS[kind], target
-    for reader in READERS.values():
-        if reader.suffixes and spec.endswith(reader.suffixes):
-            return reader, spec
     kinds = f"kinds are {', '.join(f'{name}:' for name in READERS)}"
-    if colon and "/" not in kind and "." not in kind:
+    # A file's own name may have a colon.
+    named = bool(colon) and not {"/", "."} & set(kind) and not Path(spec).exists()
+    for reader in READERS.values():
+        if reader.suffixes and spec.endswith(reader.suffixes) and not named:
+            return reader, spec
+    if named:
         raise InputError(
             f"unknown kind of source {kind!r} in {spec!r}", hint=nearest(kind, READERS) + kinds
         )

@@ -253,6 +253,17 @@ def test_a_bare_path_tells_its_kind() -> None:
     assert parse_spec("x/y.conllu") == (READERS["conllu"], "x/y.conllu")
 
 
+def test_a_kind_that_is_misspelt_is_not_taken_for_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.conllu").touch()
+    with pytest.raises(InputError, match="unknown kind of source 'conlu'.*\n.*mean 'conllu'"):
+        parse_spec("conlu:x.conllu")
+    Path("Part 1: dawn.txt").touch()
+    assert parse_spec("Part 1: dawn.txt") == (READERS["text"], "Part 1: dawn.txt")
+
+
 def test_a_document_that_comes_back_names_its_line(tmp_path: Path) -> None:
     rows = [{"document": d, "paragraph": 1, "text": "Text."} for d in ("a", "b", "a")]
     path = write_jsonl(tmp_path / "x.jsonl", *rows)
