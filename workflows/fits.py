@@ -122,13 +122,24 @@ def check_data(
         raise ConfigError(f"the suite {suite} takes one dataset", where=where, hint=hint)
     for one, config in data:
         if one.builder not in DATASETS:
+            _check_builder(one, needs.builders, suite, where)
             continue
         whole = needs.all_configs and not config
         chosen = config or needs.config or one.default()
         wanted = _fitting(one.builder, needs.forms) if whole else [chosen]
         if not any(_fit(one.builder, name, needs.forms) for name in wanted):
             raise _no_form(one, chosen, needs.forms, f"the suite {suite}", where, at=True)
+        _check_builder(one, needs.builders, suite, where)
         _check_splits(one, needs.splits, f"the suite {suite} reads", where)
+
+
+def _check_builder(data: Data, builders: Sequence[str], suite: str, where: str) -> None:
+    if builders and data.builder not in builders:
+        raise ConfigError(
+            f"the suite {suite} has no task for {data.name!r}, of the builder {data.builder!r}",
+            where=where,
+            hint=f"it takes datasets of the builders {', '.join(builders)}",
+        )
 
 
 def _fit(builder: str, config: str, forms: Sequence[fits.Form]) -> bool:

@@ -109,7 +109,8 @@ class Suite:
 
     Without a `config` of its own it takes the dataset's default one, or with `all_configs`
     those of its configurations that have a form of `forms`. `several`: it takes a list of
-    datasets. Without `forms` it reads no dataset of a build. `splits` must have rows.
+    datasets. Without `forms` it reads no dataset of a build. `splits` must have rows. `builders`:
+    it takes the datasets of these alone, whoever else has the same columns.
     """
 
     needs: frozenset[str]
@@ -118,6 +119,7 @@ class Suite:
     all_configs: bool = False
     several: bool = False
     splits: tuple[str, ...] = ("test",)
+    builders: tuple[str, ...] = ()
 
 
 _TASKS = (
@@ -147,6 +149,7 @@ SUITES = {
         all_configs=True,
         several=True,
         splits=("validation",),
+        builders=("sp", "bso", "dc", "ssp", "pdtb_explicit", "pdtb_implicit", "rst"),
     ),
     "superglue": Suite(
         frozenset({GOES_ON}),

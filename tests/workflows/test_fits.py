@@ -11,6 +11,7 @@ from luigi.task_register import Register
 from corpora.errors import DiscoforgeError
 from workflows import preflight
 from workflows.config import load_build
+from workflows.fits import Data, check_data
 from workflows.links import walk
 from workflows.plan import show_plan
 from workflows.runner import options
@@ -258,3 +259,10 @@ def test_options_with_names_are_options_of_readers() -> None:
     assert all(key in READERS[kind].options for kind, key in NAMES)
     every = {key for reader in READERS.values() for key in reader.options}
     assert every >= {*LEAST, *SWITCHES}
+
+
+def test_discoeval_takes_no_pairs_of_another_builder() -> None:
+    """A new builder's columns may be those of BSO by chance."""
+    check_data("discoeval", [(Data("mine", "bso", ("default",), {}), "")], "where")
+    with pytest.raises(DiscoforgeError, match="no task for 'mine', of the builder 'follows'"):
+        check_data("discoeval", [(Data("mine", "follows", ("default",), {}), "")], "where")

@@ -286,6 +286,19 @@ def test_the_builder_tells_explicit_from_implicit_relations(tmp_path: Path) -> N
     assert task_of("not_explicit", settings={"builder": "pdtb_implicit"}) == "PDTB-I"
 
 
+def test_another_builder_s_pairs_are_not_taken_for_bso(tmp_path: Path) -> None:
+    row = {"doc": "d", "sentence1": "One.", "sentence2": "Two."}
+    rows = [{**row, "label": i % 2} for i in range(4)]
+    parts = {("default", split): (rows, schemas.BSO) for split in ("train", "validation", "test")}
+    folder = write_dataset(tmp_path / "follows", "follows", parts)
+    assert read(str(folder)).tasks[0].task.name == "BSO"  # of no builder that is known
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["stage"]["settings"] = {"builder": "follows"}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(InputError, match="no data of any task"):
+        read(str(folder))
+
+
 def test_an_array_must_have_a_row_for_each_text(original_layout: Path) -> None:
     options = Options(seeds=1, cache="", tasks="SSP", second_opinion=False)
     count = len(discoeval.texts(original_layout, options, limit=8))

@@ -15,6 +15,7 @@ from corpora.rng import stream
 from corpora.store import MANIFEST
 from zoo.data import label_names, open_dataset, read_manifest, split_spec
 from zoo.evaluate.discoeval.tasks import TASKS, Task
+from zoo.fits import SUITES
 
 Slot = list[list[str]]
 """One place of every example: the texts that stand in it (several for a subtree's EDUs)."""
@@ -132,11 +133,14 @@ def _read_several(folder: Path, wanted: Sequence[str]) -> Found:
 
 
 def _read_built(spec: str, domain: str) -> TaskData | None:
-    """A dataset that discoforge built; None if its columns are of no task of the suite."""
+    """A dataset that discoforge built; None if its builder or columns are of no task."""
     data = open_dataset(spec)
     first = next(iter(data.splits.values()))
     settings = data.manifest.get("stage", {}).get("settings", {})
-    task = _task_of(set(first.schema.names), str(settings.get("builder", data.name)))
+    builder = str(settings.get("builder", ""))
+    if builder and builder not in SUITES["discoeval"].builders:
+        return None  # other data in the same columns
+    task = _task_of(set(first.schema.names), builder or data.name)
     if task is None:
         return None
     splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
