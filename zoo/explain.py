@@ -71,7 +71,7 @@ def described(settings: type, values: Mapping[str, Any]) -> str:
         choices = _choices(hints[field.name])
         lines.append(f"  --{field.name} {values.get(field.name, default)!r}{choices}")
         lines += textwrap.wrap(
-            said[field.name], WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6
+            said.get(field.name, ""), WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6
         )
     return "\n".join(lines) + "\n"
 

@@ -214,6 +214,11 @@ def _find(name: str) -> Path:
     known = shipped()
     if name.removesuffix(".toml") in known:
         return known[name.removesuffix(".toml")]
+    if path.suffix == ".toml":
+        raise ConfigError(
+            f"no recipe file {name!r}",
+            hint=f"{nearest(name.removesuffix('.toml'), known)}looked in {str(Path.cwd())!r}",
+        )
     raise ConfigError(
         f"no recipe {name!r}",
         hint=f"{nearest(name, known)}give a TOML file or one of: {', '.join(known)}",

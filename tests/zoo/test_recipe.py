@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from corpora.errors import ConfigError, InputError
 from zoo.catalogue import catalogue
 from zoo.explain import described
 from zoo.recipe import make_settings, parse_options, read_recipe, shipped
-from zoo.settings import identity
+from zoo.settings import RunSettings, identity
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = {"dataset": "data", "output": "out"}
@@ -211,3 +211,21 @@ def test_help_shows_the_choices_and_the_class_s_own_words() -> None:
     assert "--encoder 'full'  (full, isolated, uni)" in text
     assert "Anchors a step" in text and "Examples of an optimizer step" not in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_recipe_file_that_is_not_there_says_where_it_was_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=f"no recipe file 'own.toml'\n  looked in '{tmp_path}'"):
+        read_recipe("own.toml")
+    with pytest.raises(ConfigError, match="did you mean 'dissent/ngram'"):
+        read_recipe("dissent/ngrm.toml")
+
+
+def test_help_leaves_out_what_a_setting_does_not_say() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Own(RunSettings):
+        width: int = 3
+
+    assert "  --width 3\n" in described(Own, {})
