@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from corpora.store import write_text
 
@@ -18,7 +20,7 @@ TEMPLATE = """\
 library_name: transformers
 pipeline_tag: {pipeline}
 license: {licence}
-language: [en]
+language: {languages}
 tags: [discourse, discoforge, {model_type}]
 ---
 
@@ -49,11 +51,16 @@ weights were trained on text under the licence {licence}: see the data's card be
 
 
 def finish(
-    job: Job, results: Mapping[str, Any], usage: str, pipeline: str = "text-classification"
+    job: Job,
+    results: Mapping[str, Any],
+    usage: str,
+    pipeline: str = "text-classification",
+    languages: Sequence[str] = (),
 ) -> None:
     """Write the card, then results.json, of the model that is already in `job.folder`.
 
     `results` are the run's own: model_type, dataset, parameters, metrics, headline_name, headline.
+    `languages` are the dataset's: none where it does not say them.
     """
     from zoo.job import write_results
 
@@ -64,12 +71,18 @@ def finish(
         "notes": job.notes,
         "trained_on": job.trained_on,
     }
-    write_text(job.folder / "README.md", render(job.recipe.about, seeded, usage, pipeline))
+    write_text(job.folder / "README.md", render(job.recipe.about, seeded, usage, pipeline, languages))
     write_results(job, results)
     log.info("%s: %s", results["headline_name"], results["headline"])
 
 
-def render(about: Mapping[str, str], results: Mapping[str, Any], usage: str, pipeline: str) -> str:
+def render(
+    about: Mapping[str, str],
+    results: Mapping[str, Any],
+    usage: str,
+    pipeline: str,
+    languages: Sequence[str],
+) -> str:
     """The card's text from a recipe's `[about]` and the run's results."""
     data = results["dataset"]
     rows = ", ".join(f"{split} {count:,}" for split, count in data["rows"].items())
@@ -77,6 +90,7 @@ def render(about: Mapping[str, str], results: Mapping[str, Any], usage: str, pip
     return TEMPLATE.format(
         **{key: about.get(key, "-") or "-" for key in ("title", "objective", "paper", "published")},
         pipeline=pipeline,
+        languages=yaml.safe_dump([*languages], default_flow_style=True).strip(),
         licence=data["licence_hub"] or data["licence"] or "unknown",
         model_type=results["model_type"],
         recipe=results["recipe"],

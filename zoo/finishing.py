@@ -38,4 +38,4 @@ def finish(
         "headline_name": name,
         "headline": text,
     }
-    card.finish(job, found, usage, pipeline)
+    card.finish(job, found, usage, pipeline, dataset.manifest.get("languages", ()))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from transformers import AutoModel, AutoModelForSequenceClassification
 
 import zoo
@@ -17,6 +19,7 @@ from zoo.coherence import CoherenceConfig, CoherenceScorer
 from zoo.dissent import PairClassifier, predict, predictions, read_pairs
 from zoo.evaluate.__main__ import main
 from zoo.modeling import config_from, load_backbone
+from zoo.train import main as train
 
 from .conftest import MARKERS
 
@@ -93,6 +96,19 @@ def test_a_baseline_comes_out_the_same_again(
     assert code == 0, message
     for file in sorted(output.iterdir()):
         assert file.read_bytes() == (dissent_models[name] / file.name).read_bytes(), file.name
+
+
+def test_the_card_has_the_languages_of_the_data(
+    pairs_folder: Path, dissent_models: dict[str, Path], tmp_path: Path
+) -> None:
+    card = ModelCard.load(dissent_models["ngram"] / "README.md")
+    assert card.data.language == ["en"]
+    data = shutil.copytree(pairs_folder, tmp_path / "data")
+    manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
+    (data / "manifest.json").write_text(json.dumps({**manifest, "languages": ["nl", "no"]}))
+    words = ["dissent/ngram", "--dataset", str(data), "--output", str(tmp_path / "model")]
+    assert train([*words, "--min_texts", "1"]) == 0
+    assert ModelCard.load(tmp_path / "model" / "README.md").data.language == ["nl", "no"]
 
 
 def test_a_backbone_goes_from_one_model_to_the_next(dissent_models: dict[str, Path]) -> None:
