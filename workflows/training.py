@@ -100,13 +100,15 @@ def _fields_in(module: str, name: str) -> set[str]:
     text = ROOM.parent.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
     tree = ast.parse(text)
     imported = {
-        alias.asname or alias.name: (node.module, alias.name)
+        alias.asname or alias.name: ".".join(filter(None, [getattr(node, "module", ""), alias.name]))
         for node in tree.body
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("zoo")
+        if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
-    if name in imported:
-        return _fields_in(*imported[name])
+    head, dot, last = name.rpartition(".")  # `zoo.settings.Settings`, or `Settings`
+    if path := imported.get(name) or (dot and f"{imported.get(head, head)}.{last}"):
+        place, _, kind = path.rpartition(".")
+        return _fields_in(place, kind) if place.startswith("zoo.") else set()
     own = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name), None)
     if own is None:  # a base from elsewhere
         return set()
@@ -117,9 +119,7 @@ def _fields_in(module: str, name: str) -> set[str]:
         and isinstance(n.target, ast.Name)
         and not ast.unparse(n.annotation).startswith("ClassVar")
     }
-    return names.union(
-        *(_fields_in(module, base.id) for base in own.bases if isinstance(base, ast.Name))
-    )
+    return names.union(*(_fields_in(module, ast.unparse(base)) for base in own.bases))
 
 
 def check_suite(name: str, where: str) -> None:

@@ -362,6 +362,30 @@ def test_the_settings_of_every_recipe_are_known_without_loading_it() -> None:
         assert _setting_names(module) == {f.name for f in fields(kind.load_module().Settings)}
 
 
+@pytest.mark.parametrize(
+    ("line", "base"),
+    [
+        ("import zoo.settings", "zoo.settings.Settings"),
+        ("import zoo.settings as shared", "shared.Settings"),
+        ("from zoo import settings", "settings.Settings"),
+        ("from zoo.settings import Settings as Shared", "Shared"),
+    ],
+)
+def test_settings_are_known_however_their_base_is_imported(
+    line: str, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import zoo.recipe
+    from workflows.training import _setting_names
+
+    (tmp_path / "zoo").mkdir()
+    shared = (zoo.recipe.ROOM / "settings.py").read_text(encoding="utf-8")
+    (tmp_path / "zoo" / "settings.py").write_text(shared, encoding="utf-8")
+    own = f"import abc\n{line}\n\nclass Settings({base}, abc.ABC):\n    width: int = 3\n"
+    (tmp_path / "zoo" / "own.py").write_text(own, encoding="utf-8")
+    monkeypatch.setattr(zoo.recipe, "ROOM", tmp_path / "zoo")
+    assert _setting_names("own") >= {"width", "epochs", "dataset"}
+
+
 def test_the_kind_of_a_source_and_the_paths_of_its_files_count(
     write_config: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
