@@ -277,6 +277,16 @@ def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
         list(open_source(f"jsonl:{path}"))
 
 
+def test_rows_of_one_document_are_told_the_layout(tmp_path: Path) -> None:
+    """A table with a paragraph a row, and no column that says so."""
+    rows = [{"doc": "a", "text": "One."}, {"doc": "a", "text": "Two."}, {"doc": "b", "text": "B."}]
+    path = write_jsonl(tmp_path / "x.jsonl", *rows)
+    with pytest.raises(InputError, match='layout = "paragraph"'):
+        list(open_source(f"jsonl:{path}"))
+    read = open_source(f"jsonl:{path}", {"layout": "paragraph"})
+    assert [document.text for document in read] == ["One.\n\nTwo.", "B."]
+
+
 def test_seen_ids_are_known_after_they_settle() -> None:
     seen = SeenIds()
     assert all(seen.add(f"id {n}") for n in range(80_000))
