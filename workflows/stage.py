@@ -160,8 +160,10 @@ class StageTask(luigi.Task):
         """How to make the stage again, in a folder where the build file lies."""
         given = {key: value for key, value in self.to_str_params().items() if key != "config"}
         options = "".join(f" --{key} {value}" for key, value in given.items() if value)
+        module = self.__module__
+        module = "workflows" if module.startswith("workflows.") else module
         task = f"{self.task_family} --config {Path(self.build.path).name}{options}"
-        return f"luigi --module workflows {task}"
+        return f"luigi --module {module} {task}"
 
     # Running
 
