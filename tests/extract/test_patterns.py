@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +42,15 @@ def test_the_sets_of_the_paper() -> None:
 def test_markers_may_be_named_one_by_one() -> None:
     assert resolve_markers("Because, for  example,because") == ("because", "for example")
     assert resolve_markers("if ... then") == ("if ... then",)
+
+
+def test_the_marker_that_the_docs_add_is_one() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "extraction.md").read_text(encoding="utf-8")
+    (added,) = re.findall(r"```toml\n(\[\[pattern\]\].*?)```", page, re.S)
+    whole = (root / "extract" / "patterns" / "en.toml").read_text(encoding="utf-8")
+    table = read_table(f"{whole}\n{added}", "en.toml", "ud")
+    assert table.markers[-1] == "whereas" and table.patterns[-1].id == "whereas.subordinate"
 
 
 def test_sets_and_markers_may_be_named_together() -> None:
