@@ -99,12 +99,11 @@ def _fields_in(module: str, name: str) -> set[str]:
 
     text = ROOM.parent.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
     tree = ast.parse(text)
-    imported = {
-        alias.asname or alias.name: ".".join(filter(None, [getattr(node, "module", ""), alias.name]))
-        for node in tree.body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
+    imported: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module_of = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            imported |= {each.asname or each.name: f"{module_of}{each.name}" for each in node.names}
     head, dot, last = name.rpartition(".")  # `zoo.settings.Settings`, or `Settings`
     if path := imported.get(name) or (dot and f"{imported.get(head, head)}.{last}"):
         place, _, kind = path.rpartition(".")

@@ -71,7 +71,8 @@ def finish(
         "notes": job.notes,
         "trained_on": job.trained_on,
     }
-    write_text(job.folder / "README.md", render(job.recipe.about, seeded, usage, pipeline, languages))
+    text = render(job.recipe.about, seeded, usage, pipeline, languages)
+    write_text(job.folder / "README.md", text)
     write_results(job, results)
     log.info("%s: %s", results["headline_name"], results["headline"])
 

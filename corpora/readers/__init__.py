@@ -113,12 +113,13 @@ def _documents(reader: Reader, source: Source) -> Iterator[Document]:
             source.refuse(f"{reader.kind}:{source.target}", str(refusal))
             continue
         if not seen.add(document.id):
-            records = "paragraph" in reader.options and "layout" not in source.options
-            run = '; if records with one id are its paragraphs: layout = "paragraph"' if records else ""
+            hint = "ids must be unique in a source: name it apart or take one file out"
+            if "paragraph" in reader.options and "layout" not in source.options:
+                hint += '; if records with one id are its paragraphs: layout = "paragraph"'
             raise InputError(
                 f"two documents have the id {document.id!r}",
                 where=f"{reader.kind}:{source.target}",
-                hint=f"ids must be unique in a source: name it apart or take one file out{run}",
+                hint=hint,
             )
         document.source = source.name
         if not document.licence and isinstance(licence, str):

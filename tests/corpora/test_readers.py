@@ -258,7 +258,7 @@ def test_a_kind_that_is_misspelt_is_not_taken_for_a_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("x.conllu").touch()
-    with pytest.raises(InputError, match="unknown kind of source 'conlu'.*\n.*mean 'conllu'"):
+    with pytest.raises(InputError, match=r"unknown kind of source 'conlu'.*\n.*mean 'conllu'"):
         parse_spec("conlu:x.conllu")
     Path("Part 1: dawn.txt").touch()
     assert parse_spec("Part 1: dawn.txt") == (READERS["text"], "Part 1: dawn.txt")
