@@ -73,6 +73,10 @@ MISFITS = {
         ('suite = "dissent"', 'suite = "permuted"'),
         ("models.markers.suite", "scores a text", "suites for this model: dissent"),
     ),
+    "labels of another language than the markers": (
+        ("threads = 1", 'threads = 1\n[extract]\nmarkers = "because,when"'),
+        ("datasets.dissent.markers", "none of the markers", "and, but", "gives because, when"),
+    ),
     "an evaluation of another kind of model": (
         ('models = ["scorer"]', 'models = ["scorer", "markers"]'),
         ("evaluations.intruders.models", "'markers'", "discoeval"),

@@ -202,12 +202,24 @@ class Dataset(StageTask):
 
     def settings(self) -> dict[str, Any]:
         own = {"builder": self.builder.name, **asdict(self.chosen()), "seed": self.build.seed}
+        if self.builder.reads == "pairs":
+            self._check_markers(own.get("markers", ()))
         if not self.direct:
             return own
         for source in self.own_sources():
             _check_splitter(self.build, source)
         given = [reader_options(source) for source in self.own_sources()]
         return {**own, "given": given, "max_bad_share": self.build.max_bad_share}
+
+    def _check_markers(self, labels: Sequence[str]) -> None:
+        """Of labels without a marker that is extracted no row could be made, after every parse."""
+        found = {marker for task in self.drawn_on() for marker in task.settings()["markers"]}
+        if labels and found and found.isdisjoint(labels):
+            raise ConfigError(
+                f"none of the markers that are extracted is among its labels: {', '.join(labels)}",
+                where=f"{self.build.path}: datasets.{self.name}.markers",
+                hint=f"[extract] markers gives {', '.join(sorted(found))}",
+            )
 
     def sources(self) -> list[SourceRecord]:
         return [record_of(source) for source in self.own_sources()] if self.direct else []
