@@ -13,7 +13,7 @@ from typing import Any
 from corpora.errors import ConfigError, DiscoforgeError, nearest
 from workflows.programs import Program
 from workflows.tables import BuildFile, Evaluation, Model
-from zoo.recipe import read_recipe
+from zoo.recipe import read_recipe, shipped
 
 OF_THE_BUILD = {
     "dataset": "`dataset` of the model",
@@ -63,7 +63,9 @@ def recipe_settings(model: Model, where: str, **usual: Any) -> dict[str, Any]:
                 where=f"{where}.settings",
                 hint=f"valid here: {', '.join(sorted(known))}",
             )
-    return {"recipe": recipe.name, **recipe.settings, **usual, **model.settings}
+    # A file of one's own may come to name another module of the same family.
+    module = {} if recipe.path in shipped().values() else {"module": recipe.module}
+    return {"recipe": recipe.name, **module, **recipe.settings, **usual, **model.settings}
 
 
 def check_values(wanted: Sequence[Mapping[str, Any]], threads: int, where: str) -> None:

@@ -362,6 +362,21 @@ def test_the_settings_of_every_recipe_are_known_without_loading_it() -> None:
         assert _setting_names(module) == {f.name for f in fields(kind.load_module().Settings)}
 
 
+def test_another_module_in_a_recipe_file_of_one_s_own_is_another_model(
+    graph: Callable, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.toml"
+    text = f'{TINY}\n[models.own]\nrecipe = "{own}"\ndataset = "dissent"\n'
+    hashes = []
+    for module in ("ngram", "sif"):
+        own.write_text(f'recipe = "dissent.{module}"\n', encoding="utf-8")
+        config = tmp_path / f"build_{module}.toml"  # Luigi keeps the tasks of a file
+        config.write_text(text, encoding="utf-8")
+        hashes.append(graph(config))
+    changed = {title for title in hashes[0] if hashes[0][title] != hashes[1][title]}
+    assert changed == {"model own", "report tiny", "all tiny"}
+
+
 @pytest.mark.parametrize(
     ("line", "base"),
     [
