@@ -238,6 +238,34 @@ def test_discoeval_shows_the_rows_of_its_own_protocol(tmp_path: Path) -> None:
         compare([one, write(tmp_path / "b.json", result("pairs"))])
 
 
+@pytest.mark.parametrize("other", ["wiki", "chat"])
+def test_means_over_other_domains_are_refused(other: str, tmp_path: Path) -> None:
+    def result(name: str, *domains: str) -> Path:
+        found = {domain: {"value": 0.5, "sd": 0.0} for domain in domains}
+        data = [{"task": "DC", "domain": domain, "revision": "r1"} for domain in domains]
+        sp = {"value": 0.3, "sd": 0.0, "domains": {"wiki": {"value": 0.3, "sd": 0.0}}}
+        tasks = {"SP": sp, "DC": {"value": 0.5, "sd": 0.0, "domains": found}}
+        data.append({"task": "SP", "domain": "wiki", "revision": "r1"})
+        metrics = {"tasks": tasks, "average": {"value": 0.5, "complete": False}}
+        about = {"suite": "discoeval", "model": {"name": name}, "protocol": {}}
+        return write(tmp_path / f"{name}.json", {**about, "dataset": data, "metrics": metrics})
+
+    first = result("a", "wiki", "arxiv")
+    with pytest.raises(InputError, match=rf"DC \(arxiv, wiki\).*DC \({other}\)"):
+        compare([first, result("b", other)])
+    compare([first, result("c", "arxiv", "wiki")])
+
+
+def test_means_over_other_probes_are_refused(tmp_path: Path) -> None:
+    paths = []
+    for name, probe in (("a", "probe_to_negation"), ("b", "probe_conjunction_flip")):
+        found = pairwise(name, "1100")
+        found["metrics"]["sets"] = {probe: found["metrics"]["sets"]["probe_to_negation"]}
+        paths.append(write(tmp_path / f"{name}.json", found))
+    with pytest.raises(InputError, match=r"\(probe_to_negation\).*\(probe_conjunction_flip\)"):
+        compare(paths)
+
+
 def test_pdtb_shows_the_papers_columns(tmp_path: Path) -> None:
     result = {
         "suite": "pdtb",

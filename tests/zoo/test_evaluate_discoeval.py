@@ -393,6 +393,10 @@ def test_the_result_of_run_is_kept_and_compared(original_layout: Path, tmp_path:
             assert one.value == pytest.approx(value, abs=1e-4)
     mean = found["mean of 2 tasks"]
     assert mean.ci[0] < mean.value < mean.ci[1] < 0
+    said = "\n".join(table.notes)
+    assert "split validation" in said and "split test" not in said
+    assert "blind: SP wiki: no training set: 60 rows of the validation set train" in said
+    assert "blind: BSO wiki: no test set: the accuracy is that of the validation set" in said
 
 
 def test_other_files_are_another_revision(original_layout: Path, tmp_path: Path) -> None:
@@ -403,7 +407,7 @@ def test_other_files_are_another_revision(original_layout: Path, tmp_path: Path)
     path.write_text("".join([*rest, first]), encoding="utf-8")
     for name, folder in (("a", original_layout), ("b", changed)):
         discoeval.run(letters, folder, options, json=tmp_path / f"{name}.json")
-    with pytest.raises(InputError, match=r"revision files [0-9a-f]{12}, split test; .*b\.json"):
+    with pytest.raises(InputError, match=r"revision files [0-9a-f]{12}, split validation; .*b\.json"):
         compare([tmp_path / "a.json", tmp_path / "b.json"])
 
 

@@ -45,10 +45,13 @@ class Measured:
 
     @property
     def data(self) -> dict[str, str]:
-        """Each data set with its revision and split; several where a suite reads several."""
+        """Each data set with its revision and the split that was scored.
+
+        A suite may read several; each of them may have its own split (discoeval).
+        """
         split = self.result.get("split", "test")
         return {
-            name: f"{name}, revision {about['revision']}, split {split}"
+            name: f"{name}, revision {about['revision']}, split {about.get('split', split)}"
             for name, about in _datasets(self.result.get("dataset", {}))
             if isinstance(about, Mapping) and "revision" in about
         }
@@ -185,7 +188,8 @@ def refuse_mixed(found: Sequence[Measured]) -> None:
     """Raise `InputError` if two results of one suite are not comparable.
 
     They are not if a data set has two revisions (or splits), if figures of one column are from
-    different data, from another number of examples, or by another protocol.
+    different data (of a mean: not over the same parts), from another number of examples, or by
+    another protocol.
     """
     for number, two in enumerate(found):
         for one in found[:number]:
@@ -196,10 +200,14 @@ def refuse_mixed(found: Sequence[Measured]) -> None:
 def _check(one: Measured, two: Measured) -> None:
     for name in one.data.keys() & two.data.keys():
         _same(one, two, one.data[name], two.data[name], "evaluated on")
-    if not one.rows[""].keys() & two.rows[""].keys():
+    shared = sorted(one.rows[""].keys() & two.rows[""].keys())
+    if not shared:
         return
     if not one.data.keys() & two.data.keys():
         _same(one, two, "; ".join(one.data.values()), "; ".join(two.data.values()), "evaluated on")
+    for column in shared:
+        parts = [", ".join(each.rows[""][column].of) for each in (one, two)]
+        _same(one, two, f"{column} ({parts[0]})", f"{column} ({parts[1]})", "evaluated on")
     _check_protocols(one, two)
     counts = one.result.get("examples"), two.result.get("examples")
     same_columns = one.rows[""].keys() == two.rows[""].keys()
