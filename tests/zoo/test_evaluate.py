@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from sklearn.metrics import precision_recall_fscore_support
 
 from tests.zoo.outcomes import check_outcomes
@@ -187,6 +188,30 @@ def test_the_suite_permuted(scorer_model: Path, permuted_folder: Path, tmp_path:
     (table,) = compare_results([scorer_model, out]).tables
     assert [row.kind for row in table.rows][:2] == ["model", "model"]
     assert table.columns == ["permuted accuracy"]
+
+
+@pytest.mark.parametrize("suite", ["dissent", "permuted"])
+def test_a_model_that_gives_nan_has_no_figure(
+    suite: str,
+    marker_model: Path,
+    scorer_model: Path,
+    pairs_folder: Path,
+    permuted_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source, data = {
+        "dissent": (marker_model, pairs_folder),
+        "permuted": (scorer_model, permuted_folder),
+    }[suite]
+    broken = Path(shutil.copytree(source, tmp_path / "broken"))
+    weights = load_file(broken / "model.safetensors")
+    nan = {name: np.full_like(values, np.nan) for name, values in weights.items()}
+    save_file(nan, broken / "model.safetensors", metadata={"format": "pt"})
+    assert _evaluate(suite, broken, data, tmp_path / "out.json") == 2
+    said = capsys.readouterr().err
+    assert "NaN" in said or "not finite" in said
+    assert not (tmp_path / "out.json").exists()
 
 
 def test_the_suite_pairwise_with_a_trained_scorer(scorer_model: Path, tmp_path: Path) -> None:

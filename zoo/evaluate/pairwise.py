@@ -115,10 +115,15 @@ def score_pairs(
     texts += [(*head, *pair.neg) for head, pair in zip(before, found.pairs, strict=True)]
     distinct = list(dict.fromkeys(texts))
     scores = dict(zip(distinct, scorer.score([list(text) for text in distinct]), strict=True))
-    values = np.array([scores[text] for text in texts], np.float64)
-    if not np.isfinite(values).all():
-        raise InputError("the model gives scores that are not finite", where=found.name)
+    values = finite(np.array([scores[text] for text in texts], np.float64), found.name)
     return values[: len(found.pairs)], values[len(found.pairs) :]
+
+
+def finite(scores: np.ndarray, where: str) -> np.ndarray:
+    """`scores` as they are. Raises `InputError` if one is NaN or infinite: it would lose in silence."""
+    if not np.isfinite(scores).all():
+        raise InputError("the model gives scores that are not finite", where=where)
+    return scores
 
 
 def compare(
