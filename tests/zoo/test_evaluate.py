@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,18 @@ def test_scores_agree_with_scikit_learn() -> None:
         scores = [found[name][key] for key in ("precision", "recall", "f1", "gold")]
         assert scores == pytest.approx([column[i] for column in expected])
     assert macro_f1(confusion) == pytest.approx(expected[2][:4].mean())
+
+
+def test_many_classes_take_little_memory() -> None:
+    random = np.random.default_rng(0)
+    gold, predicted = random.integers(0, 200, (2, 500))
+    tracemalloc.start()
+    try:
+        report(gold, predicted, [str(number) for number in range(200)], seed=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20e6
 
 
 def test_the_report_of_a_constant_answer_is_the_majority_baseline() -> None:

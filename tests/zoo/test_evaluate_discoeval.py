@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from corpora import schemas
@@ -286,6 +288,27 @@ def test_the_builder_tells_explicit_from_implicit_relations(tmp_path: Path) -> N
     assert task_of("not_explicit", settings={"builder": "pdtb_implicit"}) == "PDTB-I"
 
 
+def test_a_built_dataset_without_labels_or_rows_is_refused(tmp_path: Path) -> None:
+    rows = [
+        {"doc": "d", "label": i % 2, "section": "", "sentence": f"It is {i}."} for i in range(8)
+    ]
+    parts = {("default", split): (rows, schemas.SSP) for split in ("train", "validation", "test")}
+    folder = write_dataset(tmp_path / "ssp", "ssp", parts)
+    (shard,) = folder.glob("default/test-*.parquet")
+    table = pq.read_table(shard)
+    hidden = pa.array([-1] * len(table), table.schema.field("label").type)
+    at = table.column_names.index("label")
+    pq.write_table(table.set_column(at, table.schema.field("label"), hidden), shard)
+    with pytest.raises(InputError, match="row 0 of the split 'test' has a label that is none"):
+        read(str(folder))
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    for split in manifest["configs"]["default"]["splits"].values():
+        split["shards"] = []
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(InputError, match="has no split with rows"):
+        read(str(folder))
+
+
 def test_an_array_must_have_a_row_for_each_text(original_layout: Path) -> None:
     options = Options(seeds=1, cache="", tasks="SSP", second_opinion=False)
     count = len(discoeval.texts(original_layout, options, limit=8))
@@ -407,7 +430,9 @@ def test_other_files_are_another_revision(original_layout: Path, tmp_path: Path)
     path.write_text("".join([*rest, first]), encoding="utf-8")
     for name, folder in (("a", original_layout), ("b", changed)):
         discoeval.run(letters, folder, options, json=tmp_path / f"{name}.json")
-    with pytest.raises(InputError, match=r"revision files [0-9a-f]{12}, split validation; .*b\.json"):
+    with pytest.raises(
+        InputError, match=r"revision files [0-9a-f]{12}, split validation; .*b\.json"
+    ):
         compare([tmp_path / "a.json", tmp_path / "b.json"])
 
 

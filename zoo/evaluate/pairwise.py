@@ -120,7 +120,7 @@ def score_pairs(
 
 
 def finite(scores: np.ndarray, where: str) -> np.ndarray:
-    """`scores` as they are. Raises `InputError` if one is NaN or infinite: it would lose in silence."""
+    """`scores` as they are. Raises `InputError` if one is NaN or infinite: it would just lose."""
     if not np.isfinite(scores).all():
         raise InputError("the model gives scores that are not finite", where=where)
     return scores
