@@ -295,6 +295,10 @@ def test_what_is_no_result_is_named(tmp_path: Path) -> None:
     write(broken, {"suite": "pairwise", "metrics": {}})
     with pytest.raises(InputError, match="no result of the suite 'pairwise'"):
         compare([broken])
+    for wrong in ({"dataset": None}, {"dataset": "d"}, {"model": "m"}, {"protocol": 3}):
+        write(broken, {"suite": "other", "metrics": {}, **wrong})
+        with pytest.raises(InputError, match=rf"x\.json: is no result: '{next(iter(wrong))}' is"):
+            compare([broken])
     with pytest.raises(InputError, match="nothing to compare"):
         compare([])
 

@@ -15,6 +15,7 @@ from zoo.evaluate.compare_columns import Cells, Rows, rows_of
 from zoo.evaluate.differences import Parts
 from zoo.evaluate.outcomes import joined, place_of, read_outcomes
 
+SHAPE = {"metrics": dict, "model": dict, "dataset": (dict, list), "protocol": dict, "notes": list}
 HASH = re.compile("[0-9a-f]{16}")
 TOLERANCE = 1e-3
 """Per cent: outcomes are kept in float32."""
@@ -97,6 +98,7 @@ def _read(path: Path) -> Measured | None:
         raise InputError(f"is not JSON: {error}", where=str(path)) from error
     if not isinstance(found, dict) or "metrics" not in found:
         return None
+    _check_shape(found, path)
     result = found if "suite" in found else _of_training(found, path)
     try:
         rows = rows_of(result)
@@ -109,6 +111,12 @@ def _read(path: Path) -> Measured | None:
     outcomes = read_outcomes(path)
     _check_outcomes(outcomes, rows[""], path)
     return Measured(result, rows, path, outcomes)
+
+
+def _check_shape(found: Mapping[str, Any], path: Path) -> None:
+    for key, kinds in SHAPE.items():
+        if key in found and not isinstance(found[key], kinds):
+            raise InputError(f"is no result: {key!r} is {found[key]!r:.80}", where=str(path))
 
 
 def _check_outcomes(outcomes: Mapping[str, Parts], cells: Cells, path: Path) -> None:
