@@ -13,6 +13,8 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import COHERENCE_TESTS
+from zoo.data import Dataset
+from zoo.evaluate import pairwise_sets
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.pairwise import evaluate_set, score_pairs
 from zoo.evaluate.pairwise_sets import TestPair, TestSet, open_sets
@@ -189,12 +191,39 @@ def test_bad_input_is_named(
     write_jsonl(tmp_path / "v.jsonl", [row(0, ["A."], ["B."], votes=[2])])
     with pytest.raises(InputError, match=r"v\.jsonl:1: .*votes"):
         open_sets(str(tmp_path))
+    write_jsonl(tmp_path / "v.jsonl", [])
+    with pytest.raises(InputError, match=r"v\.jsonl: holds no pair"):
+        open_sets(str(tmp_path))
     with pytest.raises(ConfigError, match="no baseline 'shortr'"):
         load_scorer("baseline:shortr")
     with pytest.raises(InputError, match="no model here"):
         load_scorer(str(tmp_path))
     assert run(jsonl_folder, "shorter", tmp_path / "o.json", "--agianst", "x") == 2
     assert "did you mean 'against'" in capsys.readouterr().err
+
+
+def test_pairs_of_one_prompt_are_one_unit(tmp_path: Path) -> None:
+    given = [("p1", "Once."), ("p2", "Once."), ("p3", ""), ("p4", ""), ("p5", "Then.")]
+    rows = [{"id": id, "prompt": prompt, "pos": ["A."], "neg": ["B."]} for id, prompt in given]
+    write_jsonl(tmp_path / "v.jsonl", rows)
+    (found,) = open_sets(str(tmp_path)).sets
+    assert [pair.group for pair in found.pairs] == ["p1", "p1", "p3", "p4", "p5"]
+
+
+def test_texts_of_a_dataset_are_lists_of_sentences(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def opened(spec: str, config: str = "") -> Dataset:
+        table = pa.table({"prompt": ["It rained."], "pos": [pos], "neg": [neg]})
+        return Dataset("mine", "default", "r1", {"test": table})
+
+    monkeypatch.setattr(pairwise_sets, "open_dataset", opened)
+    pos, neg = ["It was wet.", "We left."], ["We left.", "It was wet."]
+    (found,) = open_sets("owner/mine").sets
+    assert found.pairs[0].prompt == ("It rained.",) and found.pairs[0].pos == tuple(pos)
+    pos, neg = "It was wet.", "We left."
+    with pytest.raises(InputError, match="mine@default: pos is string, expected a list"):
+        open_sets("owner/mine")
 
 
 def test_two_files_of_one_set_name_are_refused(tmp_path: Path) -> None:
