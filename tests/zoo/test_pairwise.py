@@ -179,8 +179,32 @@ def test_results_of_other_pairs_are_not_tested_against_each_other(
     assert run(other, "shorter", out) == 0
     assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(out)) == 2
     assert "not the same in both results" in capsys.readouterr().err
+    assert run(jsonl_folder, "shorter", out, "--prompt", "false") == 0
+    assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(out)) == 2
+    said = capsys.readouterr().err
+    assert "measured with prompt = True" in said and "with prompt = False" in said
     with pytest.raises(InputError, match="no test set in common"):
         test_results({"metrics": {"sets": {"a": {}}}}, {"metrics": {"sets": {"b": {}}}})
+
+
+@pytest.mark.parametrize("content", [None, b"[1]", b"\xff", b"{", b'{"suite": "agreement"}'])
+def test_a_wrong_second_result_is_named_before_anything_is_scored(
+    content: bytes | None,
+    jsonl_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def scored(*_: Any, **__: Any) -> None:
+        raise AssertionError("a set was scored")
+
+    monkeypatch.setattr("zoo.evaluate.pairwise.evaluate_set", scored)
+    other = tmp_path / "other.json"
+    if content is not None:
+        other.write_bytes(content)
+    assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(other)) == 2
+    said = capsys.readouterr().err
+    assert f"{other}: no result of the suite pairwise" in said or f"{other}: is not JSON" in said
 
 
 def test_bad_input_is_named(
