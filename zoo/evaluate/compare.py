@@ -42,6 +42,27 @@ def compare(
     )
 
 
+def alike(paths: Iterable[Path]) -> list[list[Path]]:
+    """The paths of results in groups, each of which `compare` takes into one table."""
+    groups: list[list[Measured]] = []
+    for path in paths:
+        (one,) = read_results(path)
+        home = next((group for group in groups if _fits(group, one)), None)
+        if home is None:
+            groups.append([one])
+        else:
+            home.append(one)
+    return [[one.path for one in group] for group in groups]
+
+
+def _fits(group: Sequence[Measured], one: Measured) -> bool:
+    try:
+        refuse_mixed([*group, one])
+    except InputError:
+        return False
+    return True
+
+
 def published_tables(suite: str) -> list[dict[str, Any]]:
     """The tables of `published.toml` for a suite: paper, source, columns, rows."""
     with PUBLISHED.open("rb") as file:
