@@ -111,6 +111,17 @@ def test_configurations_of_one_model_share_a_row(tmp_path: Path) -> None:
     assert names == [f"m ({one})", f"m ({again})"]
 
 
+def test_two_models_of_one_name_do_not_share_a_row(tmp_path: Path) -> None:
+    one = write(tmp_path / "a.json", dissent("model", 0.5, trained_on=[{"revision": "r1"}]))
+    books8 = dataset("r1", "books8")
+    for number, about in enumerate(
+        ({"model": {"name": "model", "type": "other"}}, {"trained_on": [{"revision": "r2"}]})
+    ):
+        two = write(tmp_path / f"{number}.json", dissent("model", 0.7, dataset=books8) | about)
+        names = [row.name for row in compare([one, two]).tables[0].rows if row.kind == "model"]
+        assert names == [f"model ({one})", f"model ({two})"]
+
+
 def test_two_revisions_are_refused_and_both_named(tmp_path: Path) -> None:
     one = write(tmp_path / "a.json", dissent("a", 0.5))
     two = write(tmp_path / "b.json", dissent("b", 0.5, dataset=dataset("r2")))

@@ -92,24 +92,33 @@ def _in_order(suite: str, columns: Iterable[str]) -> list[str]:
 
 
 def _model_rows(found: Sequence[Measured]) -> list[Row]:
-    """A row for each model; results of equal name that share a column get rows of their own."""
-    rows: list[tuple[str, Path, Cells, dict[str, Parts]]] = []
+    """A row for each model.
+
+    Results of equal name get rows of their own where they share a column or are of models that
+    differ in type or training data.
+    """
+    rows: list[tuple[Measured, Cells, dict[str, Parts]]] = []
     for result in found:
         own = result.rows[""]
         home = next(
-            (r for r in rows if r[0] == result.model and not r[2].keys() & own.keys()), None
+            (r for r in rows if r[0].may_be(result) and not r[1].keys() & own.keys()),
+            None,
         )
         if home is None:
-            rows.append((result.model, result.path, dict(own), dict(result.outcomes)))
+            rows.append((result, dict(own), dict(result.outcomes)))
         else:
-            home[2].update(own)
-            home[3].update(result.outcomes)
-    names = [name for name, *_ in rows]
+            home[1].update(own)
+            home[2].update(result.outcomes)
+    names = [first.model for first, *_ in rows]
     return [
         Row(
-            name if names.count(name) == 1 else f"{name} ({path})", "model", cells, str(path), known
+            first.model if names.count(first.model) == 1 else f"{first.model} ({first.path})",
+            "model",
+            cells,
+            str(first.path),
+            known,
         )
-        for name, path, cells, known in rows
+        for first, cells, known in rows
     ]
 
 

@@ -44,6 +44,15 @@ class Measured:
         name = f"{self.path.parent.parent.name} {name[:6]}" if HASH.fullmatch(name) else name
         return name if self.trainings == 1 else f"{name} ({self.trainings} seeds)"
 
+    def may_be(self, other: Measured) -> bool:
+        """Whether the other's model has this one's name and, where known, type and training."""
+        known = [
+            (one.result.get("model", {}).get("type"), one.result.get("trained_on"))
+            for one in (self, other)
+        ]
+        same = all(not a or not b or a == b for a, b in zip(*known, strict=True))
+        return self.model == other.model and same
+
     @property
     def data(self) -> dict[str, str]:
         """Each data set with its revision and the split that was scored.
