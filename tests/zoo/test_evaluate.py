@@ -54,6 +54,17 @@ def test_scores_agree_with_scikit_learn() -> None:
     assert macro_f1(confusion) == pytest.approx(expected[2][:4].mean())
 
 
+@pytest.mark.parametrize(
+    "option", [("--limit", "-1"), ("--threads", "0"), ("--batch-size", "0"), ("--seed", "-1")]
+)
+def test_numbers_out_of_bounds_are_refused(
+    option: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["dissent", "--model", "m", "--data", "d", *option])
+    assert f"argument {option[0]}: {option[1]} is below" in capsys.readouterr().err
+
+
 def test_many_classes_take_little_memory() -> None:
     random = np.random.default_rng(0)
     gold, predicted = random.integers(0, 200, (2, 500))
