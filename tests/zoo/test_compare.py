@@ -188,6 +188,22 @@ def test_a_model_folder_and_the_suite_on_it_share_columns(tmp_path: Path) -> Non
     other = write(tmp_path / "b.json", dissent("minilm", 0.6))
     (table,) = compare([folder, other]).tables
     assert [row.name for row in table.rows if row.kind == "model"] == ["bilstm", "minilm"]
+    # The test's labels are hidden: the training was judged on the validation split.
+    write(folder / "results.json", trained | {"metrics": {"validation": metrics}})
+    with pytest.raises(InputError, match=r"split validation; .*split test"):
+        compare([folder, other])
+    assert "split validation" in compare([folder]).to_markdown()
+
+
+def test_the_notes_of_all_seeds_are_kept(tmp_path: Path) -> None:
+    paths = [
+        write(tmp_path / f"{seed}.json", dissent("m", 0.5, notes=["said of all", f"seed {seed}"]))
+        for seed in (0, 1)
+    ]
+    (table,) = compare(paths, seeds=True).tables
+    assert table.notes[1:4] == [
+        f"m (2 seeds): {what}" for what in ("said of all", "seed 0", "seed 1")
+    ]
 
 
 def test_nats_are_shown_as_they_are_and_classes_in_percent(tmp_path: Path) -> None:

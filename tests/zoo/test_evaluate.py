@@ -65,6 +65,17 @@ def test_numbers_out_of_bounds_are_refused(
     assert f"argument {option[0]}: {option[1]} is below" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["folder", "file/out.json"])
+def test_a_place_that_cannot_be_written_is_said_first(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    words = ["dissent", "--model", "none", "--data", "none", "--json", str(tmp_path / name)]
+    assert main(words) == 2
+    assert str(tmp_path / name.partition("/")[0]) in capsys.readouterr().err
+
+
 def test_many_classes_take_little_memory() -> None:
     random = np.random.default_rng(0)
     gold, predicted = random.integers(0, 200, (2, 500))

@@ -15,7 +15,7 @@ from typing import Any
 from corpora.errors import DiscoforgeError
 from corpora.processes import stop_with_build
 from zoo.evaluate import SUITES, Request, options_of, suite
-from zoo.evaluate.saving import finished, save
+from zoo.evaluate.saving import check_place, finished, save
 from zoo.recipe import parse_options
 
 
@@ -44,6 +44,8 @@ def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
     module = suite(options.suite)
     if own:
         options_of(Request("", "", options=own), getattr(module, "Options", NoOptions))
+    if options.json is not None:
+        check_place(options.json)
     _prepare_torch(options.threads)
     request = Request(
         model=options.model,

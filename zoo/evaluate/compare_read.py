@@ -143,8 +143,12 @@ def _check_outcomes(outcomes: Mapping[str, Parts], cells: Cells, path: Path) -> 
 
 
 def _of_training(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The results.json of a model folder as the result of the suite that training ends with."""
-    metrics = found["metrics"].get("test", found["metrics"])
+    """The results.json of a model folder as the result of the suite that training ends with.
+
+    That is of the test split, or of the validation split where the test's labels are hidden.
+    """
+    split = next((name for name in ("test", "validation") if name in found["metrics"]), "test")
+    metrics = found["metrics"].get(split, found["metrics"])
     suite, data = str(found.get("recipe", "?")).partition("/")[0], found.get("dataset", {})
     if "per_class" in metrics:
         suite = "dissent"
@@ -153,7 +157,7 @@ def _of_training(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
         suite, data = "permuted", {**data, "config": "pairwise"}
     return {
         "suite": suite,
-        "split": "test",
+        "split": split,
         "model": {"name": path.parent.name, "type": found.get("model_type", "")},
         "dataset": data,
         "metrics": metrics,
@@ -193,8 +197,10 @@ def _joined(group: Sequence[Measured]) -> Measured:
         )
         for name, cell in first.rows[""].items()
     }
+    notes = dict.fromkeys(note for one in group for note in one.result.get("notes", []))
     return replace(
         first,
+        result={**first.result, "notes": list(notes)},
         rows={**first.rows, "": cells},
         outcomes=joined([one.outcomes for one in group]),
         trainings=len(group),
