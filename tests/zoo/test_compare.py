@@ -122,6 +122,19 @@ def test_two_models_of_one_name_do_not_share_a_row(tmp_path: Path) -> None:
         assert names == [f"model ({one})", f"model ({two})"]
 
 
+def test_a_rule_that_hangs_on_the_model_has_a_row_for_each(tmp_path: Path) -> None:
+    def result(name: str, longer: float) -> Path:
+        baselines = {"random": figure(0.5), "longer": figure(longer)}
+        metrics = {"accuracy": figure(0.9), "pairs": 100, "baselines": baselines}
+        about = dissent(f"{name}|x", 0.5) | {"suite": "permuted", "metrics": metrics}
+        return write(tmp_path / f"{name}.json", about | {"dataset": dataset("r1", "pairwise")})
+
+    (table,) = compare([result("a", 0.6), result("b", 0.7)]).tables
+    rules = {r.name: r.cells["permuted accuracy"].value for r in table.rows if r.kind == "rule"}
+    assert rules == {"rule: random": 50.0, "rule: longer": 60.0, "rule: longer (b|x)": 70.0}
+    assert "| rule: longer (b\\|x) | 70.0 [60.0, 80.0] |" in compare([tmp_path]).to_markdown()
+
+
 def test_two_revisions_are_refused_and_both_named(tmp_path: Path) -> None:
     one = write(tmp_path / "a.json", dissent("a", 0.5))
     two = write(tmp_path / "b.json", dissent("b", 0.5, dataset=dataset("r2")))

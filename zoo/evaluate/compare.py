@@ -123,12 +123,19 @@ def _model_rows(found: Sequence[Measured]) -> list[Row]:
 
 
 def _rule_rows(found: Sequence[Measured]) -> list[Row]:
-    """The rules beside the models: the same in every result, since the data are the same."""
+    """The rules beside the models, once each.
+
+    The data are the same, but a rule may still hang on the result that has it: on its seed, or on
+    the model's tokens. Then it has a row for each model.
+    """
     rules: dict[str, Cells] = {}
     for result in found:
         for name, cells in result.rows.items():
             if name:
-                rules[name] = {**cells, **rules.get(name, {})}
+                known = rules.get(name, {})
+                other = any(c in known and known[c].value != cells[c].value for c in cells)
+                kept = f"{name} ({result.model})" if other else name
+                rules[kept] = {**cells, **rules.get(kept, {})}
     return [Row(name, "rule", cells) for name, cells in rules.items()]
 
 
