@@ -140,6 +140,14 @@ def test_the_prompt_stands_before_both_texts() -> None:
     assert seen[2:] == [["A."], ["B."]]
 
 
+@pytest.mark.parametrize("prompt", [True, False])
+def test_a_rule_reads_what_the_model_reads(prompt: bool) -> None:
+    pairs = [TestPair("p", "g", ("The cat sat.",), ("The cat slept.",), ("It rained.",))]
+    tfidf = AdjacentTfidf()
+    found = evaluate_set(TestSet("s", pairs), tfidf, {"tfidf": tfidf}, seed=0, prompt=prompt)
+    assert found["baselines"]["tfidf"]["value"] == found["accuracy"]["value"] == float(prompt)
+
+
 def test_adjacent_cosines_by_hand() -> None:
     vectors = {"a": [1.0, 0.0], "b": [0.0, 2.0], "c": [3.0, 3.0]}
     scorer = AdjacentEncoder(lambda texts: np.array([vectors[text] for text in texts]))

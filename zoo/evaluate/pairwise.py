@@ -91,11 +91,11 @@ def evaluate(request: Request) -> dict[str, Any]:
 def evaluate_set(
     found: TestSet, model: Scorer, rules: Mapping[str, Scorer], seed: int, *, prompt: bool = True
 ) -> dict[str, Any]:
-    """Accuracy of `model` and of `rules` on one set, and each pair's outcome."""
+    """Accuracy of `model` and of `rules`, on the same texts, and each pair's outcome."""
     units = [pair.group for pair in found.pairs]
     coherent, other = score_pairs(found, model, prompt)
     beside = {
-        name: compare(*score_pairs(found, rule, prompt=False), units, seed, f"{found.name}.{name}")
+        name: compare(*score_pairs(found, rule, prompt), units, seed, f"{found.name}.{name}")
         for name, rule in rules.items()
     }
     return {
