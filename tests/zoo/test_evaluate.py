@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from sklearn.metrics import precision_recall_fscore_support
 
+from corpora.errors import InputError
 from tests.zoo.outcomes import check_outcomes
 from zoo.data import label_names, open_dataset, tables_of
 from zoo.evaluate import bootstrap
@@ -159,6 +160,10 @@ def test_the_suite_dissent_repeats_the_figures_of_training(
     assert _evaluate("dissent", marker_model, pairs_folder, again) == 0
     assert again.read_bytes() == out.read_bytes()
     assert (tmp_path / "again.confusion.svg").read_text(encoding="utf-8") == svg
+    assert main([*_words("dissent", marker_model, pairs_folder, again), "--limit", "9"]) == 0
+    assert json.loads(again.read_text(encoding="utf-8"))["protocol"] == {"limit": 9}
+    with pytest.raises(InputError, match=r"limit = 0.*limit = 9"):
+        compare_results([out, again])
 
 
 def test_another_revision_of_the_models_own_data_is_told(
@@ -319,4 +324,8 @@ def test_the_library_datasets_gives_the_same_tables(pairs_folder: Path, tmp_path
 
 
 def _evaluate(suite: str, model: Path, data: Path | str, out: Path) -> int:
-    return main([suite, "--model", str(model), "--data", str(data), "--json", str(out)])
+    return main(_words(suite, model, data, out))
+
+
+def _words(suite: str, model: Path, data: Path | str, out: Path) -> list[str]:
+    return [suite, "--model", str(model), "--data", str(data), "--json", str(out)]

@@ -43,6 +43,7 @@ def evaluate(request: Request) -> dict[str, Any]:
     return {
         "model": describe(request.model, model),
         "dataset": about,
+        "protocol": {"limit": request.limit},
         "examples": metrics["pairs"],
         "cut": cut,
         "metrics": metrics,
