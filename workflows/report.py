@@ -133,21 +133,33 @@ def _evaluations(tasks: Sequence[StageTask], folder: Path) -> str:
     """One table for the models that are judged alike, with the rules beside them."""
     if not tasks:
         return ""
-    from zoo.evaluate.compare import compare
+    from zoo.evaluate.compare import alike, compare
 
-    alike: dict[tuple[str, str], list[StageTask]] = {}
+    judged: dict[tuple[str, str], dict[Path, StageTask]] = {}
     for task in tasks:
         data = task.plan.data or ", ".join(task.plan.datasets)
-        alike.setdefault((task.plan.suite, data), []).append(task)
+        judged.setdefault((task.plan.suite, data), {})[task.folder / "results.json"] = task
+    groups = [
+        (suite, data, files, [by_file[file] for file in files])
+        for (suite, data), by_file in judged.items()
+        for files in alike(by_file)
+    ]
     parts = ["## Models"]
-    for (suite, data), group in alike.items():
-        table = compare([task.folder / "results.json" for task in group], published=False)
-        text = table.to_markdown().replace(f"## {suite}", f"### {suite}: {data}", 1)
+    for suite, data, files, group in groups:
+        several = sum((suite, data) == other[:2] for other in groups) > 1
+        title = f"### {suite}: {data}{_protocol(files[0]) if several else ''}"
+        text = compare(files, published=False).to_markdown().replace(f"## {suite}", title, 1)
         parts.append(text.strip())
         parts += [line for task in group if (line := _seen(task))]
         parts += list(dict.fromkeys(line for task in group for line in _left_out(task)))
         parts += [_plot(task, plot, folder) for task in group for plot in _plots(task)]
     return "\n\n".join(parts)
+
+
+def _protocol(file: Path) -> str:
+    """How a result was measured, for the title of one of several tables on the same data."""
+    found = _json(file).get("protocol", {})
+    return f" ({', '.join(f'{key} {value}' for key, value in found.items())})" if found else ""
 
 
 def _seen(task: StageTask) -> str:

@@ -28,7 +28,8 @@ class Entry:
 def catalogue(results: Path | None = None) -> list[Entry]:
     """All recipes, by name. `results` is a folder in which model folders are looked for.
 
-    The figure measured is the `headline` of a model's `results.json` with the recipe's name.
+    The figure measured is the `headline` of a model's `results.json` with the recipe's name; of
+    several models there are several.
     Raises `InputError` for a folder that is not there, and for results that are not JSON.
     """
     measured = _headlines(results) if results else {}
@@ -49,9 +50,9 @@ def _headlines(folder: Path) -> dict[str, str]:
             where=str(folder),
             hint="give a folder of trained models, e.g. build/sample/models",
         )
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for file in sorted(folder.rglob("results.json")):
         result = read_json(file)
         if isinstance(result, dict) and "recipe" in result and "headline" in result:
-            found[result["recipe"]] = result["headline"]
-    return found
+            found.setdefault(result["recipe"], []).append(str(result["headline"]))
+    return {recipe: "; ".join(figures) for recipe, figures in found.items()}

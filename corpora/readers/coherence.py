@@ -8,7 +8,7 @@ where `pos` reads better, `1` where `neg` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,18 @@ def read_pairs(path: Path, on_bad: OnBad | None = None) -> Iterator[CoherencePai
             where=str(path),
             hint=f"the file *{ANNOTATIONS}.pkl beside it belongs to another one",
         )
+
+
+def with_group(pairs: Iterable[CoherencePair]) -> Iterator[tuple[str, CoherencePair]]:
+    """Each pair after what it shares with those that are not independent of it.
+
+    That is the file that it names, else the first text of its prompt, else its own text.
+    """
+    prompts: dict[tuple[str, ...], str] = {}
+    for pair in pairs:
+        prompted = any(map(str.strip, pair.prompt))
+        alone = prompts.setdefault(pair.prompt, pair.text) if prompted else pair.text
+        yield pair.reference or alone, pair
 
 
 def is_annotations(path: Path) -> bool:

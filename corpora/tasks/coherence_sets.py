@@ -9,7 +9,7 @@ from typing import Any
 
 from corpora.document import paragraph_spans
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.coherence import is_annotations, read_pairs
+from corpora.readers.coherence import is_annotations, read_pairs, with_group
 from corpora.readers.source import Source
 from corpora.readers.storycloze import read_storycloze
 from corpora.readers.summeval import Summary, read_summaries
@@ -78,10 +78,9 @@ def _of_pairs(source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
 
     def tests(path: Path) -> Iterator[Test]:
         last = ""
-        for pair in read_pairs(path, _refusing(source)):
+        for group, pair in with_group(read_pairs(path, _refusing(source))):
             source.good += pair.where != last
             last = pair.where
-            group = pair.reference or pair.text
             rest = {"prompt": list(pair.prompt), "votes": list(pair.votes)}
             yield _test(pair.id, group, pair.pos, pair.neg) | rest
 

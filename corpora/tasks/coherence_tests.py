@@ -16,7 +16,7 @@ from corpora.tasks.coherence_sets import READS, SETS, Test
 from corpora.tasks.given import Given, Unique, opened_sources
 from corpora.tasks.target import Target
 
-VERSION = 1
+VERSION = 2
 
 CARD = Card(
     title="Coherence test sets",
@@ -34,7 +34,7 @@ CARD = Card(
     ),
     fields={
         "id": "id of the pair",
-        "group": "what pairs have in common: the document, the story, the article",
+        "group": "what pairs have in common: the document, the story, the article, the prompt",
         "prompt": "sentences that both texts go on from; empty for most",
         "pos": "the sentences of the text that reads better",
         "neg": "the sentences of the other one",

@@ -95,6 +95,14 @@ def test_votes_stand_in_a_file_of_their_own(built, tmp_path):
     assert [row["prompt"] for row in rows["lmvlm"]] == [["Write on."], []]
 
 
+def test_pairs_of_one_prompt_are_one_group(built, tmp_path):
+    path = tmp_path / "lmvlm.jsonl"
+    given = {"pos": TEXT, "neg": OTHER}
+    jsonl(path, *({"id": id, "prompt": prompt} | given for prompt, id in ("a1", "a2", "b3")))
+    rows, _ = built((f"coherence:{path}", {}))
+    assert [row["group"] for row in rows["lmvlm"]] == ["1", "1", "3"]
+
+
 def test_votes_and_prompts_of_json_lines(built, tmp_path):
     path = jsonl(
         tmp_path / "mine.jsonl",

@@ -21,6 +21,37 @@ def test_tasks_that_discoeval_could_not_evaluate_are_named(tmp_path: Path) -> No
     assert left_out({"skipped": {}}) == left_out({"skipped": 3}) == left_out({}) == []
 
 
+def test_evaluations_by_two_protocols_have_a_table_each(tmp_path: Path) -> None:
+    def task(name: str, limit: int) -> SimpleNamespace:
+        figure = {"value": 0.5, "ci": None}
+        sets = {"insted": {"accuracy": figure, "baselines": {}, "outcomes": "10"}}
+        sets["insted"]["pairs_digest"] = "d"
+        result = {
+            "suite": "pairwise",
+            "model": {"name": "scorer", "type": "t"},
+            "dataset": {"name": "d", "revision": "r"},
+            "protocol": {"prompt": True, "limit": limit},
+            "encoder": "",
+            "metrics": {"sets": sets},
+        }
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.json").write_text(json.dumps(result), encoding="utf-8")
+        return SimpleNamespace(
+            name="scorer",
+            key=name,
+            folder=tmp_path / name,
+            plan=SimpleNamespace(suite="pairwise", data="", datasets=["d"]),
+            manifest=lambda: {"counts": {}},
+        )
+
+    one, two, again = task("one", 0), task("two", 100), task("again", 0)
+    text = report._evaluations([one, two, again], tmp_path)
+    assert text.count("### ") == 2
+    assert "### pairwise: d (prompt True, limit 0)" in text
+    assert "### pairwise: d (prompt True, limit 100)" in text
+    assert "### pairwise: d\n" in report._evaluations([one, again], tmp_path)
+
+
 SOURCES = """
 name = "small"
 

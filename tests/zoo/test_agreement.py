@@ -101,9 +101,10 @@ def test_the_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["alpha"]["value"] == pytest.approx(
         alpha(vote_counts([(1, 1, 1, 1), (0, 0, 1, 0), (1, 0)]))
     )
-    data.write_text(json.dumps({**rows[0], "votes": []}) + "\n", encoding="utf-8")
-    assert main(words) == 2
-    assert "votes of at least two annotators" in capsys.readouterr().err
+    for votes in ([], [1], [-1, -1, -1], [1, -1]):
+        data.write_text(json.dumps({**rows[0], "votes": votes}) + "\n", encoding="utf-8")
+        assert main(words) == 2
+        assert "lmvlm.jsonl: no test set here has votes of at least" in capsys.readouterr().err
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

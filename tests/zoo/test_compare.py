@@ -111,6 +111,30 @@ def test_configurations_of_one_model_share_a_row(tmp_path: Path) -> None:
     assert names == [f"m ({one})", f"m ({again})"]
 
 
+def test_two_models_of_one_name_do_not_share_a_row(tmp_path: Path) -> None:
+    one = write(tmp_path / "a.json", dissent("model", 0.5, trained_on=[{"revision": "r1"}]))
+    books8 = dataset("r1", "books8")
+    for number, about in enumerate(
+        ({"model": {"name": "model", "type": "other"}}, {"trained_on": [{"revision": "r2"}]})
+    ):
+        two = write(tmp_path / f"{number}.json", dissent("model", 0.7, dataset=books8) | about)
+        names = [row.name for row in compare([one, two]).tables[0].rows if row.kind == "model"]
+        assert names == [f"model ({one})", f"model ({two})"]
+
+
+def test_a_rule_that_hangs_on_the_model_has_a_row_for_each(tmp_path: Path) -> None:
+    def result(name: str, longer: float) -> Path:
+        baselines = {"random": figure(0.5), "longer": figure(longer)}
+        metrics = {"accuracy": figure(0.9), "pairs": 100, "baselines": baselines}
+        about = dissent(f"{name}|x", 0.5) | {"suite": "permuted", "metrics": metrics}
+        return write(tmp_path / f"{name}.json", about | {"dataset": dataset("r1", "pairwise")})
+
+    (table,) = compare([result("a", 0.6), result("b", 0.7)]).tables
+    rules = {r.name: r.cells["permuted accuracy"].value for r in table.rows if r.kind == "rule"}
+    assert rules == {"rule: random": 50.0, "rule: longer": 60.0, "rule: longer (b|x)": 70.0}
+    assert "| rule: longer (b\\|x) | 70.0 [60.0, 80.0] |" in compare([tmp_path]).to_markdown()
+
+
 def test_two_revisions_are_refused_and_both_named(tmp_path: Path) -> None:
     one = write(tmp_path / "a.json", dissent("a", 0.5))
     two = write(tmp_path / "b.json", dissent("b", 0.5, dataset=dataset("r2")))
@@ -177,6 +201,22 @@ def test_a_model_folder_and_the_suite_on_it_share_columns(tmp_path: Path) -> Non
     other = write(tmp_path / "b.json", dissent("minilm", 0.6))
     (table,) = compare([folder, other]).tables
     assert [row.name for row in table.rows if row.kind == "model"] == ["bilstm", "minilm"]
+    # The test's labels are hidden: the training was judged on the validation split.
+    write(folder / "results.json", trained | {"metrics": {"validation": metrics}})
+    with pytest.raises(InputError, match=r"split validation; .*split test"):
+        compare([folder, other])
+    assert "split validation" in compare([folder]).to_markdown()
+
+
+def test_the_notes_of_all_seeds_are_kept(tmp_path: Path) -> None:
+    paths = [
+        write(tmp_path / f"{seed}.json", dissent("m", 0.5, notes=["said of all", f"seed {seed}"]))
+        for seed in (0, 1)
+    ]
+    (table,) = compare(paths, seeds=True).tables
+    assert table.notes[1:4] == [
+        f"m (2 seeds): {what}" for what in ("said of all", "seed 0", "seed 1")
+    ]
 
 
 def test_nats_are_shown_as_they_are_and_classes_in_percent(tmp_path: Path) -> None:
@@ -238,6 +278,34 @@ def test_discoeval_shows_the_rows_of_its_own_protocol(tmp_path: Path) -> None:
         compare([one, write(tmp_path / "b.json", result("pairs"))])
 
 
+@pytest.mark.parametrize("other", ["wiki", "chat"])
+def test_means_over_other_domains_are_refused(other: str, tmp_path: Path) -> None:
+    def result(name: str, *domains: str) -> Path:
+        found = {domain: {"value": 0.5, "sd": 0.0} for domain in domains}
+        data = [{"task": "DC", "domain": domain, "revision": "r1"} for domain in domains]
+        sp = {"value": 0.3, "sd": 0.0, "domains": {"wiki": {"value": 0.3, "sd": 0.0}}}
+        tasks = {"SP": sp, "DC": {"value": 0.5, "sd": 0.0, "domains": found}}
+        data.append({"task": "SP", "domain": "wiki", "revision": "r1"})
+        metrics = {"tasks": tasks, "average": {"value": 0.5, "complete": False}}
+        about = {"suite": "discoeval", "model": {"name": name}, "protocol": {}}
+        return write(tmp_path / f"{name}.json", {**about, "dataset": data, "metrics": metrics})
+
+    first = result("a", "wiki", "arxiv")
+    with pytest.raises(InputError, match=rf"DC \(arxiv, wiki\).*DC \({other}\)"):
+        compare([first, result("b", other)])
+    compare([first, result("c", "arxiv", "wiki")])
+
+
+def test_means_over_other_probes_are_refused(tmp_path: Path) -> None:
+    paths = []
+    for name, probe in (("a", "probe_to_negation"), ("b", "probe_conjunction_flip")):
+        found = pairwise(name, "1100")
+        found["metrics"]["sets"] = {probe: found["metrics"]["sets"]["probe_to_negation"]}
+        paths.append(write(tmp_path / f"{name}.json", found))
+    with pytest.raises(InputError, match=r"\(probe_to_negation\).*\(probe_conjunction_flip\)"):
+        compare(paths)
+
+
 def test_pdtb_shows_the_papers_columns(tmp_path: Path) -> None:
     result = {
         "suite": "pdtb",
@@ -267,6 +335,10 @@ def test_what_is_no_result_is_named(tmp_path: Path) -> None:
     write(broken, {"suite": "pairwise", "metrics": {}})
     with pytest.raises(InputError, match="no result of the suite 'pairwise'"):
         compare([broken])
+    for wrong in ({"dataset": None}, {"dataset": "d"}, {"model": "m"}, {"protocol": 3}):
+        write(broken, {"suite": "other", "metrics": {}, **wrong})
+        with pytest.raises(InputError, match=rf"x\.json: is no result: '{next(iter(wrong))}' is"):
+            compare([broken])
     with pytest.raises(InputError, match="nothing to compare"):
         compare([])
 

@@ -75,9 +75,23 @@ def test_results_that_do_not_belong_together(
         compare_results(result(one, "a"), other)
     with pytest.raises(InputError, match="different rows"):
         compare_results(result(one, "a"), result(two * 2, "b"))
-    (tmp_path / "a.json").write_text('{"metrics": {}}', encoding="utf-8")
-    assert main([str(tmp_path / "a.json")] * 2 + ["--output", str(tmp_path / "o")]) == 2
-    assert "no confusion matrix" in capsys.readouterr().err
+    judged = [{**result(one, name), "dataset": {"revision": name}} for name in ("r1", "r2")]
+    with pytest.raises(InputError, match=r"revision r1.*revision r2.*different rows"):
+        compare_results(*judged)
+    for content, message in (
+        (b'{"metrics": {}}', "no confusion matrix"),
+        (b"[1]", "no confusion matrix"),
+        (b"\xff", "is not JSON"),
+    ):
+        (tmp_path / "a.json").write_bytes(content)
+        assert main([str(tmp_path / "a.json")] * 2 + ["--output", str(tmp_path / "o")]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_markers_of_one_frequency_say_nothing_of_it() -> None:
+    equal = np.array([[8, 1, 1], [2, 7, 1], [1, 3, 6]])
+    with pytest.raises(InputError, match="every marker has as many rows"):
+        compare(equal, equal)
 
 
 def test_a_marker_without_rows_is_left_out() -> None:

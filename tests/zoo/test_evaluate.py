@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from sklearn.metrics import precision_recall_fscore_support
 
+from corpora.errors import InputError
 from tests.zoo.outcomes import check_outcomes
 from zoo.data import label_names, open_dataset, tables_of
 from zoo.evaluate import bootstrap
@@ -50,6 +53,40 @@ def test_scores_agree_with_scikit_learn() -> None:
         scores = [found[name][key] for key in ("precision", "recall", "f1", "gold")]
         assert scores == pytest.approx([column[i] for column in expected])
     assert macro_f1(confusion) == pytest.approx(expected[2][:4].mean())
+
+
+@pytest.mark.parametrize(
+    "option", [("--limit", "-1"), ("--threads", "0"), ("--batch-size", "0"), ("--seed", "-1")]
+)
+def test_numbers_out_of_bounds_are_refused(
+    option: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["dissent", "--model", "m", "--data", "d", *option])
+    assert f"argument {option[0]}: {option[1]} is below" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["folder", "file/out.json"])
+def test_a_place_that_cannot_be_written_is_said_first(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    words = ["dissent", "--model", "none", "--data", "none", "--json", str(tmp_path / name)]
+    assert main(words) == 2
+    assert str(tmp_path / name.partition("/")[0]) in capsys.readouterr().err
+
+
+def test_many_classes_take_little_memory() -> None:
+    random = np.random.default_rng(0)
+    gold, predicted = random.integers(0, 200, (2, 500))
+    tracemalloc.start()
+    try:
+        report(gold, predicted, [str(number) for number in range(200)], seed=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20e6
 
 
 def test_the_report_of_a_constant_answer_is_the_majority_baseline() -> None:
@@ -123,6 +160,10 @@ def test_the_suite_dissent_repeats_the_figures_of_training(
     assert _evaluate("dissent", marker_model, pairs_folder, again) == 0
     assert again.read_bytes() == out.read_bytes()
     assert (tmp_path / "again.confusion.svg").read_text(encoding="utf-8") == svg
+    assert main([*_words("dissent", marker_model, pairs_folder, again), "--limit", "9"]) == 0
+    assert json.loads(again.read_text(encoding="utf-8"))["protocol"] == {"limit": 9}
+    with pytest.raises(InputError, match=r"limit = 0.*limit = 9"):
+        compare_results([out, again])
 
 
 def test_another_revision_of_the_models_own_data_is_told(
@@ -187,6 +228,30 @@ def test_the_suite_permuted(scorer_model: Path, permuted_folder: Path, tmp_path:
     (table,) = compare_results([scorer_model, out]).tables
     assert [row.kind for row in table.rows][:2] == ["model", "model"]
     assert table.columns == ["permuted accuracy"]
+
+
+@pytest.mark.parametrize("suite", ["dissent", "permuted"])
+def test_a_model_that_gives_nan_has_no_figure(
+    suite: str,
+    marker_model: Path,
+    scorer_model: Path,
+    pairs_folder: Path,
+    permuted_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source, data = {
+        "dissent": (marker_model, pairs_folder),
+        "permuted": (scorer_model, permuted_folder),
+    }[suite]
+    broken = Path(shutil.copytree(source, tmp_path / "broken"))
+    weights = load_file(broken / "model.safetensors")
+    nan = {name: np.full_like(values, np.nan) for name, values in weights.items()}
+    save_file(nan, broken / "model.safetensors", metadata={"format": "pt"})
+    assert _evaluate(suite, broken, data, tmp_path / "out.json") == 2
+    said = capsys.readouterr().err
+    assert "NaN" in said or "not finite" in said
+    assert not (tmp_path / "out.json").exists()
 
 
 def test_the_suite_pairwise_with_a_trained_scorer(scorer_model: Path, tmp_path: Path) -> None:
@@ -259,4 +324,8 @@ def test_the_library_datasets_gives_the_same_tables(pairs_folder: Path, tmp_path
 
 
 def _evaluate(suite: str, model: Path, data: Path | str, out: Path) -> int:
-    return main([suite, "--model", str(model), "--data", str(data), "--json", str(out)])
+    return main(_words(suite, model, data, out))
+
+
+def _words(suite: str, model: Path, data: Path | str, out: Path) -> list[str]:
+    return [suite, "--model", str(model), "--data", str(data), "--json", str(out)]

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from corpora import schemas
@@ -299,6 +301,27 @@ def test_another_builder_s_pairs_are_not_taken_for_bso(tmp_path: Path) -> None:
         read(str(folder))
 
 
+def test_a_built_dataset_without_labels_or_rows_is_refused(tmp_path: Path) -> None:
+    rows = [
+        {"doc": "d", "label": i % 2, "section": "", "sentence": f"It is {i}."} for i in range(8)
+    ]
+    parts = {("default", split): (rows, schemas.SSP) for split in ("train", "validation", "test")}
+    folder = write_dataset(tmp_path / "ssp", "ssp", parts)
+    (shard,) = folder.glob("default/test-*.parquet")
+    table = pq.read_table(shard)
+    hidden = pa.array([-1] * len(table), table.schema.field("label").type)
+    at = table.column_names.index("label")
+    pq.write_table(table.set_column(at, table.schema.field("label"), hidden), shard)
+    with pytest.raises(InputError, match="row 0 of the split 'test' has a label that is none"):
+        read(str(folder))
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    for split in manifest["configs"]["default"]["splits"].values():
+        split["shards"] = []
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(InputError, match="has no split with rows"):
+        read(str(folder))
+
+
 def test_an_array_must_have_a_row_for_each_text(original_layout: Path) -> None:
     options = Options(seeds=1, cache="", tasks="SSP", second_opinion=False)
     count = len(discoeval.texts(original_layout, options, limit=8))
@@ -406,6 +429,10 @@ def test_the_result_of_run_is_kept_and_compared(original_layout: Path, tmp_path:
             assert one.value == pytest.approx(value, abs=1e-4)
     mean = found["mean of 2 tasks"]
     assert mean.ci[0] < mean.value < mean.ci[1] < 0
+    said = "\n".join(table.notes)
+    assert "split validation" in said and "split test" not in said
+    assert "blind: SP wiki: no training set: 60 rows of the validation set train" in said
+    assert "blind: BSO wiki: no test set: the accuracy is that of the validation set" in said
 
 
 def test_other_files_are_another_revision(original_layout: Path, tmp_path: Path) -> None:
@@ -416,7 +443,9 @@ def test_other_files_are_another_revision(original_layout: Path, tmp_path: Path)
     path.write_text("".join([*rest, first]), encoding="utf-8")
     for name, folder in (("a", original_layout), ("b", changed)):
         discoeval.run(letters, folder, options, json=tmp_path / f"{name}.json")
-    with pytest.raises(InputError, match=r"revision files [0-9a-f]{12}, split test; .*b\.json"):
+    with pytest.raises(
+        InputError, match=r"revision files [0-9a-f]{12}, split validation; .*b\.json"
+    ):
         compare([tmp_path / "a.json", tmp_path / "b.json"])
 
 

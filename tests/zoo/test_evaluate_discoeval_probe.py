@@ -159,3 +159,7 @@ def test_vectors_that_are_no_numbers_are_refused() -> None:
     features[3, 2] = np.nan
     with pytest.raises(InputError, match="NaN"):
         fit((features, labels), (features, labels), 3, Settings(), seed=0)
+    whole = _separable(20, 1)
+    probe = fit(whole, whole, 3, Settings(max_epochs=1), seed=0)
+    with pytest.raises(InputError, match="NaN"):
+        probe.predict(features)  # the first class would be its answer

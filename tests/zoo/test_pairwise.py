@@ -13,6 +13,8 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import COHERENCE_TESTS
+from zoo.data import Dataset
+from zoo.evaluate import pairwise_sets
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.pairwise import evaluate_set, score_pairs
 from zoo.evaluate.pairwise_sets import TestPair, TestSet, open_sets
@@ -138,6 +140,14 @@ def test_the_prompt_stands_before_both_texts() -> None:
     assert seen[2:] == [["A."], ["B."]]
 
 
+@pytest.mark.parametrize("prompt", [True, False])
+def test_a_rule_reads_what_the_model_reads(prompt: bool) -> None:
+    pairs = [TestPair("p", "g", ("The cat sat.",), ("The cat slept.",), ("It rained.",))]
+    tfidf = AdjacentTfidf()
+    found = evaluate_set(TestSet("s", pairs), tfidf, {"tfidf": tfidf}, seed=0, prompt=prompt)
+    assert found["baselines"]["tfidf"]["value"] == found["accuracy"]["value"] == float(prompt)
+
+
 def test_adjacent_cosines_by_hand() -> None:
     vectors = {"a": [1.0, 0.0], "b": [0.0, 2.0], "c": [3.0, 3.0]}
     scorer = AdjacentEncoder(lambda texts: np.array([vectors[text] for text in texts]))
@@ -177,8 +187,32 @@ def test_results_of_other_pairs_are_not_tested_against_each_other(
     assert run(other, "shorter", out) == 0
     assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(out)) == 2
     assert "not the same in both results" in capsys.readouterr().err
+    assert run(jsonl_folder, "shorter", out, "--prompt", "false") == 0
+    assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(out)) == 2
+    said = capsys.readouterr().err
+    assert "measured with prompt = True" in said and "with prompt = False" in said
     with pytest.raises(InputError, match="no test set in common"):
         test_results({"metrics": {"sets": {"a": {}}}}, {"metrics": {"sets": {"b": {}}}})
+
+
+@pytest.mark.parametrize("content", [None, b"[1]", b"\xff", b"{", b'{"suite": "agreement"}'])
+def test_a_wrong_second_result_is_named_before_anything_is_scored(
+    content: bytes | None,
+    jsonl_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def scored(*_: Any, **__: Any) -> None:
+        raise AssertionError("a set was scored")
+
+    monkeypatch.setattr("zoo.evaluate.pairwise.evaluate_set", scored)
+    other = tmp_path / "other.json"
+    if content is not None:
+        other.write_bytes(content)
+    assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(other)) == 2
+    said = capsys.readouterr().err
+    assert f"{other}: no result of the suite pairwise" in said or f"{other}: is not JSON" in said
 
 
 def test_bad_input_is_named(
@@ -189,12 +223,39 @@ def test_bad_input_is_named(
     write_jsonl(tmp_path / "v.jsonl", [row(0, ["A."], ["B."], votes=[2])])
     with pytest.raises(InputError, match=r"v\.jsonl:1: .*votes"):
         open_sets(str(tmp_path))
+    write_jsonl(tmp_path / "v.jsonl", [])
+    with pytest.raises(InputError, match=r"v\.jsonl: holds no pair"):
+        open_sets(str(tmp_path))
     with pytest.raises(ConfigError, match="no baseline 'shortr'"):
         load_scorer("baseline:shortr")
     with pytest.raises(InputError, match="no model here"):
         load_scorer(str(tmp_path))
     assert run(jsonl_folder, "shorter", tmp_path / "o.json", "--agianst", "x") == 2
     assert "did you mean 'against'" in capsys.readouterr().err
+
+
+def test_pairs_of_one_prompt_are_one_unit(tmp_path: Path) -> None:
+    given = [("p1", "Once."), ("p2", "Once."), ("p3", ""), ("p4", ""), ("p5", "Then.")]
+    rows = [{"id": id, "prompt": prompt, "pos": ["A."], "neg": ["B."]} for id, prompt in given]
+    write_jsonl(tmp_path / "v.jsonl", rows)
+    (found,) = open_sets(str(tmp_path)).sets
+    assert [pair.group for pair in found.pairs] == ["p1", "p1", "p3", "p4", "p5"]
+
+
+def test_texts_of_a_dataset_are_lists_of_sentences(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def opened(spec: str, config: str = "") -> Dataset:
+        table = pa.table({"prompt": ["It rained."], "pos": [pos], "neg": [neg]})
+        return Dataset("mine", "default", "r1", {"test": table})
+
+    monkeypatch.setattr(pairwise_sets, "open_dataset", opened)
+    pos, neg = ["It was wet.", "We left."], ["We left.", "It was wet."]
+    (found,) = open_sets("owner/mine").sets
+    assert found.pairs[0].prompt == ("It rained.",) and found.pairs[0].pos == tuple(pos)
+    pos, neg = "It was wet.", "We left."
+    with pytest.raises(InputError, match="mine@default: pos is string, expected a list"):
+        open_sets("owner/mine")
 
 
 def test_two_files_of_one_set_name_are_refused(tmp_path: Path) -> None:

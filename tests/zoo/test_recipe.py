@@ -45,6 +45,12 @@ def test_the_catalogue_shows_what_was_measured(tmp_path: Path) -> None:
     measured = {entry.name: entry.measured for entry in catalogue(tmp_path)}
     assert measured["dissent/bilstm_tiny"] == "0.500"
     assert measured["dissent/bilstm"] == ""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "results.json").write_text(
+        '{"recipe": "dissent/bilstm_tiny", "headline": "0.700"}', encoding="utf-8"
+    )
+    both = {entry.name: entry.measured for entry in catalogue(tmp_path)}
+    assert both["dissent/bilstm_tiny"] == "0.700; 0.500"  # in the order of their paths
     (tmp_path / "results.json").write_text("{", encoding="utf-8")
     for folder, message in ((tmp_path, "is not JSON"), (tmp_path / "none", "no such folder")):
         with pytest.raises(InputError, match=message):

@@ -70,6 +70,12 @@ def test_a_folder_is_no_data_for_it() -> None:
         senteval.evaluate(Request("m", "folder"))
 
 
+def test_what_mteb_would_ignore_is_refused() -> None:
+    for request in (Request("m", "hub", limit=5), Request("m", "hub", split="validation")):
+        with pytest.raises(ConfigError, match=r"--limit .*--split"):
+            senteval.evaluate(request)
+
+
 def test_an_encoder_as_the_library_takes_it() -> None:
     mteb = pytest.importorskip("mteb", reason="the extra senteval is not installed")
     encoder = SimpleNamespace(encode=lambda texts: np.ones((len(texts), 3)))

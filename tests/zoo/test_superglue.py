@@ -219,6 +219,9 @@ def test_bad_input_is_named(tiny_bert: Path, superglue_folder: Path, tmp_path: P
         run(superglue_folder, tasks="coppa")
     with pytest.raises(ConfigError, match="batch = 'many'"):
         run(superglue_folder, batch="many")
+    for name, low in (("seeds", 0), ("batch", 0), ("max_candidates", 1), ("max_length", -1)):
+        with pytest.raises(ConfigError, match=f"{name} = {low}: .* greater than or equal to"):
+            run(superglue_folder, **{name: low})
     hidden = pa.Table.from_pylist([{**copa(1)[0], "label": -1}])
     with pytest.raises(InputError, match=r"superglue@copa, row 0: label -1, expected 0 to 1"):
         examples_of("copa", hidden)

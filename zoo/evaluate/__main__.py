@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from corpora.errors import DiscoforgeError
 from corpora.processes import stop_with_build
 from zoo.evaluate import SUITES, Request, options_of, suite
-from zoo.evaluate.saving import finished, save
+from zoo.evaluate.saving import check_place, finished, save
 from zoo.recipe import parse_options
 
 
@@ -44,6 +44,8 @@ def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
     module = suite(options.suite)
     if own:
         options_of(Request("", "", options=own), getattr(module, "Options", NoOptions))
+    if options.json is not None:
+        check_place(options.json)
     _prepare_torch(options.threads)
     request = Request(
         model=options.model,
@@ -78,6 +80,16 @@ def _prepare_torch(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
+def _at_least(lowest: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if value < lowest:
+            raise argparse.ArgumentTypeError(f"{value} is below {lowest}")
+        return value
+
+    return number
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m zoo.evaluate", description=__doc__, allow_abbrev=False
@@ -88,10 +100,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, help="where the result goes (default: shown)")
     parser.add_argument("--name", default="", help="of the model in tables (default: its folder's)")
     parser.add_argument("--split", default="test")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap and of classifiers")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--limit", type=int, default=0, help="so many rows only, spread evenly")
+    count, positive = _at_least(0), _at_least(1)
+    parser.add_argument("--seed", type=count, default=0, help="of the bootstrap and of classifiers")
+    parser.add_argument("--threads", type=positive, default=1)
+    parser.add_argument("--batch-size", type=positive, default=64)
+    parser.add_argument("--limit", type=count, default=0, help="so many rows only, spread evenly")
     parser.add_argument("--debug", action="store_true", help="show a traceback")
     return parser
 

@@ -22,7 +22,7 @@ from zoo.evaluate.scorers import load_scorer
 
 if TYPE_CHECKING:
     from zoo.evaluate import Request
-    from zoo.evaluate.pairwise_sets import TestSet
+    from zoo.evaluate.pairwise_sets import TestPair, TestSet
 
 CODERS = 100
 """Random coders drawn for the comparison."""
@@ -47,7 +47,7 @@ def evaluate(request: Request) -> dict[str, Any]:
 
     options = options_of(request, Options)
     found = open_sets(request.data, request.split, request.limit)
-    voted = [each for each in found.sets if any(len(pair.votes) > 1 for pair in each.pairs)]
+    voted = [each for each in found.sets if any(_judged(pair) for pair in each.pairs)]
     if not voted:
         raise InputError(
             "no test set here has votes of at least two annotators",
@@ -158,6 +158,11 @@ def _with_interval(
         **bootstrap.stated(units, resampled),
         "skipped": len(drawn) - len(usable),
     }
+
+
+def _judged(pair: TestPair) -> bool:
+    """Whether two annotators preferred one of its texts, be it the same or not."""
+    return sum(vote in (0, 1) for vote in pair.votes) > 1
 
 
 def _notes(name: str, each: dict[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora.errors import ConfigError, nearest
+from corpora.errors import ConfigError, InputError, nearest
 from zoo.evaluate.vectors import Text, VectorCache, digests
 
 if TYPE_CHECKING:
@@ -180,7 +180,10 @@ class BackboneEncoder:
     def encode_ids(
         self, ids: Sequence[Mapping[str, Sequence[int]]], names: Sequence[str]
     ) -> dict[str, np.ndarray]:
-        """Vectors of tokenised texts, in batches of at most `batch_tokens` ids with padding."""
+        """Vectors of tokenised texts, in batches of at most `batch_tokens` ids with padding.
+
+        Raises `InputError` for vectors with NaN or infinity.
+        """
         from zoo.coherence.texts import batches_by_length
 
         lengths = [len(one["input_ids"]) for one in ids]
@@ -188,6 +191,10 @@ class BackboneEncoder:
         found: dict[str, np.ndarray] = {}
         for rows in batches_by_length(lengths, self.batch_tokens):
             for name, vectors in self._batch([ids[row] for row in rows], names).items():
+                if not vectors.isfinite().all():
+                    raise InputError(
+                        f"the model gives vectors with NaN or infinity ({name})", where=self.name
+                    )
                 empty = np.empty((len(ids), vectors.shape[1]), np.float32)
                 found.setdefault(name, empty)[rows] = vectors.float().cpu().numpy()
         return found

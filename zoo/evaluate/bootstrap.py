@@ -35,13 +35,14 @@ def of_confusion(
     """`ci` of `statistic(confusion)` when the rows, its `units`, are drawn anew.
 
     `confusion [gold, predicted]` counts rows. Drawing as many rows with replacement is one
-    multinomial draw over its cells.
+    multinomial draw over its cells. One draw is held at a time: a matrix of many classes is large.
     """
     rows = int(confusion.sum())
 
     def resampled() -> np.ndarray:
         shares = (confusion / rows).ravel()
-        draws = stream(seed, f"zoo.bootstrap.{name}").multinomial(rows, shares, size=RESAMPLES)
+        random = stream(seed, f"zoo.bootstrap.{name}")
+        draws = (random.multinomial(rows, shares) for _ in range(RESAMPLES))
         return np.array([statistic(draw.reshape(confusion.shape)) for draw in draws])
 
     return stated(rows, resampled)

@@ -38,7 +38,10 @@ def predict(model: torch.nn.Module, rows: Rows, batch_size: int = 256) -> np.nda
 
 @torch.inference_mode()
 def logits(model: torch.nn.Module, rows: Rows, batch_size: int = 256) -> np.ndarray:
-    """The model's logits of each row, `[rows, classes]`; batches hold rows of like length."""
+    """The model's logits of each row, `[rows, classes]`; batches hold rows of like length.
+
+    Raises `InputError` if one is NaN: the first class would be answered.
+    """
     model.eval()
     device = next(model.parameters()).device
     order = np.argsort(-rows.lengths(), kind="stable")
@@ -49,6 +52,8 @@ def logits(model: torch.nn.Module, rows: Rows, batch_size: int = 256) -> np.ndar
         inputs.pop("labels", None)
         scores = model(**{name: value.to(device) for name, value in inputs.items()}).logits
         found[batch] = scores.float().cpu().numpy()
+    if np.isnan(found).any():
+        raise InputError("the model gives NaN", hint="its weights are damaged: train it anew")
     return found
 
 

@@ -42,6 +42,27 @@ def compare(
     )
 
 
+def alike(paths: Iterable[Path]) -> list[list[Path]]:
+    """The paths of results in groups, each of which `compare` takes into one table."""
+    groups: list[list[Measured]] = []
+    for path in paths:
+        (one,) = read_results(path)
+        home = next((group for group in groups if _fits(group, one)), None)
+        if home is None:
+            groups.append([one])
+        else:
+            home.append(one)
+    return [[one.path for one in group] for group in groups]
+
+
+def _fits(group: Sequence[Measured], one: Measured) -> bool:
+    try:
+        refuse_mixed([*group, one])
+    except InputError:
+        return False
+    return True
+
+
 def published_tables(suite: str) -> list[dict[str, Any]]:
     """The tables of `published.toml` for a suite: paper, source, columns, rows."""
     with PUBLISHED.open("rb") as file:
@@ -71,34 +92,50 @@ def _in_order(suite: str, columns: Iterable[str]) -> list[str]:
 
 
 def _model_rows(found: Sequence[Measured]) -> list[Row]:
-    """A row for each model; results of equal name that share a column get rows of their own."""
-    rows: list[tuple[str, Path, Cells, dict[str, Parts]]] = []
+    """A row for each model.
+
+    Results of equal name get rows of their own where they share a column or are of models that
+    differ in type or training data.
+    """
+    rows: list[tuple[Measured, Cells, dict[str, Parts]]] = []
     for result in found:
         own = result.rows[""]
         home = next(
-            (r for r in rows if r[0] == result.model and not r[2].keys() & own.keys()), None
+            (r for r in rows if r[0].may_be(result) and not r[1].keys() & own.keys()),
+            None,
         )
         if home is None:
-            rows.append((result.model, result.path, dict(own), dict(result.outcomes)))
+            rows.append((result, dict(own), dict(result.outcomes)))
         else:
-            home[2].update(own)
-            home[3].update(result.outcomes)
-    names = [name for name, *_ in rows]
+            home[1].update(own)
+            home[2].update(result.outcomes)
+    names = [first.model for first, *_ in rows]
     return [
         Row(
-            name if names.count(name) == 1 else f"{name} ({path})", "model", cells, str(path), known
+            first.model if names.count(first.model) == 1 else f"{first.model} ({first.path})",
+            "model",
+            cells,
+            str(first.path),
+            known,
         )
-        for name, path, cells, known in rows
+        for first, cells, known in rows
     ]
 
 
 def _rule_rows(found: Sequence[Measured]) -> list[Row]:
-    """The rules beside the models: the same in every result, since the data are the same."""
+    """The rules beside the models, once each.
+
+    The data are the same, but a rule may still hang on the result that has it: on its seed, or on
+    the model's tokens. Then it has a row for each model.
+    """
     rules: dict[str, Cells] = {}
     for result in found:
         for name, cells in result.rows.items():
             if name:
-                rules[name] = {**cells, **rules.get(name, {})}
+                known = rules.get(name, {})
+                other = any(c in known and known[c].value != cells[c].value for c in cells)
+                kept = f"{name} ({result.model})" if other else name
+                rules[kept] = {**cells, **rules.get(kept, {})}
     return [Row(name, "rule", cells) for name, cells in rules.items()]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,8 @@ class Cell:
     """Where they are too few for an interval."""
     n: int | None = None
     """Of how many examples it is, where the result says so."""
+    of: tuple[str, ...] = ()
+    """What it is the mean of: a task's domains, or the probes."""
 
     @property
     def text(self) -> str:
@@ -106,7 +108,7 @@ def _pairwise(result: Result) -> Rows:
         probes = [name for name in sets if name.startswith("probe_")]
         for cells in rows.values():
             mean = sum(cells[name].value for name in probes) / len(probes)
-            cells[f"mean of {means['probes']['of']} probes"] = Cell(mean)
+            cells[f"mean of {means['probes']['of']} probes"] = Cell(mean, of=tuple(sorted(probes)))
     return rows
 
 
@@ -125,17 +127,17 @@ def _discoeval(result: Result) -> Rows:
     """Each task, its domains where it has several, and the average of all seven tasks."""
     alone = result["protocol"].get("seeds") == 1
 
-    def cell(found: Mapping[str, Any], domains: Iterable[Mapping[str, Any]]) -> Cell:
-        n = sum(one.get("rows", {}).get(one.get("split"), 0) for one in domains) or None
+    def cell(found: Mapping[str, Any], domains: Mapping[str, Mapping[str, Any]]) -> Cell:
+        n = sum(one.get("rows", {}).get(one.get("split"), 0) for one in domains.values()) or None
         shown = percent(found) if alone else Cell(100 * found["value"], sd=100 * found["sd"])
-        return replace(shown, n=n)
+        return replace(shown, n=n, of=tuple(sorted(domains)))
 
     cells, parts = {}, {}
     for task, found in result["metrics"]["tasks"].items():
         domains = found["domains"]
-        cells[task] = cell(found, domains.values())
+        cells[task] = cell(found, domains)
         if len(domains) > 1:
-            parts |= {f"{task} {domain}": cell(one, [one]) for domain, one in domains.items()}
+            parts |= {f"{task} {name}": cell(one, {name: one}) for name, one in domains.items()}
     average = result["metrics"]["average"]
     if average["complete"]:
         cells["avg"] = percent(average)

@@ -15,6 +15,7 @@ from zoo.evaluate.compare_columns import Cells, Rows, rows_of
 from zoo.evaluate.differences import Parts
 from zoo.evaluate.outcomes import joined, place_of, read_outcomes
 
+SHAPE = {"metrics": dict, "model": dict, "dataset": (dict, list), "protocol": dict, "notes": list}
 HASH = re.compile("[0-9a-f]{16}")
 TOLERANCE = 1e-3
 """Per cent: outcomes are kept in float32."""
@@ -43,12 +44,24 @@ class Measured:
         name = f"{self.path.parent.parent.name} {name[:6]}" if HASH.fullmatch(name) else name
         return name if self.trainings == 1 else f"{name} ({self.trainings} seeds)"
 
+    def may_be(self, other: Measured) -> bool:
+        """Whether the other's model has this one's name and, where known, type and training."""
+        known = [
+            (one.result.get("model", {}).get("type"), one.result.get("trained_on"))
+            for one in (self, other)
+        ]
+        same = all(not a or not b or a == b for a, b in zip(*known, strict=True))
+        return self.model == other.model and same
+
     @property
     def data(self) -> dict[str, str]:
-        """Each data set with its revision and split; several where a suite reads several."""
+        """Each data set with its revision and the split that was scored.
+
+        A suite may read several; each of them may have its own split (discoeval).
+        """
         split = self.result.get("split", "test")
         return {
-            name: f"{name}, revision {about['revision']}, split {split}"
+            name: f"{name}, revision {about['revision']}, split {about.get('split', split)}"
             for name, about in _datasets(self.result.get("dataset", {}))
             if isinstance(about, Mapping) and "revision" in about
         }
@@ -94,6 +107,7 @@ def _read(path: Path) -> Measured | None:
         raise InputError(f"is not JSON: {error}", where=str(path)) from error
     if not isinstance(found, dict) or "metrics" not in found:
         return None
+    _check_shape(found, path)
     result = found if "suite" in found else _of_training(found, path)
     try:
         rows = rows_of(result)
@@ -106,6 +120,12 @@ def _read(path: Path) -> Measured | None:
     outcomes = read_outcomes(path)
     _check_outcomes(outcomes, rows[""], path)
     return Measured(result, rows, path, outcomes)
+
+
+def _check_shape(found: Mapping[str, Any], path: Path) -> None:
+    for key, kinds in SHAPE.items():
+        if key in found and not isinstance(found[key], kinds):
+            raise InputError(f"is no result: {key!r} is {found[key]!r:.80}", where=str(path))
 
 
 def _check_outcomes(outcomes: Mapping[str, Parts], cells: Cells, path: Path) -> None:
@@ -123,8 +143,12 @@ def _check_outcomes(outcomes: Mapping[str, Parts], cells: Cells, path: Path) -> 
 
 
 def _of_training(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The results.json of a model folder as the result of the suite that training ends with."""
-    metrics = found["metrics"].get("test", found["metrics"])
+    """The results.json of a model folder as the result of the suite that training ends with.
+
+    That is of the test split, or of the validation split where the test's labels are hidden.
+    """
+    split = next((name for name in ("test", "validation") if name in found["metrics"]), "test")
+    metrics = found["metrics"].get(split, found["metrics"])
     suite, data = str(found.get("recipe", "?")).partition("/")[0], found.get("dataset", {})
     if "per_class" in metrics:
         suite = "dissent"
@@ -133,7 +157,7 @@ def _of_training(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
         suite, data = "permuted", {**data, "config": "pairwise"}
     return {
         "suite": suite,
-        "split": "test",
+        "split": split,
         "model": {"name": path.parent.name, "type": found.get("model_type", "")},
         "dataset": data,
         "metrics": metrics,
@@ -173,8 +197,10 @@ def _joined(group: Sequence[Measured]) -> Measured:
         )
         for name, cell in first.rows[""].items()
     }
+    notes = dict.fromkeys(note for one in group for note in one.result.get("notes", []))
     return replace(
         first,
+        result={**first.result, "notes": list(notes)},
         rows={**first.rows, "": cells},
         outcomes=joined([one.outcomes for one in group]),
         trainings=len(group),
@@ -185,7 +211,8 @@ def refuse_mixed(found: Sequence[Measured]) -> None:
     """Raise `InputError` if two results of one suite are not comparable.
 
     They are not if a data set has two revisions (or splits), if figures of one column are from
-    different data, from another number of examples, or by another protocol.
+    different data (of a mean: not over the same parts), from another number of examples, or by
+    another protocol.
     """
     for number, two in enumerate(found):
         for one in found[:number]:
@@ -196,10 +223,14 @@ def refuse_mixed(found: Sequence[Measured]) -> None:
 def _check(one: Measured, two: Measured) -> None:
     for name in one.data.keys() & two.data.keys():
         _same(one, two, one.data[name], two.data[name], "evaluated on")
-    if not one.rows[""].keys() & two.rows[""].keys():
+    shared = sorted(one.rows[""].keys() & two.rows[""].keys())
+    if not shared:
         return
     if not one.data.keys() & two.data.keys():
         _same(one, two, "; ".join(one.data.values()), "; ".join(two.data.values()), "evaluated on")
+    for column in shared:
+        parts = [", ".join(each.rows[""][column].of) for each in (one, two)]
+        _same(one, two, f"{column} ({parts[0]})", f"{column} ({parts[1]})", "evaluated on")
     _check_protocols(one, two)
     counts = one.result.get("examples"), two.result.get("examples")
     same_columns = one.rows[""].keys() == two.rows[""].keys()

@@ -128,19 +128,23 @@ class Comparison:
 def _markdown(table: Table) -> str:
     lines = [
         f"## {table.suite}\n",
-        "| " + " | ".join(["", *table.columns]) + " |",
+        _line(["", *table.columns]),
         "|" + "---|" + "---:|" * len(table.columns),
     ]
     if table.examples:
         counts = [f"{table.examples[c]:,}" if c in table.examples else "-" for c in table.columns]
-        lines.append("| " + " | ".join(["*n, examples judged here*", *counts]) + " |")
+        lines.append(_line(["*n, examples judged here*", *counts]))
     for row in table.rows:
         name = f"{row.name} (published: {row.source})" if row.kind == "published" else row.name
         cells = [row.cells[c].text if c in row.cells else "-" for c in table.columns]
-        lines.append("| " + " | ".join([name, *cells]) + " |")
+        lines.append(_line([name, *cells]))
     lines += _difference_lines(table)
     notes = [f"- {note}" for note in table.notes]
     return "\n".join([*lines, "", *notes, ""] if notes else [*lines, ""])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _difference_lines(table: Table) -> list[str]:
@@ -154,12 +158,12 @@ def _difference_lines(table: Table) -> list[str]:
         f"Differences from {table.baseline} in points, on the same examples (paired bootstrap, "
         "95 % intervals; *: without 0):",
         "",
-        "| " + " | ".join(["", *columns]) + " |",
+        _line(["", *columns]),
         "|" + "---|" + "---:|" * len(columns),
     ]
     for name, found in table.differences.items():
         cells = [found[column].text if column in found else "-" for column in columns]
-        lines.append("| " + " | ".join([name, *cells]) + " |")
+        lines.append(_line([name, *cells]))
     return lines
 
 

@@ -9,7 +9,6 @@ STEM.csv (one line a pair of markers), STEM.svg and STEM.png.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from corpora.errors import DiscoforgeError, InputError
-from corpora.store import write_json
+from corpora.store import read_json, write_json
 from zoo.data import check_labels
 from zoo.evaluate.confusion import save, write_table
 
@@ -41,6 +40,11 @@ def compare(unbalanced: np.ndarray, balanced: np.ndarray) -> dict[str, Any]:
     if present.sum() < 2:
         raise InputError("fewer than two markers have rows in both matrices")
     frequency = np.log(unbalanced.sum(1)[present])
+    if np.ptp(frequency) == 0:
+        raise InputError(
+            "every marker has as many rows: nothing can be predicted from their frequency",
+            hint="evaluate both models on rows with the frequencies of the texts",
+        )
     first, second = _log_shares(unbalanced, present), _log_shares(balanced, present)
     answered = np.broadcast_to(frequency, first.shape).ravel()
     line = linregress(answered, first.ravel())
@@ -70,9 +74,11 @@ def compare_results(unbalanced: Mapping[str, Any], balanced: Mapping[str, Any]) 
     one, two = (result["metrics"]["confusion"] for result in (unbalanced, balanced))
     check_labels(one["classes"], two["classes"], "confusion", "first result", "second result")
     first, second = (np.array(found["gold_by_predicted"]) for found in (one, two))
-    if first.sum(1).tolist() != second.sum(1).tolist():
+    judged = [_judged_on(result) for result in (unbalanced, balanced)]
+    if judged[0] != judged[1] or first.sum(1).tolist() != second.sum(1).tolist():
         raise InputError(
             "the two results are of different rows",
+            where=" | ".join(judged) if judged[0] != judged[1] else "",
             hint="evaluate both models with the same --data, --split and --limit",
         )
     found = compare(first, second)
@@ -83,6 +89,12 @@ def compare_results(unbalanced: Mapping[str, Any], balanced: Mapping[str, Any]) 
         "models": [result["model"]["name"] for result in (unbalanced, balanced)],
         "dataset": unbalanced.get("dataset", {}),
     }
+
+
+def _judged_on(result: Mapping[str, Any]) -> str:
+    about = result.get("dataset", {})
+    data = (f"{key} {about.get(key, '?')}" for key in ("name", "config", "revision"))
+    return f"{', '.join(data)}, split {result.get('split', '?')}"
 
 
 def write_files(result: Mapping[str, Any], stem: Path) -> list[Path]:
@@ -134,11 +146,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError("no such file", where=str(path), hint="give results of the suite dissent")
-    try:
-        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise InputError(f"is not JSON: {error}", where=str(path)) from error
-    if "confusion" not in result.get("metrics", {}):
+    result = read_json(path)
+    if not isinstance(result, dict) or "confusion" not in result.get("metrics", {}):
         raise InputError(
             "holds no confusion matrix",
             where=str(path),

@@ -177,8 +177,7 @@ def _of_classes(first: Outcomes, other: Outcomes, name: str, seed: int) -> _Draw
             values.append(macro_f1(cells.reshape(classes, classes)))
         return values[1] - values[0]
 
-    draws = stream(seed, f"zoo.differences.{name}").multinomial(
-        units, counts / units, size=RESAMPLES
-    )
+    random = stream(seed, f"zoo.differences.{name}")
+    draws = (random.multinomial(units, counts / units) for _ in range(RESAMPLES))
     values = np.array([difference(draw) for draw in draws])
     return _Drawn(difference(counts), values, units, units)

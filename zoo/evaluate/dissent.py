@@ -43,6 +43,7 @@ def score(
     return {
         "model": {"name": Path(request.model).name, "type": classifier.model_type},
         "dataset": about,
+        "protocol": {"limit": request.limit},
         "examples": len(rows),
         "truncated": rows.truncated,
         "metrics": report(gold, predicted, classifier.labels, request.seed),

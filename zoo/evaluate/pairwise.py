@@ -6,7 +6,6 @@ every model, and McNemar's test against a second one (`--against`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,10 @@ import numpy as np
 
 from corpora.errors import InputError
 from corpora.rng import stream
+from corpora.store import read_json
 from zoo.evaluate import bootstrap
 from zoo.evaluate.outcomes import Outcomes
-from zoo.evaluate.pairwise_tests import RIGHT, mcnemar, outcomes_of, test_results
+from zoo.evaluate.pairwise_tests import RIGHT, mcnemar, outcomes_of, shared_sets, test_results
 from zoo.evaluate.scorers import (
     BASELINE,
     Scorer,
@@ -55,6 +55,9 @@ def evaluate(request: Request) -> dict[str, Any]:
 
     options = options_of(request, Options)
     found = open_sets(request.data, request.split, request.limit)
+    protocol = {"ties": "wrong", "prompt": options.prompt, "limit": request.limit}
+    own = {"model": {"name": Path(request.model).name}, "protocol": protocol}
+    second = _second(options.against, request.seed, found.sets, own)
     model = load_scorer(request.model, request.seed)
     rules, encoder = _rules(options.encoder, request.seed)
     notes = [] if encoder or options.encoder else ["no encoder for the rule cosine: see --encoder"]
@@ -65,7 +68,7 @@ def evaluate(request: Request) -> dict[str, Any]:
     result = {
         "model": describe(request.model, model),
         "dataset": dict(found.description),
-        "protocol": {"ties": "wrong", "prompt": options.prompt, "limit": request.limit},
+        "protocol": protocol,
         "examples": sum(each["pairs"] for each in sets.values()),
         "cut": cut_of(model),
         "encoder": encoder,
@@ -80,19 +83,19 @@ def evaluate(request: Request) -> dict[str, Any]:
             for each in found.sets
         ],
     }
-    if options.against:
-        result["against"] = _against(options, found.sets, result, request.seed)
+    if second is not None:
+        result["against"] = _against(second, options, found.sets, result, request.seed)
     return result
 
 
 def evaluate_set(
     found: TestSet, model: Scorer, rules: Mapping[str, Scorer], seed: int, *, prompt: bool = True
 ) -> dict[str, Any]:
-    """Accuracy of `model` and of `rules` on one set, and each pair's outcome."""
+    """Accuracy of `model` and of `rules`, on the same texts, and each pair's outcome."""
     units = [pair.group for pair in found.pairs]
     coherent, other = score_pairs(found, model, prompt)
     beside = {
-        name: compare(*score_pairs(found, rule, prompt=False), units, seed, f"{found.name}.{name}")
+        name: compare(*score_pairs(found, rule, prompt), units, seed, f"{found.name}.{name}")
         for name, rule in rules.items()
     }
     return {
@@ -115,10 +118,15 @@ def score_pairs(
     texts += [(*head, *pair.neg) for head, pair in zip(before, found.pairs, strict=True)]
     distinct = list(dict.fromkeys(texts))
     scores = dict(zip(distinct, scorer.score([list(text) for text in distinct]), strict=True))
-    values = np.array([scores[text] for text in texts], np.float64)
-    if not np.isfinite(values).all():
-        raise InputError("the model gives scores that are not finite", where=found.name)
+    values = finite(np.array([scores[text] for text in texts], np.float64), found.name)
     return values[: len(found.pairs)], values[len(found.pairs) :]
+
+
+def finite(scores: np.ndarray, where: str) -> np.ndarray:
+    """`scores` as they are. Raises `InputError` if one is NaN or infinite: it would just lose."""
+    if not np.isfinite(scores).all():
+        raise InputError("the model gives scores that are not finite", where=where)
+    return scores
 
 
 def compare(
@@ -188,13 +196,37 @@ def _means(sets: Mapping[str, Any]) -> dict[str, Any]:
     return {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
 
 
+def _second(
+    against: str, seed: int, sets: Sequence[TestSet], own: Mapping[str, Any]
+) -> Scorer | Mapping[str, Any] | None:
+    """What `--against` names, a model or a result; none for an empty text.
+
+    Raises `InputError` before anything is scored: also for a result on other pairs.
+    """
+    if not against.endswith(".json"):
+        return load_scorer(against, seed) if against else None
+    path = Path(against)
+    found = read_json(path) if path.is_file() else None
+    if not isinstance(found, dict) or found.get("suite") != "pairwise":
+        raise InputError("no result of the suite pairwise", where=against)
+    digests = {each.name: {"pairs_digest": each.digest} for each in sets}
+    shared_sets({**own, "metrics": {"sets": digests}}, found)
+    return found
+
+
 def _against(
-    options: Options, sets: Sequence[TestSet], result: Mapping[str, Any], seed: int
+    other: Scorer | Mapping[str, Any],
+    options: Options,
+    sets: Sequence[TestSet],
+    result: Mapping[str, Any],
+    seed: int,
 ) -> dict[str, Any]:
     """The second model's accuracy, and McNemar, on each set."""
-    if options.against.endswith(".json"):
-        return _against_result(Path(options.against), result)
-    other = load_scorer(options.against, seed)
+    if isinstance(other, Mapping):
+        values = {name: found["accuracy"] for name, found in other["metrics"]["sets"].items()}
+        tested = test_results(result, other)
+        joined = {name: {**values[name], **test} for name, test in tested.items()}
+        return {"model": other["model"], "test": "McNemar, exact", "sets": joined}
     tests = {}
     for found in sets:
         scores = score_pairs(found, other, options.prompt)
@@ -205,17 +237,6 @@ def _against(
             **mcnemar(own, outcomes_of(*scores)),
         }
     return {"model": describe(options.against, other), "test": "McNemar, exact", "sets": tests}
-
-
-def _against_result(path: Path, result: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        other = json.loads(path.read_text(encoding="utf-8"))
-        tests = test_results(result, other)
-    except (OSError, json.JSONDecodeError, KeyError) as error:
-        raise InputError(f"no result of the suite pairwise: {error}", where=str(path)) from error
-    values = {name: other["metrics"]["sets"][name]["accuracy"] for name in tests}
-    joined = {name: {**values[name], **test} for name, test in tests.items()}
-    return {"model": other["model"], "test": "McNemar, exact", "sets": joined}
 
 
 def _names(features: Mapping[str, Any]) -> list[tuple[str, str]]:

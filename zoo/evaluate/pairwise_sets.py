@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.errors import InputError
-from corpora.readers.coherence import SUFFIXES, is_annotations, read_pairs
+from corpora.readers.coherence import SUFFIXES, is_annotations, read_pairs, with_group
 from corpora.store import sha256
 from zoo.data import SPLITS, Dataset, no_split, open_dataset, read_manifest, split_spec, spread
 
@@ -89,7 +89,9 @@ def _of_files(path: Path, limit: int) -> TestSets:
             where=str(path),
             hint='give a built dataset folder, or JSON Lines of {"pos": [...], "neg": [...]}',
         )
-    sets = [_set_of(file.name.partition(".")[0], _file_pairs(file), limit) for file in files]
+    sets = [
+        _set_of(file.name.partition(".")[0], _file_pairs(file), limit, str(file)) for file in files
+    ]
     names = [each.name for each in sets]
     for at, name in enumerate(names):
         if name in names[:at]:
@@ -108,9 +110,8 @@ def _is_set(path: Path) -> bool:
 
 
 def _file_pairs(path: Path) -> Iterator[TestPair]:
-    """The pairs of a file; those that name one reference text are a group."""
-    for pair in read_pairs(path):
-        group = pair.reference or pair.text
+    """The pairs of a file; those of one reference text, or of one prompt, are a group."""
+    for group, pair in with_group(read_pairs(path)):
         yield TestPair(pair.id, group, pair.prompt, pair.pos, pair.neg, pair.votes)
 
 
@@ -119,7 +120,7 @@ def _of_dataset(spec: str, split: str, limit: int) -> TestSets:
     opened = [open_dataset(folder, name) for name in _configs(folder, config)]
     if split not in SPLITS:
         raise no_split(split, opened[0].splits, spec)
-    usable = [data for data in opened if _has_pairs(data, split)]
+    usable = [data.need("pos", "neg") for data in opened if _has_pairs(data, split)]
     if not usable:
         raise InputError(
             f"no configuration has columns pos and neg in its split {split!r}",
@@ -135,7 +136,11 @@ def _of_dataset(spec: str, split: str, limit: int) -> TestSets:
 
 def _of_table(data: Dataset, split: str, limit: int) -> TestSet:
     """One set; the pairs that its builder left out as identical are counted too."""
-    found = _set_of(_set_name(data), _rows(spread(data[split], limit)), 0)
+    for name in ("pos", "neg"):
+        kind = data[split].schema.field(name).type
+        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+            raise InputError(f"{name} is {kind}, expected a list of sentences", where=data.where)
+    found = _set_of(_set_name(data), _rows(spread(data[split], limit)), 0, data.where)
     before = int(data.manifest.get("rejects", {}).get(f"identical_{data.config}", 0))
     return replace(found, identical=found.identical + before)
 
@@ -159,25 +164,29 @@ def _set_name(data: Dataset) -> str:
 
 def _rows(table: pa.Table) -> Iterator[TestPair]:
     for number, row in enumerate(table.to_pylist()):
-        id = str(row.get("id") or row.get("doc") or number)
+        id, prompt = str(row.get("id") or row.get("doc") or number), row.get("prompt")
         yield TestPair(
             id=id,
             # An id of a text is DOCUMENT#NUMBER: texts of one document are not independent.
             group=str(row.get("group") or id.rpartition("#")[0] or id),
-            prompt=tuple(row.get("prompt") or ()),
+            prompt=(prompt,) if isinstance(prompt, str) else tuple(prompt or ()),
             pos=tuple(row["pos"]),
             neg=tuple(row["neg"]),
             votes=tuple(row.get("votes") or ()),
         )
 
 
-def _set_of(name: str, pairs: Iterator[TestPair], limit: int) -> TestSet:
+def _set_of(name: str, pairs: Iterator[TestPair], limit: int, where: str) -> TestSet:
     found = list(pairs)
+    if not found:
+        raise InputError(
+            "holds no pair", where=where, hint='a line is {"pos": [...], "neg": [...]}'
+        )
     if 0 < limit < len(found):
         found = [found[i] for i in np.linspace(0, len(found) - 1, limit).astype(int)]
     different = [pair for pair in found if not pair.identical]
     if not different:
-        raise InputError("no pair is left: all texts are identical to their pair", where=name)
+        raise InputError("no pair is left: all texts are identical to their pair", where=where)
     return TestSet(name, different, len(found) - len(different))
 
 

@@ -38,10 +38,28 @@ def mcnemar(one: str, two: str) -> dict[str, Any]:
 
 
 def test_results(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
-    """McNemar for each set that two results of the suite `pairwise` share.
+    """McNemar for each set that two results of the suite `pairwise` share (`shared_sets`)."""
+    sets, others = one["metrics"]["sets"], two["metrics"]["sets"]
+    return {
+        name: mcnemar(sets[name]["outcomes"], others[name]["outcomes"])
+        for name in shared_sets(one, two)
+    }
 
-    Raises `InputError` if they share none, or a set of the same name holds other pairs.
+
+def shared_sets(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+    """The names of the sets that two results have.
+
+    Raises `InputError` if there are none, a set of the same name holds other pairs, or the
+    protocols differ.
     """
+    protocols = one.get("protocol", {}), two.get("protocol", {})
+    for key in protocols[0].keys() & protocols[1].keys():
+        if protocols[0][key] != protocols[1][key]:
+            raise InputError(
+                f"{_name(one)} was measured with {key} = {protocols[0][key]}, {_name(two)} with "
+                f"{key} = {protocols[1][key]}",
+                hint="evaluate both models alike",
+            )
     sets, others = one["metrics"]["sets"], two["metrics"]["sets"]
     shared = [name for name in sets if name in others]
     if not shared:
@@ -57,7 +75,7 @@ def test_results(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, An
                 f"of {_name(one)}, {digests[1]} of {_name(two)}",
                 hint="evaluate both models on the same data (and --limit)",
             )
-    return {name: mcnemar(sets[name]["outcomes"], others[name]["outcomes"]) for name in shared}
+    return shared
 
 
 test_results.__test__ = False  # type: ignore[attr-defined]  # not a test of pytest

@@ -25,6 +25,7 @@ from zoo.evaluate.classification import need_labels, predict, report
 from zoo.evaluate.compare_columns import pdtb_column
 from zoo.evaluate.encoders import Encoder, load_encoder
 from zoo.evaluate.outcomes import Outcomes, numbered
+from zoo.settings import Count
 
 COLUMNS = ("arg1", "arg2")
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -39,8 +40,8 @@ class Options:
     protocol: Literal["sentences", "pair", "both"] = "both"
     representation: str = "auto"
     """How the frozen vectors are read off: see `zoo.evaluate.encoders`."""
-    classes: int = 11
-    """So many labels at most, those with most training rows (section 6)."""
+    classes: Count = 11
+    """So many labels at most, those with most training rows (section 6); 0: all."""
     cache: str = ""
     """A folder in which the vectors are kept for the next run."""
 

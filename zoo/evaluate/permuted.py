@@ -14,7 +14,7 @@ from zoo.data import open_dataset, split_spec, spread
 from zoo.evaluate import Request
 from zoo.evaluate.compare_columns import permuted_column
 from zoo.evaluate.outcomes import Outcomes
-from zoo.evaluate.pairwise import baselines, compare, cut_of, describe, score_pairs
+from zoo.evaluate.pairwise import baselines, compare, cut_of, describe, finite, score_pairs
 from zoo.evaluate.pairwise_sets import TestPair, TestSet
 from zoo.evaluate.scorers import Longer, Scorer, load_scorer
 
@@ -43,6 +43,7 @@ def evaluate(request: Request) -> dict[str, Any]:
     return {
         "model": describe(request.model, model),
         "dataset": about,
+        "protocol": {"limit": request.limit},
         "examples": metrics["pairs"],
         "cut": cut,
         "metrics": metrics,
@@ -137,7 +138,7 @@ def score_documents(
         raise InputError("no document differs from its permutations", hint="it needs two sentences")
     distinct = sorted(set(names))
     originals = [documents.original(document) for document in distinct]
-    scores = np.array(model.score_ids([*originals, *permuted], batch_tokens))
+    scores = finite(np.array(model.score_ids([*originals, *permuted], batch_tokens)), "permuted")
     own = dict(zip(distinct, scores[: len(distinct)].tolist(), strict=True))
     coherent = np.array([own[name] for name in names])
     lengths = {name: len(text) for name, text in zip(distinct, originals, strict=True)}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from corpora.errors import ConfigError
 from corpora.store import versions, write_json
 from zoo.evaluate import suite
 from zoo.evaluate.bootstrap import notes_of
@@ -38,6 +39,15 @@ def finished(
         "versions": versions(*LIBRARIES),
     }
     return found, found.pop("outcomes", [])
+
+
+def check_place(path: Path) -> None:
+    """Make the folder of the result `path`: what is in the way is said before the work is done."""
+    if path.is_dir():
+        raise ConfigError(
+            "a folder, where the result should be written", where=str(path), hint="name a file"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def save(path: Path, result: dict[str, Any], outcomes: list[Outcomes]) -> None:

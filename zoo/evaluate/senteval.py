@@ -84,6 +84,12 @@ def evaluate(request: Request) -> dict[str, Any]:
             where="suite senteval",
             hint="mteb loads its own data from the Hub: give --data hub",
         )
+    if request.limit or request.split != "test":
+        raise ConfigError(
+            f"--limit {request.limit}, --split {request.split}",
+            where="suite senteval",
+            hint="mteb scores whole tasks on their own splits: leave out --limit and --split",
+        )
     mteb = require("mteb", "senteval", "to run the tasks of SentEval")
     from zoo.evaluate.encoders import load_encoder
 

@@ -10,10 +10,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from transformers import AutoTokenizer
 
 from corpora.errors import ConfigError, InputError, nearest
@@ -32,6 +33,7 @@ from zoo.evaluate.superglue_data import (
 )
 from zoo.evaluate.superglue_train import PairModel, Pairs, choose, fine_tune
 from zoo.modeling import best_device, load_backbone
+from zoo.settings import AtLeast0, Count, Positive
 from zoo.trials import warn_of_padding
 
 if TYPE_CHECKING:
@@ -46,15 +48,15 @@ class Options:
 
     tasks: str = ""
     """Names among rte, copa, record, with commas (all that the dataset has)."""
-    seeds: int = 1
+    seeds: Positive = 1
     """Trainings with the seeds `--seed` and the following ones: mean and deviation."""
-    batch: int = 32
-    max_length: int = 512
-    max_candidates: int = 25
+    batch: Positive = 32
+    max_length: Annotated[int, Field(ge=8)] = 512
+    max_candidates: Annotated[int, Field(ge=2)] = 25
     """Of an example in training; evaluation ranks all of them."""
-    max_steps: int = 0
+    max_steps: Count = 0
     """In place of the paper's steps and epochs, for a try."""
-    learning_rate: float = 0.0
+    learning_rate: AtLeast0 = 0.0
     """In place of the paper's."""
     copa_question: bool = False
     """Append the question (cause or effect) to the premise; the paper's table 2 shows none."""

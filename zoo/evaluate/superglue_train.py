@@ -121,6 +121,8 @@ def choose(
         inputs = {name: value.to(device) for name, value in encoded.items()}
         scores[rows] = model.logits(inputs).float().cpu().numpy()
     model.train(was_training)
+    if np.isnan(scores).any():
+        raise DiscoforgeError("the model gives NaN", hint="lower --learning_rate, or --bf16 false")
     if pairs.classes:
         return scores.argmax(1)
     ends = np.cumsum([len(example.pairs) for example in examples])

@@ -20,7 +20,7 @@ from corpora.errors import InputError
 from corpora.store import write_text
 from zoo.evaluate import Request, options_of
 from zoo.evaluate.discoeval import layers, report
-from zoo.evaluate.discoeval.data import Found, read
+from zoo.evaluate.discoeval.data import Found, TaskData, read
 from zoo.evaluate.discoeval.protocol import (
     Options,
     inputs_under,
@@ -132,7 +132,12 @@ def _run(
     return {
         "model": _describe(encoder, options),
         "dataset": [
-            {"task": data.task.name, "labels": list(data.labels), **data.describe()}
+            {
+                "task": data.task.name,
+                "labels": list(data.labels),
+                **data.describe(),
+                "split": split_of(data, split),
+            }
             for data in found.tasks
         ],
         "protocol": _protocol(options, domains, limit),
@@ -140,8 +145,16 @@ def _run(
             one["rows"][one["split"]] for each in domains.values() for one in each.values()
         ),
         "metrics": metrics,
+        "notes": [f"{data.name}: {note}" for data in found.tasks for note in _notes(data, split)],
         "outcomes": outcomes,
     }
+
+
+def _notes(data: TaskData, split: str) -> list[str]:
+    """What had to be done for want of a split."""
+    if split_of(data, split) == split:
+        return list(data.notes)
+    return [*data.notes, "no test set: the accuracy is that of the validation set"]
 
 
 def _texts(found: Found, options: Options) -> list[Text]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.rng import stream
 from corpora.store import MANIFEST
-from zoo.data import label_names, open_dataset, read_manifest, split_spec
+from zoo.data import open_dataset, read_manifest, split_spec
 from zoo.evaluate.discoeval.tasks import TASKS, Task
 from zoo.fits import SUITES
 
@@ -135,6 +135,8 @@ def _read_several(folder: Path, wanted: Sequence[str]) -> Found:
 def _read_built(spec: str, domain: str) -> TaskData | None:
     """A dataset that discoforge built; None if its builder or columns are of no task."""
     data = open_dataset(spec)
+    if not data.splits:
+        raise InputError("has no split with rows", where=spec)
     first = next(iter(data.splits.values()))
     settings = data.manifest.get("stage", {}).get("settings", {})
     builder = str(settings.get("builder", ""))
@@ -144,7 +146,7 @@ def _read_built(spec: str, domain: str) -> TaskData | None:
     if task is None:
         return None
     splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
-    labels = tuple(label_names(first.schema))
+    labels = tuple(data.labels())
     return TaskData(task, domain, labels, splits, data.revision, dataset=data.name)
 
 

@@ -51,7 +51,8 @@ class Probe:
 
     @torch.inference_mode()
     def predict(self, features: np.ndarray, batch: int = 4096) -> np.ndarray:
-        """The class of each row, `[rows]`."""
+        """The class of each row, `[rows]`. Raises `InputError` as `fit` does."""
+        _check_finite(features)
         device = self.parameters[0].device
         found = [
             _scores([p[None] for p in self.parameters], _on(part, device))[:, 0].argmax(1).cpu()
@@ -75,8 +76,7 @@ def fit(
     from zoo.modeling import best_device
 
     device = device or best_device()
-    if not all(np.isfinite(features).all() for features, _ in (train, validation)):
-        raise InputError("the features hold NaN or infinity", hint="look at the encoder's vectors")
+    _check_finite(train[0], validation[0])
     x, y = _on(train[0], device), _on(train[1].astype(np.int64), device)
     held = _on(validation[0], device), _on(validation[1].astype(np.int64), device)
     members = len(settings.l2)
@@ -94,6 +94,11 @@ def fit(
         epoch += settings.epoch_size
         watch.look(_accuracies(parameters, *held), parameters, epoch)
     return watch.best_probe(settings.l2)
+
+
+def _check_finite(*features: np.ndarray) -> None:
+    if not all(np.isfinite(part).all() for part in features):
+        raise InputError("the features hold NaN or infinity", hint="look at the encoder's vectors")
 
 
 class _Optimizer:
