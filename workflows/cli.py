@@ -122,7 +122,7 @@ def extract(
         gold_tokens=gold_tokens,
         workers=workers,
     )
-    _print_counts(counts, output)
+    _print_counts(counts, output, language)
 
 
 @app.command()
@@ -269,7 +269,7 @@ def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
     return options
 
 
-def _print_counts(counts: dict[str, Any], output: Path) -> None:
+def _print_counts(counts: dict[str, Any], output: Path, language: str) -> None:
     typer.echo(f"{counts['pairs']:,} pairs from {counts['documents']:,} documents -> {output}")
     for marker, count in sorted(counts["markers"].items(), key=lambda item: -item[1]):
         typer.echo(f"  {marker:<14}{count:>9,}")
@@ -277,6 +277,8 @@ def _print_counts(counts: dict[str, Any], output: Path) -> None:
     typer.echo(f"{turned_down:,} candidates turned down")
     for reason, count in sorted(counts["rejects"].items(), key=lambda item: -item[1]):
         typer.echo(f"  {reason:<40}{count:>9,}")
+    if not counts["pairs"] and not turned_down:
+        typer.echo(f"no sentence has one of the markers, which are those of --language {language}")
 
 
 if __name__ == "__main__":

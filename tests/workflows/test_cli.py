@@ -108,6 +108,15 @@ def test_only_the_markers_asked_for(
     assert {pair["marker"] for pair in read_jsonl(out)} == {"but", "when"}
 
 
+def test_no_marker_in_any_sentence_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rain.txt").write_text("It rained.", encoding="utf-8")
+    assert run(monkeypatch, "extract", tmp_path / "rain.txt", "-o", tmp_path / "pairs.jsonl") == 0
+    said = capsys.readouterr().out
+    assert "no sentence has one of the markers, which are those of --language en" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
