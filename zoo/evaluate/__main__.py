@@ -103,7 +103,12 @@ def _parser() -> argparse.ArgumentParser:
     count, positive = _at_least(0), _at_least(1)
     parser.add_argument("--seed", type=count, default=0, help="of the bootstrap and of classifiers")
     parser.add_argument("--threads", type=positive, default=1)
-    parser.add_argument("--batch-size", type=positive, default=64)
+    parser.add_argument(
+        "--batch-size",
+        type=positive,
+        default=64,
+        help="rows at a time, where a suite does not fill batches by tokens",
+    )
     parser.add_argument("--limit", type=count, default=0, help="so many rows only, spread evenly")
     parser.add_argument("--debug", action="store_true", help="show a traceback")
     return parser
