@@ -71,7 +71,8 @@ def _by_sa(version: str) -> Licence:
     return Licence(
         f"CC-BY-SA-{version}",
         f"Creative Commons Attribution-ShareAlike {version}",
-        f"cc-by-sa-{version}",
+        # The Hub's list has no 2.5.
+        "other" if version == "2.5" else f"cc-by-sa-{version}",
         4,
         share_alike=True,
         family="CC-BY-SA",

@@ -6,6 +6,7 @@ import pytest
 
 from corpora.errors import ConfigError
 from corpora.licences import TABLE, combine, get, shown
+from tests.hub_routes import LICENCES
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,10 @@ def test_every_row_of_the_table_can_stand_alone():
         found = combine([id])
         assert found.id == id and found.redistributable == row.redistributable
         assert row.redistributable or row.reason
+
+
+def test_the_hub_knows_the_name_of_every_licence():
+    assert {row.hub for row in TABLE.values()} <= LICENCES
 
 
 @pytest.mark.parametrize("licence", ["", "unknown", "CC0-1.0 AND unknown"])
