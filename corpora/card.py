@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from itertools import pairwise
 from string import Template
 from typing import Any
 
@@ -115,8 +116,9 @@ def _filled(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _size_category(rows: int) -> str:
-    bounds = [(10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M")]
-    return next((name for bound, name in bounds if rows < bound), "1M<n<10M")
+    steps = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
+    names = [f"n<{steps[0]}", *(f"{low}<n<{high}" for low, high in pairwise(steps))]
+    return names[min(max(len(str(rows)) - 3, 0), len(names) - 1)]
 
 
 def _yaml(value: Mapping[str, Any]) -> str:

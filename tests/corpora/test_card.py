@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from huggingface_hub import DatasetCard
 
-from corpora.card import Card, source_name
+from corpora.card import Card, front_matter, source_name
 from corpora.rows import class_label
 from corpora.store import DatasetFolder, Stage, staged
 
@@ -47,6 +47,25 @@ def test_the_metadata_are_what_the_hub_takes(card):
     assert [file["split"] for file in config["data_files"]] == ["train", "test"]
     assert data["dataset_info"][0]["splits"][0]["num_examples"] == 2
     assert {"discourse", "testing"} <= set(data["tags"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "size"),
+    [
+        (1, "n<1K"),
+        (999, "n<1K"),
+        (1_000, "1K<n<10K"),
+        (999_999, "100K<n<1M"),
+        (1_000_000, "1M<n<10M"),
+        (12_345_678, "10M<n<100M"),
+        (2 * 10**9, "1B<n<10B"),
+    ],
+)
+def test_the_size_is_a_category_of_the_hub(rows, size):
+    manifest = {"configs": {"all": {"default": True, "features": {}, "splits": {}}}}
+    manifest["configs"]["all"]["splits"]["train"] = {"rows": rows, "bytes": 1, "shards": []}
+    manifest |= {"stage": {"hash": "0"}, "languages": ["en"], "licence": {"hub": "mit"}}
+    assert front_matter(manifest, CARD)["size_categories"] == [size]
 
 
 def test_the_text_answers_the_questions_of_a_user(card):
