@@ -256,16 +256,16 @@ class DatasetFolder:
             "languages": sorted(self.languages) or list(self.card.languages),
             "configs": configs,
             "rejects": dict(sorted(self.rejects.items())),
-            "overlap": self._overlap(),
+            "overlap": self._overlap(configs),
             "notes": self.notes,
             "details": self.details,
             "versions": versions(),
         }
 
-    def _overlap(self) -> dict[str, dict[str, int]]:
+    def _overlap(self, configs: Iterable[str]) -> dict[str, dict[str, int]]:
         """Distinct texts in more than one split, by configuration and pair of splits."""
         found: dict[str, dict[str, int]] = {}
-        for config in dict.fromkeys(config for config, _ in self._writers):
+        for config in configs:
             keys = {
                 split: writer.text_keys()
                 for (name, split), writer in self._writers.items()

@@ -285,11 +285,12 @@ def test_empty_splits_and_configurations_are_said_and_the_rest_loads(tmp_path, s
     with staged(tmp_path / "d") as partial, DatasetFolder(partial, "d", stage, CARD) as data:
         data.write("one", "train", rows("row", 3), SCHEMA)
         data.write("one", "validation", [], SCHEMA)
-        data.write("two", "train", [], SCHEMA)
+        for split in ("train", "test"):
+            data.write("two", split, [], SCHEMA, texts=("text",))
         data.count_licences(pa.array(["MIT"] * 3))
         manifest = data.finish("one")
     assert list(load(tmp_path / "d")) == ["train"]
-    assert list(manifest["configs"]) == ["one"]
+    assert list(manifest["configs"]) == ["one"] and "two" not in manifest["overlap"]
     assert "validation" in " ".join(manifest["notes"]) and "`two`" in " ".join(manifest["notes"])
 
 
