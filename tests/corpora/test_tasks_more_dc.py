@@ -154,6 +154,21 @@ def test_sizes_count_rows_and_what_is_missing_is_said(built):
     assert any("10,000 rows were asked for" in note for note in manifest["notes"])
 
 
+def test_each_window_is_a_pair_or_counted_once(built, documents):
+    text = " ".join(f"Zyx{i} qwv{i} prt{i} was{i}." for i in range(120))
+    lonely = split_document(Document("lonely", text, licence="MIT"))
+    windows = []
+    for rows in (600, 10**6):
+        sizes = {"train": rows, "validation": 0, "test": 0}
+        _, manifest = built(f"of-{rows}", [*documents, lonely], **sizes)
+        left_out = Counter(manifest["rejects"])
+        assert left_out["no_similar_document"]
+        pairs = manifest["configs"]["text"]["splits"]["train"]["rows"] // 2
+        reasons = ("no_similar_document", "no_other_sentence", "not_needed")
+        windows.append(pairs + sum(left_out[reason] for reason in reasons))
+    assert windows[0] == windows[1]
+
+
 def test_neither_order_nor_batches_change_a_byte(built, documents, folder_bytes, monkeypatch):
     logs = [chat(f"log{i}", 6, 9) for i in range(6)]
     one = folder_bytes(built("one", [*documents, *logs])[0])

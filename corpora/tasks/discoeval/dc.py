@@ -28,7 +28,7 @@ from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.similar import Categories, Profiles
 from corpora.tasks.target import Target
 
-VERSION = 3
+VERSION = 4
 LENGTH = 6
 REPLACED = range(1, 5)
 """Positions, counted from 0, at which a sentence is replaced: the paper's 2 to 5."""
@@ -199,6 +199,7 @@ def _config(
         donors.enter(pool, pool.names_in(split, assignment.split))
         rows = pool.of_split(split, assignment, distinct)
         writer = dataset.writer(config, split, DC, texts=("sentences",))
+        before = dataset.rejects.total()
         pairs = _pairs(rows, split, sizes[split] // 2, pool, donors, sentences, dataset)
         for number, (record, changed) in enumerate(pairs):
             dataset.count_licence(record["licence"], 2)
@@ -207,7 +208,8 @@ def _config(
             found[changed["found_by"]] += 1
             writer.extend(_rows(number, record, changed))
         _say(split, config, sizes[split], writer.rows, dataset)
-        dataset.reject("not_needed", max(0, rows.size - sizes[split] // 2))
+        refused = dataset.rejects.total() - before
+        dataset.reject("not_needed", rows.size - writer.rows // 2 - refused)
     for how, number in sorted(found.items()):
         dataset.note(f"`{config}`: {number:,} intruders were found by {how}.")
 
