@@ -140,6 +140,8 @@ def test_the_folder_loads_with_label_names(built, load):
         ("4.2 Results", "middle"),
         ("Related Work", "middle"),
         ("Discussion", "middle"),
+        ("3 Coreference Resolution", "middle"),
+        ("Learning from Preferences", "middle"),
     ],
 )
 def test_what_a_section_is_follows_from_its_heading(heading, kind):

@@ -12,9 +12,9 @@ ABSTRACT, MIDDLE, OTHER = "abstract", "middle", "other"
 _NUMBER = re.compile(r"^\s*(?:[\divxlc]+|[a-z])(?:\.[\da-z]+)*[.):]?\s+", re.I)
 _ABSTRACT = re.compile(r"abstract\b", re.I)
 _OUTSIDE = re.compile(
-    r"introduction|conclu|summary\b|discussion and future|future (?:work|direction)|outlook"
+    r"\b(?:introduction|conclu|summary\b|discussion and future|future (?:work|direction)|outlook"
     r"|acknowledg|references?\b|bibliograph|literature cited|appendi|supplement|funding"
-    r"|author contributions?|conflicts? of interest|keywords?\b|index terms",
+    r"|author contributions?|conflicts? of interest|keywords?\b|index terms)",
     re.I,
 )
 _CLOSING = re.compile(

@@ -19,7 +19,7 @@ from corpora.tasks.discoeval.papers import ABSTRACT, MIDDLE, prose, sections_of
 from corpora.tasks.pool import Pool
 from corpora.tasks.target import Target
 
-VERSION = 2
+VERSION = 3
 
 CARD = Card(
     title="Sentence section prediction",
