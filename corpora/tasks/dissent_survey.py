@@ -99,7 +99,7 @@ def read_pairs(paths: Iterable[Path]) -> Iterator[pa.RecordBatch]:
 
 
 class Survey:
-    """The first pass: 21 bytes of memory a pair, and its document's name and group.
+    """The first pass: 22 bytes of memory a pair, and its document's name and group.
 
     Use as a context manager: sketches of pairs (`near_duplicates`) wait in `folder`.
     """
@@ -112,7 +112,7 @@ class Survey:
         self._groups: list[str] = []
         self._sources: list[str] = []
         self._seen: list[int] = []
-        self._document, self._marker = array("i"), array("b")
+        self._document, self._marker = array("i"), array("h")
         self._text_key, self._priority = array("q"), array("q")
         near = settings.near_duplicates
         self._near = NearDuplicates(near, folder / ".sketches") if near else None
@@ -133,7 +133,7 @@ class Survey:
         document, priority = self._documents_and_priorities(batch)
         self._document.frombytes(document.astype(np.int32).tobytes())
         self._priority.frombytes(priority.tobytes())
-        self._marker.frombytes(marker.astype(np.int8).tobytes())
+        self._marker.frombytes(marker.astype(np.int16).tobytes())
         self._text_key.extend(map(hash, zip(marker.tolist(), s1, s2, strict=True)))
         self.languages.update(batch["language"].unique().to_pylist())
 
@@ -222,8 +222,8 @@ class Survey:
             )
         return code
 
-    def _markers(self) -> NDArray[np.int8]:
-        return np.frombuffer(self._marker, np.int8)
+    def _markers(self) -> NDArray[np.int16]:
+        return np.frombuffer(self._marker, np.int16)
 
     def _priorities(self) -> Ints:
         return np.frombuffer(self._priority, np.int64)

@@ -214,6 +214,13 @@ def test_two_sources_with_one_id_are_refused(built, pairs):
         built([*pairs, *again])
 
 
+def test_so_many_markers_as_one_names(built):
+    markers = tuple(f"m{i}" for i in range(300))
+    folder, manifest = built([pair(i, marker) for i, marker in enumerate(markers)], markers=markers)
+    assert sorted(row["label"] for row in rows_of(folder, "all")) == list(range(300))
+    assert manifest["details"]["balanced_cap"] == 1
+
+
 def test_the_order_of_files_and_documents_changes_no_byte(built, pairs, folder_bytes):
     documents = {row["doc"]: [] for row in pairs}
     for row in pairs:
