@@ -38,13 +38,13 @@ class Table:
     documents: Words
     groups: Words
     weights: Ints
-    source: NDArray[np.int16]
+    source: NDArray[np.int32]
     served: Sequence[frozenset[str]]
 
     @classmethod
     def read(cls, sources: Sequence[Served]) -> Table:
         documents, groups = array("Q"), array("Q")
-        weights, source = array("q"), array("h")
+        weights, source = array("q"), array("i")
         for number, (_, sizes) in enumerate(sources):
             for name, group, size in sizes:
                 documents.append(stable_id(name))
@@ -55,7 +55,7 @@ class Table:
             np.array(documents, np.uint64),
             np.array(groups, np.uint64),
             np.array(weights, np.int64),
-            np.array(source, np.int16),
+            np.array(source, np.int32),
             [frozenset(names) for names, _ in sources],
         )
 

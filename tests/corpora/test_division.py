@@ -13,6 +13,7 @@ from corpora.readers import open_source
 from corpora.seen import COLUMNS, rows_seen
 from corpora.splits import SPLITS, Shares
 from corpora.store import staged
+from corpora.stratification import Table
 from corpora.tasks import BUILDERS, find_builder
 from tests.corpora.test_tasks_load import SETTINGS, SOURCES, inputs
 
@@ -269,3 +270,8 @@ def test_prescribed_splits_win_over_the_division(name, tmp_path, stage):
 def test_a_dataset_whose_sources_gave_no_document_breaks_no_division(tmp_path):
     found, counts = divided(tmp_path / "d", (["sp"], SIZES), (["dc"], []))
     assert near(found, SIZES) and counts["by"] == "group"
+
+
+def test_as_many_sources_as_a_glob_names():
+    sources = [(["sp"], [(f"d{i}", f"d{i}", 10)]) for i in range(33_000)]
+    assert Table.read(sources).source[-1] == 32_999
