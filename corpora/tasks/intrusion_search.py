@@ -101,7 +101,9 @@ class Search:
             donor, number = places[chosen.guest].tolist()
             self.used[donor, number] = True
             pair = _row(row, position, chosen, donor, number, self.pool)
-            if self.said.add(pair["neg"][position].casefold()):
+            said = pair["neg"][position].casefold()
+            # Of sentences without a word (`* * *`) no similarity tells that they are equal.
+            if said not in map(str.casefold, pair["pos"]) and self.said.add(said):
                 return pair
             chosen = find_intruder(scene, position, self.settings, draw)
         return None

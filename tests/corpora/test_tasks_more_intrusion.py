@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.document import Document
+from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
@@ -70,6 +71,22 @@ def test_one_sentence_but_the_first_is_from_another_similar_text(built, document
             intruder = row["neg"][row["position"]]
             assert intruder in text[donor] and not text[donor].startswith(intruder)
             assert int(host[1:]) % 3 == int(donor[1:]) % 3
+
+
+def test_no_sentence_intrudes_on_a_text_that_has_it(built, documents):
+    """Scene breaks are words to a splitter of words, but not to a measure of similarity."""
+    broken = []
+    for document in documents:
+        texts = document.sentence_texts()
+        texts[3] = "* * * *"
+        spans, at = Spans(), 0
+        for text in texts:
+            spans.add(at, at + len(text))
+            at += len(text) + 1
+        broken.append(replace(document, text=" ".join(texts), paragraphs=None, sentences=spans))
+    folder, _ = built(documents=broken, min_similarity=0.0, per_text=5, max_cost=100.0)
+    rows = [row for split in rows_of(folder).values() for row in split]
+    assert rows and all(row["neg"][row["position"]] not in row["pos"] for row in rows)
 
 
 def test_an_intruder_comes_once_and_from_the_same_split(built):
