@@ -102,7 +102,8 @@ def assign(
     for group, weight in documents.values():
         groups[group] += weight
     attempts = ATTEMPTS if len(groups) <= 1000 else 2
-    for attempt in range(attempts if len(groups) >= MIN_GROUPS * len(SPLITS) else 0):
+    fewest = MIN_GROUPS * sum(part > 0 for part in shares.parts)
+    for attempt in range(attempts if len(groups) >= fewest else 0):
         by_group = _fill(_order(groups, seed, f"{stage}/{attempt}"), shares)
         if _fits(by_group, groups, shares):
             split = {document: by_group[group] for document, (group, _) in documents.items()}
@@ -110,7 +111,7 @@ def assign(
     weights = {document: weight for document, (_, weight) in documents.items()}
     by_document = _fill(_order(weights, seed, stage), shares)
     reason = (
-        f"{len(groups)} groups do not make three splits of at least {MIN_GROUPS} groups "
+        f"{len(groups)} groups do not make splits of at least {MIN_GROUPS} groups each "
         f"within {TOLERANCE:.0%} of their shares"
     )
     return Assignment("document", by_document, _weights(by_document, weights), reason)

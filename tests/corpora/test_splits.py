@@ -29,6 +29,13 @@ def test_few_groups_are_split_by_document_and_the_reason_is_given():
     assert found.weights["train"] == 1800
 
 
+def test_a_split_that_is_left_out_needs_no_groups():
+    eight = {f"b{b}/{c}": (f"b{b}", 10) for b in range(8) for c in range(20)}
+    found = assign(eight, Shares(0.5, 0, 0.5), seed=1, stage="s")
+    assert found.by == "group" and found.weights == {"train": 800, "validation": 0, "test": 800}
+    assert len({(eight[document][0], split) for document, split in found.split.items()}) == 8
+
+
 def test_the_order_of_the_documents_changes_nothing():
     backwards = dict(reversed(BOOKS.items()))
     one, two = (assign(b, Shares(), seed=3, stage="s") for b in (BOOKS, backwards))
