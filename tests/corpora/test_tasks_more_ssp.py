@@ -129,8 +129,11 @@ def test_the_folder_loads_with_label_names(built, load):
     [
         ("Abstract", "abstract"),
         ("ABSTRACT", "abstract"),
+        ("Abstract.", "abstract"),
+        ("3 Abstract Meaning Representation", "middle"),
         ("1 Introduction", "other"),
         ("I. INTRODUCTION", "other"),
+        ("1Introduction", "other"),
         ("5. Conclusions and Outlook", "other"),
         ("Concluding remarks", "other"),
         ("Acknowledgements", "other"),

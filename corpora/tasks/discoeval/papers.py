@@ -10,10 +10,10 @@ from corpora.document import Document
 ABSTRACT, MIDDLE, OTHER = "abstract", "middle", "other"
 
 _NUMBER = re.compile(r"^\s*(?:[\divxlc]+|[a-z])(?:\.[\da-z]+)*[.):]?\s+", re.I)
-_ABSTRACT = re.compile(r"abstract\b", re.I)
+_ABSTRACT = re.compile(r"abstract\W*$", re.I)
 _OUTSIDE = re.compile(
-    r"\b(?:introduction|conclu|summary\b|discussion and future|future (?:work|direction)|outlook"
-    r"|acknowledg|references?\b|bibliograph|literature cited|appendi|supplement|funding"
+    r"(?<![a-z])(?:introduction|conclu|summary\b|discussion and future|future (?:work|direction)"
+    r"|outlook|acknowledg|references?\b|bibliograph|literature cited|appendi|supplement|funding"
     r"|author contributions?|conflicts? of interest|keywords?\b|index terms)",
     re.I,
 )
