@@ -152,12 +152,13 @@ def stale(plan: Publication, remote: Remote) -> tuple[str, ...]:
         for split in body["splits"]
     ]
     ours = {file.path for file in plan.files}
-    return tuple(
+    # A star of the Hub's stays in its folder, one of `fnmatch` does not.
+    loaded = {
         path
-        for path in sorted(remote.files)
-        if path not in ours
-        and (path in owned or any(fnmatch.fnmatchcase(path, p) for p in patterns))
-    )
+        for path in remote.files
+        if path.count("/") == 1 and any(fnmatch.fnmatchcase(path, p) for p in patterns)
+    }
+    return tuple(path for path in sorted(remote.files) if path in (owned | loaded) - ours)
 
 
 def _require_private(plan: Publication, private: bool) -> None:

@@ -192,9 +192,11 @@ def test_changed_data_is_one_commit_that_leaves_no_old_shard(
 
 def test_files_that_people_added_stay(server: HubServer, send: Publish, tmp_path: Path) -> None:
     send()
-    edit(server, "figures/plot.svg", b"<svg/>")
+    added = ("figures/plot.svg", "one/train-notes/of-ours.parquet")
+    for path in added:
+        edit(server, path, b"<svg/>")
     send(make(tmp_path / "changed", word="line"))
-    assert remote(server)["figures/plot.svg"] == b"<svg/>"
+    assert [remote(server).get(path) for path in added] == [b"<svg/>"] * 2
 
 
 def test_a_file_lost_on_the_hub_is_sent_again(server: HubServer, send: Publish) -> None:
