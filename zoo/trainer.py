@@ -68,14 +68,18 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "dataloader_pin_memory": torch.cuda.is_available(),
     }
     arguments = TrainingArguments(**{**values, **more})
-    if arguments.n_gpu > 1:
-        # The Trainer would wrap the model for all of them in one process, which cuts up batches.
-        log.info(
-            "one of %d GPUs is used; all of them: accelerate launch -m zoo.train ...",
-            arguments.n_gpu,
-        )
-        arguments._n_gpu = 1
+    take_one_gpu(arguments, "; all of them: accelerate launch -m zoo.train ...")
     return arguments
+
+
+def take_one_gpu(arguments: TrainingArguments, others: str = "") -> None:
+    """Let a Trainer use one GPU of several; `others` says how to use them all.
+
+    By itself it would wrap the model for all of them in one process, which cuts up batches.
+    """
+    if arguments.n_gpu > 1:
+        log.info("one of %d GPUs is used%s", arguments.n_gpu, others)
+        arguments._n_gpu = 1
 
 
 class ZooTrainer(Trainer):
