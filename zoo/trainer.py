@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +66,9 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "average_tokens_across_devices": False,
         "remove_unused_columns": False,
         "label_names": ["labels"],
+        # A batch is sent while the GPU computes, which it must not wait for.
         "dataloader_pin_memory": torch.cuda.is_available(),
+        "accelerator_config": {"non_blocking": torch.cuda.is_available()},
     }
     arguments = TrainingArguments(**{**values, **more})
     take_one_gpu(arguments, "; all of them: accelerate launch -m zoo.train ...")
@@ -133,11 +136,18 @@ class ZooTrainer(Trainer):
     def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
         self.throughput.count(inputs)
         loss = super().training_step(model, inputs, *args, **kwargs)
-        if not torch.isfinite(loss):
-            raise checkpoints.not_finite(
-                self.job, f"the loss is {loss.item()} at step {self.state.global_step + 1}"
-            )
+        # Looking at it would wait for a GPU at every step: there `log` looks at the mean.
+        if loss.device.type == "cpu":
+            self._check_finite(loss.item(), f"at step {self.state.global_step + 1}")
         return loss
+
+    def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        self._check_finite(logs.get("loss", 0.0), f"in the steps up to {self.state.global_step}")
+        super().log(logs, *args, **kwargs)
+
+    def _check_finite(self, loss: float, where: str) -> None:
+        if not math.isfinite(loss):
+            raise checkpoints.not_finite(self.job, f"the loss is {loss} {where}")
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         if not all(torch.isfinite(p).all() for p in self.model.parameters()):
