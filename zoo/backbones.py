@@ -162,7 +162,7 @@ def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
     if pooling == "first":
         return states[:, 0]
     if pooling == "last":
-        rows = mask.new_tensor(range(len(mask)))
+        rows = torch.arange(len(mask), device=mask.device)
         return states[rows, mask.sum(1) - 1]
     weights = mask.unsqueeze(2).to(states.dtype)
     return (states * weights).sum(1) / weights.sum(1)

@@ -107,14 +107,18 @@ class Throughput(TrainerCallback):
 
     def __init__(self, path: Path, recipe: str) -> None:
         self.path, self.recipe = path, recipe
-        self.seconds, self.examples, self.tokens, self.steps = 0.0, 0, 0, 0
+        self.seconds, self.examples, self.steps = 0.0, 0, 0
+        self.tokens: int | torch.Tensor = 0
         self._since = time.perf_counter()
 
     def count(self, inputs: Mapping[str, torch.Tensor]) -> None:
-        """Count one training batch: its rows, and the ones of its attention masks."""
+        """Count one training batch: its rows, and the ones of its attention masks.
+
+        The sum stays where the masks are: reading it would wait for a GPU at every step.
+        """
         self.examples += len(next(iter(inputs.values())))
         masks = (mask for name, mask in inputs.items() if name.endswith("attention_mask"))
-        self.tokens += sum(int(mask.sum()) for mask in masks)
+        self.tokens += sum(mask.sum() for mask in masks)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._since = time.perf_counter()
@@ -123,15 +127,25 @@ class Throughput(TrainerCallback):
     on_evaluate = on_save = on_epoch_begin
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._add_time(control.should_evaluate or control.should_save)
+        self.steps += 1
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._add_time(wait=True)
+
+    def _add_time(self, wait: bool) -> None:
+        """Add the time since the last step; with `wait` until a GPU has done what it was given."""
+        if wait and torch.accelerator.is_available():
+            torch.accelerator.synchronize()
         now = time.perf_counter()
         self.seconds, self._since = self.seconds + now - self._since, now
-        self.steps += 1
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not state.is_world_process_zero:
             return
         seconds = max(self.seconds, 1e-9)
-        operations = flops.operations(kwargs["model"], self.examples, self.tokens)
+        tokens = int(self.tokens)
+        operations = flops.operations(kwargs["model"], self.examples, tokens)
         share = flops.share_of_peak(operations, seconds, bool(args.bf16 or args.fp16))
         write_json(
             self.path,
@@ -140,7 +154,7 @@ class Throughput(TrainerCallback):
                 "steps": self.steps,
                 "seconds": round(self.seconds, 3),
                 "examples_per_second": round(self.examples / seconds, 1),
-                "real_tokens_per_second": round(self.tokens / seconds, 1),
+                "real_tokens_per_second": round(tokens / seconds, 1),
                 "tflops": round(operations / seconds / 1e12, 4),
                 "share_of_peak_flops": None if share is None else round(share, 4),
                 "processes": args.world_size,

@@ -40,6 +40,7 @@ class RunSettings:
     threads: Positive = 1
     """Threads of torch on CPU. A sum's rounding depends on it, so it is part of the run."""
     deterministic: bool = True
+    """Deterministic kernels where torch has them; on a GPU its fused attention stays as it is."""
     max_train_rows: Count = 0
     """Train on so many rows only, spread evenly over the split (0: all)."""
     max_eval_rows: Count = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -65,17 +66,23 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "average_tokens_across_devices": False,
         "remove_unused_columns": False,
         "label_names": ["labels"],
+        # A batch is sent while the GPU computes, which it must not wait for.
         "dataloader_pin_memory": torch.cuda.is_available(),
+        "accelerator_config": {"non_blocking": torch.cuda.is_available()},
     }
     arguments = TrainingArguments(**{**values, **more})
-    if arguments.n_gpu > 1:
-        # The Trainer would wrap the model for all of them in one process, which cuts up batches.
-        log.info(
-            "one of %d GPUs is used; all of them: accelerate launch -m zoo.train ...",
-            arguments.n_gpu,
-        )
-        arguments._n_gpu = 1
+    take_one_gpu(arguments, "; all of them: accelerate launch -m zoo.train ...")
     return arguments
+
+
+def take_one_gpu(arguments: TrainingArguments, others: str = "") -> None:
+    """Let a Trainer use one GPU of several; `others` says how to use them all.
+
+    By itself it would wrap the model for all of them in one process, which cuts up batches.
+    """
+    if arguments.n_gpu > 1:
+        log.info("one of %d GPUs is used%s", arguments.n_gpu, others)
+        arguments._n_gpu = 1
 
 
 class ZooTrainer(Trainer):
@@ -129,11 +136,18 @@ class ZooTrainer(Trainer):
     def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
         self.throughput.count(inputs)
         loss = super().training_step(model, inputs, *args, **kwargs)
-        if not torch.isfinite(loss):
-            raise checkpoints.not_finite(
-                self.job, f"the loss is {loss.item()} at step {self.state.global_step + 1}"
-            )
+        # Looking at it would wait for a GPU at every step: there `log` looks at the mean.
+        if loss.device.type == "cpu":
+            self._check_finite(loss.item(), f"at step {self.state.global_step + 1}")
         return loss
+
+    def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        self._check_finite(logs.get("loss", 0.0), f"in the steps up to {self.state.global_step}")
+        super().log(logs, *args, **kwargs)
+
+    def _check_finite(self, loss: float, where: str) -> None:
+        if not math.isfinite(loss):
+            raise checkpoints.not_finite(self.job, f"the loss is {loss} {where}")
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         if not all(torch.isfinite(p).all() for p in self.model.parameters()):

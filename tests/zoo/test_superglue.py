@@ -19,7 +19,7 @@ from tests.zoo.outcomes import check_outcomes
 from zoo.backbones import pooling_of
 from zoo.coherence import CoherenceScorer
 from zoo.data import open_dataset
-from zoo.evaluate import Request
+from zoo.evaluate import Request, superglue_train
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.superglue import Options, evaluate
@@ -155,6 +155,20 @@ def test_a_batch_gives_what_single_texts_give_where_padding_stands_left() -> Non
     examples = [Example((pair,), (0,)) for pair in both]
     alone = torch.cat([model.logits(pairs.encode([example])) for example in examples])
     torch.testing.assert_close(model.logits(pairs.encode(examples)), alone, atol=1e-4, rtol=1e-4)
+
+
+def test_of_several_gpus_one_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = superglue_train.TrainingArguments
+
+    def on_two_gpus(**values: Any) -> Any:
+        arguments = made(**values)
+        arguments._n_gpu = 2
+        return arguments
+
+    monkeypatch.setattr(superglue_train, "TrainingArguments", on_two_gpus)
+    arguments = superglue_train._arguments(tmp_path, TASKS["record"], 0, 2, 32, bf16=False)
+    # Two would each get a part of the pairs, and of the examples that these belong to.
+    assert arguments.n_gpu == 1 and arguments.train_batch_size == 2
 
 
 def test_exact_match_and_f1_by_hand() -> None:

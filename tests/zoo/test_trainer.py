@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from corpora.errors import DiscoforgeError
 from workflows.summary import amounts
 from zoo import trainer
+from zoo.callbacks import Throughput
 from zoo.job import Job
 from zoo.recipe import make_settings, read_recipe
 
@@ -156,6 +160,31 @@ def test_of_several_gpus_one_process_takes_one(
     assert arguments.n_gpu == 1
     assert arguments.train_batch_size == job.settings.batch_size
     assert "one of 2 GPUs" in caplog.text and "accelerate launch -m zoo.train" in caplog.text
+
+
+def test_a_step_does_not_wait_for_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is on `meta` cannot be read: it stands in for what would have to be waited for."""
+    mask = torch.ones(2, 3, dtype=torch.long, device="meta")
+    throughput = Throughput(tmp_path / "m.train.json", "r")
+    made = SimpleNamespace(throughput=throughput)
+    loss = torch.ones((), device="meta")
+    monkeypatch.setattr(trainer.Trainer, "training_step", lambda *_: loss)
+    monkeypatch.setattr(trainer.ZooTrainer, "__init__", lambda self: vars(self).update(vars(made)))
+    assert trainer.ZooTrainer().training_step(None, {"attention_mask": mask}) is loss
+    assert throughput.examples == 2
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    arguments = trainer.training_arguments(job_of("dissent/bilstm_tiny", tmp_path))
+    assert arguments.accelerator_config.non_blocking
+
+
+def test_a_mean_loss_that_is_not_finite_stops_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer.ZooTrainer, "__init__", lambda self: None)
+    made = trainer.ZooTrainer()
+    made.job, made.state = job_of("dissent/bilstm_tiny", tmp_path), SimpleNamespace(global_step=50)
+    with pytest.raises(DiscoforgeError, match="the loss is nan in the steps up to 50"):
+        made.log({"loss": math.nan})
 
 
 def test_out_of_memory_names_the_settings_that_the_recipe_has(tmp_path: Path) -> None:

@@ -56,6 +56,19 @@ def test_the_language_loss_by_hand(model: UncModel) -> None:
     torch.testing.assert_close(model.language_loss(states, ids, mask), expected)
 
 
+def test_on_a_gpu_the_lstm_computes_in_float32(model: UncModel) -> None:
+    """There autocast takes float16 for it, whatever it was told."""
+    seen = []
+    model.lstm.register_forward_pre_hook(lambda *_: seen.append(torch.is_autocast_enabled("cuda")))
+    torch.set_autocast_enabled("cuda", True)
+    try:
+        model.encode(torch.ones(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.long))
+        assert torch.is_autocast_enabled("cuda")
+    finally:
+        torch.set_autocast_enabled("cuda", False)
+    assert seen == [False]
+
+
 def test_padding_changes_no_score(model: UncModel) -> None:
     vectors = torch.randn(6, 8)
     texts = [[0, 1, 2], [3], [5, 4], [0, 1, 2, 3, 4, 5]]

@@ -230,14 +230,14 @@ class FullTraining:
         loss = self.contrast(scores.float())
         if self.momentum is None:
             return loss
-        negative = torch.ones(len(texts), dtype=torch.bool)
-        negative[:: scores.size(1)] = False
+        rows = (*scores.shape, -1)
+        negatives = [each.view(rows)[:, 1:].flatten(0, 1) for each in (ids, mask)]
         slices = [
             self.slices.text(name, self.progress.seen + i) for i, (name, _) in enumerate(batch)
         ]
         with torch.no_grad():
             encoder = self.momentum.encoder
-            self.queue.push(self.model.vectors(ids[negative], mask[negative], encoder))
+            self.queue.push(self.model.vectors(*negatives, encoder))
             followed = self.model.vectors(*self._padded(slices), encoder)
         own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
         return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())

@@ -111,10 +111,12 @@ class UncModel(ZooModel):
         """Words `[sentences, words]`: their states, and `[sentences, 2 * hidden]` sentence
         vectors, the last states of both directions."""
         lengths = attention_mask.sum(1)
-        packed = pack_padded_sequence(
-            self.embeddings(input_ids), lengths.cpu(), batch_first=True, enforce_sorted=False
-        )
-        output, (last, _) = self.lstm(packed)
+        # On a GPU in float32, for the reason that `zoo.recurrent.run_packed` has.
+        with torch.autocast("cuda", enabled=False):
+            packed = pack_padded_sequence(
+                self.embeddings(input_ids), lengths.cpu(), batch_first=True, enforce_sorted=False
+            )
+            output, (last, _) = self.lstm(packed)
         states, _ = pad_packed_sequence(output, batch_first=True, total_length=input_ids.size(1))
         return states, torch.cat([last[0], last[1]], dim=-1)
 

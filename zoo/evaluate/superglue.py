@@ -32,7 +32,7 @@ from zoo.evaluate.superglue_data import (
     word_f1,
 )
 from zoo.evaluate.superglue_train import PairModel, Pairs, choose, fine_tune
-from zoo.modeling import best_device, load_backbone
+from zoo.modeling import best_device, load_backbone, uses_bf16
 from zoo.settings import AtLeast0, Count, Positive
 from zoo.trials import warn_of_padding
 
@@ -173,7 +173,7 @@ def _run(
         seed=seed,
         batch_size=options.batch,
         eval_batch_size=request.batch_size,
-        bf16=torch.cuda.is_bf16_supported() if options.bf16 == "auto" else bool(options.bf16),
+        bf16=uses_bf16(options.bf16),
     )
     return {
         "chosen": choose(model, examples, pairs, request.batch_size),

@@ -27,6 +27,7 @@ from corpora.errors import DiscoforgeError
 from zoo.backbones import pooled
 from zoo.callbacks import LogLines
 from zoo.evaluate.superglue_data import Example, Task
+from zoo.trainer import take_one_gpu
 
 log = logging.getLogger("zoo")
 
@@ -171,7 +172,7 @@ def fine_tune(
 def _arguments(
     folder: Path, task: Task, seed: int, at_once: int, batch_size: int, bf16: bool
 ) -> TrainingArguments:
-    return TrainingArguments(
+    arguments = TrainingArguments(
         output_dir=str(folder),
         seed=seed,
         learning_rate=task.learning_rate,
@@ -192,6 +193,8 @@ def _arguments(
         remove_unused_columns=False,
         dataloader_pin_memory=torch.cuda.is_available(),
     )
+    take_one_gpu(arguments)
+    return arguments
 
 
 class _Checkpoints(TrainerCallback):
