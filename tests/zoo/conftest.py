@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -173,6 +174,23 @@ def train_cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, st
         return code, capsys.readouterr().err
 
     return run
+
+
+@pytest.fixture
+def on_two_gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType], None]:
+    """Lets a module's `TrainingArguments` say that the machine has two GPUs."""
+
+    def pretend(module: ModuleType) -> None:
+        made = module.TrainingArguments
+
+        def arguments_of(**values: Any) -> Any:
+            arguments = made(**values)
+            arguments._n_gpu = 2
+            return arguments
+
+        monkeypatch.setattr(module, "TrainingArguments", arguments_of)
+
+    return pretend
 
 
 @pytest.fixture(scope="session")

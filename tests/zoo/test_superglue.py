@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -157,15 +158,10 @@ def test_a_batch_gives_what_single_texts_give_where_padding_stands_left() -> Non
     torch.testing.assert_close(model.logits(pairs.encode(examples)), alone, atol=1e-4, rtol=1e-4)
 
 
-def test_of_several_gpus_one_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made = superglue_train.TrainingArguments
-
-    def on_two_gpus(**values: Any) -> Any:
-        arguments = made(**values)
-        arguments._n_gpu = 2
-        return arguments
-
-    monkeypatch.setattr(superglue_train, "TrainingArguments", on_two_gpus)
+def test_of_several_gpus_one_is_used(
+    on_two_gpus: Callable[[ModuleType], None], tmp_path: Path
+) -> None:
+    on_two_gpus(superglue_train)
     arguments = superglue_train._arguments(tmp_path, TASKS["record"], 0, 2, 32, bf16=False)
     # Two would each get a part of the pairs, and of the examples that these belong to.
     assert arguments.n_gpu == 1 and arguments.train_batch_size == 2

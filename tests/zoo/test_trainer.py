@@ -7,8 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -144,16 +143,11 @@ def job_of(recipe: str, folder: Path, **options: object) -> Job:
 
 
 def test_of_several_gpus_one_process_takes_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    on_two_gpus: Callable[[ModuleType], None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    made = trainer.TrainingArguments
-
-    def on_two_gpus(**values: Any) -> Any:
-        arguments = made(**values)
-        arguments._n_gpu = 2
-        return arguments
-
-    monkeypatch.setattr(trainer, "TrainingArguments", on_two_gpus)
+    on_two_gpus(trainer)
     job = job_of("dissent/bilstm_tiny", tmp_path)
     with caplog.at_level("INFO", "zoo"):
         arguments = trainer.training_arguments(job)

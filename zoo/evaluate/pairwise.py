@@ -196,6 +196,10 @@ def _means(sets: Mapping[str, Any]) -> dict[str, Any]:
     return {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
 
 
+READ = ("accuracy", "outcomes")
+"""What is read of each set of a result that `--against` names."""
+
+
 def _second(
     against: str, seed: int, sets: Sequence[TestSet], own: Mapping[str, Any]
 ) -> Scorer | Mapping[str, Any] | None:
@@ -210,7 +214,11 @@ def _second(
     if not isinstance(found, dict) or found.get("suite") != "pairwise":
         raise InputError("no result of the suite pairwise", where=against)
     digests = {each.name: {"pairs_digest": each.digest} for each in sets}
-    shared_sets({**own, "metrics": {"sets": digests}}, found)
+    try:
+        for name in shared_sets({**own, "metrics": {"sets": digests}}, found):
+            _ = found["model"], *(found["metrics"]["sets"][name][key] for key in READ)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"no whole result of the suite pairwise: {error}", where=against) from None
     return found
 
 
