@@ -315,3 +315,12 @@ def test_permuted_documents_with_any_scorer(permuted_folder: Path, tmp_path: Pat
     # A permutation has as many characters as its document: the rule only ties.
     assert found["metrics"]["accuracy"]["ties"] == found["examples"] == found["metrics"]["pairs"]
     assert found["model"] == {"name": "shorter", "type": "baseline"}
+
+
+def test_the_random_rule_draws_for_each_text() -> None:
+    """By place it drew the same outcomes for every test set."""
+    texts = [[f"It rained {number} times.", "She stayed."] for number in range(400)]
+    scores = np.array(load_scorer("baseline:random", 1).score(texts))
+    assert scores[7] == load_scorer("baseline:random", 1).score([texts[7]])[0]
+    assert scores.min() >= 0 and scores.max() < 1 and abs(scores.mean() - 0.5) < 0.06
+    assert (scores != load_scorer("baseline:random", 2).score(texts)).all()
