@@ -10,7 +10,7 @@ help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discoforge needs Python 3.11 or newer; set PYTHON=python3.11")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discorpora needs Python 3.11 or newer; set PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints.txt torch
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dedup,dev,eval,fetch,report,stanza,wikipedia]'
@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 run: $(STAMP)    ## build everything from the embedded sample, then show what was built
 	PATH="$(CURDIR)/$(BIN):$$PATH" luigi --module workflows BuildAll
-	@$(BIN)/discoforge status
+	@$(BIN)/discorpora status
 
 test: $(STAMP)   ## the test suite (CI)
 	$(BIN)/python -m pytest
@@ -34,7 +34,7 @@ lint: $(STAMP)   ## ruff (lint, format) and mypy
 bench: $(STAMP)  ## the benchmarks: ratios against a named baseline in the same run
 	for f in tests/bench/bench_*.py; do $(BIN)/python $$f || exit 1; done
 
-DATA ?= $(or $(DISCOFORGE_DATA),../shared/data)
+DATA ?= $(or $(DISCORPORA_DATA),../shared/data)
 TREEBANK ?= $(DATA)/treebank
 BACKBONE ?= sentence-transformers/all-MiniLM-L6-v2
 # Running text that the teacher parses: sources with a number of words (0: all).

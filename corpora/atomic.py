@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from corpora.errors import DiscoforgeError, InputError
+from corpora.errors import DiscorporaError, InputError
 
 MANIFEST = "manifest.json"
 _PARTIAL = ".partial"
@@ -51,7 +51,7 @@ def staged(folder: Path) -> Iterator[Path]:
     that finished shards can be reused; after an exception it is kept again. Two processes
     cannot make one target: the second gets an error that names the first.
 
-    Raises `DiscoforgeError` if another process makes it (`Busy`) or has made it (`AlreadyMade`),
+    Raises `DiscorporaError` if another process makes it (`Busy`) or has made it (`AlreadyMade`),
     or if the disk does not let it be written (full, no permission, a file in the way).
     """
     with _explained(folder), _locked(folder):
@@ -134,18 +134,18 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
 
 
-class Busy(DiscoforgeError):
+class Busy(DiscorporaError):
     """Another process is making the folder."""
 
 
-class AlreadyMade(DiscoforgeError):
+class AlreadyMade(DiscorporaError):
     """The folder is there, finished."""
 
 
 def cleared(folder: Path) -> None:
     """Make `folder` exist and empty, if it is new or what a broken run left.
 
-    Raises `DiscoforgeError` if it holds anything and is not a partial folder.
+    Raises `DiscorporaError` if it holds anything and is not a partial folder.
     """
     with _explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,7 +166,7 @@ def _explained(path: Path) -> Iterator[None]:
             raise
         where = str(error.filename or path)
         reason = os.strerror(error.errno or 0)
-        raise DiscoforgeError(f"cannot write {path}: {reason}", where=where, hint=hint) from error
+        raise DiscorporaError(f"cannot write {path}: {reason}", where=where, hint=hint) from error
 
 
 def _concerns(error: OSError, path: Path) -> bool:
@@ -192,7 +192,7 @@ def _locked(folder: Path) -> Iterator[None]:
         file.close()
 
 
-def _take(path: Path, busy: Callable[[str], DiscoforgeError]) -> IO[str]:
+def _take(path: Path, busy: Callable[[str], DiscorporaError]) -> IO[str]:
     while True:
         file = path.open("a+", encoding="utf-8")
         try:
@@ -234,7 +234,7 @@ def _check_free(folder: Path) -> None:
             "is already made", where=str(folder), hint="remove the folder to make it again"
         )
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise DiscoforgeError(
+        raise DiscorporaError(
             f"is in the way: it holds no {MANIFEST}, so it was not made by this program",
             where=str(folder),
             hint="move it away and run again",

@@ -74,7 +74,7 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
         **_licence_name(manifest),
         "language": list(manifest["languages"]),
         "task_categories": list(card.task_categories),
-        "tags": ["discourse", "discoforge", *card.tags],
+        "tags": ["discourse", "discorpora", *card.tags],
         "size_categories": [_size_category(rows)],
         "configs": [_config(name, c, manifest["stage"]["hash"]) for name, c in configs.items()],
         "dataset_info": [_info(name, config) for name, config in configs.items()],

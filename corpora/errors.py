@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 
-class DiscoforgeError(ValueError):
+class DiscorporaError(ValueError):
     """An error that the command line shows as one short message, without a traceback.
 
     `message` gives the value and what was expected, `where` the place (`file:line`, a
@@ -27,11 +27,11 @@ class DiscoforgeError(ValueError):
         return _rebuild, (type(self), self.message, self.where, self.hint)
 
 
-class InputError(DiscoforgeError):
+class InputError(DiscorporaError):
     """A source is absent, empty, or not in the format that it was said to be in."""
 
 
-class ConfigError(DiscoforgeError):
+class ConfigError(DiscorporaError):
     """A build file, a recipe or an option holds a key or value that does not fit."""
 
 
@@ -50,5 +50,5 @@ def nearest(value: str, choices: Iterable[str]) -> str:
     return f"did you mean {found[0]!r}? " if found else ""
 
 
-def _rebuild(kind: type[DiscoforgeError], message: str, where: str, hint: str) -> DiscoforgeError:
+def _rebuild(kind: type[DiscorporaError], message: str, where: str, hint: str) -> DiscorporaError:
     return kind(message, where=where, hint=hint)

@@ -84,7 +84,7 @@ def fetch(
 
     Raises `ConfigError` for an unknown name, `InputError` without network, for an answer that
     is no file, and for bytes that do not fit their checksum (they are removed);
-    `DiscoforgeError` without the extra `fetch`.
+    `DiscorporaError` without the extra `fetch`.
     """
     sources = known_sources() if sources is None else sources
     if name not in sources:

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 
-BUILD_VARIABLE = "DISCOFORGE_BUILD_PID"
+BUILD_VARIABLE = "DISCORPORA_BUILD_PID"
 
 POLL_SECONDS = 0.5
 

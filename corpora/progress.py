@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-log = logging.getLogger("discoforge")
+log = logging.getLogger("discorpora")
 
 Item = TypeVar("Item")
 

@@ -78,7 +78,7 @@ def publish(
     default the one of `hf auth login` or `HF_TOKEN`. `private` holds for a repository that is
     made now; one that is there keeps what it is, and is refused if it is public.
 
-    Raises `DiscoforgeError` (or a kind of it) with the reason: an unfinished or damaged folder,
+    Raises `DiscorporaError` (or a kind of it) with the reason: an unfinished or damaged folder,
     a licence that forbids it, no token, a namespace one may not write to, a card on the Hub that
     cannot be merged, a Hub that stays out of reach.
     """

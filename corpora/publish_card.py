@@ -17,8 +17,8 @@ from typing import Any
 from corpora.errors import InputError
 from corpora.publish_folder import CARD, Publication
 
-BEGIN = "<!-- discoforge:begin -->"
-END = "<!-- discoforge:end -->"
+BEGIN = "<!-- discorpora:begin -->"
+END = "<!-- discorpora:end -->"
 UNFINISHED = "being-published"
 NOTICE = """\
 > **Not whole: a new version is being published.** Come back later, or load an older revision.

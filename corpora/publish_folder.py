@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from corpora.errors import ConfigError, DiscoforgeError, InputError
+from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.publish_licence import LicenceDecision, dataset_licence, model_licence
 from corpora.store import MANIFEST, read_json, sha256
 
@@ -71,9 +71,9 @@ class Publication:
         return [*listed, f"  licence {self.licence}"]
 
     def require_licence(self) -> None:
-        """Raise `DiscoforgeError` with the reason if the licence forbids passing it on."""
+        """Raise `DiscorporaError` with the reason if the licence forbids passing it on."""
         if not self.licence.allowed:
-            raise DiscoforgeError(
+            raise DiscorporaError(
                 f"may not be published: {self.licence.reason}",
                 where=str(self.folder),
                 hint=f"it follows from {', '.join(self.licence.sources) or 'no named licence'}; "
@@ -160,7 +160,7 @@ def _read_manifest(folder: Path, kind: Kind) -> dict[str, Any]:
             "holds no manifest.json, so it is not finished" if folder.is_dir() else "is no folder"
         )
         raise InputError(
-            what, where=str(folder), hint="build it first: discoforge build; it is written last"
+            what, where=str(folder), hint="build it first: discorpora build; it is written last"
         )
     manifest = read_json(path, "remove the folder and build it again")
     if not isinstance(manifest, dict) or not isinstance(manifest.get(KINDS[kind]), dict):

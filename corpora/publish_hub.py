@@ -21,7 +21,7 @@ from huggingface_hub import HfApi, get_token
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import httpx, parse_ratelimit_headers  # type: ignore[attr-defined]
 
-from corpora.errors import ConfigError, DiscoforgeError
+from corpora.errors import ConfigError, DiscorporaError
 
 log = logging.getLogger("corpora.publish")
 
@@ -64,7 +64,7 @@ class Hub:
     ) -> None:
         self._token = _checked_token(token)
         self.settings = settings or PublishSettings()
-        self.api = HfApi(endpoint=endpoint, token=self._token, library_name="discoforge")
+        self.api = HfApi(endpoint=endpoint, token=self._token, library_name="discorpora")
 
     def __repr__(self) -> str:
         return f"Hub({self.api.endpoint!r})"
@@ -102,12 +102,12 @@ class Hub:
     def call(self, doing: str, function: Callable[[], T]) -> T:
         """`function()`, tried again on a passing failure: 429, 5xx, conflict, no connection.
 
-        `doing` says in messages what was going on. Raises `DiscoforgeError` in the end.
+        `doing` says in messages what was going on. Raises `DiscorporaError` in the end.
         """
         for attempt in range(1, max(1, self.settings.attempts) + 1):
             try:
                 return function()
-            except DiscoforgeError:
+            except DiscorporaError:
                 raise
             except Exception as error:
                 # All of the client's errors, whatever their kind: each is explained, none leaks.
@@ -135,7 +135,7 @@ class Hub:
             return asked if asked <= self.settings.longest_wait else None
         return min(self.settings.first_wait * 2 ** (attempt - 1), self.settings.longest_wait)
 
-    def _explained(self, doing: str, error: Exception, attempt: int) -> DiscoforgeError:
+    def _explained(self, doing: str, error: Exception, attempt: int) -> DiscorporaError:
         status = _status(error)
         tries = f" (try {attempt} of {self.settings.attempts})"
         if status is None and _is_dropped(error):
@@ -148,7 +148,7 @@ class Hub:
             message += tries if status in TRANSIENT else ""
         if (asked := _asked_wait(error)) and asked > self.settings.longest_wait:
             hint = f"the Hub asks to wait {asked:.0f} s: publish again after that"
-        return DiscoforgeError(f"{doing}: {message}", where=self.api.endpoint, hint=hint)
+        return DiscorporaError(f"{doing}: {message}", where=self.api.endpoint, hint=hint)
 
     def _server_message(self, error: Exception) -> str:
         said = (getattr(e, "server_message", None) for e in _chain(error))

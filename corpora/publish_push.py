@@ -14,7 +14,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
     hf_raise_for_status,
 )
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from corpora.publish_card import published_card, unfinished_card
 from corpora.publish_folder import CARD, Publication, PublishedFile
 from corpora.publish_hub import Hub
@@ -82,7 +82,7 @@ def create(hub: Hub, plan: Publication) -> Remote:
     hub.api.create_repo(plan.repo_id, repo_type=plan.kind, private=plan.private, exist_ok=True)
     made = look(hub, plan)
     if made is None:
-        raise DiscoforgeError(
+        raise DiscorporaError(
             "was made, but the Hub does not show it", where=plan.repo_id, hint="publish again"
         )
     return made
@@ -111,12 +111,12 @@ def _commits(
         )
     while len(operations) + 2 > limit:
         part, operations = operations[:limit], operations[limit:]
-        revision = commit(revision, part, "Publish data files with discoforge")
+        revision = commit(revision, part, "Publish data files with discorpora")
     last = [
         CommitOperationAdd(CARD, card.encode("utf-8")),
         CommitOperationAdd(MANIFEST, plan.folder / MANIFEST),
     ]
-    return commit(revision, [*operations, *last], f"Publish {name} with discoforge")
+    return commit(revision, [*operations, *last], f"Publish {name} with discorpora")
 
 
 def _validate(hub: Hub, plan: Publication, card: str) -> None:

@@ -19,7 +19,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
     hf_raise_for_status,
 )
 
-from corpora.errors import ConfigError, DiscoforgeError
+from corpora.errors import ConfigError, DiscorporaError
 from corpora.publish_card import NOTICE
 from corpora.publish_folder import CARD, Publication, PublishedFile, owned_files
 from corpora.publish_hub import Hub
@@ -111,7 +111,7 @@ def same(plan: Publication, file: PublishedFile, remote: Remote) -> bool:
 
 
 def compare(hub: Hub, plan: Publication, done: Push) -> None:
-    """Read the pushed revision back; raise `DiscoforgeError` if it is not what was sent.
+    """Read the pushed revision back; raise `DiscorporaError` if it is not what was sent.
 
     Compared: size and hash of every data file, the manifest's content, the card's bytes, and
     that no data file of an earlier version is left.
@@ -124,7 +124,7 @@ def compare(hub: Hub, plan: Publication, done: Push) -> None:
     if done.card is not None and _read(hub, plan, CARD, done.revision) != done.card:
         wrong.append(CARD)
     if wrong:
-        raise DiscoforgeError(
+        raise DiscorporaError(
             f"after the push the Hub holds something else than was sent: {', '.join(wrong[:5])}"
             + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""),
             where=f"{plan.repo_id}@{done.revision}",

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-CLASS_NAMES = b"discoforge:class_names"
+CLASS_NAMES = b"discorpora:class_names"
 ROWS_IN_CACHE = 512
 
 

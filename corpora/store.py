@@ -30,7 +30,7 @@ from corpora.atomic import (
     write_parquet,
     write_text,
 )
-from corpora.errors import DiscoforgeError, InputError
+from corpora.errors import DiscorporaError, InputError
 from corpora.keys import shared
 from corpora.splits import SPLITS
 from corpora.splitwriter import SplitWriter
@@ -51,7 +51,7 @@ __all__ = [
     "write_text",
 ]
 
-LIBRARIES = ("discoforge", "pyarrow", "numpy")
+LIBRARIES = ("discorpora", "pyarrow", "numpy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class DatasetFolder:
     A context manager: an exception closes all open files. Splits are written side by side, in
     constant memory but for 8 bytes a text, from which the overlap between splits is counted. What
     a broken build left in a partial folder is removed; a folder with other contents is refused
-    with a `DiscoforgeError`.
+    with a `DiscorporaError`.
 
         with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
             dataset.write("default", "train", batches, schema, texts=("s1", "s2"))
@@ -205,7 +205,7 @@ class DatasetFolder:
 
         `default` is the configuration that loads without being named. A configuration without
         rows is left out, a split without rows has no file; both are said in the notes.
-        Raises `InputError` if there is no row at all, `DiscoforgeError` if no row's licence was
+        Raises `InputError` if there is no row at all, `DiscorporaError` if no row's licence was
         counted: what the build file declares is not what the documents say.
         """
         configs = self._close(default)
@@ -216,7 +216,7 @@ class DatasetFolder:
                 hint=f"left out: {dict(self.rejects) or 'nothing, the sources are empty'}",
             )
         if not self.licences.total():
-            raise DiscoforgeError(
+            raise DiscorporaError(
                 f"the builder of {self.name!r} counted no licence of the rows that it wrote",
                 where=self.stage.name,
                 hint="let it call dataset.count_licences with the licences of each batch's "

@@ -1,4 +1,4 @@
-"""`discoforge extract` and `discoforge validate`: a source in, a file or a table out."""
+"""`discorpora extract` and `discorpora validate`: a source in, a file or a table out."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def resolve_markers(spec: str | Iterable[str], language: str = "en") -> tuple[st
         if name not in choices:
             raise ConfigError(
                 f"no pattern for {name!r} in language {language!r}; "
-                f"{nearest(name, (*choices, *sets))}list them with: discoforge markers"
+                f"{nearest(name, (*choices, *sets))}list them with: discorpora markers"
             )
     if not names:
         raise ConfigError("no marker given; name a set such as all15, or markers parted by commas")

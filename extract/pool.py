@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from corpora.document import Document
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 
 Result = TypeVar("Result")
 LETTERS_A_WORD = 10
@@ -63,7 +63,7 @@ def in_order(
 
     At most two jobs a worker are under way, so that memory does not grow with the input. Each
     process computes with one BLAS thread. A script that asks for several needs the guard
-    `if __name__ == "__main__":`, since each process imports it anew. Raises `DiscoforgeError`
+    `if __name__ == "__main__":`, since each process imports it anew. Raises `DiscorporaError`
     without it, and if a process is killed.
     """
     if workers <= 1:
@@ -71,7 +71,7 @@ def in_order(
             yield work(*job)
         return
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise DiscoforgeError("a worker process started workers of its own", hint=GUARD_HINT)
+        raise DiscorporaError("a worker process started workers of its own", hint=GUARD_HINT)
     with _one_blas_thread():
         yield from _in_processes(work, jobs, workers)
 
@@ -90,7 +90,7 @@ def _in_processes(
             while pending:
                 yield pending.popleft().result()
         except BrokenProcessPool as error:
-            raise DiscoforgeError(
+            raise DiscorporaError(
                 "a worker process was killed",
                 hint="mostly that is for want of memory: run it again with fewer workers.\n"
                 f"  {GUARD_HINT}",

@@ -44,7 +44,7 @@ def validate(
     multiword: str = "other",
     vocabulary: int = SIZE,
 ) -> dict[str, Any]:
-    """Score pairs against gold relations; the result is the JSON of `discoforge validate`.
+    """Score pairs against gold relations; the result is the JSON of `discorpora validate`.
 
     `gold` documents (`corpora.readers.pdtb.read_gold`) and `sources` (what was extracted from)
     meet by id; only documents in both count. `seen` are the documents that the parser was

@@ -11,11 +11,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
-def discoforge_data() -> Path:
-    """The folder of real data (`DISCOFORGE_DATA`, default `../shared/data`), or a skip."""
-    folder = Path(os.environ.get("DISCOFORGE_DATA", ROOT.parent / "shared" / "data"))
+def discorpora_data() -> Path:
+    """The folder of real data (`DISCORPORA_DATA`, default `../shared/data`), or a skip."""
+    folder = Path(os.environ.get("DISCORPORA_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
-        pytest.skip(f"no real data at {folder}; set DISCOFORGE_DATA to a folder laid out like it")
+        pytest.skip(f"no real data at {folder}; set DISCORPORA_DATA to a folder laid out like it")
     return folder.resolve()
 
 

@@ -1,4 +1,4 @@
-"""The command line `discoforge`: options, one call into a room, one printed result."""
+"""The command line `discorpora`: options, one call into a room, one printed result."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from corpora.errors import ConfigError, DiscoforgeError
+from corpora.errors import ConfigError, DiscorporaError
 from workflows import console
 from workflows.cli_zoo import commands as zoo_commands
 
 app = typer.Typer(
-    name="discoforge",
+    name="discorpora",
     help="Discourse datasets from raw corpora, and discourse models from the datasets.",
     no_args_is_help=True,
     add_completion=False,
@@ -52,7 +52,7 @@ def main() -> None:
     """Run the command line; a foreseen error is one short message and exit code 1."""
     try:
         app()
-    except DiscoforgeError as error:
+    except DiscorporaError as error:
         _fail(error, str(error), 1)
     except OSError as error:
         _fail(error, str(console.from_os_error(error, Path.cwd())), 1)
@@ -75,7 +75,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"discoforge {version('discoforge')}")
+        typer.echo(f"discorpora {version('discorpora')}")
         raise typer.Exit
 
 
@@ -222,7 +222,7 @@ def inspect(
     config: Annotated[str, typer.Option(help="A dataset's configuration.")] = "",
     split: Annotated[str, typer.Option(help="A dataset's split.")] = "",
 ) -> None:
-    """Show what lies in a folder or file that discoforge wrote."""
+    """Show what lies in a folder or file that discorpora wrote."""
     from workflows.show import show_folder
 
     show_folder(path, rows, config, split)

@@ -1,4 +1,4 @@
-"""The commands of `discoforge` that work with models."""
+"""The commands of `discorpora` that work with models."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from workflows.refusals import refusal
 from workflows.tables import BuildFile, Source
 
 CONFIGS = Path(__file__).parent / "configs"
-DATA_VARIABLE = "DISCOFORGE_DATA"
+DATA_VARIABLE = "DISCORPORA_DATA"
 
 
 def config_path(name: str) -> Path:

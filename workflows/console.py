@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 
-DEBUG_VARIABLE = "DISCOFORGE_DEBUG"
+DEBUG_VARIABLE = "DISCORPORA_DEBUG"
 
 
 class PlainFormatter(logging.Formatter):
@@ -22,7 +22,7 @@ class PlainFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, DiscoforgeError) and not debugging():
+        if isinstance(error, DiscorporaError) and not debugging():
             return f"error: {error}"
         return super().format(record)
 
@@ -38,12 +38,12 @@ def configure(*, debug: bool = False) -> None:
     """Send the log to standard error, once a process."""
     if debug:
         os.environ[DEBUG_VARIABLE] = "1"
-    root = logging.getLogger("discoforge")
+    root = logging.getLogger("discorpora")
     if root.handlers:
         return
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(PlainFormatter("%(asctime)s %(message)s", "%H:%M:%S"))
-    for name in ("discoforge", "luigi", "luigi-interface", "luigi.scheduler"):
+    for name in ("discorpora", "luigi", "luigi-interface", "luigi.scheduler"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False
@@ -83,21 +83,21 @@ def explained(place: Path) -> Iterator[None]:
     """Turn an operating system's error into one made for people."""
     try:
         yield
-    except DiscoforgeError:
+    except DiscorporaError:
         raise
     except OSError as error:
         raise from_os_error(error, place) from error
 
 
-def from_os_error(error: OSError, place: Path) -> DiscoforgeError:
+def from_os_error(error: OSError, place: Path) -> DiscorporaError:
     """A full disk, a missing permission and their kin, said in a sentence."""
     where = str(error.filename or place)
     if error.errno == errno.ENOSPC:
-        return DiscoforgeError(
+        return DiscorporaError(
             "no space is left on the device", where=where, hint="free some space and run it again"
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return DiscoforgeError(
+        return DiscorporaError(
             "no permission to write here", where=where, hint="choose another output folder"
         )
-    return DiscoforgeError(error.strerror or str(error), where=where)
+    return DiscorporaError(error.strerror or str(error), where=where)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import luigi
 from luigi.interface import core
 
-from corpora.errors import ConfigError, DiscoforgeError, nearest
+from corpora.errors import ConfigError, DiscorporaError, nearest
 from extract.pool import in_order
 from workflows.config import DATA_VARIABLE
 from workflows.tables import Engine
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from workflows.stage import StageTask
 
-log = logging.getLogger("discoforge")
+log = logging.getLogger("discorpora")
 
 OURS = frozenset({"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends"})
 """The arguments of an executor that are not the user's to choose."""
@@ -74,7 +74,7 @@ def share_out(task: StageTask, folder: Path) -> None:
     """Let the build's engine make the shards of `task` in `folder`; returns when they are there.
 
     Raises `ConfigError` for an engine that is not installed or an option that it does not have,
-    and `DiscoforgeError` if workers failed: what they made is kept.
+    and `DiscorporaError` if workers failed: what they made is kept.
     """
     engine = task.build.engine
     logs = task.folder.with_suffix(".engine")
@@ -98,13 +98,13 @@ def share_out(task: StageTask, folder: Path) -> None:
             _run_processes(engine, share, logs)
         else:
             _run_executor(engine, share, logs, task.title)
-    except (DiscoforgeError, KeyboardInterrupt):
+    except (DiscorporaError, KeyboardInterrupt):
         raise
     except Exception as error:  # whatever a worker raised comes through the executor
         problem = f": {error}".splitlines()[0]
     missing = [rank for rank in range(engine.tasks) if not _done(logs, rank)]
     if missing or problem:
-        raise DiscoforgeError(
+        raise DiscorporaError(
             f"{len(missing)} of {engine.tasks} tasks did not end well{problem}",
             where=task.title,
             hint=f"read {logs}/logs/task_{(missing or [0])[0]:05d}.log; shards that are finished "
@@ -122,7 +122,7 @@ def check(engine: Engine, where: str) -> None:
             raise ConfigError(
                 f"engine.kind = {engine.kind!r} needs {name}, which is not installed",
                 where=where,
-                hint=f'pip install "discoforge[{engine.kind}]"',
+                hint=f'pip install "discorpora[{engine.kind}]"',
             )
     valid = set()
     if engine.kind != "local":
@@ -179,7 +179,7 @@ def _run_executor(engine: Engine, share: Share, logs: Path, title: str) -> None:
 
 
 def _refuse_two(logs: Path) -> None:
-    """Raise `DiscoforgeError` while Slurm still has the job of a run that was killed.
+    """Raise `DiscorporaError` while Slurm still has the job of a run that was killed.
 
     Its tasks write the very files that ours would.
     """
@@ -188,7 +188,7 @@ def _refuse_two(logs: Path) -> None:
     except FileNotFoundError:
         return
     if _queued(job):
-        raise DiscoforgeError(
+        raise DiscorporaError(
             f"Slurm still has job {job} of an earlier run of this stage",
             where=str(logs),
             hint=f"wait until it has ended, or stop it: scancel {job}",

@@ -36,7 +36,7 @@ def lacking(parser: str) -> tuple[str, str]:
         return "", ""
     download = f"python -c \"import stanza; stanza.download('{name}')\""
     if not _installed("stanza"):
-        install = "pip install 'discoforge[stanza]'"
+        install = "pip install 'discorpora[stanza]'"
         return "the package stanza is not installed", f"{install}; {download}"
     usual = Path.home() / "stanza_resources"
     models = Path(os.environ.get("STANZA_RESOURCES_DIR", usual)) / name

@@ -1,4 +1,4 @@
-"""`discoforge plan`: the stages of a build file, their inputs, and what is missing."""
+"""`discorpora plan`: the stages of a build file, their inputs, and what is missing."""
 
 from __future__ import annotations
 

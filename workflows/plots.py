@@ -15,7 +15,7 @@ def bars(values: Counter[str], path: Path, *, title: str, log: bool = False) -> 
 
     names = [name for name, _ in values.most_common()]
     numbers = [values[name] for name in names]
-    with mpl.rc_context({"svg.hashsalt": "discoforge", "svg.fonttype": "none"}):
+    with mpl.rc_context({"svg.hashsalt": "discorpora", "svg.fonttype": "none"}):
         figure, axes = plt.subplots(figsize=(7, 0.6 + 0.3 * max(len(names), 1)), layout="tight")
         drawn = axes.barh(names, numbers, color="#33658a")
         axes.bar_label(

@@ -1,4 +1,4 @@
-"""`discoforge predict-marker`: which marker joins two sentences."""
+"""`discorpora predict-marker`: which marker joins two sentences."""
 
 from __future__ import annotations
 

@@ -99,5 +99,5 @@ def _complain(task: StageTask, missing: list[tuple[SourceRecord, str]]) -> None:
     raise InputError(
         f"{len(missing)} of the sources cannot be read:\n  " + "\n  ".join(lines),
         where=task.build.path,
-        hint="set DISCOFORGE_DATA or mend the build file; see: discoforge plan --config FILE",
+        hint="set DISCORPORA_DATA or mend the build file; see: discorpora plan --config FILE",
     )

@@ -24,7 +24,7 @@ from corpora.processes import BUILD_VARIABLE
 from workflows import usage
 from zoo.serve import BEGUN, MESSAGE_BYTES
 
-log = logging.getLogger("discoforge")
+log = logging.getLogger("discorpora")
 
 LOG_LINE = re.compile(r"\d\d:\d\d:\d\d (.*)")
 """A line of the recipe's own log, which is passed on: what libraries print is not."""

@@ -15,8 +15,8 @@ def options(config: str, output: str, workers: int = 1) -> Iterator[None]:
     """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it."""
     settings = luigi.configuration.get_config()
     wanted = {
-        ("discoforge", "config"): config,
-        ("discoforge", "output"): output,
+        ("discorpora", "config"): config,
+        ("discorpora", "output"): output,
         ("core", "workers"): str(workers),
     }
     before = {place: settings.get(*place, None) for place in wanted}

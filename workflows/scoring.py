@@ -1,4 +1,4 @@
-"""`discoforge score`: texts from files, scores, ranks and explanations as tables or JSONL."""
+"""`discorpora score`: texts from files, scores, ranks and explanations as tables or JSONL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from corpora.errors import BadRecord, ConfigError, DiscoforgeError, InputError
+from corpora.errors import BadRecord, ConfigError, DiscorporaError, InputError
 from corpora.readers import Refused, jsonl, open_source
 from corpora.readers.fields import strings, typed
 from corpora.readers.files import read_lines
@@ -97,7 +97,7 @@ def load_scorer(model: str, *, bf16: bool = False) -> Any:
             f"is a {type(scorer).__name__}: percentiles, ranks and explanations are for the "
             "models of coherence/contrastive and coherence/full",
             where=model,
-            hint="judge it with: discoforge evaluate pairwise",
+            hint="judge it with: discorpora evaluate pairwise",
         )
     scorer.bf16 = bf16
     return scorer.eval()
@@ -186,7 +186,7 @@ def _as_file(name: str) -> Iterator[Path]:
         path.write_bytes(data)
         try:
             yield path
-        except DiscoforgeError as error:
+        except DiscorporaError as error:
             where = error.where.replace(str(path), STDIN if name == "-" else name)
             raise type(error)(error.message, where=where, hint=error.hint) from None
 

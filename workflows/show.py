@@ -95,7 +95,7 @@ def show_folder(path: Path, rows: int, config: str, split: str) -> None:
         raise InputError(
             "neither a folder with manifest.json or results.json, nor a file",
             where=str(path),
-            hint="give a folder that discoforge built, e.g. build/sample/datasets/sp",
+            hint="give a folder that discorpora built, e.g. build/sample/datasets/sp",
         )
     try:
         text = manifest.read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import DiscoforgeError, InputError
+from corpora.errors import DiscorporaError, InputError
 from corpora.readers import parse_spec, source_files
 from corpora.readers.source import below
 from corpora.store import MANIFEST, is_complete, read_json, write_json
@@ -113,6 +113,6 @@ def _cached_hash(path: Path, size: int, mtime_ns: int, root: Path) -> str:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if not looking():  # what only looks at a build leaves no trace of it
-        with suppress(OSError, DiscoforgeError):  # it will be read again
+        with suppress(OSError, DiscorporaError):  # it will be read again
             write_json(note, {"file": str(path), "sha256": digest})
     return digest

@@ -25,11 +25,11 @@ from workflows.config import load_build
 from workflows.sources import SourceRecord, fingerprint
 from workflows.tables import BuildFile
 
-log = logging.getLogger("discoforge")
+log = logging.getLogger("discorpora")
 
 
-class discoforge(luigi.Config):
-    """The section `[discoforge]` of `luigi.cfg`."""
+class discorpora(luigi.Config):
+    """The section `[discorpora]` of `luigi.cfg`."""
 
     config = luigi.Parameter(default="sample", description="the default build file")
     output = luigi.Parameter(default="build", description="where everything is built")
@@ -61,12 +61,12 @@ class StageTask(luigi.Task):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        console.configure(debug=discoforge().debug)
+        console.configure(debug=discorpora().debug)
         _ = self.hash  # every name and setting is checked here, before anything runs
 
     @cached_property
     def build(self) -> BuildFile:
-        return load_build(self.config or discoforge().config)
+        return load_build(self.config or discorpora().config)
 
     # What a stage says of itself
 
@@ -113,7 +113,7 @@ class StageTask(luigi.Task):
 
     @property
     def root(self) -> Path:
-        return Path(discoforge().output).absolute()
+        return Path(discorpora().output).absolute()
 
     @property
     def folder(self) -> Path:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-from corpora.errors import ConfigError, DiscoforgeError, nearest
+from corpora.errors import ConfigError, DiscorporaError, nearest
 from corpora.splits import Shares
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class BuildFile(Table):
         """Give what a room refuses its place in the build file, FILE: `key`."""
         try:
             yield
-        except DiscoforgeError as error:
+        except DiscorporaError as error:
             where = ": ".join(part for part in (self.path, key, error.where) if part)
             where = where.removesuffix(f": {self.path}")  # what the build file itself refused
             raise type(error)(error.message, where=where, hint=error.hint) from None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import ConfigError, DiscoforgeError, nearest
+from corpora.errors import ConfigError, DiscorporaError, nearest
 from workflows.programs import Program
 from workflows.tables import BuildFile, Evaluation, Model
 from zoo.recipe import read_recipe, shipped
@@ -146,7 +146,7 @@ def train(
     """Train `model` into the folder `output`; what a killed run left there is taken up again.
 
     `name` is the model's in the build file, `base` the folder of the model whose encoder it
-    starts from. Raises `DiscoforgeError` with what the recipe says.
+    starts from. Raises `DiscorporaError` with what the recipe says.
     """
     threads = settings["threads"]
     words = [model.recipe, "--dataset", str(dataset), "--output", str(output)]
@@ -165,7 +165,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluate the trained model `name` on `data` into `folder`; the counts for its manifest.
 
-    Raises `DiscoforgeError` with what the suite says.
+    Raises `DiscorporaError` with what the suite says.
     """
     plans = [key for key, entry in build.evaluations.items() if entry == plan]
     table = f"evaluations.{plans[0] if plans else 'NAME'}"
@@ -182,7 +182,7 @@ def evaluate(
 
 
 def train_command(recipe: str, arguments: Sequence[str]) -> int:
-    """`discoforge train`: as `python -m zoo.train`, in this process."""
+    """`discorpora train`: as `python -m zoo.train`, in this process."""
     from zoo.train import main
 
     return main([recipe, *arguments])
@@ -191,7 +191,7 @@ def train_command(recipe: str, arguments: Sequence[str]) -> int:
 def evaluate_command(
     suite: str, model: str, data: str, json_file: Path | None, arguments: Sequence[str]
 ) -> int:
-    """`discoforge evaluate`: as `python -m zoo.evaluate`, in this process."""
+    """`discorpora evaluate`: as `python -m zoo.evaluate`, in this process."""
     from zoo.evaluate.__main__ import main
 
     out = ["--json", str(json_file)] if json_file else []
@@ -212,7 +212,7 @@ def _run(program: Program, table: str, own: Callable[[str], bool]) -> None:
     if keys := ", ".join(filter(own, named)):
         advice.append(f"in the build file: {keys} among the settings of [{table}]")
     command = shlex.join(["python", *program.command[1:]])
-    raise DiscoforgeError(
+    raise DiscorporaError(
         cause, hint="\n  ".join([*advice, f"to see all that it prints: {command}"])
     )
 

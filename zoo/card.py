@@ -21,7 +21,7 @@ library_name: transformers
 pipeline_tag: {pipeline}
 license: {licence}
 language: {languages}
-tags: [discourse, discoforge, {model_type}]
+tags: [discourse, discorpora, {model_type}]
 ---
 
 # {title}

@@ -1,4 +1,4 @@
-"""The list behind `discoforge zoo`: what each recipe trains, read without loading torch."""
+"""The list behind `discorpora zoo`: what each recipe trains, read without loading torch."""
 
 from __future__ import annotations
 

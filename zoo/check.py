@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from zoo.evaluate import Request, options_of, suite
 from zoo.evaluate.__main__ import NoOptions
 from zoo.recipe import make_settings, parse_options, read_recipe
@@ -22,7 +22,7 @@ def main() -> int:
     for one in json.load(sys.stdin):
         try:
             check(one)
-        except DiscoforgeError as error:
+        except DiscorporaError as error:
             hint = f"\n  {error.hint}" if error.hint else ""
             sys.stderr.write(f"error: {one['name']}: {error.message}{hint}\n")
             return 2

@@ -14,7 +14,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from corpora.store import write_json
 
 if TYPE_CHECKING:
@@ -78,11 +78,11 @@ def rotate(folder: Path, keep: int, best: str | None) -> None:
             shutil.rmtree(path)
 
 
-def not_finite(job: Job, problem: str) -> DiscoforgeError:
+def not_finite(job: Job, problem: str) -> DiscorporaError:
     """The error that stops a run whose loss or weights are not finite."""
     good = newest(job.checkpoints)
     kept = f"the last good checkpoint is {good}" if good else "no checkpoint was made yet"
-    return DiscoforgeError(
+    return DiscorporaError(
         problem,
         where=job.recipe.name,
         hint=f"{kept}; lower learning_rate or max_grad_norm and train to another --output",

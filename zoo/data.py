@@ -281,7 +281,7 @@ def _check_hub_id(spec: str) -> None:
         raise InputError(
             "no such dataset folder",
             where=spec,
-            hint="build it first (discoforge build), or give a Hub id OWNER/NAME",
+            hint="build it first (discorpora build), or give a Hub id OWNER/NAME",
         )
 
 

@@ -24,7 +24,7 @@ def read_glove(path: Path, vocabulary: Mapping[str, int]) -> tuple[np.ndarray, n
 
     Returns `ids [found]` and `vectors [found, size]`, in the order of the ids. A file of
     millions of lines is read once for a vocabulary; the result is cached under
-    `DISCOFORGE_CACHE` (default `~/.cache/discoforge`).
+    `DISCORPORA_CACHE` (default `~/.cache/discorpora`).
 
     Raises `InputError` for a file that is absent, has a line of another size, or none of the
     words.
@@ -116,7 +116,7 @@ def _cache_file(path: Path, vocabulary: Mapping[str, int]) -> Path:
     words = "\n".join(sorted(vocabulary, key=lambda word: vocabulary[word]))
     key = f"{path.resolve()}\n{state.st_size}\n{state.st_mtime_ns}\n{words}"
     name = hashlib.sha256(key.encode("utf-8")).hexdigest()[:16]
-    home = os.environ.get("DISCOFORGE_CACHE") or Path.home() / ".cache" / "discoforge"
+    home = os.environ.get("DISCORPORA_CACHE") or Path.home() / ".cache" / "discorpora"
     return Path(home) / f"vectors-{name}.safetensors"
 
 

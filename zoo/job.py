@@ -29,7 +29,7 @@ RESULTS = "results.json"
 CLAIM = ".job.json"
 NAMES_FILES = ("backbone", "vectors")
 """Settings that may name a file or a folder, whose contents count beside its path."""
-LIBRARIES = ("discoforge", "torch", "transformers", "tokenizers", "accelerate", "numpy")
+LIBRARIES = ("discorpora", "torch", "transformers", "tokenizers", "accelerate", "numpy")
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from corpora.atomic import Busy
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from corpora.store import MANIFEST, is_complete, staged, write_json
 from zoo.job import is_main_process
 
@@ -36,7 +36,7 @@ def made_once(folder: Path, write: Callable[[Path], dict[str, Any]]) -> None:
                 log.info("another run is making %s: waiting for it", folder)
             told = True
             time.sleep(0.2)
-        except DiscoforgeError:
+        except DiscorporaError:
             if not is_complete(folder):
                 raise
 

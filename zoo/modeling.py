@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 
 import zoo
-from corpora.errors import ConfigError, DiscoforgeError, InputError
+from corpora.errors import ConfigError, DiscorporaError, InputError
 from zoo.recipe import shipped
 
 ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
@@ -48,7 +48,7 @@ def check_there(name: str) -> None:
         raise ConfigError(
             "is a recipe, no trained model",
             where=name,
-            hint=f"train it first: discoforge train {name} --dataset DATASET --output FOLDER",
+            hint=f"train it first: discorpora train {name} --dataset DATASET --output FOLDER",
         )
     meant = name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name
     if meant and not Path(name).exists():
@@ -118,7 +118,7 @@ def load_backbone(
         config = AutoConfig.from_pretrained(name)
         set_dropout(config, rates)
         model = AutoModel.from_pretrained(name, config=config, dtype=dtype, use_safetensors=True)
-    except DiscoforgeError:
+    except DiscorporaError:
         raise
     except (OSError, ValueError) as error:
         raise ConfigError(
@@ -126,7 +126,7 @@ def load_backbone(
         ) from error
     if hasattr(model, "backbone"):
         return model.backbone
-    if model.config.model_type.startswith("discoforge-"):
+    if model.config.model_type.startswith("discorpora-"):
         raise ConfigError(
             f"a model of type {model.config.model_type!r} has no backbone to go on from",
             where=name,
@@ -198,8 +198,8 @@ def explained(folder: Path) -> Iterator[None]:
         raise _unwritten(folder, error) from error
 
 
-def _unwritten(folder: Path, error: Exception) -> DiscoforgeError:
-    return DiscoforgeError(
+def _unwritten(folder: Path, error: Exception) -> DiscorporaError:
+    return DiscorporaError(
         f"cannot write: {str(error).splitlines()[0]}",
         where=str(folder),
         hint="is the disk full? Free some space and run the same command again: it goes on",

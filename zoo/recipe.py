@@ -1,7 +1,7 @@
 """Reading a recipe: one TOML file beside the module that trains it.
 
 recipe = "dissent.bilstm"       # the module zoo/dissent/bilstm.py
-[about]                         # shown by `discoforge zoo`
+[about]                         # shown by `discorpora zoo`
 [settings]                      # fields of the module's `Settings`
 """
 

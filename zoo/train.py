@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from corpora.errors import ConfigError, DiscoforgeError
+from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
 from zoo import data, job, recipe
 from zoo.explain import described
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
         )
         train([word for word in words if word != "--debug"])
-    except (DiscoforgeError, OSError) as error:
+    except (DiscorporaError, OSError) as error:
         if debug:
             raise
         sys.stderr.write(f"error: {error}\n")

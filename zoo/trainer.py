@@ -17,7 +17,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import PreTrainedModel, Trainer, TrainerState, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, TrainerCallback
 
-from corpora.errors import ConfigError, DiscoforgeError
+from corpora.errors import ConfigError, DiscorporaError
 from zoo import checkpoints
 from zoo.callbacks import EarlyStop, LogLines, SaveInside, Throughput
 from zoo.job import Job
@@ -89,7 +89,7 @@ class ZooTrainer(Trainer):
     """A `Trainer` whose resumed run equals the undisturbed one.
 
     `lengths` (one a training row) groups rows of like length into batches. `schedule` makes the
-    learning rate's schedule. Raises `DiscoforgeError` on a loss or weight that is not finite.
+    learning rate's schedule. Raises `DiscorporaError` on a loss or weight that is not finite.
     """
 
     # Every loss here is a mean over its batch.
@@ -226,7 +226,7 @@ def fit(trainer: ZooTrainer, *, early_stop: EarlyStop | None = None) -> TrainerS
     return trainer.state
 
 
-def out_of_memory(job: Job) -> DiscoforgeError:
+def out_of_memory(job: Job) -> DiscorporaError:
     """What a run that needs more memory than the GPU has can do, with the settings that it has."""
     s = job.settings
     ways = [
@@ -242,7 +242,7 @@ def out_of_memory(job: Job) -> DiscoforgeError:
         ways.append(f"lower block_tokens (now {s.block_tokens})")
     if hasattr(s, "max_tokens"):
         ways.append(f"lower max_tokens (now {s.max_tokens})")
-    return DiscoforgeError(
+    return DiscorporaError(
         "out of memory on the GPU",
         where=job.recipe.name,
         hint=f"{'; or '.join(ways)}; the same command then goes to another --output",
@@ -270,7 +270,7 @@ def check_reporters(names: Sequence[str]) -> None:
             extra = "report" if name == "tensorboard" else name
             raise ConfigError(
                 f"report_to names {name}, which is not installed",
-                hint=f"pip install 'discoforge[{extra}]'",
+                hint=f"pip install 'discorpora[{extra}]'",
             )
 
 

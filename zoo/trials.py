@@ -33,7 +33,7 @@ TEXT, PADDED = 6, 16
 def warn_of_padding(backbone: PreTrainedModel) -> None:
     """Warn of a backbone whose states of a text depend on the padding behind it (FNet, YOSO)."""
     kind = backbone.config.model_type
-    if kind in HIDE_PADDING or kind.startswith("discoforge-"):
+    if kind in HIDE_PADDING or kind.startswith("discorpora-"):
         return
     try:
         found = padding_shows(backbone)

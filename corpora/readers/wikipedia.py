@@ -46,7 +46,7 @@ def read(source: Source) -> Iterator[Document]:
     disambiguation pages are skipped, and counted in `source.skipped`. Of several revisions the
     last is taken. A page that cannot be taken is refused; XML that is not well-formed, nested
     too deep or cut short ends the reading with an `InputError`, as nothing after it is known.
-    Raises `DiscoforgeError` without the packages of the extra `wikipedia`.
+    Raises `DiscorporaError` without the packages of the extra `wikipedia`.
     """
     parser = require("mwparserfromhell", EXTRA, "to read wikitext")
     for path in source.files:

@@ -31,7 +31,7 @@ class NearDuplicates(Scratch):
         except ImportError as error:
             raise ConfigError(
                 f"near_duplicates = {threshold} needs the library datasketch",
-                hint="install it with: pip install 'discoforge[dedup]', or set near_duplicates = 0",
+                hint="install it with: pip install 'discorpora[dedup]', or set near_duplicates = 0",
             ) from error
         super().__init__(path)
         self.threshold = threshold

@@ -43,7 +43,7 @@ def load(path: Path | str = PATH) -> Language:
     finally:
         set_current_ops(before)
     table = json.loads((path / UPOS_FILE).read_text(encoding="utf-8"))
-    nlp.add_pipe("discoforge_upos", config={"table": table})
+    nlp.add_pipe("discorpora_upos", config={"table": table})
     return nlp
 
 

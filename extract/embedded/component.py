@@ -63,7 +63,7 @@ class UposTable:
         return doc
 
 
-@Language.factory("discoforge_upos", assigns=["token.pos", "token.dep"])
+@Language.factory("discorpora_upos", assigns=["token.pos", "token.dep"])
 def make_upos(nlp: Language, name: str, table: dict[str, str]) -> UposTable:
     return UposTable(nlp.vocab, table)
 

@@ -155,7 +155,7 @@ class StanzaParser:
         except ImportError:
             raise ConfigError(
                 "the parser stanza is not installed",
-                hint="install it with: pip install 'discoforge[stanza]'",
+                hint="install it with: pip install 'discorpora[stanza]'",
             ) from None
         import torch
 

@@ -34,7 +34,7 @@ def plot(result: Result, folder: Path) -> list[Path]:
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    with rc_context({"svg.hashsalt": "discoforge", "font.family": "DejaVu Sans"}):
+    with rc_context({"svg.hashsalt": "discorpora", "font.family": "DejaVu Sans"}):
         for name, words in _FIGURES.items():
             figure = _figure(result, *words)
             for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):

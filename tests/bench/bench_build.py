@@ -39,7 +39,7 @@ sys.exit(code)
 def built(fresh: bool, config: str, output: str) -> tuple[float, float]:
     """Wall and processor seconds of one build."""
     words = ["--module", "workflows", "BuildAll", "--config", config]
-    words += ["--discoforge-output", output]
+    words += ["--discorpora-output", output]
     began = time.monotonic()
     command = [sys.executable, "-c", START.format(fresh=fresh, words=words)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -30,7 +30,7 @@ import numpy as np
 from scipy import stats
 
 from corpora.document import Document
-from corpora.errors import ConfigError, DiscoforgeError
+from corpora.errors import ConfigError, DiscorporaError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.store import Stage, is_complete, staged, write_json, write_text
@@ -334,5 +334,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except DiscoforgeError as error:
+    except DiscorporaError as error:
         sys.exit(f"error: {error}")

@@ -15,7 +15,7 @@ from corpora.documents import (
     write_documents,
     write_sentences,
 )
-from corpora.errors import DiscoforgeError, InputError
+from corpora.errors import DiscorporaError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 
@@ -141,7 +141,7 @@ def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    with pytest.raises(DiscoforgeError, match="file"):
+    with pytest.raises(DiscorporaError, match="file"):
         write_documents(many(1), tmp_path / "file" / "d")
 
 

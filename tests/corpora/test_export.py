@@ -91,9 +91,9 @@ def test_every_row_is_a_line_that_the_reader_of_the_released_files_takes(built, 
     ],
 )
 def test_the_files_have_the_form_of_the_released_ones(
-    discoforge_data, built, dataset, released, tmp_path
+    discorpora_data, built, dataset, released, tmp_path
 ):
-    theirs = (discoforge_data / "discoeval" / released).read_text(encoding="utf-8")
+    theirs = (discorpora_data / "discoeval" / released).read_text(encoding="utf-8")
     export_discoeval(built(dataset), tmp_path / "out", domain="own")
     ours = (tmp_path / "out" / TASKS[dataset] / "own" / "valid.txt").read_text(encoding="utf-8")
     forms = [{line.count("\t") for line in text.splitlines()} for text in (theirs, ours)]
@@ -105,10 +105,10 @@ def test_the_files_have_the_form_of_the_released_ones(
     assert all(field == field.strip() for line in ours.splitlines() for field in line.split("\t"))
 
 
-def test_released_tokens_stay_as_they_are(discoforge_data):
+def test_released_tokens_stay_as_they_are(discorpora_data):
     words = changed = 0
     for name in ("SP/wiki/valid.txt", "BSO/wiki/valid.txt", "SSP/abs/valid.txt"):
-        text = (discoforge_data / "discoeval" / name).read_text(encoding="utf-8")
+        text = (discorpora_data / "discoeval" / name).read_text(encoding="utf-8")
         for line in text.splitlines()[:1000]:
             for field in line.split("\t"):
                 before, after = field.split(), tokenised(field).split()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from corpora import extras
-from corpora.errors import ConfigError, DiscoforgeError, InputError
+from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.fetch import RemoteFile, RemoteSource, fetch, known_sources
 from corpora.licences import TABLE
 from corpora.readers import READERS
@@ -172,7 +172,7 @@ def test_without_network_the_error_says_so(server: Server, tmp_path: Path) -> No
 
 def test_a_folder_that_cannot_be_written(server: Server, tmp_path: Path) -> None:
     (tmp_path / "pier").write_text("in the way")
-    with pytest.raises(DiscoforgeError):
+    with pytest.raises(DiscorporaError):
         bring(server, tmp_path)
 
 
@@ -201,7 +201,7 @@ def test_the_list_is_pinned_and_whole() -> None:
             assert re.fullmatch(r"[0-9a-f]{64}", file.sha256) and file.size > 0
 
 
-def test_the_real_files_are_those_of_the_list(discoforge_data: Path) -> None:
+def test_the_real_files_are_those_of_the_list(discorpora_data: Path) -> None:
     folders = {"ewt": "treebank/en_ewt", "irc": "irc", "discoeval": "discoeval", "gdtb": "gdtb"}
     upstream = (("rst/gdtb/pdtb/", ""), ("rst/rstweb/", "rst/"))
     for name, source in known_sources().items():
@@ -209,7 +209,7 @@ def test_the_real_files_are_those_of_the_list(discoforge_data: Path) -> None:
             path = file.path
             for theirs, ours in upstream if name == "gdtb" else ():
                 path = path.replace(theirs, ours)
-            data = (discoforge_data / folders[name] / path).read_bytes()
+            data = (discorpora_data / folders[name] / path).read_bytes()
             assert (len(data), hashlib.sha256(data).hexdigest()) == (file.size, file.sha256)
 
 
@@ -220,5 +220,5 @@ def test_without_the_extra_the_message_names_it(
         raise ModuleNotFoundError(name=name)
 
     monkeypatch.setattr(extras, "import_module", missing)
-    with pytest.raises(DiscoforgeError, match=r"pip install 'discoforge\[fetch\]'"):
+    with pytest.raises(DiscorporaError, match=r"pip install 'discorpora\[fetch\]'"):
         fetch("irc", tmp_path)

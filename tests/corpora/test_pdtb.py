@@ -190,11 +190,11 @@ def test_the_source_kind_reads_it_too() -> None:
     assert [document.id for document in documents] == ["ferry", "market"]
 
 
-def test_the_real_gold_reads_whole_and_aligns_with_the_treebank(discoforge_data: Path) -> None:
-    treebank = f"conllu:{discoforge_data / 'treebank' / 'en_gum'}"
+def test_the_real_gold_reads_whole_and_aligns_with_the_treebank(discorpora_data: Path) -> None:
+    treebank = f"conllu:{discorpora_data / 'treebank' / 'en_gum'}"
     texts = {document.id: document.text for document in open_source(treebank)}
     read_so_far = 0
-    for document in read_gold(discoforge_data / "gdtb", ids=texts.keys()):
+    for document in read_gold(discorpora_data / "gdtb", ids=texts.keys()):
         offsets = align(document.text, texts[document.id], where=document.id)
         assert offsets[-1] == len(texts[document.id])
         for relation in document.relations or []:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from corpora.card import Card
-from corpora.errors import ConfigError, DiscoforgeError, InputError
+from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.publish import PublishResult, plan_publication, publish
 from corpora.publish_card import BEGIN, END, merge, split
 from corpora.publish_hub import Hub, PublishSettings
@@ -113,9 +113,9 @@ def model(tmp_path: Path) -> Path:
     place = tmp_path / "model"
     place.mkdir()
     (place / "model.safetensors").write_bytes(bytes(range(256)) * 40)
-    write_json(place / "config.json", {"model_type": "discoforge-test"})
+    write_json(place / "config.json", {"model_type": "discorpora-test"})
     write_json(place / "results.json", {"dataset": {"name": "sample", "licence": "CC0-1.0"}})
-    card = "---\nlicense: CC0-1.0\ntags: [discoforge]\n---\n\n# M\n\n`A.from_pretrained(FOLDER)`\n"
+    card = "---\nlicense: CC0-1.0\ntags: [discorpora]\n---\n\n# M\n\n`A.from_pretrained(FOLDER)`\n"
     (place / "README.md").write_text(card)
     sums = {path.name: sha256(path) for path in place.iterdir()} | {".job.json": "0" * 64}
     write_json(place / MANIFEST, {"settings": {"seed": 0}, "files": sums})
@@ -152,7 +152,7 @@ def test_folder_and_card_go_up_in_one_commit(
     assert {**there, "README.md": b""} == {**here, "README.md": b""}
     assert [title for _, title, _ in server.repository(ID).commits] == [
         "initial commit",
-        "Publish sample with discoforge",
+        "Publish sample with discorpora",
     ]
     assert result.revision == server.repository(ID).head
     assert result.url == f"{server.url}/datasets/{ID}"
@@ -242,7 +242,7 @@ def test_an_upload_broken_off_changes_nothing_and_goes_on_from_there(
     server.once(
         ROUTES["verify"], lambda: server.fail("POST .*/batch", status=403, times=9), late=True
     )
-    with pytest.raises(DiscoforgeError, match=r"uploading files .* may not do this"):
+    with pytest.raises(DiscorporaError, match=r"uploading files .* may not do this"):
         send(new)
     assert remote(server) == before and server.count("PUT /lfs/") == 2
     server.faults.clear()
@@ -269,7 +269,7 @@ def test_each_batch_of_uploads_has_its_own_tries(
 
 def test_a_card_that_the_hub_refuses_costs_no_upload(server: HubServer, send: Publish) -> None:
     server.fail(ROUTES["validate"], status=400)
-    with pytest.raises(DiscoforgeError):
+    with pytest.raises(DiscorporaError):
         send()
     assert not server.count("PUT /lfs/")
 
@@ -281,9 +281,9 @@ def test_more_than_a_commit_takes_loads_as_nothing_until_it_is_whole(
     new = make(tmp_path / "new", word="line", rows=40, licence="CC0-1.0")
     server.once(ROUTES["commit"], lambda: None)
     server.once(ROUTES["commit"], lambda: server.fail(ROUTES["commit"], status=403), late=True)
-    with pytest.raises(DiscoforgeError, match="may not do this"):
+    with pytest.raises(DiscorporaError, match="may not do this"):
         send(new, commit_operations=4)
-    assert titles(server)[1:] == ["Begin to publish sample", "Publish data files with discoforge"]
+    assert titles(server)[1:] == ["Begin to publish sample", "Publish data files with discorpora"]
     send(new, commit_operations=4)
     assert {**remote(server), "README.md": b""} == {**files_of(new), "README.md": b""}
     assert b"Not whole" not in remote(server)["README.md"]
@@ -316,7 +316,7 @@ def test_back_to_the_old_version_after_a_publication_broke_off(
     before = remote(server)
     new = make(tmp_path / "new", word="line", rows=40)
     server.once(ROUTES["commit"], lambda: server.fail(ROUTES["commit"], status=403), late=True)
-    with pytest.raises(DiscoforgeError):
+    with pytest.raises(DiscorporaError):
         send(new, commit_operations=4)
     assert b"Not whole" in remote(server)["README.md"]
     assert send().status == "published"
@@ -340,7 +340,7 @@ license: other
 license_name: mine
 tags:
 - linguistics
-- discoforge
+- discorpora
 annotations_creators:
 - expert-generated
 ---
@@ -356,7 +356,7 @@ def test_a_card_written_by_hand_is_kept_and_ours_follows(server: HubServer, send
     send()
     data, text = split(remote(server)["README.md"].decode(), where="")
     assert data["annotations_creators"] == ["expert-generated"]
-    assert data["tags"] == ["linguistics", "discoforge", "discourse"]
+    assert data["tags"] == ["linguistics", "discorpora", "discourse"]
     assert data["license"] == "cc-by-4.0" and "license_name" not in data
     assert [config["config_name"] for config in data["configs"]] == ["one", "two"]
     assert text.startswith("# Read this first\n\nAsk us before you train.\n\n" + BEGIN)
@@ -452,7 +452,7 @@ def test_somebody_elses_push_in_between_is_merged(server: HubServer, send: Publi
 
 def test_tries_are_bounded(server: HubServer, send: Publish) -> None:
     server.fail(ROUTES["whoami"], status=503, times=99)
-    with pytest.raises(DiscoforgeError, match=r"503.*try 3 of 3") as caught:
+    with pytest.raises(DiscorporaError, match=r"503.*try 3 of 3") as caught:
         send(attempts=3)
     assert server.count("whoami") == 3 and caught.value.hint
 
@@ -468,7 +468,7 @@ def test_too_long_a_wait_is_said_and_not_waited(server: HubServer, send: Publish
     date = "Fri, 31 Dec 2100 23:59:59 GMT"
     for asked in ({"Retry-After": "4000"}, {"Retry-After": date}, {"RateLimit": '"api";r=0;t=900'}):
         server.fail(ROUTES["whoami"], status=429, headers=asked)
-        with pytest.raises(DiscoforgeError, match="429") as caught:
+        with pytest.raises(DiscorporaError, match="429") as caught:
             send(longest_wait=5.0)
         assert "asks to wait" in caught.value.hint
 
@@ -476,7 +476,7 @@ def test_too_long_a_wait_is_said_and_not_waited(server: HubServer, send: Publish
 def test_no_connection_is_an_error_for_people(folder: Path, server: HubServer) -> None:
     settings = PublishSettings(attempts=2, first_wait=0.01)
     hub = Hub(TOKEN, endpoint="http://127.0.0.1:9", settings=settings)
-    with pytest.raises(DiscoforgeError, match="no connection"):
+    with pytest.raises(DiscorporaError, match="no connection"):
         publish(folder, ID, hub=hub)
 
 
@@ -485,7 +485,7 @@ def test_what_the_hub_holds_is_compared_after_the_push(server: HubServer, send: 
         server.repository(ID).files["two/train-00000-of-00001.parquet"] = Blob(b"other", True)
 
     server.once(ROUTES["commit"], spoil, late=True)
-    with pytest.raises(DiscoforgeError, match="something else than was sent: two/train"):
+    with pytest.raises(DiscorporaError, match="something else than was sent: two/train"):
         send()
 
 
@@ -513,7 +513,7 @@ def test_a_token_that_may_only_read(server: HubServer, send: Publish) -> None:
 
 def test_a_right_that_the_hub_denies(server: HubServer, send: Publish) -> None:
     server.fail(ROUTES["create"], status=403, body=b'{"error": "no right to create in ana"}')
-    with pytest.raises(DiscoforgeError, match="no right to create in ana") as caught:
+    with pytest.raises(DiscorporaError, match="no right to create in ana") as caught:
         send()
     assert "token" in caught.value.hint and server.count("repos/create") == 1
 
@@ -521,13 +521,13 @@ def test_a_right_that_the_hub_denies(server: HubServer, send: Publish) -> None:
 def test_metadata_that_the_hub_refuses(server: HubServer, send: Publish) -> None:
     body = b'{"errors": [{"message": "\\"license\\" must be one of a list"}], "warnings": []}'
     server.fail(ROUTES["validate"], status=400, body=body)
-    with pytest.raises(DiscoforgeError, match="must be one of a list"):
+    with pytest.raises(DiscorporaError, match="must be one of a list"):
         send()
     assert not server.count("POST .*/commit/")
 
 
 def test_an_unknown_token(server: HubServer, send: Publish) -> None:
-    with pytest.raises(DiscoforgeError, match="does not accept this token"):
+    with pytest.raises(DiscorporaError, match="does not accept this token"):
         send(token="hf_nobodys")
 
 
@@ -550,7 +550,7 @@ def test_a_licence_that_forbids_it(
     server: HubServer, send: Publish, tmp_path: Path, licence: str, why: str
 ) -> None:
     closed = make(tmp_path / "closed", licence=licence)
-    with pytest.raises(DiscoforgeError, match=why) as caught:
+    with pytest.raises(DiscorporaError, match=why) as caught:
         send(closed)
     assert licence in caught.value.hint
     assert not server.seen
@@ -560,7 +560,7 @@ def test_licences_that_cannot_be_combined(send: Publish, folder: Path) -> None:
     manifest = json.loads((folder / MANIFEST).read_text())
     manifest["licences"] = {"CC-BY-SA-4.0": 3, "GFDL-1.3": 2}
     write_json(folder / MANIFEST, manifest)
-    with pytest.raises(DiscoforgeError, match=r"CC-BY-SA-4\.0 and GFDL-1\.3 cannot be"):
+    with pytest.raises(DiscorporaError, match=r"CC-BY-SA-4\.0 and GFDL-1\.3 cannot be"):
         send()
 
 
@@ -569,14 +569,14 @@ def test_a_verdict_changed_by_hand_does_not_help(send: Publish, tmp_path: Path) 
     manifest = json.loads((closed / MANIFEST).read_text())
     manifest["licence"] |= {"redistributable": True, "id": "MIT", "hub": "mit"}
     write_json(closed / MANIFEST, manifest)
-    with pytest.raises(DiscoforgeError, match="LDC"):
+    with pytest.raises(DiscorporaError, match="LDC"):
         send(closed)
 
 
 @pytest.mark.parametrize("licence", ["LDC", "", "other"])
 def test_a_model_of_closed_text(send: Publish, model: Path, licence: str) -> None:
     write_json(model / "results.json", {"dataset": {"licence": licence}})
-    with pytest.raises(DiscoforgeError, match="may not be published"):
+    with pytest.raises(DiscorporaError, match="may not be published"):
         send(model, "lab/scorer", kind="model")
 
 
@@ -585,7 +585,7 @@ def test_an_unfinished_folder(folder: Path, tmp_path: Path) -> None:
     for place in (folder, tmp_path / "nowhere"):
         with pytest.raises(InputError) as caught:
             plan_publication(place, ID)
-        assert "discoforge build" in caught.value.hint
+        assert "discorpora build" in caught.value.hint
 
 
 def test_a_folder_of_the_other_kind(folder: Path, model: Path) -> None:
@@ -685,7 +685,7 @@ def test_the_token_reaches_no_log_no_error_and_no_file(
         import logging, sys, traceback
         from pathlib import Path
         logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
-        from corpora.errors import DiscoforgeError
+        from corpora.errors import DiscorporaError
         from corpora.publish import publish
         from huggingface_hub import logging as hub_logging
         hub_logging.set_verbosity_debug(); hub_logging.enable_propagation()
@@ -693,7 +693,7 @@ def test_the_token_reaches_no_log_no_error_and_no_file(
             try:
                 result = publish(Path({str(folder)!r}), {ID!r})
                 print("RESULT", result)
-            except DiscoforgeError as error:
+            except DiscorporaError as error:
                 chain = [error.__cause__, error.__context__]
                 print("ERROR", repr(error), error, error.hint, chain)
                 traceback.print_exc()
@@ -715,7 +715,7 @@ def test_the_token_is_in_no_error_of_this_process(
     echo = f"<html>{TOKEN}</html>".encode()
     for name, status in [("whoami", 401), ("create", 403), ("commit", 422)]:
         server.fail(ROUTES[name], status=status, body=echo, headers={"X-Error-Message": TOKEN})
-        with pytest.raises(DiscoforgeError) as caught:
+        with pytest.raises(DiscorporaError) as caught:
             send()
         error = caught.value
         assert error.__context__ is None and error.__cause__ is None
@@ -736,7 +736,7 @@ def test_a_token_in_a_file_is_not_published(
 ) -> None:
     server.add_user(token, "ana")
     manifest = json.loads((folder / MANIFEST).read_text())
-    manifest["stage"]["command"] = f"discoforge build --token {token}"
+    manifest["stage"]["command"] = f"discorpora build --token {token}"
     write_json(folder / MANIFEST, manifest)
     with pytest.raises(ConfigError, match="access token") as caught:
         send(token=token)

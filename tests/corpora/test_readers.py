@@ -332,14 +332,14 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peak(600) < 1.2 * peak(60)
 
 
-def test_the_shared_novels_and_articles(discoforge_data: Path) -> None:
-    novel = sorted((discoforge_data / "books").glob("*.jsonl"))[0]
+def test_the_shared_novels_and_articles(discorpora_data: Path) -> None:
+    novel = sorted((discorpora_data / "books").glob("*.jsonl"))[0]
     chapters = list(open_source(f"jsonl:{novel}"))
     assert {d.group for d in chapters} == {novel.stem}
     with novel.open(encoding="utf-8") as file:
         texts = [json.loads(line)["text"] for line in file]
     assert [p for d in chapters for p in paragraphs(d)] == texts
-    for article in open_source(f"jsonl:{discoforge_data / 'wiki' / 'articles.jsonl'}"):
+    for article in open_source(f"jsonl:{discorpora_data / 'wiki' / 'articles.jsonl'}"):
         assert article.sections and article.url and article.title
 
 

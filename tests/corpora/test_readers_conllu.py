@@ -159,9 +159,9 @@ def test_sentence_ids_must_differ(tmp_path: Path) -> None:
         list(open_source(write(tmp_path, twice)))
 
 
-def test_the_shared_treebanks_give_back_their_text(discoforge_data: Path) -> None:
+def test_the_shared_treebanks_give_back_their_text(discorpora_data: Path) -> None:
     """Every sentence's text is its `# text` comment, every token's span its form."""
-    folder = discoforge_data / "treebank" / "en_gum" / "dev"
+    folder = discorpora_data / "treebank" / "en_gum" / "dev"
     for document in open_source(f"conllu:{folder}"):
         lines = (folder / f"{document.id}.conllu").read_text(encoding="utf-8").splitlines()
         comments = [line[len("# text = ") :] for line in lines if line.startswith("# text = ")]

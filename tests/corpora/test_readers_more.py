@@ -270,8 +270,8 @@ def test_a_discoeval_file_needs_a_task(tmp_path: Path) -> None:
         list(open_source(f"discoeval:{path}", {"task": "BS0"}))
 
 
-def test_the_real_conversations_are_the_gold_clusters(discoforge_data: Path) -> None:
-    folder = discoforge_data / "irc" / "dev"
+def test_the_real_conversations_are_the_gold_clusters(discorpora_data: Path) -> None:
+    folder = discorpora_data / "irc" / "dev"
     gold: dict[str, set[frozenset[int]]] = {}
     lines = (folder.parent / "gold.dev.clusters.txt").read_text(encoding="utf-8").splitlines()
     for name, numbers in (line.split(":") for line in lines):
@@ -289,8 +289,8 @@ def test_the_real_conversations_are_the_gold_clusters(discoforge_data: Path) -> 
     assert sum(1 for _ in conversations) == said
 
 
-def test_the_real_discoeval_files_read_whole(discoforge_data: Path) -> None:
-    for path in sorted((discoforge_data / "discoeval").glob("*/*/*.txt")):
+def test_the_real_discoeval_files_read_whole(discorpora_data: Path) -> None:
+    for path in sorted((discorpora_data / "discoeval").glob("*/*/*.txt")):
         task = path.parts[-3]
         labels = Counter(example.label for example in read_discoeval(task, path))
         lines = path.read_bytes().count(b"\n")
@@ -302,8 +302,8 @@ def test_the_real_discoeval_files_read_whole(discoforge_data: Path) -> None:
             assert sum(1 for _ in texts) == labels[1]
 
 
-def test_the_real_coherence_pairs_differ_in_one_sentence(discoforge_data: Path) -> None:
-    for path in sorted((discoforge_data / "coherence").glob("*.jsonl")):
+def test_the_real_coherence_pairs_differ_in_one_sentence(discorpora_data: Path) -> None:
+    for path in sorted((discorpora_data / "coherence").glob("*.jsonl")):
         pairs = list(read_pairs(path))
         assert len(pairs) == path.read_bytes().count(b"\n")
         for pair in pairs:

@@ -15,7 +15,7 @@ import pytest
 
 from corpora.document import Document
 from corpora.document_columns import document_batch
-from corpora.errors import BadRecord, DiscoforgeError
+from corpora.errors import BadRecord, DiscorporaError
 from corpora.readers import open_source
 from tests.corpora.test_bad_input import KINDS
 from tests.corpora.test_readers_more_bad import GOOD, NAMES, PAIRS
@@ -103,7 +103,7 @@ def survive(kind: str, name: str, content: bytes, rounds: int, folder: Path) -> 
         path.write_bytes(spoilt(content, rng))
         bad: list[BadRecord] = []
         documents: list[Document] = []
-        with suppress(DiscoforgeError):
+        with suppress(DiscorporaError):
             documents.extend(open_source(f"{kind}:{path}", options, on_bad=bad.append))
         if documents:
             assert document_batch(documents).num_rows == len(documents)

@@ -230,8 +230,8 @@ def test_a_text_that_is_not_there(folder: Path) -> None:
         list(open_source(f"rst:{folder}", {"text": "row"}))
 
 
-def test_the_real_trees_read_whole(discoforge_data: Path) -> None:
-    gdtb = discoforge_data / "gdtb"
+def test_the_real_trees_read_whole(discorpora_data: Path) -> None:
+    gdtb = discorpora_data / "gdtb"
     count = 0
     for document in open_source(f"rst:{gdtb / 'rst'}"):
         tree = tree_of(document)

@@ -16,7 +16,7 @@ import pytest
 
 from corpora import extras
 from corpora.document import Document
-from corpora.errors import BadRecord, DiscoforgeError, InputError
+from corpora.errors import BadRecord, DiscorporaError, InputError
 from corpora.readers import files, open_source, wikipedia, xmlguard
 from corpora.readers.source import Source
 from corpora.readers.wikibalance import unclosed
@@ -245,5 +245,5 @@ def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch)
         raise ModuleNotFoundError(name=name)
 
     monkeypatch.setattr(extras, "import_module", missing)
-    with pytest.raises(DiscoforgeError, match=r"pip install 'discoforge\[wikipedia\]'"):
+    with pytest.raises(DiscorporaError, match=r"pip install 'discorpora\[wikipedia\]'"):
         list(open_source(str(DUMP)))

@@ -181,10 +181,10 @@ def test_time_is_linear_in_an_absurd_line(text: str) -> None:
 @pytest.mark.parametrize(
     ("treebank", "promised"), [("en_ewt/en_ewt-ud-dev.conllu", 0.87), ("en_gum/dev", 0.95)]
 )
-def test_f1_on_treebank_paragraphs(treebank: str, promised: float, discoforge_data: object) -> None:
+def test_f1_on_treebank_paragraphs(treebank: str, promised: float, discorpora_data: object) -> None:
     """Exact spans against gold sentences, from raw paragraphs; the rules were chosen on train."""
     hits = found = gold = 0
-    for document in open_source(f"conllu:{discoforge_data}/treebank/{treebank}"):
+    for document in open_source(f"conllu:{discorpora_data}/treebank/{treebank}"):
         assert document.paragraphs is not None and document.sentences is not None
         spans = set(split(document.text, document.paragraphs))
         hits += len(spans & set(document.sentences))

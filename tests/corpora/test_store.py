@@ -17,7 +17,7 @@ import pytest
 
 from corpora import atomic
 from corpora.card import Card
-from corpora.errors import DiscoforgeError, InputError
+from corpora.errors import DiscorporaError, InputError
 from corpora.rows import class_label
 from corpora.schemas import PAIRS, REJECTS, pairs_to_batch, rejects_to_batch
 from corpora.store import (
@@ -89,7 +89,7 @@ def test_a_stage_that_forgets_its_manifest_makes_no_target(tmp_path):
 def test_a_second_maker_is_told_who_the_first_is(tmp_path):
     with staged(tmp_path / "target") as partial:
         with (
-            pytest.raises(DiscoforgeError, match=f"process {os.getpid()} is making"),
+            pytest.raises(DiscorporaError, match=f"process {os.getpid()} is making"),
             staged(tmp_path / "target"),
         ):
             pass
@@ -101,7 +101,7 @@ def test_what_this_program_did_not_make_is_not_overwritten(tmp_path):
     target = tmp_path / "target"
     target.mkdir()
     (target / "thesis.txt").write_text("precious")
-    with pytest.raises(DiscoforgeError, match="in the way"), staged(target):
+    with pytest.raises(DiscorporaError, match="in the way"), staged(target):
         pass
     assert (target / "thesis.txt").read_text() == "precious"
 
@@ -129,7 +129,7 @@ def test_a_killed_run_leaves_no_target_and_the_next_one_succeeds(tmp_path):
 
 def test_a_file_where_a_folder_is_expected(tmp_path):
     (tmp_path / "build").write_text("a file")
-    with pytest.raises(DiscoforgeError) as caught, staged(tmp_path / "build" / "target"):
+    with pytest.raises(DiscorporaError) as caught, staged(tmp_path / "build" / "target"):
         pass
     assert str(tmp_path / "build") in str(caught.value) and "folder" in caught.value.hint
 
@@ -140,7 +140,7 @@ def test_a_write_that_the_system_refuses(tmp_path, monkeypatch, number):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(atomic.os, "fsync", refuse)
-    with pytest.raises(DiscoforgeError, match="manifest") as caught:
+    with pytest.raises(DiscorporaError, match="manifest") as caught:
         write_json(tmp_path / "manifest.json", {})
     assert os.strerror(number) in str(caught.value) and caught.value.hint
     assert list(tmp_path.iterdir()) == []
@@ -158,7 +158,7 @@ def test_a_disk_that_is_really_full(tmp_path):
             with pq.ParquetWriter(partial, SCHEMA) as writer:
                 writer.write_batch(batch)
 
-    with pytest.raises(DiscoforgeError, match="No space left") as caught:
+    with pytest.raises(DiscorporaError, match="No space left") as caught:
         write()
     assert "disk is full" in caught.value.hint
     assert list(tmp_path.iterdir()) == []
@@ -270,7 +270,7 @@ def test_what_a_broken_build_left_does_not_get_into_the_next(tmp_path, stage, fo
 def test_a_folder_with_other_contents_is_never_emptied(tmp_path, stage):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("precious")
-    with pytest.raises(DiscoforgeError, match="in the way"):
+    with pytest.raises(DiscorporaError, match="in the way"):
         DatasetFolder(tmp_path / "home", "d", stage, CARD)
     assert (tmp_path / "home" / "thesis.txt").read_text() == "precious"
 
@@ -310,7 +310,7 @@ def test_a_dataset_without_any_row_is_an_error_that_says_why(tmp_path, stage):
 def test_a_builder_that_counts_no_licence_is_refused(tmp_path):
     declared = Stage("dataset/d", 1, "ab", sources=[{"spec": "jsonl:x", "licence": "CC0-1.0"}])
     with (
-        pytest.raises(DiscoforgeError, match="counted no licence") as caught,
+        pytest.raises(DiscorporaError, match="counted no licence") as caught,
         staged(tmp_path / "d") as partial,
         DatasetFolder(partial, "d", declared, CARD) as data,
     ):

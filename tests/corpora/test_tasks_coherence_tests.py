@@ -227,11 +227,11 @@ def test_the_folder_loads_and_is_the_same_each_time(tmp_path, stage, load, folde
     assert load(folders[0], "insted")["test"][0]["pos"] == TEXT
 
 
-def test_the_shared_sets(built, discoforge_data):
-    rows, manifest = built((f"coherence:{discoforge_data / 'coherence'}", {}))
+def test_the_shared_sets(built, discorpora_data):
+    rows, manifest = built((f"coherence:{discorpora_data / 'coherence'}", {}))
     assert "insted" in rows and sum(name.startswith("probe_") for name in rows) >= 4
     for name, tests in rows.items():
-        whole = (discoforge_data / "coherence").glob(f"*{name.replace('insted', 'instead')}*")
+        whole = (discorpora_data / "coherence").glob(f"*{name.replace('insted', 'instead')}*")
         lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in whole)
         assert len(tests) + manifest["rejects"].get(f"identical_{name}", 0) == lines
         assert all(len(t["pos"]) == len(t["neg"]) and t["pos"] != t["neg"] for t in tests)

@@ -221,8 +221,8 @@ def test_licences_and_languages_come_from_the_documents(built, make_document):
 
 
 @pytest.mark.parametrize("name", ["SP/wiki/valid.txt", "SP/arxiv/valid.txt"])
-def test_ours_have_the_form_of_the_released_sp(discoforge_data, built, name):
-    released = _lines(discoforge_data / "discoeval" / name)
+def test_ours_have_the_form_of_the_released_sp(discorpora_data, built, name):
+    released = _lines(discorpora_data / "discoeval" / name)
     ours = [[str(r["label"]), *r["sentences"]] for s in rows_of(built(sp)[0]).values() for r in s]
     assert {len(line) for line in released} == {len(line) for line in ours} == {6}
     assert {line[0] for line in released} == {line[0] for line in ours}
@@ -230,8 +230,8 @@ def test_ours_have_the_form_of_the_released_sp(discoforge_data, built, name):
 
 
 @pytest.mark.parametrize("name", ["BSO/wiki/valid.txt", "BSO/arxiv/valid.txt"])
-def test_ours_have_the_form_of_the_released_bso(discoforge_data, built, name):
-    released = _lines(discoforge_data / "discoeval" / name)
+def test_ours_have_the_form_of_the_released_bso(discorpora_data, built, name):
+    released = _lines(discorpora_data / "discoeval" / name)
     rows = [row for split in rows_of(built(bso)[0]).values() for row in split]
     ours = [[r["sentence1"], r["sentence2"]] for r in rows if r["label"] == 1]
     assert {len(line) for line in released} == {len(line) for line in ours} == {2}

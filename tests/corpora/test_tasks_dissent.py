@@ -167,7 +167,7 @@ def test_the_library_for_near_duplicates_is_named_where_it_is_missing(built, pai
     monkeypatch.setitem(sys.modules, "datasketch", None)
     with pytest.raises(ConfigError) as caught:
         built(pairs, near_duplicates=0.9)
-    assert "pip install 'discoforge[dedup]'" in caught.value.hint
+    assert "pip install 'discorpora[dedup]'" in caught.value.hint
 
 
 @pytest.mark.parametrize("batch", [7, 1000])

@@ -90,8 +90,8 @@ def test_the_folder_loads(built, article, load):
     assert load(built([article], **ALL)[0])["train"][0]["level"][-1] == 3
 
 
-def test_shared_articles_keep_their_headings(discoforge_data, built):
-    spec = f"jsonl:{discoforge_data / 'wiki' / 'articles.jsonl'}"
+def test_shared_articles_keep_their_headings(discorpora_data, built):
+    spec = f"jsonl:{discorpora_data / 'wiki' / 'articles.jsonl'}"
     folder, _ = built(map(split_document, open_source(spec)), **ALL)
     rows = rows_of(folder)["train"]
     assert any(set(row["level"]) == {1, 2} for row in rows)

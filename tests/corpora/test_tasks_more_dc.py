@@ -227,9 +227,9 @@ def test_only_a_known_nick_at_the_beginning_is_masked():
 # --- real data -----------------------------------------------------------------------------------
 
 
-def test_the_shared_logs_give_coherence_rows(discoforge_data, built):
+def test_the_shared_logs_give_coherence_rows(discorpora_data, built):
     bad = []
-    spec = f"irc:{discoforge_data / 'irc' / 'train'}"
+    spec = f"irc:{discorpora_data / 'irc' / 'train'}"
     logs = map(split_document, open_source(spec, on_bad=bad.append))
     folder, manifest = built(documents=logs)
     rows = rows_of(folder, "chat")
@@ -239,8 +239,8 @@ def test_the_shared_logs_give_coherence_rows(discoforge_data, built):
 
 
 @pytest.mark.parametrize("name", ["DC/wiki/valid.txt", "DC/chat/valid.txt"])
-def test_ours_have_the_form_of_the_released_dc(discoforge_data, built, name):
-    lines = (discoforge_data / "discoeval" / name).read_text(encoding="utf-8").splitlines()
+def test_ours_have_the_form_of_the_released_dc(discorpora_data, built, name):
+    lines = (discorpora_data / "discoeval" / name).read_text(encoding="utf-8").splitlines()
     released = [line.split("\t") for line in lines]
     rows = [row for split in rows_of(built()[0]).values() for row in split]
     ours = [[str(row["label"]), *row["sentences"]] for row in rows]

@@ -234,10 +234,10 @@ def test_what_very_many_have_is_not_looked_up():
 
 
 @pytest.mark.slow
-def test_ours_are_no_easier_than_the_shared_pairs(discoforge_data, built):
+def test_ours_are_no_easier_than_the_shared_pairs(discorpora_data, built):
     from tests.bench import bench_intrusion as bench
 
-    theirs = bench.released(discoforge_data / "coherence" / "instead_wikipedia.jsonl")
+    theirs = bench.released(discorpora_data / "coherence" / "instead_wikipedia.jsonl")
     texts = [bench.as_document(pair["id"], pair["pos"]) for pair in theirs]
     same, _ = bench.ours(texts)
     noise = 1.65 * np.sqrt(0.25 / len(same))  # one-sided, 95 %

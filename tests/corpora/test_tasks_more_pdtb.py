@@ -199,8 +199,8 @@ def test_settings_that_do_not_fit_are_refused(bad):
 
 
 @pytest.mark.parametrize("dataset", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked"])
-def test_the_shared_relations_give_rows_in_their_splits(discoforge_data, built, dataset):
-    folder = discoforge_data / "gdtb"
+def test_the_shared_relations_give_rows_in_their_splits(discorpora_data, built, dataset):
+    folder = discorpora_data / "gdtb"
     table = read_table(folder / "documents.tsv")
     documents = map(split_document, open_source(f"pdtb:{folder}"))
     made, _ = built(dataset, documents=documents, table=str(folder / "documents.tsv"))

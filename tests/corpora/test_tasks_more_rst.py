@@ -148,8 +148,8 @@ def test_relations_of_both_treebanks_have_a_class(relation, name):
     assert class_of(relation) == name
 
 
-def test_the_shared_trees_give_every_node_a_class(discoforge_data, built):
-    folder = discoforge_data / "gdtb"
+def test_the_shared_trees_give_every_node_a_class(discorpora_data, built):
+    folder = discorpora_data / "gdtb"
     read = list(open_source(f"rst:{folder / 'rst'}"))
     made, manifest = built(documents=read, table=str(folder / "documents.tsv"))
     rows = rows_of(made)

@@ -177,8 +177,8 @@ def test_the_sample_gives_rows(built):
     assert set(rows_of(folder)) == {"train", "validation", "test"}
 
 
-def test_ours_have_the_form_of_the_released_ssp(discoforge_data, built):
-    path = discoforge_data / "discoeval" / "SSP" / "abs" / "train.txt"
+def test_ours_have_the_form_of_the_released_ssp(discorpora_data, built):
+    path = discorpora_data / "discoeval" / "SSP" / "abs" / "train.txt"
     released = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     rows = [row for split in rows_of(built()[0]).values() for row in split]
     ours = [[str(row["label"]), row["sentence"]] for row in rows]

@@ -109,9 +109,9 @@ def test_a_missing_pipeline_is_an_error_that_helps(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def dev_sentences(discoforge_data: Path) -> list:
+def dev_sentences(discorpora_data: Path) -> list:
     conllu = pytest.importorskip("conllu")
-    file = discoforge_data / "treebank" / "en_ewt" / "en_ewt-ud-dev.conllu"
+    file = discorpora_data / "treebank" / "en_ewt" / "en_ewt-ud-dev.conllu"
     if not file.is_file():
         pytest.skip(f"no treebank at {file}")
     with file.open(encoding="utf-8") as lines:
@@ -139,9 +139,9 @@ def test_scores_on_a_slice_of_ewt_dev(nlp: Language, dev_sentences: list) -> Non
     assert 100 * upos / total > LEAST_UPOS
 
 
-def test_no_dev_document_was_trained_on(discoforge_data: Path) -> None:
-    files = sorted((discoforge_data / "treebank").rglob("*dev*.conllu"))
-    files += sorted((discoforge_data / "treebank" / "en_gum" / "dev").glob("*.conllu"))
+def test_no_dev_document_was_trained_on(discorpora_data: Path) -> None:
+    files = sorted((discorpora_data / "treebank").rglob("*dev*.conllu"))
+    files += sorted((discorpora_data / "treebank" / "en_gum" / "dev").glob("*.conllu"))
     names = {
         line.partition("=")[2].strip()
         for file in files

@@ -44,14 +44,14 @@ def dice(a: set[int], b: set[int]) -> float:
 
 
 @pytest.fixture(scope="module")
-def scores(discoforge_data: Path) -> dict[str, Counter[str]]:
+def scores(discorpora_data: Path) -> dict[str, Counter[str]]:
     """Per marker the numbers of extracted pairs, gold relations, hits, and hits by Dice."""
     documents = {
         d.id: d
         for split in ("train", "dev")
-        for d in open_source(f"conllu:{discoforge_data / 'treebank' / 'en_gum' / split}")
+        for d in open_source(f"conllu:{discorpora_data / 'treebank' / 'en_gum' / split}")
     }
-    gold = {d.id: d for d in read_gold(discoforge_data / "gdtb", documents) if d.id in documents}
+    gold = {d.id: d for d in read_gold(discorpora_data / "gdtb", documents) if d.id in documents}
     found: dict[str, Counter[str]] = {marker: Counter() for marker in MARKERS}
     relations: dict[tuple[str, frozenset[int]], tuple[Document, Relation]] = {}
     for document in gold.values():

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document, Spans
-from corpora.errors import ConfigError, DiscoforgeError, InputError
+from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.sentences import split
 from extract import Extractor
 from extract.pool import by_words, in_order
@@ -151,7 +151,7 @@ def end_at(number: int) -> int:
 
 
 def test_a_killed_worker_is_an_error() -> None:
-    with pytest.raises(DiscoforgeError, match="a worker process was killed"):
+    with pytest.raises(DiscorporaError, match="a worker process was killed"):
         list(in_order(end_at, [(number,) for number in range(6)], workers=2))
 
 

@@ -250,8 +250,8 @@ def test_the_result_has_the_agreed_form_and_is_json(gold: list[Document]) -> Non
     assert result["settings"]["parser"] == "gold"
 
 
-def test_the_same_seed_gives_the_same_intervals(discoforge_data: Path) -> None:
-    documents = list(read_gold(discoforge_data / "gdtb"))[:20]
+def test_the_same_seed_gives_the_same_intervals(discorpora_data: Path) -> None:
+    documents = list(read_gold(discorpora_data / "gdtb"))[:20]
     pairs = gold_pairs(documents, ALL15)[::2]
     rows = [
         validate(pairs, documents, documents, ALL15, seed=seed)["strict"]["overall"]["occurrence"]
@@ -263,9 +263,9 @@ def test_the_same_seed_gives_the_same_intervals(discoforge_data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_real_gold_as_pairs_scores_one(discoforge_data: Path) -> None:
-    sources = list(open_source(f"conllu:{discoforge_data / 'treebank' / 'en_gum'}"))
-    documents = list(read_gold(discoforge_data / "gdtb"))
+def test_the_real_gold_as_pairs_scores_one(discorpora_data: Path) -> None:
+    sources = list(open_source(f"conllu:{discorpora_data / 'treebank' / 'en_gum'}"))
+    documents = list(read_gold(discorpora_data / "gdtb"))
     respaced = [Document(d.id, d.text) for d in documents]
     result = validate(gold_pairs(documents, ALL15), documents, respaced, ALL15)
     overall = result["strict"]["overall"]

@@ -58,7 +58,7 @@ settings = { max_steps = 6, save_steps = 2 }
 
 
 def luigi_command(config: Path, output: Path, *more: str) -> list[str]:
-    options = ("--config", str(config), "--discoforge-output", str(output))
+    options = ("--config", str(config), "--discorpora-output", str(output))
     return [sys.executable, "-m", "luigi", "--module", "workflows", "BuildAll", *options, *more]
 
 

@@ -20,7 +20,7 @@ def test_the_stage_of_the_page_runs_from_a_file_of_its_own(tmp_path: Path) -> No
     (line,) = re.findall(r"luigi (--module lengths .*)", page)
     places = os.pathsep.join(map(str, [tmp_path, ROOT]))
     done = subprocess.run(
-        [sys.executable, "-m", "luigi", *line.split(), "--discoforge-output", str(tmp_path)],
+        [sys.executable, "-m", "luigi", *line.split(), "--discorpora-output", str(tmp_path)],
         capture_output=True,
         text=True,
         env={**luigi_environment(), "PYTHONPATH": places},

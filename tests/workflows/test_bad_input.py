@@ -210,6 +210,6 @@ def test_a_full_disk(
 
 
 def test_the_traceback_is_there_when_asked_for(write_config: Callable, run_luigi: Callable) -> None:
-    done = run_luigi(write_config("sede = 3\n" + TINY), "--discoforge-debug")
+    done = run_luigi(write_config("sede = 3\n" + TINY), "--discorpora-debug")
     assert done.returncode != 0
     assert "Traceback" in done.stderr

@@ -77,7 +77,7 @@ def test_a_stage_that_another_build_made_meanwhile_is_taken(
                 if aside.exists():
                     aside.rename(stage.folder)
 
-        other, log = Other(), logging.getLogger("discoforge")
+        other, log = Other(), logging.getLogger("discorpora")
         log.addHandler(other)
         try:
             stage.run()

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.card import Card
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from corpora.store import DatasetFolder, Stage, staged
 from workflows import cli
 
@@ -35,8 +35,8 @@ def text_file(tmp_path: Path) -> Path:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    """Run `discoforge ARGUMENTS` in this process; returns the exit code."""
-    monkeypatch.setattr(sys, "argv", ["discoforge", *map(str, arguments)])
+    """Run `discorpora ARGUMENTS` in this process; returns the exit code."""
+    monkeypatch.setattr(sys, "argv", ["discorpora", *map(str, arguments)])
     with pytest.raises(SystemExit) as stop:
         cli.main()
         sys.exit(0)
@@ -251,9 +251,9 @@ def test_inspect_refuses_a_part_that_is_not_there(
 
 
 def test_the_traceback_is_there_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DISCOFORGE_DEBUG", "1")
-    monkeypatch.setattr(sys, "argv", ["discoforge", "inspect", "nowhere"])
-    with pytest.raises(DiscoforgeError):
+    monkeypatch.setenv("DISCORPORA_DEBUG", "1")
+    monkeypatch.setattr(sys, "argv", ["discorpora", "inspect", "nowhere"])
+    with pytest.raises(DiscorporaError):
         cli.main()
 
 
@@ -319,7 +319,7 @@ def test_the_version_needs_no_command(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, "--version") == 0
-    assert capfd.readouterr().out.startswith("discoforge ")
+    assert capfd.readouterr().out.startswith("discorpora ")
 
 
 @pytest.mark.parametrize("command", ["markers", "zoo", "plan"])
@@ -337,7 +337,7 @@ def test_commands_that_only_show(
 def test_plan_names_what_is_missing_and_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
     assert run(monkeypatch, "plan", "--config", "full.toml") == 0
     shown = capfd.readouterr().out
     for word in ("LDC2019T05", "wikimedia/wikipedia", "xlnet/xlnet-base-cased", "input missing"):

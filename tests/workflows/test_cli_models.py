@@ -53,13 +53,13 @@ def markers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def discoforge(
+def discorpora(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """Run `discoforge ARGUMENTS`: exit code, output, errors."""
+    """Run `discorpora ARGUMENTS`: exit code, output, errors."""
 
     def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["discoforge", *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", ["discorpora", *map(str, arguments)])
         with pytest.raises(SystemExit) as stop:
             cli.main()
             sys.exit(0)
@@ -78,9 +78,9 @@ def texts(tmp_path: Path) -> list[Path]:
 
 
 def test_score_gives_a_line_a_text(
-    scorer: Path, texts: list[Path], discoforge: Callable[..., tuple[int, str, str]]
+    scorer: Path, texts: list[Path], discorpora: Callable[..., tuple[int, str, str]]
 ) -> None:
-    code, out, _ = discoforge("score", *texts, "--model", scorer, "--json", "--explain")
+    code, out, _ = discorpora("score", *texts, "--model", scorer, "--json", "--explain")
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0 and [row["text"] for row in rows] == [str(path) for path in texts]
     assert all(0 <= row["percentile"] <= 100 and row["windows"] == 1 for row in rows)
@@ -88,31 +88,31 @@ def test_score_gives_a_line_a_text(
 
 
 def test_scores_in_bfloat16_are_nearly_those_in_float32(
-    scorer: Path, texts: list[Path], discoforge: Callable[..., tuple[int, str, str]]
+    scorer: Path, texts: list[Path], discorpora: Callable[..., tuple[int, str, str]]
 ) -> None:
     found = []
     for more in ((), ("--bf16",)):
-        _, out, _ = discoforge("score", *texts, "--model", scorer, "--json", *more)
+        _, out, _ = discorpora("score", *texts, "--model", scorer, "--json", *more)
         found.append([json.loads(line)["score"] for line in out.splitlines()])
     assert found[0] != found[1]
     assert found[0] == pytest.approx(found[1], abs=0.05)
 
 
 def test_rank_orders_the_alternatives_by_score(
-    scorer: Path, texts: list[Path], tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+    scorer: Path, texts: list[Path], tmp_path: Path, discorpora: Callable[..., tuple[int, str, str]]
 ) -> None:
-    _, out, _ = discoforge("score", *texts, "--model", scorer, "--rank", "--json")
+    _, out, _ = discorpora("score", *texts, "--model", scorer, "--rank", "--json")
     rows = [json.loads(line) for line in out.splitlines()]
     assert [row["rank"] for row in rows] == [1, 2]
     assert rows[0]["score"] >= rows[1]["score"]
     records = tmp_path / "choices.jsonl"
     records.write_text('{"prompt": "It rained."}\n', encoding="utf-8")
-    code, _, err = discoforge("score", records, "--model", scorer, "--rank")
+    code, _, err = discorpora("score", records, "--model", scorer, "--rank")
     assert code == 1 and f"{records}:1" in err and '"alternatives"' in err
 
 
 def test_a_text_file_that_is_not_there_or_empty(
-    scorer: Path, tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+    scorer: Path, tmp_path: Path, discorpora: Callable[..., tuple[int, str, str]]
 ) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text(" \n", encoding="utf-8")
@@ -122,12 +122,12 @@ def test_a_text_file_that_is_not_there_or_empty(
         (tmp_path, "is a folder, expected a file"),
     )
     for file, message in bad:
-        code, _, err = discoforge("score", file, "--model", scorer)
+        code, _, err = discorpora("score", file, "--model", scorer)
         assert code == 1 and message in err and str(file) in err
 
 
 def test_a_pipe_is_read_as_standard_input_is(
-    scorer: Path, tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+    scorer: Path, tmp_path: Path, discorpora: Callable[..., tuple[int, str, str]]
 ) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -137,16 +137,16 @@ def test_a_pipe_is_read_as_standard_input_is(
     ):
         writer = Thread(target=pipe.write_text, args=(text,), daemon=True)
         writer.start()
-        code, out, _ = discoforge("score", pipe, "--model", scorer, "--json")
+        code, out, _ = discorpora("score", pipe, "--model", scorer, "--json")
         assert code == 0 and [json.loads(line)["text"] for line in out.splitlines()] == names
 
 
 def test_a_recipe_is_no_trained_model(
-    texts: list[Path], discoforge: Callable[..., tuple[int, str, str]]
+    texts: list[Path], discorpora: Callable[..., tuple[int, str, str]]
 ) -> None:
-    code, _, err = discoforge("score", *texts, "--model", "coherence/minilm")
+    code, _, err = discorpora("score", *texts, "--model", "coherence/minilm")
     assert code == 1 and "is a recipe, no trained model" in err
-    assert "discoforge train coherence/minilm" in err
+    assert "discorpora train coherence/minilm" in err
 
 
 Run = Callable[..., tuple[int, str, str]]
@@ -163,7 +163,7 @@ def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
 
 
 def test_a_prompt_may_be_missing_null_or_a_list(
-    scorer: Path, tmp_path: Path, discoforge: Run
+    scorer: Path, tmp_path: Path, discorpora: Run
 ) -> None:
     """With a byte-order mark and a blank line, as editors leave them."""
     ends = ["She lit a lamp.", "The door."]
@@ -172,7 +172,7 @@ def test_a_prompt_may_be_missing_null_or_a_list(
     records = [json.dumps({**prompt, "alternatives": ends}) for prompt in prompts]
     file = tmp_path / "choices.jsonl"
     file.write_text("\ufeff" + "\n\n".join(records), encoding="utf-8")
-    code, out, err = discoforge("score", file, "--model", scorer, "--rank", "--json")
+    code, out, err = discorpora("score", file, "--model", scorer, "--rank", "--json")
     assert code == 0, err
     rows = [json.loads(line) for line in out.splitlines()]
     assert [row["prompt"] for row in rows[::2]] == ["1", "3", "5", "7", "9", "11"]
@@ -199,20 +199,20 @@ def test_a_prompt_may_be_missing_null_or_a_list(
     ],
 )
 def test_a_record_that_cannot_be_ranked(
-    line: bytes, message: str, tmp_path: Path, discoforge: Run
+    line: bytes, message: str, tmp_path: Path, discorpora: Run
 ) -> None:
     """Said before a model is looked for: there is none here."""
     file = tmp_path / "choices.jsonl"
     file.write_bytes(b"\n" + line)
-    code, _, err = discoforge("score", file, "--model", tmp_path / "none", "--rank")
+    code, _, err = discorpora("score", file, "--model", tmp_path / "none", "--rank")
     assert code == 1 and message in err and str(file) in err and '"alternatives"' in err
 
 
 def test_standard_input_is_text_or_json_lines(
-    scorer: Path, discoforge: Run, stdin: Callable[[bytes], None]
+    scorer: Path, discorpora: Run, stdin: Callable[[bytes], None]
 ) -> None:
     def rows(*options: str) -> list[dict[str, Any]]:
-        code, out, err = discoforge("score", "-", "--model", scorer, "--json", *options)
+        code, out, err = discorpora("score", "-", "--model", scorer, "--json", *options)
         assert code == 0, err
         return [json.loads(line) for line in out.splitlines()]
 
@@ -238,90 +238,90 @@ def test_bad_standard_input_is_said_before_a_model_is_loaded(
     data: bytes,
     message: str,
     tmp_path: Path,
-    discoforge: Run,
+    discorpora: Run,
     stdin: Callable[[bytes], None],
 ) -> None:
     stdin(data)
-    code, _, err = discoforge("score", "-", "--model", tmp_path / "none")
+    code, _, err = discorpora("score", "-", "--model", tmp_path / "none")
     assert code == 1 and message in err and "standard input" in err
     stdin(data)
-    code, _, err = discoforge("score", "-", "--model", tmp_path / "none", "--rank")
+    code, _, err = discorpora("score", "-", "--model", tmp_path / "none", "--rank")
     assert code == 1 and "no model" not in err and "standard input" in err
 
 
 @pytest.mark.parametrize("suffix", [".ndjson", ".JSONL", ".jsonl.gz", ".ndjson.gz"])
 def test_json_lines_are_known_by_every_suffix_of_the_reader(
-    suffix: str, scorer: Path, tmp_path: Path, discoforge: Run
+    suffix: str, scorer: Path, tmp_path: Path, discorpora: Run
 ) -> None:
     pack = gzip.compress if suffix.endswith(".gz") else bytes
     file = tmp_path / f"texts{suffix}"
     file.write_bytes(pack("".join(json.dumps({"id": t, "text": t}) + "\n" for t in TEXTS).encode()))
-    code, out, err = discoforge("score", file, "--model", scorer, "--json")
+    code, out, err = discorpora("score", file, "--model", scorer, "--json")
     assert code == 0, err
     assert [json.loads(line)["text"] for line in out.splitlines()] == list(TEXTS)
     file.write_bytes(pack(json.dumps({"alternatives": list(TEXTS)}).encode()))
-    code, out, err = discoforge("score", file, "--model", scorer, "--rank", "--json")
+    code, out, err = discorpora("score", file, "--model", scorer, "--rank", "--json")
     assert code == 0, err
     assert len(out.splitlines()) == 2
     prompt = tmp_path / "prompt.txt"
     prompt.write_text("It rained.", encoding="utf-8")
     words = ("--model", tmp_path / "none", "--rank", "--prompt", prompt)
-    code, _, err = discoforge("score", file, *words)
+    code, _, err = discorpora("score", file, *words)
     assert code == 1 and "--prompt is for text files" in err
 
 
 def test_percentiles_in_a_reference_of_ones_own(
-    scorer: Path, texts: list[Path], discoforge: Run
+    scorer: Path, texts: list[Path], discorpora: Run
 ) -> None:
     own = ("--reference", texts[0], "--reference", texts[1])
-    code, out, err = discoforge("score", *texts, "--model", scorer, "--json", *own)
+    code, out, err = discorpora("score", *texts, "--model", scorer, "--json", *own)
     assert code == 0, err
     assert sorted(json.loads(line)["percentile"] for line in out.splitlines()) == [0.0, 100.0]
 
 
 def test_predict_marker_for_two_sentences_and_for_a_file(
-    markers: tuple[Path, Path], tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+    markers: tuple[Path, Path], tmp_path: Path, discorpora: Callable[..., tuple[int, str, str]]
 ) -> None:
     model, _ = markers
-    code, out, _ = discoforge("predict-marker", model, "Anna waited.", "The old house.")
+    code, out, _ = discorpora("predict-marker", model, "Anna waited.", "The old house.")
     found = {line.split()[1]: float(line.split()[0]) for line in out.splitlines()}
     assert code == 0 and set(found) == {"because", "but", "so"}
     assert sum(found.values()) == pytest.approx(1, abs=1e-3)
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("s1\ts2\nAnna waited.\tThe old house.\n", encoding="utf-8")
-    _, out, _ = discoforge("predict-marker", model, pairs, "--top", 1)
+    _, out, _ = discorpora("predict-marker", model, pairs, "--top", 1)
     [(marker, probability)] = json.loads(out).items()
     assert (
         found[marker]
         == pytest.approx(probability, abs=1e-4)
         == pytest.approx(max(found.values()), abs=1e-4)
     )
-    code, _, err = discoforge("predict-marker", model, "Anna waited.")
+    code, _, err = discorpora("predict-marker", model, "Anna waited.")
     assert code == 1 and "neither two sentences nor a file" in err
 
 
 def test_compare_puts_results_into_one_table(
-    markers: tuple[Path, Path], tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+    markers: tuple[Path, Path], tmp_path: Path, discorpora: Callable[..., tuple[int, str, str]]
 ) -> None:
     model, data = markers
     files = [tmp_path / "a.json", tmp_path / "b.json"]
     for file in files:
         words = ("--model", model, "--data", f"{data}@all", "--json", file, "--name", file.stem)
-        assert discoforge("evaluate", "dissent", *words)[0] == 0
-    code, out, _ = discoforge("compare", *files, "--no-published")
+        assert discorpora("evaluate", "dissent", *words)[0] == 0
+    code, out, _ = discorpora("compare", *files, "--no-published")
     assert code == 0 and "| a |" in out and "| b |" in out and "| rule: majority |" in out
     changed = json.loads(files[1].read_text(encoding="utf-8"))
     changed["dataset"]["revision"] = "another"
     files[1].write_text(json.dumps(changed), encoding="utf-8")
-    code, _, err = discoforge("compare", *files)
+    code, _, err = discorpora("compare", *files)
     assert code == 1 and "another" in err
 
 
 def test_other_checkpoints_are_not_converted(
-    tmp_path: Path, discoforge: Callable[..., tuple[int, str, str]]
+    tmp_path: Path, discorpora: Callable[..., tuple[int, str, str]]
 ) -> None:
     file = tmp_path / "model.pt"
     file.write_bytes(b"no checkpoint")
-    code, _, err = discoforge("convert", "coherence", file, "-o", tmp_path / "out")
+    code, _, err = discorpora("convert", "coherence", file, "-o", tmp_path / "out")
     assert code == 1 and "cannot be read as weights alone" in err
     assert not (tmp_path / "out").exists()

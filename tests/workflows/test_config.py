@@ -49,7 +49,7 @@ datasets = ["sp"]
 def test_the_shipped_build_files_are_valid(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, graph: Callable
 ) -> None:
-    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
     titles = graph(Path(name))
     assert f"report {name}" in titles
     assert any(title.startswith("model coherence") for title in titles)
@@ -68,7 +68,7 @@ def test_a_glob_is_one_source_a_file(
 ) -> None:
     for name in ("one", "two"):
         write_novel(tmp_path / "novels", name, "It rained.")
-    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
     build = load_build(str(write_config(GLOB)))
     assert [source.name for source in build.sources] == ["novels-one", "novels-two"]
 
@@ -82,7 +82,7 @@ def test_files_of_one_name_in_several_folders_are_told_apart(
     (tmp_path / "novels").mkdir()
     for folder in ("emma", "Of Mice"):
         write_novel(tmp_path / "novels" / folder, "01", "It rained.")
-    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
     files = load_build(str(write_config(DEEP))).sources
     assert [source.name for source in files] == ["novels-of-mice-01", "novels-emma-01"]
     assert [d.id for s in files for d in open_source(s.spec)] == ["Of Mice/01", "emma/01"]
@@ -118,7 +118,7 @@ def test_a_glob_of_files_in_one_folder_keeps_names_ids_and_hashes(
     graph: Callable,
 ) -> None:
     write_novel(tmp_path / "novels", "one", "It rained.")
-    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
     config = write_config(GLOB)
     (source,) = load_build(str(config)).sources
     assert source.spec == f"text:{tmp_path}/novels/one.txt"
@@ -135,7 +135,7 @@ def test_a_file_that_moves_to_another_folder_is_another_source(
     tmp_path: Path,
     graph: Callable,
 ) -> None:
-    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
     (tmp_path / "novels").mkdir()
     write_novel(tmp_path / "novels" / "a-b", "c", "It rained.")
     before = graph(write_config(DEEP))
@@ -149,7 +149,7 @@ def test_sources_of_one_name_are_both_shown(
 ) -> None:
     for name in ("one.en", "one.nl"):
         write_novel(tmp_path / "novels", name, "It rained.")
-    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
     with pytest.raises(ConfigError, match=r"'novels-one': .*one\.en\.txt and .*one\.nl\.txt\n"):
         load_build(str(write_config(GLOB)))
 
@@ -167,7 +167,7 @@ def test_an_added_novel_leaves_the_stages_of_the_others_alone(
     tmp_path: Path,
     graph: Callable,
 ) -> None:
-    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
     config = write_config(GLOB)
     write_novel(tmp_path / "novels", "one", "It rained.")
     before = graph(config)
@@ -183,7 +183,7 @@ def test_a_changed_source_changes_what_depends_on_it(
     tmp_path: Path,
     graph: Callable,
 ) -> None:
-    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
     for name in ("one", "two"):
         write_novel(tmp_path / "novels", name, "It rained.")
     config = write_config(GLOB)
@@ -264,8 +264,8 @@ def test_a_source_in_a_language_that_the_parser_does_not_know_is_refused(tmp_pat
 def test_a_data_folder_is_asked_for(
     write_config: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("DISCOFORGE_DATA", raising=False)
-    with pytest.raises(ConfigError, match="DISCOFORGE_DATA"):
+    monkeypatch.delenv("DISCORPORA_DATA", raising=False)
+    with pytest.raises(ConfigError, match="DISCORPORA_DATA"):
         load_build(str(write_config(GLOB)))
 
 
@@ -407,7 +407,7 @@ def test_the_kind_of_a_source_and_the_paths_of_its_files_count(
     tmp_path: Path,
     graph: Callable,
 ) -> None:
-    monkeypatch.setenv("DISCOFORGE_DATA", str(tmp_path))
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
     (tmp_path / "novels").mkdir()
     write_novel(tmp_path / "novels" / "a", "one", "It rained.")
     folder = GLOB.replace("/novels/*.txt", "/novels")

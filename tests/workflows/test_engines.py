@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from corpora.document import Document
-from corpora.errors import ConfigError, DiscoforgeError
+from corpora.errors import ConfigError, DiscorporaError
 from corpora.sentences import split_document
 from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_parses, parse
 from tests.workflows.conftest import living, luigi_command, luigi_environment, until
@@ -110,7 +110,7 @@ def built(
 
 def command_of(config: Path, output: Path, stage: str = "Parse") -> list[str]:
     """The stages over one source, up to its parses or pairs."""
-    options = ("--source", "long", "--config", str(config), "--discoforge-output", str(output))
+    options = ("--source", "long", "--config", str(config), "--discorpora-output", str(output))
     return [sys.executable, "-m", "luigi", "--module", "workflows", stage, *options]
 
 
@@ -177,7 +177,7 @@ def test_a_worker_elsewhere_finds_relative_paths(tmp_path: Path, texts: Path) ->
     (tmp_path / "texts").symlink_to(texts)
     config, output, folder = tmp_path / "build.toml", tmp_path / "out", tmp_path / "part"
     config.write_text(BUILD.replace("{folder}", "{data}/."), encoding="utf-8")
-    environment = luigi_environment() | {"DISCOFORGE_DATA": "texts"}
+    environment = luigi_environment() | {"DISCORPORA_DATA": "texts"}
     subprocess.run(command_of(config, output), cwd=tmp_path, env=environment, check=True)
     folder.mkdir()
     share = Share(
@@ -190,7 +190,7 @@ def test_a_worker_elsewhere_finds_relative_paths(tmp_path: Path, texts: Path) ->
         place=str(tmp_path),
     )
     program = f"import workflows.tasks\nfrom workflows.engines import Share\n{share!r}(None, 1, 3)"
-    environment.pop("DISCOFORGE_DATA")
+    environment.pop("DISCORPORA_DATA")
     subprocess.run([sys.executable, "-c", program], cwd="/", env=environment, check=True)
     made = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert list(made) == ["parses-00001.parquet"]
@@ -254,7 +254,7 @@ def test_a_job_of_a_killed_build_is_not_joined(
     (logs / JOB).write_text("7")
     _refuse_two(logs)
     (slurm / "pids").write_text(str(os.getpid()))
-    with pytest.raises(DiscoforgeError, match="still has job 7") as error:
+    with pytest.raises(DiscorporaError, match="still has job 7") as error:
         _refuse_two(logs)
     assert "scancel 7" in error.value.hint
 

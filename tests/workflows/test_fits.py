@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from luigi.task_register import Register
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from workflows import preflight
 from workflows.config import load_build
 from workflows.fits import Data, check_data
@@ -191,7 +191,7 @@ def test_what_does_not_fit_is_refused_when_it_is_planned(
     change, words = MISFITS[case]
     text = BUILD.replace(*change)
     assert text != BUILD
-    with pytest.raises(DiscoforgeError) as error:
+    with pytest.raises(DiscorporaError) as error:
         plan(write_config(text), tmp_path / "out")
     said = str(error.value)
     assert said.startswith(str(tmp_path / "build.toml: ")) and said.count("build.toml") == 1
@@ -222,7 +222,7 @@ def test_a_parser_that_is_not_installed_is_missing_like_a_source(
     shown = capsys.readouterr().out
     assert f"parser {parser}: " in shown and "waits for missing" in shown
     Register.clear_instance_cache()  # luigi would give back the task that was only looked at
-    with options(config, output), pytest.raises(DiscoforgeError) as error:
+    with options(config, output), pytest.raises(DiscorporaError) as error:
         BuildAll(config=config)
     assert f"build.toml: parse.parser: {parser!r}: " in str(error.value)
     assert how in error.value.hint
@@ -245,7 +245,7 @@ def test_a_value_that_a_reader_refuses_is_refused_before_it_reads(
 ) -> None:
     given = f'"{kind}:somewhere"\noptions = {{ {written} }}'
     text = BUILD.replace('"sample:stories"', given).replace('"dissent", ', "")
-    with pytest.raises(DiscoforgeError, match="source stories: options"):
+    with pytest.raises(DiscorporaError, match="source stories: options"):
         load_build(str(write_config(text)))
 
 
@@ -268,5 +268,5 @@ def test_options_with_names_are_options_of_readers() -> None:
 def test_discoeval_takes_no_pairs_of_another_builder() -> None:
     """A new builder's columns may be those of BSO by chance."""
     check_data("discoeval", [(Data("mine", "bso", ("default",), {}), "")], "where")
-    with pytest.raises(DiscoforgeError, match="no task for 'mine', of the builder 'follows'"):
+    with pytest.raises(DiscorporaError, match="no task for 'mine', of the builder 'follows'"):
         check_data("discoeval", [(Data("mine", "follows", ("default",), {}), "")], "where")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from tests.workflows.conftest import living, until
 from workflows import programs, usage
 from workflows.programs import Program
@@ -44,7 +44,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     text = """
         import json, os, sys
         said = {"words": sys.argv[1:], "text": sys.stdin.read(), "threads": os.environ["OMP_NUM_THREADS"]}
-        said |= {"folder": os.getcwd(), "name": __name__, "build": os.environ["DISCOFORGE_BUILD_PID"]}
+        said |= {"folder": os.getcwd(), "name": __name__, "build": os.environ["DISCORPORA_BUILD_PID"]}
         open(f"{sys.argv[1]}.json", "w").write(json.dumps(said, sort_keys=True))
         print("12:34:56 a line of its log", file=sys.stderr)
         print("to nobody")
@@ -275,7 +275,7 @@ class Failed:
 )
 def test_a_failed_program_says_its_cause_first_and_its_command_last(advice: str, keys: str) -> None:
     known = {"empty_classes", "bins", "negatives", "columns"}
-    with pytest.raises(DiscoforgeError) as error:
+    with pytest.raises(DiscorporaError) as error:
         _run(Failed(f"a row is bad\n  {advice}"), "models.m", known.__contains__)  # type: ignore[arg-type]
     first, *more, last = str(error.value).splitlines()
     assert first == "a row is bad" and more[0].strip() == advice

@@ -20,7 +20,7 @@ def publish_all(
     config: Path, folder: Path, *more: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "luigi", "--module", "workflows", "PublishAll"]
-    options = ["--config", str(config), "--discoforge-output", str(folder / "out"), *more]
+    options = ["--config", str(config), "--discorpora-output", str(folder / "out"), *more]
     known = luigi_environment()
     for name in ("HF_HUB_OFFLINE", "HF_TOKEN"):
         known.pop(name, None)

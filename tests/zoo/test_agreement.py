@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from corpora import extras
-from corpora.errors import DiscoforgeError, InputError
+from corpora.errors import DiscorporaError, InputError
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.agreement import alpha, evaluate_set, vote_counts
 from zoo.evaluate.pairwise_sets import TestPair, TestSet
@@ -112,6 +112,6 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         raise ModuleNotFoundError(name=name)
 
     monkeypatch.setattr(extras, "import_module", absent)
-    with pytest.raises(DiscoforgeError) as error:
+    with pytest.raises(DiscorporaError) as error:
         alpha(vote_counts([(1, 1)]))
-    assert "discoforge[eval]" in str(error.value)
+    assert "discorpora[eval]" in str(error.value)

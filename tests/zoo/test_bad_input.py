@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from corpora import schemas
-from corpora.errors import ConfigError, DiscoforgeError, InputError
+from corpora.errors import ConfigError, DiscorporaError, InputError
 from zoo.backbones import tokenizer_of
 from zoo.coherence import CoherenceScorer
 from zoo.dissent import BiLstmConfig, BiLstmForMarkers
@@ -216,7 +216,7 @@ def test_a_model_of_another_class_is_refused(tmp_path: Path) -> None:
     BiLstmForMarkers(BiLstmConfig(vocab_size=9, embedding_size=4, hidden_size=4)).save_pretrained(
         tmp_path
     )
-    with pytest.raises(InputError, match="discoforge-dissent-bilstm"):
+    with pytest.raises(InputError, match="discorpora-dissent-bilstm"):
         CoherenceScorer.from_pretrained(tmp_path)
 
 
@@ -289,7 +289,7 @@ def _full(*_: object) -> None:
 def test_other_contents_of_a_file_are_another_run(
     train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DISCOFORGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DISCORPORA_CACHE", str(tmp_path / "cache"))
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("we 1 2 3\nbell 4 5 6\n", encoding="utf-8")
     options = ["dissent/sif", "--dataset", pairs_folder, "--vectors", vectors]
@@ -334,7 +334,7 @@ def test_a_reporter_that_is_not_installed(
         *("--dataset", pairs_folder, "--output", tmp_path / "m"),
         *("--report_to", '["tensorboard"]'),
     )
-    assert code != 0 and "discoforge[report]" in message
+    assert code != 0 and "discorpora[report]" in message
 
 
 def test_an_empty_split(train_cli: Run, tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_an_empty_split(train_cli: Run, tmp_path: Path) -> None:
 def test_fixed_embeddings_need_vectors(
     train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DISCOFORGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DISCORPORA_CACHE", str(tmp_path / "cache"))
     options = [TINY, "--dataset", pairs_folder, "--train_embeddings", "false", "--epochs", "1"]
     code, message = train_cli(*options, "--output", tmp_path / "m")
     assert code != 0 and "--vectors" in message
@@ -434,7 +434,7 @@ def test_a_tokenizer_that_cannot_be_written(tmp_path: Path) -> None:
     # The weights fit, the vocabulary does not.
     resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, before[1]))
     try:
-        with pytest.raises(DiscoforgeError, match="cannot write"):
+        with pytest.raises(DiscorporaError, match="cannot write"):
             save_model(model, tokenizer, tmp_path / "m")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

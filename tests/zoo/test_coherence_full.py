@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, normalize
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from tests.zoo.conftest import orders_of, story_documents, write_dataset
 from tests.zoo.test_resume import contents, kill_at, killed
 from zoo.coherence import CoherenceScorer
@@ -115,7 +115,7 @@ def test_a_checkpoint_of_the_momentum_goes_on_from_the_same_backbone_only() -> N
     again = MomentumEncoder(start, 0.9)
     again.load_state_dict(state)
     assert torch.equal(again.encoder.weight, momentum.encoder.weight)
-    with pytest.raises(DiscoforgeError, match="not those that this run started from"):
+    with pytest.raises(DiscorporaError, match="not those that this run started from"):
         MomentumEncoder(layer, 0.9).load_state_dict(state)
 
 

@@ -99,7 +99,7 @@ def test_words_are_lower_cased_and_unknown_ones_have_id_1() -> None:
 def test_glove_vectors_are_read_once_then_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DISCOFORGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DISCORPORA_CACHE", str(tmp_path / "cache"))
     file = tmp_path / "vectors.txt"
     file.write_text("cat 1 2 3\n. . . 7 8 9\ndog 4 5 6\n", encoding="utf-8")
     vocabulary = {"[PAD]": 0, "dog": 1, "bird": 2, "cat": 3, ". . .": 4}
@@ -118,7 +118,7 @@ def test_glove_vectors_are_read_once_then_cached(
 def test_a_bad_vector_file_is_named(
     text: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DISCOFORGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DISCORPORA_CACHE", str(tmp_path / "cache"))
     file = tmp_path / "vectors.txt"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=problem):

@@ -136,7 +136,7 @@ def test_a_model_of_another_class(pairs_folder: Path, tmp_path: Path) -> None:
     table |= {"num_hidden_layers": 1, "intermediate_size": 8, "vocab_size": 50}
     scorer = CoherenceScorer(CoherenceConfig(backbone_config=config_from(table)))
     scorer.save_pretrained(tmp_path)
-    with pytest.raises(InputError, match="discoforge-coherence-scorer"):
+    with pytest.raises(InputError, match="discorpora-coherence-scorer"):
         PairClassifier.load(tmp_path)
     with pytest.raises(InputError, match="no model is there"):
         PairClassifier.load(tmp_path / "none")

@@ -264,7 +264,7 @@ def test_the_suite_pairwise_with_a_trained_scorer(scorer_model: Path, tmp_path: 
     assert main([*words, "--encoder", str(scorer_model), "--against", "baseline:longer"]) == 0
     found = json.loads(out.read_text(encoding="utf-8"))
     stories = found["metrics"]["sets"]["stories"]
-    assert found["model"]["type"] == "discoforge-coherence-scorer"
+    assert found["model"]["type"] == "discorpora-coherence-scorer"
     assert set(stories["baselines"]) == {"random", "longer", "shorter", "tfidf", "cosine"}
     assert stories["accuracy"]["value"] == stories["outcomes"].count("1") / 4
     # A text read backwards has the same neighbours, and as many characters.

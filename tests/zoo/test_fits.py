@@ -17,15 +17,15 @@ from zoo.evaluate.discoeval.data import _task_of
 from zoo.recipe import read_recipe, shipped
 
 TYPE_OF = {
-    "dissent.bilstm": "discoforge-dissent-bilstm",
-    "dissent.ngram": "discoforge-dissent-ngram",
-    "dissent.sif": "discoforge-dissent-sif",
-    "dissent.transformer": "discoforge-dissent-transformer",
-    "coherence.contrastive": "discoforge-coherence-scorer",
-    "coherence.full": "discoforge-coherence-scorer",
-    "coherence.unc": "discoforge-coherence-unc",
-    "conpono.conpono": "discoforge-conpono",
-    "criteria.bigru": "discoforge-criteria",
+    "dissent.bilstm": "discorpora-dissent-bilstm",
+    "dissent.ngram": "discorpora-dissent-ngram",
+    "dissent.sif": "discorpora-dissent-sif",
+    "dissent.transformer": "discorpora-dissent-transformer",
+    "coherence.contrastive": "discorpora-coherence-scorer",
+    "coherence.full": "discorpora-coherence-scorer",
+    "coherence.unc": "discorpora-coherence-unc",
+    "conpono.conpono": "discorpora-conpono",
+    "criteria.bigru": "discorpora-criteria",
 }
 
 

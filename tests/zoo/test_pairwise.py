@@ -290,8 +290,8 @@ def test_a_model_that_gives_no_score_is_refused(tmp_path: Path) -> None:
         load_scorer(str(tmp_path))
 
 
-def test_shorter_wins_on_two_probes_of_the_shared_data(discoforge_data: Path) -> None:
-    folder = discoforge_data / "coherence"
+def test_shorter_wins_on_two_probes_of_the_shared_data(discorpora_data: Path) -> None:
+    folder = discorpora_data / "coherence"
     if not folder.is_dir():
         pytest.skip("no coherence test sets here")
     found = {each.name: each for each in open_sets(str(folder)).sets}

@@ -166,7 +166,7 @@ def test_a_fork_trains_the_same(
 ) -> None:
     monkeypatch.setattr(programs, "_servers", servers := [])
     monkeypatch.setattr(programs, "_fresh", None)
-    caplog.set_level("INFO", logger="discoforge")
+    caplog.set_level("INFO", logger="discorpora")
     words = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(tmp_path / "pairs")]
     assert programs.Program("zoo.train", words, 1).run() == ""
     assert f"  the model is in {tmp_path / 'pairs'}" in caplog.messages

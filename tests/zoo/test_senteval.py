@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corpora.errors import ConfigError, DiscoforgeError
+from corpora.errors import ConfigError, DiscorporaError
 from zoo.evaluate import Request, senteval
 from zoo.evaluate.senteval import COLUMNS, TASKS, columns_of, notes_of, run, tasks_of
 
@@ -60,9 +60,9 @@ def test_scores_are_taken_from_the_librarys_results(monkeypatch: pytest.MonkeyPa
 def test_without_the_extra_it_is_named() -> None:
     if find_spec("mteb") is not None:
         pytest.skip("mteb is installed here")
-    with pytest.raises(DiscoforgeError) as error:
+    with pytest.raises(DiscorporaError) as error:
         senteval.evaluate(Request("m", "hub"))
-    assert "discoforge[senteval]" in str(error.value)
+    assert "discorpora[senteval]" in str(error.value)
 
 
 def test_a_folder_is_no_data_for_it() -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from workflows.summary import amounts
 from zoo import trainer
 from zoo.callbacks import Throughput
@@ -177,7 +177,7 @@ def test_a_mean_loss_that_is_not_finite_stops_the_run(
     monkeypatch.setattr(trainer.ZooTrainer, "__init__", lambda self: None)
     made = trainer.ZooTrainer()
     made.job, made.state = job_of("dissent/bilstm_tiny", tmp_path), SimpleNamespace(global_step=50)
-    with pytest.raises(DiscoforgeError, match="the loss is nan in the steps up to 50"):
+    with pytest.raises(DiscorporaError, match="the loss is nan in the steps up to 50"):
         made.log({"loss": math.nan})
 
 

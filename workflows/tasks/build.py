@@ -17,7 +17,7 @@ from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Sentences
 
-log = logging.getLogger("discoforge")
+log = logging.getLogger("discorpora")
 
 
 class Report(StageTask):

@@ -48,7 +48,7 @@ def convert(
         write_json(
             partial / MANIFEST,
             {
-                "made_by": "discoforge convert coherence",
+                "made_by": "discorpora convert coherence",
                 "checkpoint": {"file": checkpoint.name, "sha256": sha256(checkpoint)},
                 "backbone": Path(backbone).name if Path(backbone).is_dir() else backbone,
                 "left_out": left_out,

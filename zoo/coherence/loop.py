@@ -21,7 +21,7 @@ from accelerate.state import AcceleratorState
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from corpora.errors import ConfigError, DiscoforgeError
+from corpora.errors import ConfigError, DiscorporaError
 from corpora.store import write_json
 from zoo import checkpoints
 from zoo.backbones import training_attention
@@ -184,7 +184,7 @@ class FullTraining:
             yield
         except torch.cuda.OutOfMemoryError as error:
             key = LOWER.get(name, "batch_size")
-            raise DiscoforgeError(
+            raise DiscorporaError(
                 f"out of memory on the GPU ({name})",
                 where=self.job.recipe.name,
                 hint=f"lower {key} (now {getattr(self.s, key)}) or max_tokens; "

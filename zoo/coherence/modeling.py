@@ -31,7 +31,7 @@ CPU_TOKENS = 2048
 class CoherenceConfig(PretrainedConfig):
     """The backbone's configuration, where its [cls] token stands, and the longest text."""
 
-    model_type = "discoforge-coherence-scorer"
+    model_type = "discorpora-coherence-scorer"
     sub_configs_defaults = {  # noqa: RUF012 (transformers' own form)
         "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
     }

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 
 PAPER_MOMENTUM = 0.9999999
 
@@ -62,9 +62,9 @@ class MomentumEncoder:
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises `DiscoforgeError` if the encoder that it was made with is another one now."""
+        """Raises `DiscorporaError` if the encoder that it was made with is another one now."""
         if state["start"] != self._digest:
-            raise DiscoforgeError(
+            raise DiscorporaError(
                 "the backbone's weights are not those that this run started from",
                 hint="put the backbone back, or train to another --output",
             )

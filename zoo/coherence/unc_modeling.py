@@ -32,7 +32,7 @@ CHUNK = 512
 class UncConfig(PretrainedConfig):
     """Sizes: `hidden_size` is one direction's of the BiLSTM."""
 
-    model_type = "discoforge-coherence-unc"
+    model_type = "discorpora-coherence-unc"
 
     vocab_size: int = 30000
     embedding_size: int = 300

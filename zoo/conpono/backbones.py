@@ -34,7 +34,7 @@ def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
     kind = AutoConfig.from_pretrained(backbone).model_type
     if kind == ConponoConfig.model_type:
         yield from _load_own(model, ConponoModel.from_pretrained(backbone))
-    elif model.config.mlm and kind not in HEADS and not kind.startswith("discoforge-"):
+    elif model.config.mlm and kind not in HEADS and not kind.startswith("discorpora-"):
         yield f"{kind}'s masked-word head is of a kind that is not read: {NEW}"
     elif model.config.mlm and not load_masked_words(model.masked_words, backbone):
         yield f"the backbone has no masked-word head: {NEW}"

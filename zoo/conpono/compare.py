@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from corpora.errors import DiscoforgeError, InputError
+from corpora.errors import DiscorporaError, InputError
 from zoo.conpono.markers import analyse
 from zoo.evaluate.discoeval.data import TaskData, read
 from zoo.evaluate.discoeval.features import features_of
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(parser.parse_args(arguments))
     try:
         found = compare(options.pop("one"), options.pop("two"), options.pop("data"), **options)
-    except (DiscoforgeError, OSError) as error:
+    except (DiscorporaError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     sys.stdout.write(json.dumps(found, indent=2) + "\n")

@@ -1,6 +1,6 @@
 """The released TensorFlow checkpoint as a model folder of this zoo.
 
-TensorFlow is asked for here alone: `pip install 'discoforge[tensorflow]'`.
+TensorFlow is asked for here alone: `pip install 'discorpora[tensorflow]'`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def open_checkpoint(checkpoint: Path) -> Reader:
     except ImportError as error:
         raise ConfigError(
             "reading a TensorFlow checkpoint needs TensorFlow",
-            hint="pip install 'discoforge[tensorflow]'",
+            hint="pip install 'discorpora[tensorflow]'",
         ) from error
     try:
         return tensorflow.train.load_checkpoint(str(checkpoint))

@@ -40,7 +40,7 @@ class ConponoConfig(PretrainedConfig):
     `objective` "bso" is the ordering baseline, which has no W_k.
     """
 
-    model_type = "discoforge-conpono"
+    model_type = "discorpora-conpono"
     sub_configs_defaults = {  # noqa: RUF012 (transformers' own form)
         "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
     }

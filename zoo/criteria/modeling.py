@@ -29,7 +29,7 @@ class CriteriaConfig(PretrainedConfig):
     `levels` and `bins` are the classes of NL and SPP.
     """
 
-    model_type = "discoforge-criteria"
+    model_type = "discorpora-criteria"
 
     vocab_size: int = 50000
     embedding_size: int = 300

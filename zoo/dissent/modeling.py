@@ -19,7 +19,7 @@ from zoo.word_encoder import WordEncoder, WordModel
 class BiLstmConfig(PretrainedConfig):
     """Sizes of the encoder and classifier. `hidden_size` is one direction's (2,048: 4,096)."""
 
-    model_type = "discoforge-dissent-bilstm"
+    model_type = "discorpora-dissent-bilstm"
 
     vocab_size: int = 30000
     embedding_size: int = 300

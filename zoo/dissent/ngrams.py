@@ -125,7 +125,7 @@ def encode_ngrams(
 class NgramConfig(PretrainedConfig):
     """`features`: twice the number of n-grams; the id after the last one is padding."""
 
-    model_type = "discoforge-dissent-ngram"
+    model_type = "discorpora-dissent-ngram"
 
     features: int = 2
 

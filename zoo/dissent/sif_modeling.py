@@ -17,7 +17,7 @@ from zoo.modeling import ZooModel
 class SifConfig(PretrainedConfig):
     """Sizes of the table of word vectors."""
 
-    model_type = "discoforge-dissent-sif"
+    model_type = "discorpora-dissent-sif"
 
     vocab_size: int = 30000
     hidden_size: int = 300

@@ -21,7 +21,7 @@ from zoo.trials import warn_of_padding
 class PairTransformerConfig(PretrainedConfig):
     """The backbone's configuration, where the pair's vector stands, and the longest pair."""
 
-    model_type = "discoforge-dissent-transformer"
+    model_type = "discorpora-dissent-transformer"
     sub_configs_defaults = {  # noqa: RUF012 (transformers' own form)
         "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
     }

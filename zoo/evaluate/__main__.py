@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from corpora.processes import stop_with_build
 from zoo.evaluate import SUITES, Request, options_of, suite
 from zoo.evaluate.saving import check_place, finished, save
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         _run(options, parse_options(rest))
-    except (DiscoforgeError, OSError) as error:
+    except (DiscorporaError, OSError) as error:
         if options.debug:
             raise
         sys.stderr.write(f"error: {error}\n")

@@ -126,7 +126,7 @@ def both_ways(counts: np.ndarray) -> np.ndarray:
 def alpha(counts: np.ndarray) -> float:
     """Krippendorff's alpha (nominal) from `counts [pairs, values]`.
 
-    1 where all that can be compared is one value: nobody disagrees. Raises `DiscoforgeError`
+    1 where all that can be compared is one value: nobody disagrees. Raises `DiscorporaError`
     without the library krippendorff, `InputError` if no pair has two votes.
     """
     library = require("krippendorff", "eval", "for Krippendorff's alpha")

@@ -1,4 +1,4 @@
-"""`discoforge compare A B ...`: several models in one table, the published rows labelled so."""
+"""`discorpora compare A B ...`: several models in one table, the published rows labelled so."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def read_results(path: Path) -> list[Measured]:
         raise InputError(
             "no result here",
             where=str(path),
-            hint="give what discoforge evaluate --json wrote, or a folder with results.json",
+            hint="give what discorpora evaluate --json wrote, or a folder with results.json",
         )
     return kept
 

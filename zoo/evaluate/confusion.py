@@ -69,7 +69,7 @@ def save(figure: Any, paths: Sequence[Path]) -> None:
     from matplotlib import rc_context
 
     # A fixed salt and no date, which would change from run to run.
-    with rc_context({"svg.hashsalt": "discoforge", "svg.fonttype": "none"}):
+    with rc_context({"svg.hashsalt": "discorpora", "svg.fonttype": "none"}):
         for path in paths:
             kind = path.suffix.removeprefix(".")
             metadata = {"Date": None} if kind == "svg" else {"Software": None}

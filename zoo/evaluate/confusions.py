@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from corpora.errors import DiscoforgeError, InputError
+from corpora.errors import DiscorporaError, InputError
 from corpora.store import read_json, write_json
 from zoo.data import check_labels
 from zoo.evaluate.confusion import save, write_table
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         results = [_read(path) for path in (options.unbalanced, options.balanced)]
         found = compare_results(*results)
-    except (DiscoforgeError, OSError) as error:
+    except (DiscorporaError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     write_files(found, options.output)
@@ -151,7 +151,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(
             "holds no confusion matrix",
             where=str(path),
-            hint="make it with: discoforge evaluate dissent --model MODEL --data DATA --json FILE",
+            hint="make it with: discorpora evaluate dissent --model MODEL --data DATA --json FILE",
         )
     return result
 

@@ -33,7 +33,7 @@ SCHEMA = pa.schema(
 class Outcomes:
     """The examples behind one figure.
 
-    `column` is the figure's in `discoforge compare`; the mean of its `part`s (domains) if it has
+    `column` is the figure's in `discorpora compare`; the mean of its `part`s (domains) if it has
     several. Examples of one unit (a document with its permutations) are drawn together. Either
     `right [examples]`, the share of the classifiers that are right, whose mean is the figure; or
     the classes `gold` and `predicted`, whose unweighted F1 is.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora.errors import ConfigError, DiscoforgeError
+from corpora.errors import ConfigError, DiscorporaError
 from corpora.extras import require
 from corpora.store import versions
 
@@ -73,7 +73,7 @@ class Options:
 def evaluate(request: Request) -> dict[str, Any]:
     """The columns that mteb can fill. Its data are read from the Hub: `--data hub`.
 
-    Raises `DiscoforgeError` without the extra `senteval`.
+    Raises `DiscorporaError` without the extra `senteval`.
     """
     from zoo.evaluate import options_of
 
@@ -126,7 +126,7 @@ def run(mteb: Any, encoder: Any, batch_size: int) -> tuple[dict[str, float], dic
         )
         revisions[task.name] = str(result.dataset_revision)
     if not scores:
-        raise DiscoforgeError(
+        raise DiscorporaError(
             "mteb ran none of its tasks",
             where="suite senteval",
             hint="see its log: are its data sets on this machine or the Hub in reach?",

@@ -23,7 +23,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from zoo.backbones import pooled
 from zoo.callbacks import LogLines
 from zoo.evaluate.superglue_data import Example, Task
@@ -123,7 +123,7 @@ def choose(
         scores[rows] = model.logits(inputs).float().cpu().numpy()
     model.train(was_training)
     if np.isnan(scores).any():
-        raise DiscoforgeError("the model gives NaN", hint="lower --learning_rate, or --bf16 false")
+        raise DiscorporaError("the model gives NaN", hint="lower --learning_rate, or --bf16 false")
     if pairs.classes:
         return scores.argmax(1)
     ends = np.cumsum([len(example.pairs) for example in examples])
@@ -145,7 +145,7 @@ def fine_tune(
     """Train `model` in place; the validation accuracy at each checkpoint, in order.
 
     Linear warm-up over the first tenth of the steps, then linear to 0 (BERT's schedule).
-    Raises `DiscoforgeError` if the GPU's memory does not do.
+    Raises `DiscorporaError` if the GPU's memory does not do.
     """
     at_once = min(task.device_batch, batch_size)
     watch = _Checkpoints(task, validation, pairs, eval_batch_size)
@@ -161,7 +161,7 @@ def fine_tune(
         try:
             trainer.train()
         except torch.cuda.OutOfMemoryError as error:
-            raise DiscoforgeError(
+            raise DiscorporaError(
                 "out of memory on the GPU",
                 where=f"superglue, {task.name}",
                 hint="lower --max_length or --max_candidates",

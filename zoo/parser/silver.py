@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from corpora.atomic import replacing
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from zoo.parser.biaffine import Tree, load, parse
@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     file.write(text)
                     total += count
                 log.info("%d words, %.0f/s", total, total / (time.perf_counter() - start))
-    except (DiscoforgeError, OSError, ValueError) as error:
+    except (DiscorporaError, OSError, ValueError) as error:
         log.error("error: %s", error)
         return 2
     return 0

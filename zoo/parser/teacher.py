@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from corpora.errors import DiscoforgeError
+from corpora.errors import DiscorporaError
 from zoo.parser.biaffine import Batch, Encoding, Labels, Teacher, by_length, make, parse, save
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 
@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     try:
         run(options)
-    except (DiscoforgeError, FloatingPointError, OSError, ValueError) as error:
+    except (DiscorporaError, FloatingPointError, OSError, ValueError) as error:
         log.error("error: %s", error)
         return 2
     return 0

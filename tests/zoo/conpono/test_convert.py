@@ -140,7 +140,7 @@ def test_what_does_not_fit_is_named() -> None:
 
 @pytest.mark.skipif(find_spec("tensorflow") is not None, reason="TensorFlow is installed")
 def test_without_tensorflow_the_extra_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"discoforge\[tensorflow\]"):
+    with pytest.raises(ConfigError, match=r"discorpora\[tensorflow\]"):
         conversion.open_checkpoint(tmp_path / "model.ckpt")
 
 
@@ -192,7 +192,7 @@ def test_the_command_line(
     beside(tmp_path)
     (tmp_path / "model.ckpt-1.index").touch()
     text = (Path(__file__).parents[3] / "docs" / "conpono.md").read_text(encoding="utf-8")
-    words = re.search(r"`discoforge (convert conpono CHECKPOINT .*?)`", text).group(1)  # type: ignore[union-attr]
+    words = re.search(r"`discorpora (convert conpono CHECKPOINT .*?)`", text).group(1)  # type: ignore[union-attr]
     words = words.replace("CHECKPOINT", str(tmp_path / "model.ckpt-1"))
     command = words.replace("FOLDER", str(tmp_path / "out")).split()
     assert run(monkeypatch, [*command, "--encoder", "isolatd"]) == 1
@@ -203,7 +203,7 @@ def test_the_command_line(
 
 
 def run(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> int:
-    monkeypatch.setattr(sys, "argv", ["discoforge", *words])
+    monkeypatch.setattr(sys, "argv", ["discorpora", *words])
     with pytest.raises(SystemExit) as stop:
         cli.main()
         sys.exit(0)

@@ -67,8 +67,8 @@ def run(
 ) -> dict[str, Any]:
     """Evaluate a model folder, an encoder, a function of texts, or arrays on `data`.
 
-    With `json` the result is written there too, as `discoforge evaluate discoeval --json` does it:
-    `discoforge compare` takes it, and tells by how much it differs from another one.
+    With `json` the result is written there too, as `discorpora evaluate discoeval --json` does it:
+    `discorpora compare` takes it, and tells by how much it differs from another one.
 
     A function takes a list of texts and returns `[texts, dim]`. Arrays are a mapping from text to
     vector, or one array whose rows are those of `texts(data, options, limit=limit)`.

@@ -55,7 +55,7 @@ class TaskData:
     revision: str = ""
     notes: tuple[str, ...] = ()
     dataset: str = ""
-    """The name of the dataset that discoforge built."""
+    """The name of the dataset that discorpora built."""
 
     @property
     def name(self) -> str:
@@ -133,7 +133,7 @@ def _read_several(folder: Path, wanted: Sequence[str]) -> Found:
 
 
 def _read_built(spec: str, domain: str) -> TaskData | None:
-    """A dataset that discoforge built; None if its builder or columns are of no task."""
+    """A dataset that discorpora built; None if its builder or columns are of no task."""
     data = open_dataset(spec)
     if not data.splits:
         raise InputError("has no split with rows", where=spec)

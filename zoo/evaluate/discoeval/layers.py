@@ -73,7 +73,7 @@ def write_heat_map(stem: Path, found: Mapping[str, Any]) -> list[Path]:
     shades = (matrix - matrix.mean(0)) / np.where(deviation > 0, deviation, 1)
     files = [stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png")]
     # A fixed salt and no date: the same figures give the same bytes.
-    with rc_context({"svg.hashsalt": "discoforge", "svg.fonttype": "none"}):
+    with rc_context({"svg.hashsalt": "discorpora", "svg.fonttype": "none"}):
         size = (1.5 + matrix.shape[1], 1.2 + 0.35 * len(matrix))
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.add_subplot(ylabel="layer (0: embeddings)", title="Accuracy of each layer")
