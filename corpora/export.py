@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.atomic import MANIFEST, is_complete, read_json, replacing
 from corpora.errors import ConfigError, InputError
+from corpora.store.atomic import MANIFEST, is_complete, read_json, replacing
 
 SPLIT_FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
 ROWS_A_BATCH = 1_024

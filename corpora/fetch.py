@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from corpora.atomic import write_json
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.extras import require
+from corpora.store.atomic import write_json
 
 EXTRA = "fetch"
 ATTEMPTS = 5

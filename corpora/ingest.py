@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from corpora.document import Document
-from corpora.documents import write_documents
 from corpora.errors import BadRecord, InputError
 from corpora.progress import track
 from corpora.readers import open_source
+from corpora.store.documents import write_documents
 
 VERSION = 2
 """Raised when what `ingest` stores for the same source changes."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.rows import class_label
+from corpora.store.rows import class_label
 
 MARKERS_5 = ("and", "but", "because", "if", "when")
 MARKERS_8 = (*MARKERS_5, "before", "though", "so")

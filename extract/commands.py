@@ -10,12 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from corpora.atomic import replacing, write_json, write_parquet, write_text
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.progress import track
 from corpora.readers import open_source, parse_spec
 from corpora.readers.pdtb import read_gold
+from corpora.store.atomic import replacing, write_json, write_parquet, write_text
 from extract.extractor import Extractor
 from extract.pairs import Pair, Reject
 from extract.patterns import resolve_markers

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.atomic import write_parquet
 from corpora.errors import InputError
 from corpora.schemas import PAIRS, SPAN
+from corpora.store.atomic import write_parquet
 from extract.columns import ORDERS, POSITIONS, PairColumns, SpanColumn
 from extract.parse import STRINGS_LIMIT, Ints, ParsedDocument, StringTable
 

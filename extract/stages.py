@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora.atomic import write_json
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
+from corpora.store.atomic import write_json
 from extract.columns import PairColumns
 from extract.extractor import Extractor, batches
 from extract.pairs import Reject

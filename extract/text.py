@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from corpora.document import Document, Span
-from corpora.sentence_rules import CITATIONS
+from corpora.sentences.rules import CITATIONS
 from extract.batch import Batch
 from extract.columns import SpanColumn
 from extract.parse import Ints

@@ -52,7 +52,7 @@ def loaded_after(code: str) -> set[str]:
     return set(ast.literal_eval(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("room", [*ROOMS, "workflows.cli", "extract.embedded", "zoo.catalogue"])
+@pytest.mark.parametrize("room", [*ROOMS, "workflows.cli.app", "extract.embedded", "zoo.catalogue"])
 def test_importing_a_room_loads_nothing_heavy(room: str) -> None:
     assert loaded_after(f"import {room}") == set()
 

@@ -67,9 +67,9 @@ def test_the_wheel_holds_everything(installed: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_installed_command_extracts(installed: Path, tmp_path: Path) -> None:
     out = tmp_path / "pairs.jsonl"
-    run(installed, tmp_path, "-m", "workflows.cli", "extract", "sample:stories", "-o", str(out))
+    run(installed, tmp_path, "-m", "workflows.cli.app", "extract", "sample:stories", "-o", str(out))
     assert len(out.read_text(encoding="utf-8").splitlines()) > 50
-    run(installed, tmp_path, "-m", "workflows.cli", "plan", "--config", "full")
+    run(installed, tmp_path, "-m", "workflows.cli.app", "plan", "--config", "full")
 
 
 @pytest.mark.slow

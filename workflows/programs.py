@@ -39,7 +39,7 @@ ACCELERATORS = (
 )
 """The drivers of NVIDIA, AMD, Windows' Linux, Gaudi, TPU, Neuron, Ascend. They survive no fork."""
 LOADED = (
-    *("zoo.trainer", "zoo.data", "zoo.evaluate.encoders"),
+    *("zoo.training.trainer", "zoo.training.data", "zoo.evaluate.encoders"),
     *("matplotlib.figure", "matplotlib.backends.backend_svg", "sklearn.linear_model"),
 )
 """What nearly every program of the zoo loads, but for those programs; some are of extras."""

@@ -31,7 +31,7 @@ def publish_build(
             plan_publication(folder, repo, kind=kind, private=private).require_licence()
     hub = None
     if not dry_run:
-        from corpora.publish_hub import Hub
+        from corpora.publish.hub import Hub
 
         hub = Hub()
     for folder, repo, kind in folders:

@@ -34,7 +34,7 @@ def options(config: str, output: str, workers: int = 1) -> Iterator[None]:
 
 def run_build(config: str, output: str, workers: int) -> int:
     """Build everything that `config` names; 0 if all of it is there at the end."""
-    from workflows.show import show_status
+    from workflows.cli.show import show_status
 
     with options(config, output, workers):
         task = BuildAll(config=config)

@@ -13,7 +13,7 @@ from typing import Any
 from corpora.errors import DiscorporaError, InputError
 from corpora.readers import parse_spec, source_files
 from corpora.readers.source import below
-from corpora.store import MANIFEST, is_complete, read_json, write_json
+from corpora.store.atomic import MANIFEST, is_complete, read_json, write_json
 from workflows.preflight import looking
 
 MISSING = "missing"

@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 
 import luigi
 
-from corpora.atomic import AlreadyMade
 from corpora.processes import stop_with_build
-from corpora.store import MANIFEST, Stage, is_complete, staged, write_json
+from corpora.store.atomic import MANIFEST, AlreadyMade, is_complete, staged, write_json
+from corpora.store.folder import Stage
 from workflows import console, usage
 from workflows.config import load_build
 from workflows.sources import SourceRecord, fingerprint

@@ -106,7 +106,7 @@ def _fields_in(module: str, name: str) -> set[str]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             module_of = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
             imported |= {each.asname or each.name: f"{module_of}{each.name}" for each in node.names}
-    head, dot, last = name.rpartition(".")  # `zoo.settings.Settings`, or `Settings`
+    head, dot, last = name.rpartition(".")  # `zoo.training.settings.Settings`, or `Settings`
     if path := imported.get(name) or (dot and f"{imported.get(head, head)}.{last}"):
         place, _, kind = path.rpartition(".")
         return _fields_in(place, kind) if place.startswith("zoo.") else set()

@@ -21,7 +21,7 @@ import zoo
 from corpora.errors import ConfigError
 from zoo.attention import FAMILIES, register
 from zoo.modeling import check_there, load_backbone, uses_bf16
-from zoo.settings import BackboneSettings
+from zoo.training.settings import BackboneSettings
 from zoo.vocabularies import train_subwords
 
 Pooling = Literal["first", "last", "mean"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpora.errors import InputError
-from corpora.store import read_json
+from corpora.store.atomic import read_json
 from zoo.recipe import read_recipe, shipped
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from zoo.data import SPLITS
+from zoo.training.data import SPLITS
 
 CLASSIFIES, SCORES, ENCODES, GOES_ON = (
     "tells the label of two texts",

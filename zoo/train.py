@@ -13,8 +13,9 @@ from collections.abc import Sequence
 
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
-from zoo import data, job, recipe
+from zoo import recipe
 from zoo.explain import described
+from zoo.training import data, job
 
 log = logging.getLogger("zoo")
 

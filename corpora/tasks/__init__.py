@@ -19,8 +19,8 @@ from corpora.errors import ConfigError, nearest
 from corpora.splits import SPLITS
 
 if TYPE_CHECKING:
-    from corpora.division import Division
-    from corpora.store import Stage
+    from corpora.splits.division import Division
+    from corpora.store.folder import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ class Builder:
     ) -> dict[str, Any]:
         """Build the dataset from `inputs`, which are what it `reads`; returns the manifest.
 
-        `folder` is the partial folder that `corpora.store.staged` yields. `division` says which
-        document is in which split; without one the builder divides them itself. Those that read
-        sources take `max_bad_share` instead. Raises `InputError` if not one row can be made, or
+        `folder` is the partial folder that `corpora.store.atomic.staged` yields. `division` says
+        which document is in which split; without one the builder divides them itself. Those that
+        read sources take `max_bad_share` instead. Raises `InputError` if not one row can be made, or
         if two documents have one id.
         """
         from corpora.tasks.target import Target

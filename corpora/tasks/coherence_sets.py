@@ -15,7 +15,7 @@ from corpora.readers.storycloze import read_storycloze
 from corpora.readers.summeval import Summary, read_summaries
 from corpora.readers.whole import encoding_of
 from corpora.sentences import split
-from corpora.store import DatasetFolder
+from corpora.store.folder import DatasetFolder
 
 PROBES = (
     "animacy_pronoun_downgrade",

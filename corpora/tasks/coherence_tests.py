@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from corpora.card import Card
 from corpora.errors import ConfigError
 from corpora.readers.source import SeenIds
 from corpora.schemas import COHERENCE_TESTS
 from corpora.sentences import SPLITTERS
-from corpora.store import DatasetFolder, used
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, used
 from corpora.tasks.coherence_sets import READS, SETS, Test
 from corpora.tasks.given import Given, Unique, opened_sources
 from corpora.tasks.target import Target

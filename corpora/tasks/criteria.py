@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import CRITERIA
 from corpora.splits import Shares
-from corpora.store import DatasetFolder
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder
 from corpora.tasks import per_document
 from corpora.tasks.discoeval.common import CITATION
 from corpora.tasks.target import Target

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpora.card import Card
 from corpora.schemas import PAIRS, dissent
 from corpora.splits import SPLITS, Assignment, Shares
-from corpora.store import DatasetFolder, used
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, used
 from corpora.tasks.dissent_survey import COLUMNS, Ints, Mask, Settings, Survey, read_pairs
 from corpora.tasks.reordered import Reordered
 from corpora.tasks.target import Target

@@ -18,7 +18,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.rng import stream
 from corpora.schemas import MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS
 from corpora.splits import Shares
-from corpora.store import DatasetFolder
+from corpora.store.folder import DatasetFolder
 from corpora.tasks.near_duplicates import NearDuplicates
 from corpora.tasks.pool import without_duplicates
 

@@ -9,7 +9,7 @@ from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.ingest import check_bad_share
 from corpora.readers import opened
 from corpora.readers.source import SeenIds, Source
-from corpora.store import DatasetFolder
+from corpora.store.folder import DatasetFolder
 
 Given = tuple[str, Mapping[str, Any]]
 """A source's spec and its options; `licence` and `language` may be among them."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
 from corpora.splits import Shares
-from corpora.store import DatasetFolder
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder
 from corpora.tasks.discoeval.common import lead, one_of, units
 from corpora.tasks.intrusion_search import Pair, Search, pairs_of
 from corpora.tasks.sentence_features import SentenceFeatures

@@ -9,7 +9,7 @@ import numpy as np
 
 from corpora.readers.source import SeenIds
 from corpora.rng import stable_id, stream
-from corpora.store import DatasetFolder
+from corpora.store.folder import DatasetFolder
 from corpora.tasks.intruders import Intruder, Scene, find_intruder
 from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.postings import Postings

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpora.errors import ConfigError
-from corpora.scratch import Scratch
+from corpora.store.scratch import Scratch
 
 HASHES = 128
 RECALL = 0.99

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from corpora.card import Card
 from corpora.document import Document
 from corpora.schemas import PDTB_MARKED
 from corpora.splits import SPLITS
-from corpora.store import DatasetFolder
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder
 from corpora.tasks.pool import Pool
 from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of, split_rows
 from corpora.tasks.target import Target

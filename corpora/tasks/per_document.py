@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.card import Card
 from corpora.document import Document
-from corpora.store import DatasetFolder
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder
 from corpora.tasks.target import Divided, Target, split_candidates
 
 DOCUMENTS_PER_BATCH = 64

@@ -14,13 +14,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.readers.source import SeenIds
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS
 from corpora.splits import Shares
-from corpora.store import DatasetFolder, sha256
+from corpora.store.atomic import sha256
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder
 from corpora.tasks.permutations import LARGEST, document_ids, document_keys
 from corpora.tasks.permuted_orders import order_rows
 from corpora.tasks.target import Target, split_candidates

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpora.division import Division
 from corpora.document import Document
 from corpora.errors import InputError
 from corpora.rng import stable_id, stream
-from corpora.scratch import Scratch
 from corpora.splits import Assignment, Shares, assign
+from corpora.splits.division import Division
+from corpora.store.scratch import Scratch
 
 Rows = NDArray[np.int64]
 

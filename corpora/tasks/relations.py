@@ -8,11 +8,11 @@ from typing import Literal
 
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
-from corpora.split_table import table_hash
 from corpora.splits import Shares
-from corpora.store import DatasetFolder, used
+from corpora.splits.prescribed import SECTIONS, prescribed
+from corpora.splits.table import table_hash
+from corpora.store.folder import DatasetFolder, used
 from corpora.tasks.discoeval.common import one_of
-from corpora.tasks.document_splits import SECTIONS, prescribed
 from corpora.tasks.pool import Pool, Rows
 
 PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpora.rng import stable_id
-from corpora.scratch import Scratch
+from corpora.store.scratch import Scratch
 
 FEATURES = 2**20
 KEPT = 48

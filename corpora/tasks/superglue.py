@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.card import Card
 from corpora.errors import ConfigError, nearest
 from corpora.readers import hub, jsonl
 from corpora.readers.records import Place
 from corpora.readers.source import Source
 from corpora.readers.superglue import SPLIT_NAMES, TASKS, Row, place_of, rows
 from corpora.schemas import COPA, RECORD, RTE
-from corpora.store import DatasetFolder, used
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, used
 from corpora.tasks.given import Given, Unique, opened_sources
 from corpora.tasks.target import Target
 

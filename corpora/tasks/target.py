@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from corpora.card import Card
-from corpora.division import Division
 from corpora.splits import SPLITS, Assignment, Shares, assign
-from corpora.store import DatasetFolder, Stage, used
+from corpora.splits.division import Division
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, Stage, used
 from corpora.tasks.pool import Pool, Rows
 
 
@@ -18,8 +18,8 @@ from corpora.tasks.pool import Pool, Rows
 class Target:
     """A dataset that is to be made.
 
-    `folder`: the partial folder that `corpora.store.staged` yields. `stage`: what the card says it
-    is made by; its name and `seed` are part of every random stream. `division`: which document is
+    `folder`: the partial folder that `corpora.store.atomic.staged` yields. `stage`: what the card
+    says it is made by; its name and `seed` are part of every random stream. `division`: which document is
     in which split; without one a builder divides its documents by the shares of its settings.
     """
 

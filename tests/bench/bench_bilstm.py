@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from zoo.data import open_dataset, spread
 from zoo.dissent.data import Pairs, encode, texts
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers, pair_features
-from zoo.samplers import EpochSampler
+from zoo.training.data import open_dataset, spread
+from zoo.training.samplers import EpochSampler
 from zoo.vocabularies import train_words
 
 BATCH = 64

@@ -32,7 +32,7 @@ from zoo.coherence.modeling import CoherenceScorer, pad
 from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin
 from zoo.evaluate.scorers import default_encoder
-from zoo.settings import BackboneSettings
+from zoo.training.settings import BackboneSettings
 
 NEGATIVES, CANDIDATES, SENTENCES, QUEUE = 5, 50, 10, 1000
 

@@ -24,10 +24,11 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
-from corpora.card import Card
 from corpora.rng import stream
 from corpora.schemas import CONPONO
-from corpora.store import DatasetFolder, Stage, staged
+from corpora.store.atomic import staged
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, Stage
 from zoo.backbones import set_attention
 from zoo.conpono import ConponoModel
 from zoo.conpono.batches import Collator
@@ -36,8 +37,8 @@ from zoo.conpono.masking import Masking
 from zoo.conpono.segments import Geometry
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore, token_stores
-from zoo.data import Dataset
-from zoo.rows import batches, open_streamed
+from zoo.training.data import Dataset
+from zoo.training.rows import batches, open_streamed
 from zoo.vocabularies import train_subwords
 
 UNIT = 200

@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 
 from corpora.document import Document, Spans
 from corpora.readers.discoeval import read_discoeval
-from corpora.store import Stage, staged
+from corpora.store.atomic import staged
+from corpora.store.folder import Stage
 from corpora.tasks import find_builder
 
 Pair = dict[str, Any]

@@ -19,11 +19,12 @@ from time import process_time
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.card import Card
 from corpora.document import Document
 from corpora.schemas import DISSENT, PAIRS, pairs_to_batch
 from corpora.sentences import split_document
-from corpora.store import DatasetFolder, Stage, staged, write_parquet
+from corpora.store.atomic import staged, write_parquet
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, Stage
 from corpora.tasks import find_builder
 
 CARD = Card("Bench", "Rows.", "None.", {}, "@misc{x}")

@@ -25,7 +25,8 @@ from corpora.readers import open_source
 from corpora.rng import stream
 from corpora.schemas import PAIRS
 from corpora.sentences import split_document
-from corpora.store import Stage, staged, write_parquet
+from corpora.store.atomic import staged, write_parquet
+from corpora.store.folder import Stage
 from corpora.tasks import find_builder
 
 UNIT = 300

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from corpora.store import is_complete, write_json, write_text
+from corpora.store.atomic import is_complete, write_json, write_text
 
 SIZES: dict[str, dict[str, Any]] = {
     # Whether everything runs; its figures say nothing.

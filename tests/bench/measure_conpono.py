@@ -33,7 +33,8 @@ from corpora.document import Document
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store import Stage, is_complete, staged, write_json, write_text
+from corpora.store.atomic import is_complete, staged, write_json, write_text
+from corpora.store.folder import Stage
 from corpora.tasks import find_builder
 from zoo.evaluate.differences import differences
 from zoo.evaluate.discoeval.data import read

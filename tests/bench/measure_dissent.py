@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora.store import Stage, is_complete, staged, write_json, write_text
+from corpora.store.atomic import is_complete, staged, write_json, write_text
+from corpora.store.folder import Stage
 from corpora.tasks import find_builder
 from zoo.evaluate.confusion import save
 

@@ -10,7 +10,7 @@ import pytest
 
 from corpora.document import Document
 from corpora.sentences import split_document
-from corpora.store import Stage
+from corpora.store.folder import Stage
 
 SUBJECTS = ["The miller", "A tall boat", "Her brother", "This old map", "The second train"]
 VERBS = ["carried", "forgot", "followed", "painted", "sold", "counted", "lost"]

@@ -13,7 +13,7 @@ import corpora.tasks
 from corpora.document import Document
 from corpora.publish import plan_publication
 from corpora.sentences import split_document
-from corpora.store import staged
+from corpora.store.atomic import staged
 from corpora.tasks import BUILDERS, Builder, find_builder
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-a-stage.md"

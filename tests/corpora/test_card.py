@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 from huggingface_hub import DatasetCard
 
-from corpora.card import Card, front_matter, source_name
-from corpora.rows import class_label
-from corpora.store import DatasetFolder, Stage, staged
+from corpora.store.atomic import staged
+from corpora.store.card import Card, front_matter, source_name
+from corpora.store.folder import DatasetFolder, Stage
+from corpora.store.rows import class_label
 
 SCHEMA = pa.schema([pa.field("text", pa.string()), class_label("label", ["and", "but"])])
 CARD = Card(

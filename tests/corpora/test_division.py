@@ -6,14 +6,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.division import FILE, Division, divide
-from corpora.documents import DocumentSizes, write_documents
 from corpora.errors import InputError
 from corpora.readers import open_source
-from corpora.seen import COLUMNS, rows_seen
 from corpora.splits import SPLITS, Shares
-from corpora.store import staged
-from corpora.stratification import Table
+from corpora.splits.division import FILE, Division, divide
+from corpora.splits.seen import COLUMNS, rows_seen
+from corpora.splits.stratification import Table
+from corpora.store.atomic import staged
+from corpora.store.documents import DocumentSizes, write_documents
 from corpora.tasks import BUILDERS, find_builder
 from tests.corpora.test_tasks_load import SETTINGS, SOURCES, inputs
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from corpora.document import Document, Relation, Sections, Spans, Tokens, Turns
-from corpora.documents import (
+from corpora.errors import DiscorporaError, InputError
+from corpora.readers import open_source
+from corpora.sentences import split_document
+from corpora.store.documents import (
     iter_documents,
     iter_with_sentences,
     write_documents,
     write_sentences,
 )
-from corpora.errors import DiscorporaError, InputError
-from corpora.readers import open_source
-from corpora.sentences import split_document
 
 FIXTURE = Path(__file__).resolve().parent.parent / "data" / "readers" / "harbour.conllu"
 

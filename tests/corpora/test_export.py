@@ -12,7 +12,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.export import export_discoeval, tokenised
 from corpora.readers.discoeval import read_discoeval
 from corpora.sentences import split_document
-from corpora.store import staged
+from corpora.store.atomic import staged
 from corpora.tasks import find_builder
 
 TASKS = {"sp": "SP", "bso": "BSO", "dc": "DC", "ssp": "SSP"}

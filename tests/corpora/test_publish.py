@@ -17,13 +17,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from corpora.card import Card
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.publish import PublishResult, plan_publication, publish
-from corpora.publish_card import BEGIN, END, merge, split
-from corpora.publish_hub import Hub, PublishSettings
-from corpora.rows import class_label
-from corpora.store import MANIFEST, DatasetFolder, Stage, sha256, staged, write_json
+from corpora.publish.card import BEGIN, END, merge, split
+from corpora.publish.hub import Hub, PublishSettings
+from corpora.store.atomic import MANIFEST, sha256, staged, write_json
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, Stage
+from corpora.store.rows import class_label
 from tests.hub_server import HubServer
 from tests.hub_state import Blob
 
@@ -234,7 +235,7 @@ def titles(server: HubServer, id: str = ID) -> list[str]:
 def test_an_upload_broken_off_changes_nothing_and_goes_on_from_there(
     server: HubServer, send: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corpora.publish_push.FILES_AN_UPLOAD", 2)
+    monkeypatch.setattr("corpora.publish.push.FILES_AN_UPLOAD", 2)
     send()
     before = remote(server)
     new = make(tmp_path / "new", word="line", rows=40)
@@ -255,7 +256,7 @@ def test_an_upload_broken_off_changes_nothing_and_goes_on_from_there(
 def test_each_batch_of_uploads_has_its_own_tries(
     server: HubServer, send: Publish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corpora.publish_push.FILES_AN_UPLOAD", 1)
+    monkeypatch.setattr("corpora.publish.push.FILES_AN_UPLOAD", 1)
 
     def cut() -> None:  # once a batch: five in all, of three tries each
         server.fail("POST .*/preupload/", status=409)

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document
-from corpora.document_columns import document_batch
 from corpora.errors import BadRecord, DiscorporaError
 from corpora.readers import open_source
+from corpora.store.document_columns import document_batch
 from tests.corpora.test_bad_input import KINDS
 from tests.corpora.test_readers_more_bad import GOOD, NAMES, PAIRS
 from tests.corpora.test_tasks_superglue import COPA, RECORD

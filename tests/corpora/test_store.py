@@ -15,15 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpora import atomic
-from corpora.card import Card
 from corpora.errors import DiscorporaError, InputError
-from corpora.rows import class_label
 from corpora.schemas import PAIRS, REJECTS, pairs_to_batch, rejects_to_batch
-from corpora.store import (
+from corpora.store import atomic
+from corpora.store.atomic import (
     MANIFEST,
-    DatasetFolder,
-    Stage,
     is_complete,
     partial_path,
     sha256,
@@ -31,6 +27,9 @@ from corpora.store import (
     write_json,
     write_parquet,
 )
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, Stage
+from corpora.store.rows import class_label
 
 CARD = Card("Test", "What it is.", "How it was made.", {"text": "a text"}, "@misc{x}")
 SCHEMA = pa.schema([pa.field("text", pa.string()), class_label("label", ["no", "yes"])])
@@ -110,7 +109,7 @@ def test_a_killed_run_leaves_no_target_and_the_next_one_succeeds(tmp_path):
     code = f"""
         import os, signal
         from pathlib import Path
-        from corpora.store import staged
+        from corpora.store.atomic import staged
         with staged(Path({str(tmp_path / "target")!r})) as partial:
             (partial / "shard-0").write_text("done")
             os.kill(os.getpid(), signal.SIGKILL)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import ConfigError, InputError
-from corpora.store import staged
+from corpora.store.atomic import staged
 from corpora.tasks import find_builder
 from corpora.tasks.coherence_sets import PROBES, SETS
 from corpora.tasks.coherence_tests import Settings

@@ -18,7 +18,7 @@ from corpora.document import Document, Sections
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store import staged
+from corpora.store.atomic import staged
 from corpora.tasks import find_builder
 from corpora.tasks.discoeval.common import Consecutive, lead, units
 
@@ -181,7 +181,8 @@ def test_a_build_killed_at_any_document_is_made_anew(tmp_path, folder_bytes):
         from pathlib import Path
         from corpora.document import Document
         from corpora.sentences import split_document
-        from corpora.store import Stage, staged
+        from corpora.store.atomic import staged
+        from corpora.store.folder import Stage
         from corpora.tasks import find_builder
 
         def documents(last):

@@ -11,7 +11,7 @@ from corpora.readers import open_source
 from corpora.readers.sample import FOLDER
 from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.sentences import split_document
-from corpora.store import staged, write_parquet
+from corpora.store.atomic import staged, write_parquet
 from corpora.tasks import BUILDERS, find_builder
 from tests.corpora.test_tasks_dissent import pair
 

@@ -12,7 +12,7 @@ from corpora.document import Sections
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store import staged
+from corpora.store.atomic import staged
 from corpora.tasks import find_builder
 
 

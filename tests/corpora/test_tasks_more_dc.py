@@ -13,7 +13,7 @@ from corpora.document import Document, Sections, Spans, Turns
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store import staged
+from corpora.store.atomic import staged
 from corpora.tasks import find_builder
 from corpora.tasks.discoeval import dc
 from corpora.tasks.discoeval.chat import masked, refused

@@ -14,7 +14,7 @@ from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store import staged
+from corpora.store.atomic import staged
 from corpora.tasks import find_builder, intrusion
 from corpora.tasks.similar import Categories, Neighbours, Profiles
 

@@ -13,10 +13,10 @@ from corpora.document import Document, Relation
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.split_table import read_table
-from corpora.store import staged
+from corpora.splits.prescribed import prescribed
+from corpora.splits.table import read_table
+from corpora.store.atomic import staged
 from corpora.tasks import find_builder
-from corpora.tasks.document_splits import prescribed
 from corpora.tasks.relations import sense_at, text_of
 
 REASON, THEN = "Contingency.Cause.Reason", "Temporal.Asynchronous.Precedence"

@@ -12,8 +12,8 @@ import pytest
 from corpora.document import Document, RstTree
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
-from corpora.split_table import read_table
-from corpora.store import staged
+from corpora.splits.table import read_table
+from corpora.store.atomic import staged
 from corpora.tasks import find_builder
 from corpora.tasks.discoeval.rst_relations import CLASSES, class_of
 

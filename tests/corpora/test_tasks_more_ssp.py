@@ -12,7 +12,7 @@ from corpora.document import Document, Sections
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store import staged
+from corpora.store.atomic import staged
 from corpora.tasks import find_builder
 from corpora.tasks.discoeval.papers import prose, sections_of
 

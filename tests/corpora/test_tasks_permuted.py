@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
-from corpora.store import staged
+from corpora.store.atomic import staged
 from corpora.tasks import find_builder, permuted
 from corpora.tasks.permutations import (
     distinct_orders,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corpora.keys import Keys, shared
+from corpora.store.keys import Keys, shared
 from corpora.tasks import postings
 from corpora.tasks.postings import Postings
 
@@ -52,7 +52,7 @@ def test_frequent_features_are_not_looked_up_and_work_is_bounded(tmp_path, monke
 
 
 def test_distinct_texts_are_counted_once(monkeypatch):
-    monkeypatch.setattr("corpora.keys.MERGED_AT", 3)
+    monkeypatch.setattr("corpora.store.keys.MERGED_AT", 3)
     one, two = Keys(), Keys()
     for texts in (["a", "b", "a"], ["c", "b"], ["a"]):
         one.add(texts)

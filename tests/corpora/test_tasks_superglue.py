@@ -12,7 +12,7 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
-from corpora.store import staged
+from corpora.store.atomic import staged
 from corpora.tasks import find_builder, superglue
 
 PASSAGE = "Ada met Ben in Porto. Ada left.\n@highlight\nBen stayed."

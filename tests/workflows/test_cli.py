@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.card import Card
 from corpora.errors import DiscorporaError
-from corpora.store import DatasetFolder, Stage, staged
-from workflows import cli
+from corpora.store.atomic import staged
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, Stage
+from workflows.cli import app as cli
 
 PAIR_FIELDS = {
     *("doc", "group", "source", "licence", "language", "sentence", "marker", "marker_spans"),
@@ -263,7 +264,7 @@ def test_ctrl_c_says_what_to_do(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("workflows.show.show_folder", stopped)
+    monkeypatch.setattr("workflows.cli.show.show_folder", stopped)
     assert run(monkeypatch, "inspect", "here") == 130
     assert "the same command again" in capfd.readouterr().err
 
@@ -372,7 +373,7 @@ def test_a_build_that_fails_says_so(tmp_path: Path) -> None:
     text = BUILD.replace("sample:stories", "text:a.txt")
     (tmp_path / "small.toml").write_text(text, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "workflows.cli", "build", "--config", "small.toml"],
+        [sys.executable, "-m", "workflows.cli.app", "build", "--config", "small.toml"],
         capture_output=True,
         text=True,
         check=False,

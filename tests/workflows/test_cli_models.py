@@ -16,7 +16,7 @@ import pytest
 
 from corpora import schemas
 from tests.zoo.conftest import orders_of, pair_rows, story_documents, write_dataset
-from workflows import cli
+from workflows.cli import app as cli
 from zoo.train import train
 
 TEXTS = ("She opened the door. It was dark inside. She lit a lamp.", "Rain. A lamp. The door.")

@@ -380,10 +380,10 @@ def test_another_module_in_a_recipe_file_of_one_s_own_is_another_model(
 @pytest.mark.parametrize(
     ("line", "base"),
     [
-        ("import zoo.settings", "zoo.settings.Settings"),
-        ("import zoo.settings as shared", "shared.Settings"),
+        ("import zoo.training.settings", "zoo.training.settings.Settings"),
+        ("import zoo.training.settings as shared", "shared.Settings"),
         ("from zoo import settings", "settings.Settings"),
-        ("from zoo.settings import Settings as Shared", "Shared"),
+        ("from zoo.training.settings import Settings as Shared", "Shared"),
     ],
 )
 def test_settings_are_known_however_their_base_is_imported(

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from corpora import schemas
-from corpora.card import Card
-from corpora.store import DatasetFolder, Stage, staged
+from corpora.store.atomic import staged
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, Stage
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"

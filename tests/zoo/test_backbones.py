@@ -14,7 +14,7 @@ from zoo.coherence.modeling import CoherenceScorer
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.packing import check_packing
 from zoo.modeling import load_backbone
-from zoo.settings import BackboneSettings
+from zoo.training.settings import BackboneSettings
 from zoo.trials import HIDE_PADDING, differ, padding_shows, warn_of_padding
 from zoo.vocabularies import train_subwords
 

@@ -273,7 +273,7 @@ def test_another_configuration_is_another_run(
     options = ["--output", tmp_path / "m", "--epochs", "1"]
     if unfinished:
         with monkeypatch.context() as patch:
-            patch.setattr("zoo.finishing.save_model", _full)
+            patch.setattr("zoo.training.finishing.save_model", _full)
             assert train_cli(TINY, "--dataset", f"{folder}@all", *options)[0] != 0
     else:
         assert train_cli(TINY, "--dataset", f"{folder}@all", *options)[0] == 0
@@ -328,7 +328,7 @@ def test_a_full_disk_is_said_and_the_run_goes_on_later(
 def test_a_reporter_that_is_not_installed(
     train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zoo.trainer.find_spec", lambda name: None)
+    monkeypatch.setattr("zoo.training.trainer.find_spec", lambda name: None)
     code, message = train_cli(
         TINY,
         *("--dataset", pairs_folder, "--output", tmp_path / "m"),

@@ -32,9 +32,9 @@ from zoo.coherence.momentum import (
 )
 from zoo.coherence.scoring import REFERENCE, quantiles
 from zoo.coherence.setup import prepare
-from zoo.job import Job
 from zoo.recipe import make_settings, read_recipe
 from zoo.train import train
+from zoo.training.job import Job
 
 FULL = ["coherence/full_tiny", "--mine_every", "16", "--candidates", "10", "--max_tokens", "64"]
 

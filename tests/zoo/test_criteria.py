@@ -21,9 +21,9 @@ from zoo.criteria import CriteriaConfig, CriteriaEncoder, CriteriaModel
 from zoo.criteria.data import Places, open_places, spread
 from zoo.criteria.modeling import bag_loss
 from zoo.evaluate.encoders import load_encoder
-from zoo.rows import open_streamed
 from zoo.train import train
-from zoo.trainer import ZooTrainer
+from zoo.training.rows import open_streamed
+from zoo.training.trainer import ZooTrainer
 from zoo.vocabularies import train_words
 
 THINGS = ["lamp", "boat", "clock", "garden", "letter", "bridge"]

@@ -15,16 +15,16 @@ import torch
 
 from corpora import schemas
 from tests.zoo.outcomes import check_outcomes
-from zoo import trainer
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.dissent.labelled import load
 from zoo.dissent.logistic import fit_logistic
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.dissent.pairs import encode_pairs
 from zoo.evaluate.__main__ import main
-from zoo.flops import operations, peak
 from zoo.modeling import best_device
 from zoo.train import train
+from zoo.training import trainer
+from zoo.training.flops import operations, peak
 from zoo.vocabularies import train_subwords
 
 from .conftest import MARKERS, STORY, pair_rows, write_dataset
@@ -132,7 +132,7 @@ def test_nli_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     part = datasets.Dataset.from_list(rows, features=features)
     found = datasets.DatasetDict({"train": part, "validation_matched": part})
     monkeypatch.setattr(datasets, "load_dataset", lambda *args, **kwargs: found)
-    monkeypatch.setattr("zoo.data._hub_revision", lambda name: "commit")
+    monkeypatch.setattr("zoo.training.data._hub_revision", lambda name: "commit")
     data = load("owner/nli", splits={"validation": "validation_matched", "test": "none"})
     assert data.labels == NLI and data.columns == ("premise", "hypothesis")
     assert set(data.tables) == {"train", "validation"} and len(data.gold("train")) == 9
@@ -231,7 +231,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(pairs_folder: Path, tmp_path: Pa
     for step in (4, 9):
         output = tmp_path / f"killed-{step}"
         with pytest.MonkeyPatch.context() as patch:
-            kill_at(patch, _resolve("zoo.trainer.ZooTrainer"), "training_step", step)
+            kill_at(patch, _resolve("zoo.training.trainer.ZooTrainer"), "training_step", step)
             killed(lambda output=output: train([*words, str(output)]))
         train([*words, str(output)])
         assert contents(output) == contents(tmp_path / "whole")

@@ -14,7 +14,6 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from corpora.errors import InputError
 from tests.zoo.outcomes import check_outcomes
-from zoo.data import label_names, open_dataset, tables_of
 from zoo.evaluate import bootstrap
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.classification import confusion_matrix, macro_f1, per_class, report
@@ -23,6 +22,7 @@ from zoo.evaluate.compare_columns import percent
 from zoo.evaluate.learned import other_revisions, trained_on
 from zoo.evaluate.pairwise import baselines, compare
 from zoo.train import train
+from zoo.training.data import label_names, open_dataset, tables_of
 
 from .conftest import MARKERS, STORY, SUBJECTS
 

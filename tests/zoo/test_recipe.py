@@ -14,7 +14,7 @@ from corpora.errors import ConfigError, InputError
 from zoo.catalogue import catalogue
 from zoo.explain import described
 from zoo.recipe import make_settings, parse_options, read_recipe, shipped
-from zoo.settings import RunSettings, identity
+from zoo.training.settings import RunSettings, identity
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = {"dataset": "data", "output": "out"}

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from workflows import programs
-from zoo import checkpoints, job
 from zoo.train import train
+from zoo.training import checkpoints, job
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = ["dissent/bilstm_tiny", "--epochs", "4", "--save_steps", "2", "--patience", "0"]
@@ -64,14 +64,14 @@ def undisturbed(
 @pytest.mark.parametrize(
     ("module", "name", "count"),
     [
-        ("zoo.trainer.ZooTrainer", "training_step", 5),  # inside the first epoch
-        ("zoo.trainer.ZooTrainer", "training_step", 15),  # inside the third
-        ("zoo.trainer.ZooTrainer", "evaluate", 3),  # at an epoch's end
-        ("zoo.trainer.ZooTrainer", "_save_rng_state", 4),  # a checkpoint is half written
-        ("zoo.checkpoints", "seal", 6),  # a checkpoint is written, not sealed
-        ("zoo.finishing", "save_model", 1),  # trained, nothing written
-        ("zoo.card", "write_text", 1),  # the weights are written, not the card
-        ("zoo.job", "_finish", 1),  # finished, not renamed
+        ("zoo.training.trainer.ZooTrainer", "training_step", 5),  # inside the first epoch
+        ("zoo.training.trainer.ZooTrainer", "training_step", 15),  # inside the third
+        ("zoo.training.trainer.ZooTrainer", "evaluate", 3),  # at an epoch's end
+        ("zoo.training.trainer.ZooTrainer", "_save_rng_state", 4),  # a checkpoint is half written
+        ("zoo.training.checkpoints", "seal", 6),  # a checkpoint is written, not sealed
+        ("zoo.training.finishing", "save_model", 1),  # trained, nothing written
+        ("zoo.training.card", "write_text", 1),  # the weights are written, not the card
+        ("zoo.training.job", "_finish", 1),  # finished, not renamed
     ],
 )
 def test_a_killed_run_goes_on_to_the_same_bytes(
@@ -100,7 +100,7 @@ def test_the_scorer_resumes_to_the_same_bytes(
     output = tmp_path / "texts"
     command = [*TEXTS, "--dataset", str(permuted_folder), "--output", str(output)]
     with pytest.MonkeyPatch.context() as patch:
-        kill_at(patch, _resolve("zoo.trainer.ZooTrainer"), "training_step", step)
+        kill_at(patch, _resolve("zoo.training.trainer.ZooTrainer"), "training_step", step)
         killed(lambda: train(command))
     train(command)
     assert contents(output) == undisturbed["texts"]
@@ -112,7 +112,7 @@ def test_a_run_that_had_stopped_early_is_not_trained_further(
     options = [*PAIRS, "--patience", "1", "--epochs", "12", "--dataset", str(pairs_folder)]
     train([*options, "--output", str(tmp_path / "whole")])
     with pytest.MonkeyPatch.context() as patch:
-        kill_at(patch, _resolve("zoo.finishing"), "save_model", 1)
+        kill_at(patch, _resolve("zoo.training.finishing"), "save_model", 1)
         killed(lambda: train([*options, "--output", str(tmp_path / "killed")]))
     train([*options, "--output", str(tmp_path / "killed")])
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from zoo.samplers import EpochSampler
-from zoo.schedules import AccuracySchedule, anneal
+from zoo.training.samplers import EpochSampler
+from zoo.training.schedules import AccuracySchedule, anneal
 
 
 def optimizer(rate: float) -> torch.optim.SGD:

@@ -19,7 +19,6 @@ from corpora.errors import ConfigError, InputError
 from tests.zoo.outcomes import check_outcomes
 from zoo.backbones import pooling_of
 from zoo.coherence import CoherenceScorer
-from zoo.data import open_dataset
 from zoo.evaluate import Request, superglue_train
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
@@ -33,6 +32,7 @@ from zoo.evaluate.superglue_data import (
     word_f1,
 )
 from zoo.evaluate.superglue_train import PairModel, Pairs
+from zoo.training.data import open_dataset
 
 from .conftest import SUBJECTS, write_dataset, write_tiny_bert
 

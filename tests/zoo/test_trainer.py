@@ -14,11 +14,11 @@ import torch
 from safetensors.torch import load_file
 
 from corpora.errors import DiscorporaError
-from workflows.summary import amounts
-from zoo import trainer
-from zoo.callbacks import Throughput
-from zoo.job import Job
+from workflows.report.summary import amounts
 from zoo.recipe import make_settings, read_recipe
+from zoo.training import trainer
+from zoo.training.callbacks import Throughput
+from zoo.training.job import Job
 
 NO_DROPOUT = [
     *("--backbone_config.hidden_dropout_prob", "0"),

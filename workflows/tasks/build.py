@@ -10,7 +10,7 @@ from typing import Any
 
 import luigi
 
-from corpora.store import MANIFEST, write_json
+from corpora.store.atomic import MANIFEST, write_json
 from workflows import console, links, preflight
 from workflows.stage import StageTask
 from workflows.tasks.datasets import Dataset, Validate
@@ -73,7 +73,7 @@ class Report(StageTask):
         return {"name": self.build.name, "skipped": self.skipped()}
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from workflows.report import write_report
+        from workflows.report.report import write_report
 
         return write_report(self, folder)
 

@@ -90,8 +90,8 @@ class Divide(StageTask):
         return [Documents(config=self.config, source=name) for name in self.served()]
 
     def settings(self) -> dict[str, Any]:
-        from corpora.division import VERSION
-        from corpora.split_table import table_hash
+        from corpora.splits.division import VERSION
+        from corpora.splits.table import table_hash
 
         settings = self.build.splits.model_dump(exclude={"table"})
         if self.table:
@@ -115,9 +115,9 @@ class Divide(StageTask):
             )
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from corpora.division import Division, divide
-        from corpora.documents import DocumentSizes
-        from corpora.split_table import read_table
+        from corpora.splits.division import Division, divide
+        from corpora.splits.table import read_table
+        from corpora.store.documents import DocumentSizes
 
         served, shares = self.served(), self.build.splits.shares
         sizes = (DocumentSizes(task.folder) for task in self.requires())
@@ -257,7 +257,7 @@ class Dataset(StageTask):
         if self.direct:
             given["max_bad_share"] = self.build.max_bad_share
         else:
-            from corpora.division import Division
+            from corpora.splits.division import Division
 
             given["division"] = Division.read(Divide(config=self.config).folder)
         return self.builder.build(self.inputs(), folder, self.chosen(), **given)

@@ -156,8 +156,8 @@ class Evaluate(ModelStage):
 
     def seen(self) -> dict[str, int]:
         """Rows of the build's datasets, and those of documents that the model was trained on."""
-        from corpora.division import Division
-        from corpora.seen import rows_seen
+        from corpora.splits.division import Division
+        from corpora.splits.seen import rows_seen
 
         if all(task.direct for task in self.judged_on()):
             return {}

@@ -103,7 +103,7 @@ class Sentences(SourceStage):
         return self.entry.splitter or self.build.sentences.splitter
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from corpora.documents import count_sentences, iter_documents, write_sentences
+        from corpora.store.documents import count_sentences, iter_documents, write_sentences
 
         documents = iter_documents(self.requires().folder)
         count = write_sentences(documents, folder, self.splitter)
@@ -111,7 +111,7 @@ class Sentences(SourceStage):
 
     def documents(self) -> Iterator[Document]:
         """The source's documents with this stage's sentence layer."""
-        from corpora.documents import iter_with_sentences
+        from corpora.store.documents import iter_with_sentences
 
         return iter_with_sentences(self.requires().folder, self.folder)
 
@@ -183,7 +183,7 @@ class Parse(SourceStage):
         return files_hash(PATH, self.root) if self.parser_name == "embedded" else ""
 
     def documents(self) -> Iterator[Document]:
-        from corpora.documents import iter_documents
+        from corpora.store.documents import iter_documents
 
         upstream = self.requires()
         if isinstance(upstream, Sentences):

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zoo.backbones import training_attention
-from zoo.callbacks import EarlyStop
 from zoo.coherence.data import instances
 from zoo.coherence.objectives import OBJECTIVES, ranking_accuracy
 from zoo.coherence.setup import ScorerSettings, leave, prepare, say_cut
-from zoo.job import Job, is_main_process
-from zoo.schedules import anneal
-from zoo.settings import Count
-from zoo.trainer import fit, history, trainer_over
+from zoo.training.callbacks import EarlyStop
+from zoo.training.job import Job, is_main_process
+from zoo.training.schedules import anneal
+from zoo.training.settings import Count
+from zoo.training.trainer import fit, history, trainer_over
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,11 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from corpora.errors import InputError
-from corpora.store import MANIFEST, sha256, staged, versions, write_json
+from corpora.store.atomic import MANIFEST, sha256, staged, write_json
+from corpora.store.folder import versions
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.job import LIBRARIES
 from zoo.modeling import save_model
+from zoo.training.job import LIBRARIES
 
 ENCODERS = ("main_encoder.", "model.")
 """The prefixes of the encoder's weights: in the full model, and in the two smaller ones."""

@@ -11,8 +11,8 @@ from zoo.coherence.loop import FullTraining
 from zoo.coherence.momentum import PAPER_MOMENTUM
 from zoo.coherence.setup import ScorerSettings, leave, prepare, say_cut
 from zoo.evaluate.permuted import pairwise_accuracy
-from zoo.job import Job
-from zoo.settings import Positive, Share
+from zoo.training.job import Job
+from zoo.training.settings import Positive, Share
 
 
 @dataclass(frozen=True, kw_only=True)

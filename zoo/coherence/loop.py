@@ -22,18 +22,18 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from corpora.errors import ConfigError, DiscorporaError
-from corpora.store import write_json
-from zoo import checkpoints
+from corpora.store.atomic import write_json
 from zoo.backbones import training_attention
 from zoo.coherence.data import Documents
 from zoo.coherence.mining import Miner, Rounds, Row, Slices, batches
 from zoo.coherence.modeling import CoherenceScorer, pad
 from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin
-from zoo.job import Job
 from zoo.modeling import explained, uses_bf16
-from zoo.schedules import anneal
-from zoo.trainer import check_reporters
+from zoo.training import checkpoints
+from zoo.training.job import Job
+from zoo.training.schedules import anneal
+from zoo.training.trainer import check_reporters
 
 log = logging.getLogger("zoo")
 

@@ -12,17 +12,17 @@ import torch
 from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
-from corpora.store import write_json
+from corpora.store.atomic import write_json
 from zoo.backbones import backbone_of, set_attention, tokenizer_for
 from zoo.coherence.data import Documents, encode_documents, intrusion_tables
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.scoring import REFERENCE, quantiles
 from zoo.coherence.texts import TextEncoder
-from zoo.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.evaluate.permuted import pairwise_accuracy
-from zoo.finishing import finish
-from zoo.job import Job
-from zoo.settings import Above0, AtLeast0, BackboneSettings, Positive
+from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
+from zoo.training.finishing import finish
+from zoo.training.job import Job
+from zoo.training.settings import Above0, AtLeast0, BackboneSettings, Positive
 
 log = logging.getLogger("zoo")
 

@@ -12,17 +12,17 @@ from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
-from zoo.callbacks import EarlyStop
 from zoo.coherence.modeling import pad
 from zoo.coherence.objectives import PairwiseMargin, ranking_accuracy
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
-from zoo.data import SPLITS, open_dataset, split_spec, spread
 from zoo.evaluate.permuted import permuted_pairs, text_accuracy
-from zoo.finishing import finish
-from zoo.job import Job, is_main_process
-from zoo.settings import Above0, AtLeast0, Count, Positive, Words
-from zoo.settings import Settings as SharedSettings
-from zoo.trainer import fit, history, trainer_over
+from zoo.training.callbacks import EarlyStop
+from zoo.training.data import SPLITS, open_dataset, split_spec, spread
+from zoo.training.finishing import finish
+from zoo.training.job import Job, is_main_process
+from zoo.training.settings import Above0, AtLeast0, Count, Positive, Words
+from zoo.training.settings import Settings as SharedSettings
+from zoo.training.trainer import fit, history, trainer_over
 from zoo.vocabularies import train_words
 
 USAGE = """

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from corpora.store import write_text
+from corpora.store.atomic import write_text
 from zoo.conpono.batches import Collator
 from zoo.conpono.examples import Examples
 from zoo.conpono.masking import KEPT

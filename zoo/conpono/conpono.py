@@ -25,11 +25,11 @@ from zoo.conpono.segments import Geometry
 from zoo.conpono.settings import Settings
 from zoo.conpono.tokens import token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer
-from zoo.data import SPLITS
-from zoo.finishing import finish
-from zoo.job import Job, is_main_process
-from zoo.rows import open_streamed
-from zoo.trainer import fit, history, training_arguments
+from zoo.training.data import SPLITS
+from zoo.training.finishing import finish
+from zoo.training.job import Job, is_main_process
+from zoo.training.rows import open_streamed
+from zoo.training.trainer import fit, history, training_arguments
 
 VALIDATED = ("eval_accuracy_k", *(f"eval_{part}" for part in PARTS))
 USAGE = """

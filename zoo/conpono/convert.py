@@ -18,7 +18,7 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoModel, BertConfig, BertTokenizer
 
 from corpora.errors import ConfigError, InputError, nearest
-from corpora.store import MANIFEST, staged, write_json
+from corpora.store.atomic import MANIFEST, staged, write_json
 from zoo.conpono.modeling import ConponoModel
 from zoo.modeling import parameter_count, save_model
 

@@ -22,9 +22,9 @@ from zoo.conpono.segments import Geometry
 from zoo.conpono.settings import Settings
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore
-from zoo.data import SPLITS, Dataset
-from zoo.job import Job, is_main_process
-from zoo.rows import batches
+from zoo.training.data import SPLITS, Dataset
+from zoo.training.job import Job, is_main_process
+from zoo.training.rows import batches
 
 WORKERS = 4
 """Processes that draw examples while a GPU computes, unless a recipe says how many."""

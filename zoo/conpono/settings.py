@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from zoo.settings import BackboneSettings
+from zoo.training.settings import BackboneSettings
 
 
 def _some_to_tell_apart(value: int, info: ValidationInfo) -> int:

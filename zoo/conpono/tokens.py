@@ -17,12 +17,12 @@ from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
 from corpora.rng import stable_id
-from corpora.store import write_json
+from corpora.store.atomic import write_json
 from zoo.coherence.texts import TextEncoder
 from zoo.conpono.segments import Geometry
-from zoo.data import Dataset
-from zoo.mapped import made_once, mapped
-from zoo.rows import Shards, batches
+from zoo.training.data import Dataset
+from zoo.training.mapped import made_once, mapped
+from zoo.training.rows import Shards, batches
 
 VERSION = 1
 BLOCK = 1 << 16

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from corpora.store import write_json
-from zoo.callbacks import Throughput
+from corpora.store.atomic import write_json
 from zoo.conpono.examples import Examples
 from zoo.conpono.modeling import ConponoOutput
-from zoo.samplers import EpochSampler
-from zoo.trainer import ZooTrainer
+from zoo.training.callbacks import Throughput
+from zoo.training.samplers import EpochSampler
+from zoo.training.trainer import ZooTrainer
 
 PARTS = ("objective_loss", "mlm_loss")
 

@@ -16,14 +16,14 @@ from corpora.tasks.criteria import DEEPEST
 from zoo.criteria.data import Places, open_places, spread, texts, word_counts
 from zoo.criteria.evaluation import metrics_of, part_losses
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
-from zoo.data import SPLITS, Dataset
-from zoo.finishing import finish
 from zoo.glove import load_vectors
-from zoo.job import Job, is_main_process
-from zoo.rows import open_streamed
-from zoo.settings import Above0, AtLeast0, Positive, Words
-from zoo.settings import Settings as SharedSettings
-from zoo.trainer import fit, trainer_over
+from zoo.training.data import SPLITS, Dataset
+from zoo.training.finishing import finish
+from zoo.training.job import Job, is_main_process
+from zoo.training.rows import open_streamed
+from zoo.training.settings import Above0, AtLeast0, Positive, Words
+from zoo.training.settings import Settings as SharedSettings
+from zoo.training.trainer import fit, trainer_over
 from zoo.vocabularies import train_words
 
 USAGE = """

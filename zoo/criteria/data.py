@@ -18,9 +18,9 @@ from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
-from zoo.data import Dataset
-from zoo.mapped import made_once, mapped
-from zoo.rows import Shards, batches
+from zoo.training.data import Dataset
+from zoo.training.mapped import made_once, mapped
+from zoo.training.rows import Shards, batches
 
 VERSION = 1
 COLUMNS = (

@@ -11,20 +11,20 @@ from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
-from zoo.callbacks import AccuracyFalls, EarlyStop
-from zoo.data import SPLITS, open_dataset, spread
 from zoo.dissent.data import Pairs, class_counts, empty_classes, encode, texts
 from zoo.dissent.labelled import named
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.dissent.results import headline
 from zoo.evaluate.classification import predict, report
-from zoo.finishing import finish
 from zoo.glove import load_vectors
-from zoo.job import Job, is_main_process
-from zoo.schedules import AccuracySchedule
-from zoo.settings import Above0, AtLeast0, Count, Positive, Words
-from zoo.settings import Settings as SharedSettings
-from zoo.trainer import class_accuracy, fit, history, most_probable, trainer_over
+from zoo.training.callbacks import AccuracyFalls, EarlyStop
+from zoo.training.data import SPLITS, open_dataset, spread
+from zoo.training.finishing import finish
+from zoo.training.job import Job, is_main_process
+from zoo.training.schedules import AccuracySchedule
+from zoo.training.settings import Above0, AtLeast0, Count, Positive, Words
+from zoo.training.settings import Settings as SharedSettings
+from zoo.training.trainer import class_accuracy, fit, history, most_probable, trainer_over
 from zoo.vocabularies import train_words
 
 USAGE = """

@@ -11,10 +11,10 @@ import pyarrow as pa
 from pydantic import AfterValidator
 
 from corpora.errors import ConfigError, InputError, nearest
-from zoo.data import SPLITS, Dataset, open_dataset, spread
 from zoo.dissent.data import class_counts, empty_classes
 from zoo.fits import TEXTS
-from zoo.job import Job
+from zoo.training.data import SPLITS, Dataset, open_dataset, spread
+from zoo.training.job import Job
 
 
 def _two(columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from zoo.settings import Above0
+from zoo.training.settings import Above0
 
 Grid = Annotated[tuple[Above0, ...], Field(min_length=1)]
 """Inverse penalties to choose from."""

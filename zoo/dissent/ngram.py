@@ -19,8 +19,8 @@ from zoo.dissent.ngrams import (
     encode_ngrams,
 )
 from zoo.dissent.results import leave
-from zoo.job import Job, is_main_process
-from zoo.settings import Positive, RunSettings
+from zoo.training.job import Job, is_main_process
+from zoo.training.settings import Positive, RunSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from transformers import PretrainedConfig
 from transformers import initialization as init
 
 from corpora.errors import InputError
-from corpora.store import write_text
+from corpora.store.atomic import write_text
 from zoo.dissent.modeling import MarkerOutput
 from zoo.modeling import ZooModel
 

@@ -9,8 +9,8 @@ from transformers import PreTrainedModel
 
 from zoo.dissent.labelled import Labelled
 from zoo.evaluate.classification import predict, report
-from zoo.finishing import finish
-from zoo.job import Job
+from zoo.training.finishing import finish
+from zoo.training.job import Job
 
 USAGE = """
 from zoo.dissent import predict

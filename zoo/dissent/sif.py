@@ -20,8 +20,8 @@ from zoo.dissent.pmi import pmi_vectors
 from zoo.dissent.results import leave
 from zoo.dissent.sif_modeling import SifConfig, SifForMarkers, SifModel
 from zoo.glove import read_glove
-from zoo.job import Job, is_main_process
-from zoo.settings import Above0, Positive, RunSettings, Words
+from zoo.training.job import Job, is_main_process
+from zoo.training.settings import Above0, Positive, RunSettings, Words
 from zoo.vocabularies import train_words
 
 BATCH = 1024

@@ -20,14 +20,21 @@ from zoo.backbones import (
     tokenizer_for,
     training_attention,
 )
-from zoo.callbacks import EarlyStop
 from zoo.dissent.labelled import Columns, Labelled, load_for
 from zoo.dissent.pairs import encode_pairs
 from zoo.dissent.results import leave
 from zoo.dissent.transformer_modeling import PairTransformer
-from zoo.job import Job, is_main_process
-from zoo.settings import Above0, AtLeast0, BackboneSettings, Count, Dropout, Positive
-from zoo.trainer import KEEP_BEST, class_accuracy, fit, history, most_probable, trainer_over
+from zoo.training.callbacks import EarlyStop
+from zoo.training.job import Job, is_main_process
+from zoo.training.settings import Above0, AtLeast0, BackboneSettings, Count, Dropout, Positive
+from zoo.training.trainer import (
+    KEEP_BEST,
+    class_accuracy,
+    fit,
+    history,
+    most_probable,
+    trainer_over,
+)
 
 
 def _none_or_two(classes: int) -> int:

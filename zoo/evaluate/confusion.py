@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corpora.atomic import replacing
-from corpora.store import write_text
+from corpora.store.atomic import replacing, write_text
 
 FLOOR = 1e-3
 """The share below which all cells look alike, on the log scale of the pictures."""

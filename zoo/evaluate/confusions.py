@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from corpora.errors import DiscorporaError, InputError
-from corpora.store import read_json, write_json
-from zoo.data import check_labels
+from corpora.store.atomic import read_json, write_json
 from zoo.evaluate.confusion import save, write_table
+from zoo.training.data import check_labels
 
 PRIOR = 0.5
 """Added to each cell, so that a confusion that never happened has a logarithm."""

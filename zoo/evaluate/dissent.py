@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zoo.data import Dataset, check_labels, open_dataset, spread
 from zoo.dissent.labelled import columns_of
 from zoo.dissent.prediction import PairClassifier
 from zoo.evaluate import Request, confusion
 from zoo.evaluate.classification import need_labels, predict, report
 from zoo.evaluate.outcomes import Outcomes, numbered
+from zoo.training.data import Dataset, check_labels, open_dataset, spread
 
 
 def evaluate(request: Request) -> dict[str, Any]:

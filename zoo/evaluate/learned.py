@@ -1,7 +1,7 @@
 """What a model was trained on, as it says itself, and whether it is judged on another cut of it.
 
 A dataset is divided anew when its sources or its settings change: what one revision holds out,
-another may train on. A build knows its documents and counts the rows (`corpora.seen`); an
+another may train on. A build knows its documents and counts the rows (`corpora.splits.seen`); an
 evaluation by itself has neither the build's division nor the data of the training any more, but
 the names and revisions of both.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.files import file_of
-from zoo.job import RESULTS
+from zoo.training.job import RESULTS
 
 KEYS = ("name", "config", "revision")
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.atomic import write_parquet
 from corpora.errors import InputError
+from corpora.store.atomic import write_parquet
 
 SCHEMA = pa.schema(
     [

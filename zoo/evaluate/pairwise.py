@@ -15,7 +15,7 @@ import numpy as np
 
 from corpora.errors import InputError
 from corpora.rng import stream
-from corpora.store import read_json
+from corpora.store.atomic import read_json
 from zoo.evaluate import bootstrap
 from zoo.evaluate.outcomes import Outcomes
 from zoo.evaluate.pairwise_tests import RIGHT, mcnemar, outcomes_of, shared_sets, test_results

@@ -13,8 +13,16 @@ import pyarrow as pa
 
 from corpora.errors import InputError
 from corpora.readers.coherence import SUFFIXES, is_annotations, read_pairs, with_group
-from corpora.store import sha256
-from zoo.data import SPLITS, Dataset, no_split, open_dataset, read_manifest, split_spec, spread
+from corpora.store.atomic import sha256
+from zoo.training.data import (
+    SPLITS,
+    Dataset,
+    no_split,
+    open_dataset,
+    read_manifest,
+    split_spec,
+    spread,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.errors import InputError
-from zoo.data import open_dataset, split_spec, spread
 from zoo.evaluate import Request
 from zoo.evaluate.compare_columns import permuted_column
 from zoo.evaluate.outcomes import Outcomes
 from zoo.evaluate.pairwise import baselines, compare, cut_of, describe, finite, score_pairs
 from zoo.evaluate.pairwise_sets import TestPair, TestSet
 from zoo.evaluate.scorers import Longer, Scorer, load_scorer
+from zoo.training.data import open_dataset, split_spec, spread
 
 if TYPE_CHECKING:
     from zoo.coherence.data import Documents

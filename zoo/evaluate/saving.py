@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from corpora.errors import ConfigError
-from corpora.store import versions, write_json
+from corpora.store.atomic import write_json
+from corpora.store.folder import versions
 from zoo.evaluate import suite
 from zoo.evaluate.bootstrap import notes_of
 from zoo.evaluate.learned import other_revisions, trained_on
 from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes
-from zoo.job import LIBRARIES
+from zoo.training.job import LIBRARIES
 
 log = logging.getLogger("zoo")
 

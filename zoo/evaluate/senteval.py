@@ -15,7 +15,7 @@ import numpy as np
 
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.extras import require
-from corpora.store import versions
+from corpora.store.folder import versions
 
 if TYPE_CHECKING:
     from zoo.evaluate import Request

@@ -19,7 +19,6 @@ from transformers import AutoTokenizer
 
 from corpora.errors import ConfigError, InputError, nearest
 from zoo.backbones import max_positions, pooling_of
-from zoo.data import SPLITS, Dataset, no_split, open_dataset, read_manifest, split_spec, spread
 from zoo.evaluate import bootstrap
 from zoo.evaluate.outcomes import Outcomes, numbered
 from zoo.evaluate.superglue_data import (
@@ -33,7 +32,16 @@ from zoo.evaluate.superglue_data import (
 )
 from zoo.evaluate.superglue_train import PairModel, Pairs, choose, fine_tune
 from zoo.modeling import best_device, load_backbone, uses_bf16
-from zoo.settings import AtLeast0, Count, Positive
+from zoo.training.data import (
+    SPLITS,
+    Dataset,
+    no_split,
+    open_dataset,
+    read_manifest,
+    split_spec,
+    spread,
+)
+from zoo.training.settings import AtLeast0, Count, Positive
 from zoo.trials import warn_of_padding
 
 if TYPE_CHECKING:

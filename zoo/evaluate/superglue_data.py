@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from corpora.errors import InputError
-from zoo.data import label_names
+from zoo.training.data import label_names
 
 PLACEHOLDER = "@placeholder"
 _BULLET = re.compile(r"\s*@highlight\s*")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from corpora.atomic import replacing, sha256
 from corpora.errors import InputError
+from corpora.store.atomic import replacing, sha256
 
 Text = str | tuple[str, str]
 """One text, or two that are encoded together."""

@@ -18,8 +18,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from corpora.atomic import replacing
 from corpora.errors import InputError
+from corpora.store.atomic import replacing
 from zoo.backbones import max_positions, tokenizer_of
 from zoo.modeling import load_backbone
 from zoo.parser.arborescence import best_tree

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from corpora.atomic import replacing
 from corpora.errors import DiscorporaError
 from corpora.readers import open_source
 from corpora.sentences import split_document
+from corpora.store.atomic import replacing
 from zoo.parser.biaffine import Tree, load, parse
 from zoo.parser.evaluate import loader
 from zoo.parser.treebank import read_treebank, treebank_files

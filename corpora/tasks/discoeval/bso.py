@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from corpora.card import Card
 from corpora.document import Document
 from corpora.schemas import BSO
+from corpora.store.card import Card
 from corpora.tasks.discoeval import common
 from corpora.tasks.target import Target
 

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from corpora.card import Card
 from corpora.document import Document, Sections
 from corpora.errors import ConfigError
 from corpora.splits import Shares
-from corpora.store import DatasetFolder
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder
 from corpora.tasks.pool import Rows
 from corpora.tasks.target import Target, split_candidates
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.rng import stream
 from corpora.schemas import DC
 from corpora.splits import SPLITS, Shares
-from corpora.store import DatasetFolder, used
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, used
 from corpora.tasks.discoeval import common
 from corpora.tasks.discoeval.chat import conversations
 from corpora.tasks.discoeval.donors import (

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpora.rng import stream
-from corpora.scratch import Scratch
+from corpora.store.scratch import Scratch
 from corpora.tasks.pool import Pool
 from corpora.tasks.similar import Categories, Neighbours, Profiles
 

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import pdtb as pdtb_schema
 from corpora.splits import SPLITS
-from corpora.store import DatasetFolder
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder
 from corpora.tasks.discoeval.common import CITATION, one_of
 from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of, sense_at, split_rows

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.rng import stable_id
 from corpora.schemas import rst as rst_schema
-from corpora.split_table import table_hash
 from corpora.splits import SPLITS, Assignment, Shares
-from corpora.store import DatasetFolder, used
+from corpora.splits.prescribed import prescribed
+from corpora.splits.table import table_hash
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, used
 from corpora.tasks.discoeval.common import CITATION
 from corpora.tasks.discoeval.rst_relations import class_of
-from corpora.tasks.document_splits import prescribed
 from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.target import Target
 

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpora.card import Card
 from corpora.document import Document
 from corpora.rng import stream
 from corpora.schemas import SP
+from corpora.store.card import Card
 from corpora.tasks.discoeval import common
 from corpora.tasks.target import Target
 

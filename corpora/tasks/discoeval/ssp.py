@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.card import Card
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import SSP
 from corpora.splits import SPLITS, Assignment, Shares
-from corpora.store import DatasetFolder, used
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, used
 from corpora.tasks.discoeval import common
 from corpora.tasks.discoeval.papers import ABSTRACT, MIDDLE, prose, sections_of
 from corpora.tasks.pool import Pool

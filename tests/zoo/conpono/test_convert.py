@@ -15,7 +15,7 @@ from transformers import AutoModel, AutoTokenizer, BertConfig
 
 import zoo
 from corpora.errors import ConfigError, InputError
-from workflows import cli
+from workflows.cli import app as cli
 from zoo.conpono import convert as conversion
 from zoo.conpono.convert import convert, rename, to_model
 

@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import CONPONO
-from corpora.store import staged
+from corpora.store.atomic import staged
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import rows, texts
 from zoo.conpono.examples import Candidates, Example, Orderings
@@ -27,8 +27,8 @@ from zoo.conpono.segments import Geometry
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import EpochRows
-from zoo.rows import open_streamed
-from zoo.samplers import EpochSampler
+from zoo.training.rows import open_streamed
+from zoo.training.samplers import EpochSampler
 
 Make = Callable[..., Candidates]
 

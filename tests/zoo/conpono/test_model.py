@@ -57,9 +57,9 @@ from zoo.conpono.texts import Template
 from zoo.conpono.tokens import token_stores
 from zoo.evaluate.discoeval.protocol import Options, representation_of
 from zoo.evaluate.encoders import load_encoder
-from zoo.flops import operations
 from zoo.modeling import load_backbone, save_model
-from zoo.rows import open_streamed
+from zoo.training.flops import operations
+from zoo.training.rows import open_streamed
 from zoo.vocabularies import train_subwords
 
 Make = Callable[..., Candidates]

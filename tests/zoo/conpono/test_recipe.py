@@ -18,7 +18,7 @@ from transformers import AutoModel, AutoTokenizer
 
 import zoo
 from corpora.errors import ConfigError
-from corpora.store import write_json
+from corpora.store.atomic import write_json
 from tests.bench import measure_conpono as measure
 from zoo.catalogue import catalogue
 from zoo.conpono import ConponoModel

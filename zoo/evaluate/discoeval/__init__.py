@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from corpora.errors import InputError
-from corpora.store import write_text
+from corpora.store.atomic import write_text
 from zoo.evaluate import Request, options_of
 from zoo.evaluate.discoeval import layers, report
 from zoo.evaluate.discoeval.data import Found, TaskData, read

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.rng import stream
-from corpora.store import MANIFEST
-from zoo.data import open_dataset, read_manifest, split_spec
+from corpora.store.atomic import MANIFEST
 from zoo.evaluate.discoeval.tasks import TASKS, Task
 from zoo.fits import SUITES
+from zoo.training.data import open_dataset, read_manifest, split_spec
 
 Slot = list[list[str]]
 """One place of every example: the texts that stand in it (several for a subtree's EDUs)."""

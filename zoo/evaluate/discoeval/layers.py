@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from corpora.atomic import replacing
 from corpora.errors import ConfigError
-from corpora.store import write_text
+from corpora.store.atomic import replacing, write_text
 from zoo.evaluate.discoeval.data import TaskData
 from zoo.evaluate.discoeval.features import features_of
 from zoo.evaluate.discoeval.protocol import Options, inputs_under, score, vectors_of

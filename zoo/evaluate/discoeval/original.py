@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from corpora.atomic import sha256
 from corpora.errors import BadRecord, InputError
 from corpora.readers.discoeval import read_discoeval
 from corpora.readers.files import read_lines
+from corpora.store.atomic import sha256
 from zoo.evaluate.discoeval.data import Found, Split, TaskData
 from zoo.evaluate.discoeval.tasks import TASKS
 

@@ -1,0 +1,211 @@
+"""Where sentences end in scripts with upper and lower case: every run of stops is judged.
+
+The words on both sides decide. All work is linear in the text: patterns take possessive runs,
+and the looks back and ahead are bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+
+from corpora.sentences.abbreviations import Language
+
+_STOPS = re.compile(r"(?<![.!?…])([.!?…]++)([\"”’»)\]'*_]*+)(\s*+)")
+_LATE_CLOSER = re.compile(r"[\"”’»)\]]{1,2}(?:\s++|$)")
+CITATIONS = re.compile(r"(?:\[(?:\d{1,3}|[a-z]|note \d{1,2}|[a-z ]{3,30}(?:needed|\?))\]\s*+)++")
+_EMOTICON = re.compile(
+    r"(?:>?[:;=8xX][-'o^]?[)(\]\[DPpO/\\*3|]++|\([:;=]|\^_*+\^|<3|[xXoO][._][xXoO]|-_+-)"
+    r"(?=\s|$)\s*+"
+)
+_LIST_MARK = re.compile(r"[\"“(\[*#]*+(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5})")
+_LATE_LIST_MARK = re.compile(r"[:;,]\s[\"“(\[*#]?(?:\d{1,2}|[A-Za-z])")
+_WORD = re.compile(r"[^\W\d_]++(?:['’][^\W\d_]++)?")
+_ADDRESS = re.compile(r"https?://|www\.")
+_CASUAL = re.compile(r"(?:^|[\s(])(?:i|im|ive|dont|cant|u|ur)(?=\s)")
+_OPENERS = "\"'“‘«([*_¿¡-–—"
+_LOOK_BACK = 32
+_LOOK_AHEAD = 48
+
+_MARKS = (
+    # An address on the web, unless the sentence goes on: `see www.x.org for more`.
+    (
+        ("://", "www."),
+        r"(?<!\S)(?:https?://|www\.)\S++\s++(?=[A-Za-z])"
+        r"(?!(?:and|or|for|has|is|are|was|to|in|on|at|by|with|from|of|if|that|which)\s)",
+        False,
+    ),
+    # A ruled line.
+    (("-----", "=====", "*****"), r"(?<!\S)[-=*~#]{5,}+(?:\s++|$)", True),
+    # The sign-off of a letter: `Thanks, Ann`.
+    (
+        ("anks", "egards", "incerely", "est,", "heers", "ordially", "hank you"),
+        r"(?:(?<=[.!?]\s)|(?<=\n\n))(?:(?:Many|Best|Kind|Warm) )?(?:[Tt]hanks|[Rr]egards|Best"
+        r"|Sincerely|Cordially|Cheers|Thank [Yy]ou)(?: again)?[,-]{1,2}\s+(?=[A-Z])",
+        False,
+    ),
+    # The date line of a forwarded mail: `Ann Bell 04/13/2001 10:22 AM`.
+    (
+        ("/",),
+        r"(?<!\S)(?<! on )(?<! at )\d{1,2}/\d{1,2}/\d{2,4}\s\d{1,2}:\d{2}(?::\d{2})?"
+        r"(?:\s[AP]M)?(?:\s++|$)",
+        True,
+    ),
+)
+"""Sentence ends without a stop: what hints at them, the pattern, whether it stands alone."""
+_COMPILED_MARKS = [(hints, re.compile(pattern), alone) for hints, pattern, alone in _MARKS]
+
+
+class Rules:
+    """The rules of one language over one text."""
+
+    def __init__(self, text: str, words: Language) -> None:
+        self.text, self.words = text, words
+        self._casual: bool | None = None
+        self.marks = _marks(text)
+
+    def boundaries(self, start: int, end: int) -> list[int]:
+        """Where sentences begin in the paragraph `[start, end)`, but for its own begin."""
+        places: list[int] = []
+        begin = skip = start
+        for match in _STOPS.finditer(self.text, start, end):
+            if match.start() < skip or match.end() >= end:
+                continue
+            place = self._next_sentence(match, begin, end)
+            if place:
+                places.append(place)
+                begin = skip = place
+        if self.marks:
+            inside = self.marks[bisect_right(self.marks, start) : bisect_left(self.marks, end)]
+            places = sorted({*places, *inside})
+        return places
+
+    @property
+    def casual(self) -> bool:
+        """Whether the writer does without capitals: `i dont know`."""
+        if self._casual is None:
+            self._casual = _CASUAL.search(self.text) is not None
+        return self._casual
+
+    def _next_sentence(self, match: re.Match[str], begin: int, end: int) -> int:
+        """Where the next sentence begins if one ends at these stops, else 0."""
+        stops, closers, gap = match.groups()
+        text, after = self.text, match.end()
+        if not gap:
+            return after if self._glued(stops, closers, match.start(), after) else 0
+        before = self._word_before(begin, match.start())
+        if stops == "." and not closers and self._stays_open(before, begin, match.start(), after):
+            return 0
+        if before.lower() in self.words.cries and stops == "!":
+            return 0
+        for trailer in (_LATE_CLOSER, CITATIONS, _EMOTICON):
+            if trailing := trailer.match(text, after, end):
+                return trailing.end() if trailing.end() < end else 0
+        first = text[after]
+        if first in ".!?…,;" or (closers and first in "-–—"):
+            return 0
+        if first in _OPENERS and after + 1 < end and not text[after + 1].isspace():
+            opened, first = first, text[after + 1]
+            if opened == "(" and not closers:
+                return after
+        if first.islower():
+            return after if self._lower_case_begins(stops, closers, before, begin, after) else 0
+        if closers and stops != "." and self._reported(after):
+            return 0
+        return after
+
+    def _glued(self, stops: str, closers: str, at: int, after: int) -> bool:
+        """Whether a sentence ends though no white space follows: `karma...But it is`."""
+        if closers or not self.text[max(0, at - 2) : at].islower():
+            return False
+        word = _WORD.match(self.text, after, after + _LOOK_AHEAD)
+        if not word or not self.text[word.end() : word.end() + 1].isspace():
+            return False
+        return word[0][0].isupper() and (word[0][1:].islower() or word[0] == "I")
+
+    def _word_before(self, begin: int, at: int) -> str:
+        """The word that ends at `at`, without opening punctuation; "" after white space."""
+        piece = self.text[max(begin, at - _LOOK_BACK) : at]
+        if not piece or piece[-1].isspace():
+            return ""
+        return piece.split()[-1].lstrip("\"'“‘«([*_¿¡")
+
+    def _stays_open(self, before: str, begin: int, at: int, after: int) -> bool:
+        """Whether a single stop belongs to an abbreviation, an initial or a list mark."""
+        text, words = self.text, self.words
+        if not before:
+            return False
+        if at - begin < 9 and _LIST_MARK.fullmatch(text, begin, at):
+            return True
+        if (len(before) == 1 or before.isdigit()) and self._late_list_mark(at):
+            return True
+        word, first = before.lower(), text[after]
+        if word not in words.abbreviations or (word in words.proper and before[0].islower()):
+            if "." in word:
+                return _dotted(word) and not self._starts(after)
+            return len(before) == 1 and before.isupper() and not self._starts(after)
+        if len(before) == 1 and before.isupper():
+            return not self._starts(after)
+        if word in words.inner or (
+            word in words.titles and not (word == "st" and self._starts(after))
+        ):
+            return True
+        if first.islower():
+            return True
+        if word in words.numbered and (first.isdigit() or first in "(#["):
+            return True
+        return word in words.ending and not self._starts(after)
+
+    def _late_list_mark(self, at: int) -> bool:
+        """Whether a list mark after a colon ends at `at`: `the following: 1. Be ready`."""
+        return any(
+            _LATE_LIST_MARK.fullmatch(self.text, max(0, at - width), at) is not None
+            for width in (3, 4, 5)
+        )
+
+    def _starts(self, after: int) -> bool:
+        """Whether what follows an abbreviation is likely the first word of a sentence."""
+        first = self.text[after]
+        if first in '"“‘¿¡':
+            return True
+        word = _WORD.match(self.text, after, after + _LOOK_AHEAD)
+        if word is None or not first.isupper():
+            return False
+        initial = len(word[0]) == 1 and self.text[word.end() : word.end() + 1] == "."
+        return not initial and (word[0].lower() in self.words.starters or self._after_i(after))
+
+    def _after_i(self, after: int) -> bool:
+        """Whether the word before is the pronoun: `"So do I. Take mine."`"""
+        return self.text[max(0, after - 5) : after].split()[-1:] == ["I."]
+
+    def _lower_case_begins(
+        self, stops: str, closers: str, before: str, begin: int, after: int
+    ) -> bool:
+        """Whether a sentence ends although what follows is in lower case."""
+        if _ADDRESS.match(self.text, after):
+            return True
+        if closers:
+            return False
+        if stops == ".":
+            return before.isalpha() and before.islower() and len(before) > 1
+        return not set(stops) <= set(".…") and (self.text[begin].islower() or self.casual)
+
+    def _reported(self, after: int) -> bool:
+        """Whether a reporting clause follows a quotation: `"Why?" Mr. Bell asked.`"""
+        following = self.text[after : after + _LOOK_AHEAD].split()[1:4]
+        return any(word.rstrip(".,;:").lower() in self.words.reporting for word in following)
+
+
+def _dotted(word: str) -> bool:
+    """Whether a word with stops inside is an abbreviation (`u.s`), not an address."""
+    return all(len(part) < 3 for part in word.split("."))
+
+
+def _marks(text: str) -> list[int]:
+    """Where sentences begin that no stop announces, see `_MARKS`."""
+    places: list[int] = []
+    for hints, pattern, alone in _COMPILED_MARKS:
+        if any(hint in text for hint in hints):
+            for match in pattern.finditer(text):
+                places.extend(match.span() if alone else (match.end(),))
+    return sorted(places)

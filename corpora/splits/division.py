@@ -1,0 +1,176 @@
+"""One division of documents into splits, for all datasets that are made of them.
+
+A model that was trained on one dataset is judged on another; drawn anew for each, the second's
+test split would hold documents of the first's training split. So a build divides its documents
+once, and hands the division to every builder (docs/decisions/032-one-division.md).
+
+Which document goes where is found in `corpora.splits.stratification`; here it is written and read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corpora.errors import InputError
+from corpora.rng import Words, stable_id
+from corpora.splits import SPLITS, Shares
+from corpora.splits.stratification import Codes, Served, Table, stratified
+from corpora.store.atomic import replacing
+
+VERSION = 1
+"""Raised when `divide` puts the same documents elsewhere."""
+
+FILE = "division.parquet"
+SCHEMA = pa.schema(
+    [
+        pa.field("doc", pa.string(), nullable=False),
+        pa.field("key", pa.uint64(), nullable=False),
+        pa.field("split", pa.int8(), nullable=False),
+    ]
+)
+ROWS_PER_GROUP = 65_536
+
+
+def divide(
+    sources: Sequence[Served],
+    shares: Shares,
+    folder: Path,
+    *,
+    seed: int,
+    names: Sequence[str] = (),
+    kept: Division | None = None,
+) -> dict[str, Any]:
+    """Divide the documents of sources, and write `folder/division.parquet`.
+
+    Each source comes with the datasets that draw on it; its documents are iterated twice. Whole
+    groups go to a split, but for those of datasets that by groups do not come within 20 % of their
+    shares with at least three groups a split: these are divided by document. A document that comes
+    in two sources, as text and annotated, is one, and its groups are one group. In which split a
+    document is does not depend on the order of sources or documents. Documents of `kept` are where
+    it has them, with what is new in their groups; the others are dealt out to what splits then
+    lack. Returns counts for the manifest.
+
+    Raises `InputError` if a dataset draws on two sources with a document of one id, as its builder
+    would, but before anything is parsed; `names` are the sources' names, for the message.
+    """
+    table = Table.read(sources)
+    _check_ids(table, sources, names)
+    given = (
+        np.full(len(table.documents), -1, np.int8) if kept is None else kept.codes(table.documents)
+    )
+    split, broken = stratified(table, shares, seed, given)
+    whole_but = [f"those of {', '.join(broken)}"] if broken else []
+    whole_but += ["those that the table divides"] if table.cuts(given) else []
+    _, first = np.unique(table.documents, return_index=True)
+    settled = None if kept is None else int((given[first] >= 0).sum())
+    by = "document" if whole_but else "group"
+    about = {"by": by, "reason": _reason(shares, whole_but, settled)}
+    _write(sources, split, folder, about)
+    numbers = np.bincount(split[first], minlength=len(SPLITS)).tolist()
+    counts = {"documents": dict(zip(SPLITS, numbers, strict=True)), **about}
+    return counts if settled is None else {**counts, "kept": settled}
+
+
+def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) -> None:
+    for dataset in table.datasets:
+        rows = table.twice(dataset)
+        if not len(rows):
+            continue
+        ids = (id for _, sizes in sources for id, *_ in sizes)
+        id = next(islice(ids, int(rows[0]), None))
+        among = table.source[table.documents == table.documents[rows[0]]].tolist()
+        both = [i for i in among if dataset in table.served[i]][:2]
+        many = len(np.unique(table.documents[rows]))
+        such = f" (one of {many:,} such ids)" if many > 1 else ""
+        raise InputError(
+            f"two documents have the id {id!r}{such}, and the dataset {dataset!r} draws on both",
+            where=", ".join(names[i] if names else f"source {i + 1}" for i in both),
+            hint="ids must differ over all sources of a dataset: is a source named twice? Of files "
+            "named alike in two folders they do with /./ in the path, as in text:books/./emma",
+        )
+
+
+def _reason(shares: Shares, whole_but: Sequence[str], settled: int | None) -> str:
+    parts = ", ".join(f"{s} {part:g}" for s, part in zip(SPLITS, shares.parts, strict=True))
+    by = f"groups are whole{' but for ' * bool(whole_but)}{' and '.join(whole_but)}"
+    kept = "" if settled is None else f"; {settled:,} documents are where a table has them"
+    return f"one division for all datasets of the build ({parts}): {by}{kept}"
+
+
+def _write(
+    sources: Sequence[Served],
+    split: Codes,
+    folder: Path,
+    about: Mapping[str, str],
+) -> None:
+    """The documents in the order in which they come, each as often as it comes."""
+    schema = SCHEMA.with_metadata({"division": json.dumps(about)})
+    every = (name for _, sizes in sources for name, *_ in sizes)
+    done = 0
+    with (
+        replacing(folder / FILE) as partial,
+        pq.ParquetWriter(partial, schema, compression="zstd") as writer,
+    ):
+        while names := list(islice(every, ROWS_PER_GROUP)):
+            codes = split[done : done + len(names)]
+            done += len(names)
+            columns = [pa.array(names), pa.array(_keys(names)), pa.array(codes)]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+
+def _keys(names: Sequence[str]) -> Words:
+    return np.fromiter(map(stable_id, names), np.uint64, len(names))
+
+
+class Division:
+    """The split of every document of a build: 9 bytes of memory each."""
+
+    def __init__(self, keys: Words, codes: Codes, about: Mapping[str, str] | None = None) -> None:
+        keys, first = np.unique(keys, return_index=True)
+        self._keys, self._codes = keys, codes[first]
+        self.by, self.reason = (about or {}).get("by", ""), (about or {}).get("reason", "")
+
+    @classmethod
+    def of(cls, split: Mapping[str, str]) -> Division:
+        """A division that says the split of each document."""
+        codes = [SPLITS.index(name) for name in split.values()]
+        return cls(_keys(list(split)), np.array(codes, np.int8), {"reason": "as given"})
+
+    @classmethod
+    def read(cls, folder: Path) -> Division:
+        """What `divide` wrote into `folder`."""
+        table = pq.read_table(folder / FILE, columns=["key", "split"])
+        about = json.loads((table.schema.metadata or {}).get(b"division", b"{}"))
+        return cls(table["key"].to_numpy(), table["split"].to_numpy(), about)
+
+    def __contains__(self, document: str) -> bool:
+        return self._code(document) >= 0
+
+    def split_of(self, document: str) -> str:
+        """The split of a document. Raises `InputError` for one that was not divided."""
+        code = self._code(document)
+        if code < 0:
+            raise InputError(
+                f"the document {document!r} is in no split",
+                hint="the documents were divided before they changed: remove the folder of the "
+                "stage `division` and run again",
+            )
+        return SPLITS[code]
+
+    def codes(self, keys: Words) -> Codes:
+        """The places in `SPLITS` of documents by their keys; -1 of one that was not divided."""
+        if not len(self._keys):
+            return np.full(len(keys), -1, np.int8)
+        at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, self._codes[at], np.int8(-1))
+
+    def _code(self, document: str) -> int:
+        return int(self.codes(_keys([document]))[0])

@@ -1,0 +1,1 @@
+"""Folders on disk: documents and datasets as Parquet, manifests, cards, everything atomic."""

@@ -1,0 +1,256 @@
+"""Files and folders that appear by one rename, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from corpora.errors import DiscorporaError, InputError
+
+MANIFEST = "manifest.json"
+_PARTIAL = ".partial"
+
+_HINTS = {
+    errno.ENOSPC: "the disk is full: free some space and run again; finished parts are kept",
+    errno.EDQUOT: "your disk quota is used up: free some space and run again",
+    errno.EACCES: "you have no permission to write there: change it or choose another folder",
+    errno.EPERM: "you have no permission to write there: change it or choose another folder",
+    errno.EROFS: "the file system is mounted read-only: choose another folder",
+    errno.ENOTDIR: "a part of this path is a file, not a folder: choose another folder",
+    errno.EEXIST: "a file stands where a folder is expected: move it away",
+    errno.EISDIR: "a folder stands where a file is expected: move it away",
+    errno.ENAMETOOLONG: "choose a shorter output folder or name",
+    errno.EFBIG: "the file would be larger than the file system or `ulimit -f` allows",
+}
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether `folder` is a finished target: its manifest is written last."""
+    return (folder / MANIFEST).is_file()
+
+
+def partial_path(folder: Path) -> Path:
+    """Where `folder` is being made until it is finished: the same place on every run."""
+    return folder.with_name(folder.name + _PARTIAL)
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """Make the target `folder`: yields the partial folder beside it, renamed at the end.
+
+    The caller has checked `is_complete(folder)` and writes `manifest.json` last, into the
+    yielded folder. What an earlier, broken run left in the partial folder is still there, so
+    that finished shards can be reused; after an exception it is kept again. Two processes
+    cannot make one target: the second gets an error that names the first.
+
+    Raises `DiscorporaError` if another process makes it (`Busy`) or has made it (`AlreadyMade`),
+    or if the disk does not let it be written (full, no permission, a file in the way).
+    """
+    with _explained(folder), _locked(folder):
+        _check_free(folder)
+        partial = partial_path(folder)
+        partial.mkdir(parents=True, exist_ok=True)
+        yield partial
+        if not is_complete(partial):
+            raise RuntimeError(f"{partial} holds no {MANIFEST}: a stage writes it last")
+        _sync_tree(partial)
+        partial.replace(folder)
+        _sync(folder.parent)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as JSON with sorted keys; `path` appears by one rename."""
+    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    write_text(path, text)
+
+
+def read_json(path: Path, hint: str = "") -> Any:
+    """The value of a JSON file. Raises `InputError` with `hint` if it is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}", where=str(path), hint=hint) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` in UTF-8; `path` appears by one rename."""
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_parquet(
+    path: Path,
+    batches: Iterable[Any],
+    schema: Any,
+    metadata: Mapping[str, str] | None = None,
+    *,
+    rows_per_group: int = 16384,
+) -> int:
+    """Write Arrow record batches as one Parquet file (zstd); `path` appears by one rename.
+
+    Rows are regrouped to `rows_per_group` a row group, so that the bytes depend on the rows
+    and not on how they were cut into batches. Returns the number of rows.
+    """
+    from corpora.store.rows import RowGroups, open_parquet
+
+    rows = 0
+    with replacing(path) as partial, open_parquet(partial, schema, metadata) as writer:
+        groups = RowGroups(schema, rows_per_group)
+        for batch in batches:
+            rows += batch.num_rows
+            for group in groups.add(batch):
+                writer.write_table(group, row_group_size=rows_per_group)
+        for group in groups.rest():
+            writer.write_table(group, row_group_size=rows_per_group)
+    return rows
+
+
+def sha256(path: Path) -> str:
+    """The hexadecimal sha256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a name beside `path` to write to; renamed to `path` at the end, removed on error."""
+    partial = path.with_name(f".{path.name}.partial")
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield partial
+            _sync(partial)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+
+class Busy(DiscorporaError):
+    """Another process is making the folder."""
+
+
+class AlreadyMade(DiscorporaError):
+    """The folder is there, finished."""
+
+
+def cleared(folder: Path) -> None:
+    """Make `folder` exist and empty, if it is new or what a broken run left.
+
+    Raises `DiscorporaError` if it holds anything and is not a partial folder.
+    """
+    with _explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if folder.name.endswith(_PARTIAL):
+            for path in folder.iterdir():
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        _check_free(folder)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn an operating system's refusal to write into an error made for people."""
+    try:
+        yield
+    except OSError as error:
+        hint = _HINTS.get(error.errno or 0)
+        if hint is None or not _concerns(error, path):
+            raise
+        where = str(error.filename or path)
+        reason = os.strerror(error.errno or 0)
+        raise DiscorporaError(f"cannot write {path}: {reason}", where=where, hint=hint) from error
+
+
+def _concerns(error: OSError, path: Path) -> bool:
+    """Whether `error` came from writing `path`, and not from reading a source meanwhile."""
+    if error.filename is None:
+        return True
+    named = Path(os.fsdecode(error.filename)).absolute()
+    return named in path.absolute().parents or named.is_relative_to(path.parent.absolute())
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of the target `folder` (`.NAME.lock` beside it), or raise who holds it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    path = folder.with_name(f".{folder.name}.lock")
+    file = _take(path, lambda holder: _busy(folder, holder))
+    try:
+        yield
+    finally:
+        # Removed while still held, so that no other process can take this very file.
+        with suppress(FileNotFoundError):
+            path.unlink()
+        file.close()
+
+
+def _take(path: Path, busy: Callable[[str], DiscorporaError]) -> IO[str]:
+    while True:
+        file = path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip()
+            file.close()
+            raise busy(holder) from None
+        except OSError:
+            file.close()
+            raise
+        if _same_file(file, path):
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            return file
+        file.close()  # its former holder has just removed it: take the new one
+
+
+def _busy(folder: Path, holder: str) -> Busy:
+    who = f"process {holder}" if holder else "another process"
+    return Busy(
+        f"{who} is making this folder",
+        where=str(folder),
+        hint="wait until it has finished, or stop it, and run again",
+    )
+
+
+def _same_file(file: IO[str], path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    return False
+
+
+def _check_free(folder: Path) -> None:
+    if is_complete(folder):
+        raise AlreadyMade(
+            "is already made", where=str(folder), hint="remove the folder to make it again"
+        )
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise DiscorporaError(
+            f"is in the way: it holds no {MANIFEST}, so it was not made by this program",
+            where=str(folder),
+            hint="move it away and run again",
+        )
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in sorted(folder.rglob("*")):
+        _sync(path)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    """Flush a file or folder to the disk, so that a rename never outlives its contents."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,279 @@
+"""Dataset folders: what the Hub takes as it is, and its manifest (DESIGN.md, item 5).
+
+A folder holds `README.md` (the card), `<config>/<split>-00000-of-0000N.parquet` and
+`manifest.json`, written last. It holds nothing that changes from run to run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from corpora import licences
+from corpora.errors import DiscorporaError, InputError
+from corpora.splits import SPLITS
+from corpora.store import card as cards
+from corpora.store.atomic import (
+    MANIFEST,
+    cleared,
+    is_complete,
+    partial_path,
+    read_json,
+    sha256,
+    staged,
+    write_json,
+    write_parquet,
+    write_text,
+)
+from corpora.store.keys import shared
+from corpora.store.splitwriter import SplitWriter
+
+__all__ = [
+    "MANIFEST",
+    "DatasetFolder",
+    "Stage",
+    "is_complete",
+    "partial_path",
+    "read_json",
+    "sha256",
+    "staged",
+    "used",
+    "versions",
+    "write_json",
+    "write_parquet",
+    "write_text",
+]
+
+LIBRARIES = ("discorpora", "pyarrow", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What made a target: all of it is known before anything runs.
+
+    `hash` covers the settings, the upstream stages' hashes and the sources' fingerprints.
+    `upstream` maps stage names to hashes. Each of `sources` is a record with `spec` (or `kind` and
+    `place`), `revision` or `sha256`, `licence`, and maybe `name`. `command` makes it again.
+    """
+
+    name: str
+    version: int
+    hash: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    upstream: Mapping[str, str] = field(default_factory=dict)
+    sources: Sequence[Mapping[str, Any]] = ()
+    parser: str | None = None
+    command: str = ""
+
+    @property
+    def dataset_name(self) -> str:
+        """The last part of the stage's name: what a dataset that it makes is called."""
+        return self.name.rsplit("/", 1)[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def versions(*libraries: str) -> dict[str, str]:
+    """The installed versions of `libraries` (by default those that shape the bytes)."""
+    found = {}
+    for library in libraries or LIBRARIES:
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            found[library] = "not installed"
+    return found
+
+
+def used(settings: Any, seed: int) -> dict[str, Any]:
+    """All settings of a builder (a dataclass), defaults included, and its seed, for the card."""
+    return {"seed": seed, **asdict(settings)}
+
+
+class DatasetFolder:
+    """Writes one dataset into `folder`, the partial folder that `staged` yields.
+
+    A context manager: an exception closes all open files. Splits are written side by side, in
+    constant memory but for 8 bytes a text, from which the overlap between splits is counted. What
+    a broken build left in a partial folder is removed; a folder with other contents is refused
+    with a `DiscorporaError`.
+
+        with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
+            dataset.write("default", "train", batches, schema, texts=("s1", "s2"))
+            dataset.count_licences(licences_of_the_rows)
+            manifest = dataset.finish()
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        stage: Stage,
+        card: cards.Card,
+        *,
+        rows_per_shard: int = 1_048_576,
+        rows_per_group: int = 16_384,
+    ) -> None:
+        self.folder, self.name, self.stage, self.card = folder, name, stage, card
+        self.rows_per_shard, self.rows_per_group = rows_per_shard, rows_per_group
+        self.rejects: Counter[str] = Counter()
+        self.licences: Counter[str] = Counter()
+        self.languages: set[str] = set()
+        self.notes: list[str] = []
+        self.details: dict[str, Any] = {}
+        self._writers: dict[tuple[str, str], SplitWriter] = {}
+        cleared(folder)
+
+    def __enter__(self) -> DatasetFolder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for writer in self._writers.values():
+            writer.abandon()
+
+    def writer(
+        self,
+        config: str,
+        split: str,
+        schema: pa.Schema,
+        *,
+        texts: Sequence[str] = (),
+        long: Sequence[str] = (),
+        rows_per_group: int = 0,
+    ) -> SplitWriter:
+        """The writer of one split; `texts` are the columns whose overlap is counted.
+
+        `long`: further columns of text, counted in another configuration. `rows_per_group`:
+        fewer for long rows, as a row group is held in memory.
+        """
+        if split not in SPLITS:
+            raise ValueError(f"split {split!r} is none of {', '.join(SPLITS)}")
+        key = (config, split)
+        if key not in self._writers:
+            self._writers[key] = SplitWriter(
+                self.folder / config,
+                split,
+                schema,
+                texts=texts,
+                long=long,
+                rows_per_shard=self.rows_per_shard,
+                rows_per_group=rows_per_group or self.rows_per_group,
+            )
+        return self._writers[key]
+
+    def write(
+        self,
+        config: str,
+        split: str,
+        rows: Iterable[Mapping[str, Any]] | Iterable[pa.RecordBatch],
+        schema: pa.Schema,
+        *,
+        texts: Sequence[str] = (),
+    ) -> int:
+        """Write all `rows` (dictionaries or record batches) of one split; returns their number."""
+        writer = self.writer(config, split, schema, texts=texts)
+        writer.extend(rows)
+        return writer.rows
+
+    def reject(self, reason: str, n: int = 1) -> None:
+        """Count `n` candidates that were left out for `reason`."""
+        if n:
+            self.rejects[reason] += n
+
+    def count_licences(self, column: pa.Array) -> None:
+        """Count the rows of a batch by the licence of their document: the dataset's follows."""
+        for entry in column.value_counts().to_pylist():
+            self.count_licence(entry["values"], entry["counts"])
+
+    def count_licence(self, licence: str, rows: int = 1) -> None:
+        """Count rows of documents under one licence; an empty one is not known."""
+        self.licences[licence or licences.UNKNOWN] += rows
+
+    def note(self, text: str) -> None:
+        """Say something on the card that a user of the data should know."""
+        self.notes.append(text)
+
+    def finish(self, default: str | None = None) -> dict[str, Any]:
+        """Close the files, write the card, then the manifest; returns the manifest.
+
+        `default` is the configuration that loads without being named. A configuration without
+        rows is left out, a split without rows has no file; both are said in the notes.
+        Raises `InputError` if there is no row at all, `DiscorporaError` if no row's licence was
+        counted: what the build file declares is not what the documents say.
+        """
+        configs = self._close(default)
+        if not configs:
+            raise InputError(
+                f"not one row could be made for the dataset {self.name!r}",
+                where=", ".join(map(cards.source_name, self.stage.sources)),
+                hint=f"left out: {dict(self.rejects) or 'nothing, the sources are empty'}",
+            )
+        if not self.licences.total():
+            raise DiscorporaError(
+                f"the builder of {self.name!r} counted no licence of the rows that it wrote",
+                where=self.stage.name,
+                hint="let it call dataset.count_licences with the licences of each batch's "
+                "documents: docs/adding-a-stage.md",
+            )
+        manifest = self._manifest(configs)
+        write_text(self.folder / "README.md", cards.render(manifest, self.card))
+        write_json(self.folder / MANIFEST, manifest)
+        return manifest
+
+    def _close(self, default: str | None) -> dict[str, Any]:
+        configs: dict[str, Any] = {}
+        for (config, split), writer in self._writers.items():
+            entry = configs.setdefault(config, {"default": config == default, "splits": {}})
+            entry["splits"][split] = writer.close()
+            entry["features"] = writer.features
+        for config, entry in list(configs.items()):
+            none = [split for split, body in entry["splits"].items() if not body["rows"]]
+            if len(none) == len(entry["splits"]):
+                del configs[config]
+                (self.folder / config).rmdir()
+                self.note(f"No row for the configuration `{config}`: the corpus is too small.")
+            elif none:
+                without = " and no ".join(none)
+                self.note(f"`{config}` has no {without} rows: a share of 0, or too small a corpus.")
+        return configs
+
+    def _manifest(self, configs: dict[str, Any]) -> dict[str, Any]:
+        licence = licences.combine(sorted(self.licences))
+        return {
+            "name": self.name,
+            "stage": {key: self.stage.to_dict()[key] for key in _STAGE_KEYS},
+            "parser": self.stage.parser,
+            "sources": [dict(source) for source in self.stage.sources],
+            "licence": licence.to_dict(),
+            "licences": dict(sorted(self.licences.items())),
+            "languages": sorted(self.languages) or list(self.card.languages),
+            "configs": configs,
+            "rejects": dict(sorted(self.rejects.items())),
+            "overlap": self._overlap(configs),
+            "notes": self.notes,
+            "details": self.details,
+            "versions": versions(),
+        }
+
+    def _overlap(self, configs: Iterable[str]) -> dict[str, dict[str, int]]:
+        """Distinct texts in more than one split, by configuration and pair of splits."""
+        found: dict[str, dict[str, int]] = {}
+        for config in configs:
+            keys = {
+                split: writer.text_keys()
+                for (name, split), writer in self._writers.items()
+                if name == config and writer.texts
+            }
+            for one, two in combinations(keys, 2):
+                found.setdefault(config, {})[f"{one}/{two}"] = shared(keys[one], keys[two])
+        return found
+
+
+_STAGE_KEYS = ("name", "version", "hash", "settings", "upstream", "command")

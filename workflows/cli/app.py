@@ -1,0 +1,286 @@
+"""The command line `discorpora`: options, one call into a room, one printed result."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from corpora.errors import ConfigError, DiscorporaError
+from workflows import console
+from workflows.cli.zoo import commands as zoo_commands
+
+app = typer.Typer(
+    name="discorpora",
+    help="Discourse datasets from raw corpora, and discourse models from the datasets.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(zoo_commands)
+
+Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
+Output = Annotated[str, typer.Option("--output", help="Where everything is built.")]
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="`kind:PATH`, e.g. `text:book.txt`, `conllu:DIR`.")
+]
+ParserOption = Annotated[
+    str, typer.Option("--parser", help="embedded, gold, spacy:NAME or stanza:LANG.")
+]
+Markers = Annotated[str, typer.Option(help="all15, books8, books5, or a list: `because,so`.")]
+GoldTokens = Annotated[
+    bool, typer.Option("--gold-tokens", help="Parse the source's tokens, not its raw text.")
+]
+GoldSentences = Annotated[
+    bool, typer.Option("--gold-sentences", help="Keep the source's own sentences.")
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-O", help="A reader's option, `key=value`; may be repeated."),
+]
+
+
+INTERRUPTED = 130
+"""The exit status that Typer gives Ctrl-C, without a word."""
+
+
+def main() -> None:
+    """Run the command line; a foreseen error is one short message and exit code 1."""
+    try:
+        app()
+    except DiscorporaError as error:
+        _fail(error, str(error), 1)
+    except OSError as error:
+        _fail(error, str(console.from_os_error(error, Path.cwd())), 1)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED and not console.debugging():
+            sys.stderr.write(
+                "\ninterrupted; nothing is left half-written: run the same command again\n"
+            )
+        raise
+
+
+def _fail(error: BaseException, message: str, code: int) -> None:
+    if console.debugging():
+        raise error
+    sys.stderr.write(f"error: {message}\n")
+    sys.exit(code)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"discorpora {version('discorpora')}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    console.configure(debug=debug)
+
+
+@app.command()
+def extract(
+    source: SourceArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="OUT.jsonl or OUT.parquet.")],
+    parser: ParserOption = "embedded",
+    markers: Markers = "all15",
+    language: Annotated[str, typer.Option(help="Which pattern table.")] = "en",
+    mode: Annotated[str, typer.Option(help="recall, require_clause or own_subjects.")] = "recall",
+    text: Annotated[str, typer.Option(help="written or tokenised.")] = "written",
+    gold_sentences: GoldSentences = False,
+    gold_tokens: GoldTokens = False,
+    rejects: Annotated[Path | None, typer.Option(help="Write the rejects here, as JSONL.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    option: Options = None,
+) -> None:
+    """Extract sentence pairs joined by a discourse marker from SOURCE."""
+    from extract.commands import extract_to_file
+
+    counts = extract_to_file(
+        source,
+        output,
+        reader_options=_reader_options(option, language),
+        rejects=rejects,
+        parser=parser,
+        markers=markers,
+        language=language,
+        mode=mode,
+        text=text,
+        gold_sentences=gold_sentences,
+        gold_tokens=gold_tokens,
+        workers=workers,
+    )
+    _print_counts(counts, output, language)
+
+
+@app.command()
+def validate(
+    source: SourceArgument,
+    gold: Annotated[str, typer.Option(help="Gold relations: `pdtb:DIR` with gold/ and raw/.")],
+    parser: ParserOption = "embedded",
+    markers: Markers = "all15",
+    language: Annotated[str, typer.Option(help="Which pattern table.")] = "en",
+    mode: Annotated[str, typer.Option(help="recall, require_clause or own_subjects.")] = "recall",
+    documents: Annotated[
+        Path | None, typer.Option(help="A file of document ids, one a line: only these count.")
+    ] = None,
+    gold_tokens: GoldTokens = False,
+    gold_sentences: GoldSentences = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
+    figures: Annotated[Path | None, typer.Option(help="A folder for figures 2 and 3.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    option: Options = None,
+) -> None:
+    """Score the extraction on SOURCE against gold discourse relations of the same documents."""
+    from extract.commands import validate_source
+
+    markdown = validate_source(
+        source,
+        gold,
+        reader_options=_reader_options(option, language),
+        document_list=documents,
+        json_file=json_file,
+        figures=figures,
+        parser=parser,
+        markers=markers,
+        language=language,
+        mode=mode,
+        gold_sentences=gold_sentences,
+        gold_tokens=gold_tokens,
+        workers=workers,
+    )
+    typer.echo(markdown)
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="A source: ewt, irc, discoeval, gdtb.")],
+    folder: Annotated[Path, typer.Option(help="Where its files go.")] = Path("data"),
+) -> None:
+    """Bring an openly licensed source at a pinned revision, with checksums."""
+    from corpora.fetch import fetch as fetch_source
+
+    typer.echo(fetch_source(name, folder))
+
+
+@app.command()
+def markers(language: Annotated[str, typer.Option(help="Which pattern table.")] = "en") -> None:
+    """List the markers, their sets and their patterns."""
+    from workflows.cli.show import show_markers
+
+    show_markers(language)
+
+
+@app.command()
+def plan(config: Config = "sample", output: Output = "build") -> None:
+    """Print each stage of a build file, its inputs, and which inputs are missing."""
+    from workflows.plan import show_plan
+
+    show_plan(config, output)
+
+
+@app.command()
+def build(
+    config: Config = "sample",
+    output: Output = "build",
+    workers: Annotated[int, typer.Option(min=1, help="Stages side by side.")] = 1,
+) -> None:
+    """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""
+    from workflows.runner import run_build
+
+    raise typer.Exit(run_build(config, output, workers))
+
+
+@app.command()
+def status(
+    config: Config = "sample",
+    output: Output = "build",
+    every: Annotated[bool, typer.Option("--all", help="A row for every source.")] = False,
+) -> None:
+    """Print what a build file's stages have built, and where it is."""
+    from workflows.cli.show import show_status
+
+    show_status(config, output, every=every)
+
+
+@app.command()
+def inspect(
+    path: Annotated[Path, typer.Argument(help="A dataset, stage or model folder, or a file.")],
+    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="Rows to show.")] = 3,
+    config: Annotated[str, typer.Option(help="A dataset's configuration.")] = "",
+    split: Annotated[str, typer.Option(help="A dataset's split.")] = "",
+) -> None:
+    """Show what lies in a folder or file that discorpora wrote."""
+    from workflows.cli.show import show_folder
+
+    show_folder(path, rows, config, split)
+
+
+@app.command()
+def publish(
+    folder: Annotated[Path, typer.Argument(help="A dataset or model folder.")],
+    repo: Annotated[str, typer.Argument(help="The repository: NAMESPACE/NAME.")],
+    model: Annotated[bool, typer.Option("--model", help="The folder is a model.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Make a new one private.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List files and decisions.")] = False,
+) -> None:
+    """Publish a folder to the Hugging Face Hub (token: HF_TOKEN or `hf auth login`)."""
+    from workflows.publishing import publish_folder
+
+    kind = "model" if model else "dataset"
+    publish_folder(folder, repo, kind, private=private, dry_run=dry_run)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="A dataset folder of SP, BSO, DC or SSP.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the files go.")],
+    layout: Annotated[str, typer.Option("--format", help="discoeval.")] = "discoeval",
+    domain: Annotated[str, typer.Option(help="The folder's name below the task.")] = "",
+) -> None:
+    """Write a dataset in the plain-text layout of its original release."""
+    from corpora.export import export_discoeval
+
+    if layout != "discoeval":
+        raise ConfigError(f"no format {layout!r}", hint="the formats are: discoeval")
+    for name, lines in export_discoeval(folder, output, domain).items():
+        typer.echo(f"{lines:>9,}  {name}")
+
+
+def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
+    options: dict[str, Any] = {"language": language}
+    for pair in pairs or []:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--option {pair!r} is not of the form key=value")
+        options[key] = value
+    return options
+
+
+def _print_counts(counts: dict[str, Any], output: Path, language: str) -> None:
+    typer.echo(f"{counts['pairs']:,} pairs from {counts['documents']:,} documents -> {output}")
+    for marker, count in sorted(counts["markers"].items(), key=lambda item: -item[1]):
+        typer.echo(f"  {marker:<14}{count:>9,}")
+    turned_down = sum(counts["rejects"].values())
+    typer.echo(f"{turned_down:,} candidates turned down")
+    for reason, count in sorted(counts["rejects"].items(), key=lambda item: -item[1]):
+        typer.echo(f"  {reason:<40}{count:>9,}")
+    if not counts["pairs"] and not turned_down:
+        typer.echo(f"no sentence has one of the markers, which are those of --language {language}")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    main()

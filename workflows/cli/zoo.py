@@ -1,0 +1,196 @@
+"""The commands of `discorpora` that work with models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from corpora.errors import ConfigError
+from zoo.evaluate import SUITES
+
+commands = typer.Typer()
+converters = typer.Typer(
+    name="convert", help="Convert the checkpoint of a paper's authors.", no_args_is_help=True
+)
+commands.add_typer(converters)
+
+
+@commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def train(
+    context: typer.Context,
+    recipe: Annotated[str, typer.Argument(help="A recipe: a TOML file or a shipped name.")],
+) -> None:
+    """Train a model with RECIPE; `--key value` changes any of its settings.
+
+    `python -m zoo.train RECIPE --help` explains each of them.
+    """
+    from workflows.training import train_command
+
+    raise typer.Exit(train_command(recipe, context.args))
+
+
+@commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def evaluate(
+    context: typer.Context,
+    suite: Annotated[str, typer.Argument(help=f"A suite: {', '.join(sorted(SUITES))}.")],
+    model: Annotated[str, typer.Option(help="A model folder or Hub id.")],
+    data: Annotated[str, typer.Option(help="A dataset folder or Hub id.")],
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
+) -> None:
+    """Evaluate a model with SUITE; further `--key value` are the suite's own options."""
+    from workflows.training import evaluate_command
+
+    raise typer.Exit(evaluate_command(suite, model, data, json_file, context.args))
+
+
+@commands.command()
+def compare(
+    paths: Annotated[
+        list[str], typer.Argument(help="Results (JSON), or evaluation and model folders.")
+    ],
+    layout: Annotated[str, typer.Option("--format", help="markdown, csv or json.")] = "markdown",
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write it here.")] = None,
+    published: Annotated[
+        bool, typer.Option("--published/--no-published", help="The papers' rows beside ours.")
+    ] = True,
+    seeds: Annotated[
+        bool, typer.Option("--seeds", help="Results of one name are trainings: show their mean.")
+    ] = False,
+) -> None:
+    """Show several models' results in one table; refuses to mix data or protocols."""
+    from zoo.evaluate.compare import compare as compare_results
+
+    text = compare_results(paths, published=published, seeds=seeds).render(layout)
+    if output is None:
+        typer.echo(text)
+    else:
+        from corpora.store.atomic import write_text
+
+        write_text(output, text)
+
+
+@commands.command()
+def confusions(
+    unbalanced: Annotated[Path, typer.Argument(help="Results of the suite `dissent` (JSON).")],
+    balanced: Annotated[Path, typer.Argument(help="The same of a model of balanced data.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The files' name, no ending.")],
+) -> None:
+    """Compare two models' confusions by regression (DisSent, appendix A.4): R2 with p, plots."""
+    from zoo.evaluate.confusions import main as compare_confusions
+
+    words = [str(unbalanced), str(balanced), "--output", str(output)]
+    raise typer.Exit(compare_confusions(words))
+
+
+@commands.command()
+def score(
+    files: Annotated[list[str], typer.Argument(help="Text or JSONL files; `-` reads from stdin.")],
+    model: Annotated[str, typer.Option(help="A coherence scorer: folder or Hub id.")],
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each sentence does to the score.")
+    ] = False,
+    rank: Annotated[
+        bool, typer.Option("--rank", help="Order the files, or a record's alternatives.")
+    ] = False,
+    prompt: Annotated[str, typer.Option(help="With --rank: the text that all files go on.")] = "",
+    reference: Annotated[
+        list[str] | None, typer.Option(help="Coherent texts to take percentiles in; repeatable.")
+    ] = None,
+    bf16: Annotated[
+        bool, typer.Option("--bf16", help="In bfloat16: faster on hardware that has it.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
+) -> None:
+    """Print a coherence score for each text (higher is more coherent)."""
+    from workflows.cli.scoring import show_ranks, show_scores
+
+    _check_score(rank=rank, prompt=prompt, explain=explain, reference=bool(reference))
+    if rank:
+        show_ranks(model, files, prompt, as_json=as_json, bf16=bf16)
+    else:
+        known = reference or []
+        show_scores(model, files, reference=known, explain=explain, as_json=as_json, bf16=bf16)
+
+
+def _check_score(*, rank: bool, prompt: str, explain: bool, reference: bool) -> None:
+    """Raise `ConfigError` for options of `score` of which one would be dropped."""
+    for given, name in ((explain, "--explain"), (reference, "--reference")):
+        if rank and given:
+            raise ConfigError(
+                f"{name} does not go with --rank, which prints places and scores alone",
+                hint=f"leave out {name}, or leave out --rank",
+            )
+    if prompt and not rank:
+        raise ConfigError(
+            "--prompt goes with --rank alone: it is what the alternatives go on from",
+            hint="add --rank, or leave out --prompt",
+        )
+
+
+@commands.command("predict-marker")
+def predict_marker(
+    model: Annotated[str, typer.Argument(help="A DisSent model: folder or Hub id.")],
+    s1: Annotated[str, typer.Argument(help="The first sentence, or a file of pairs.")],
+    s2: Annotated[str, typer.Argument(help="The second sentence (none with a file).")] = "",
+    top: Annotated[int, typer.Option(min=0, help="Show so many markers (0: all).")] = 0,
+) -> None:
+    """Print the probability of each marker between S1 and S2, or for the pairs of a file.
+
+    A file is TSV (two columns) or JSONL (`s1`, `s2`); its answers are printed as JSON Lines.
+    """
+    from workflows.cli.prediction import show_markers, show_markers_of_file
+
+    if s2:
+        show_markers(model, s1, s2, top)
+    else:
+        show_markers_of_file(model, Path(s1), top)
+
+
+@commands.command()
+def zoo(
+    results: Annotated[Path | None, typer.Option(help="A folder of trained models.")] = None,
+) -> None:
+    """List the recipes: paper, objective, dataset, published figure, figure measured here."""
+    from workflows.cli.show import show_recipes
+
+    show_recipes(results)
+
+
+@converters.command("coherence")
+def convert_coherence(
+    checkpoint: Annotated[Path, typer.Argument(help="CHECKPOINT.pt of ntunlp/coherence-paradigm.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The model folder.")],
+    backbone: Annotated[
+        str, typer.Option(help="The encoder that it was trained with: folder or Hub id.")
+    ] = "xlnet/xlnet-base-cased",
+    max_tokens: Annotated[int, typer.Option(min=8, help="The longest text.")] = 600,
+) -> None:
+    """Convert a coherence model: state dicts with main_encoder.* or model.*, and conlinear.*."""
+    from zoo.coherence.convert import convert
+
+    left_out = convert(checkpoint, output, backbone, max_tokens)
+    typer.echo(f"{output}" + (f" (left out: {', '.join(left_out)})" if left_out else ""))
+
+
+@converters.command("conpono")
+def convert_conpono(
+    checkpoint: Annotated[Path, typer.Argument(help="The TensorFlow checkpoint's prefix.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The model folder.")],
+    encoder: Annotated[
+        str, typer.Option(help="How targets are encoded: full or isolated.")
+    ] = "full",
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="vocab.txt (default: beside the checkpoint).")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="bert_config.json (default: beside the checkpoint).")
+    ] = None,
+    lower: Annotated[bool, typer.Option("--lower/--no-lower", help="Lower-case texts.")] = True,
+) -> None:
+    """Convert the released CONPONO checkpoint (needs TensorFlow: the extra `tensorflow`)."""
+    from zoo.conpono.convert import convert
+
+    convert(checkpoint, output, encoder=encoder, vocabulary=vocabulary, config=config, lower=lower)
+    typer.echo(str(output))

@@ -1,0 +1,1 @@
+"""The frame of every recipe: data, settings, Trainer, checkpoints, results, card."""

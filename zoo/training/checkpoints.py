@@ -1,0 +1,97 @@
+"""Checkpoints that are whole or do not count.
+
+The Trainer writes the files of a checkpoint one after another, under the final name. A run
+killed meanwhile leaves a folder that looks like a checkpoint; so each whole one is sealed by a
+last file that lists the others with their sizes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from corpora.errors import DiscorporaError
+from corpora.store.atomic import write_json
+
+if TYPE_CHECKING:
+    from zoo.training.job import Job
+
+SEAL = "sealed.json"
+_NAME = re.compile(r"checkpoint-(\d+)")
+
+
+def seal(folder: Path) -> None:
+    """Declare the checkpoint `folder` whole, once its files have reached the disk."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SEAL)
+    for path in files:
+        _sync(path)
+    write_json(folder / SEAL, {path.name: path.stat().st_size for path in files})
+
+
+def is_sealed(folder: Path) -> bool:
+    """Whether every file that the seal lists is there with the size that it lists."""
+    try:
+        listed = json.loads((folder / SEAL).read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError):
+        return False
+    return all(
+        (folder / name).is_file() and (folder / name).stat().st_size == size
+        for name, size in listed.items()
+    )
+
+
+def step_of(folder: Path) -> int:
+    """The number of optimizer steps before the checkpoint `folder`."""
+    match = _NAME.fullmatch(folder.name)
+    return int(match.group(1)) if match else -1
+
+
+def all_checkpoints(folder: Path) -> list[Path]:
+    """The checkpoint folders in `folder`, whole or not, oldest first."""
+    if not folder.is_dir():
+        return []
+    return sorted((p for p in folder.iterdir() if step_of(p) >= 0), key=step_of)
+
+
+def newest(folder: Path) -> Path | None:
+    """The newest whole checkpoint in `folder`."""
+    return next((path for path in reversed(all_checkpoints(folder)) if is_sealed(path)), None)
+
+
+def clear_broken(folder: Path) -> list[Path]:
+    """Remove the checkpoints that are not whole; returns them."""
+    broken = [path for path in all_checkpoints(folder) if not is_sealed(path)]
+    for path in broken:
+        shutil.rmtree(path)
+    return broken
+
+
+def rotate(folder: Path, keep: int, best: str | None) -> None:
+    """Keep the newest `keep` checkpoints and the best; the seal goes first when one is removed."""
+    for path in all_checkpoints(folder)[: -max(keep, 1)]:
+        if best is None or path.name != Path(best).name:
+            (path / SEAL).unlink(missing_ok=True)
+            shutil.rmtree(path)
+
+
+def not_finite(job: Job, problem: str) -> DiscorporaError:
+    """The error that stops a run whose loss or weights are not finite."""
+    good = newest(job.checkpoints)
+    kept = f"the last good checkpoint is {good}" if good else "no checkpoint was made yet"
+    return DiscorporaError(
+        problem,
+        where=job.recipe.name,
+        hint=f"{kept}; lower learning_rate or max_grad_norm and train to another --output",
+    )
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,323 @@
+"""Reading a built dataset folder, or a dataset of the Hub, as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from corpora.errors import ConfigError, InputError, nearest
+from corpora.store.atomic import read_json
+
+MANIFEST = "manifest.json"
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One configuration of a dataset: its splits as tables, and what is known about it.
+
+    `revision` is the stage hash of a built folder, or the commit of a Hub dataset. `names` are
+    what its splits are called where not train, validation and test.
+    """
+
+    name: str
+    config: str
+    revision: str
+    splits: Mapping[str, pa.Table]
+    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, split: str) -> pa.Table:
+        """Raises `ConfigError` for a name that is no split's, `InputError` for an empty split."""
+        named = self.names.get(split, split)
+        configs = self.manifest.get("configs", {})
+        there = configs.get(self.config, {}).get("splits", self.splits)
+        if split not in self.splits and named not in {*SPLITS, *there}:
+            raise no_split(named, there, self.where)
+        if split not in self.splits or not self.splits[split].num_rows:
+            raise InputError(
+                f"the split {named!r} has no rows",
+                where=self.where,
+                hint="the corpus is too small for it: add sources, and build again",
+            )
+        return self.splits[split]
+
+    @property
+    def where(self) -> str:
+        return f"{self.name}@{self.config}"
+
+    def need(self, *columns: str) -> Dataset:
+        """This dataset, if its splits have these columns, a value in every row.
+
+        Raises `InputError` that names the column that is missing, or the row.
+        """
+        for split, table in self.splits.items():
+            check_columns(table.column_names, columns, self.where)
+            for name in columns:
+                check_rows(table[name].is_valid(), split, f"no {name}", self.where)
+        return self
+
+    def labels(self, column: str = "label", *, hidden: bool = False) -> list[str]:
+        """The names of a `ClassLabel` column.
+
+        Raises `InputError` if the splits disagree, or a row's label is none of them. With
+        `hidden` it may be -1, which says that there is none.
+        """
+        named = {split: label_names(table.schema, column) for split, table in self.splits.items()}
+        first, names = next(iter(named.items()))
+        for split, others in named.items():
+            check_labels(names, others, self.where, first, split)
+        lowest = -1 if hidden else 0
+        for split, table in self.splits.items():
+            found = table[column]
+            inside = pc.and_(pc.greater_equal(found, lowest), pc.less(found, len(names)))
+            check_rows(inside, split, f"a {column} that is none of its {len(names)}", self.where)
+        return names
+
+    def describe(self) -> dict[str, Any]:
+        """What results.json and a card say of the data: no path, nothing that varies."""
+        rows = {split: table.num_rows for split, table in self.splits.items()}
+        licence = self.manifest.get("licence", {})
+        return {
+            "name": self.name,
+            "config": self.config,
+            "revision": self.revision,
+            "licence": licence.get("id", ""),
+            "licence_hub": licence.get("hub", ""),
+            "rows": rows,
+        }
+
+
+def open_dataset(spec: str, config: str = "", splits: Mapping[str, str] | None = None) -> Dataset:
+    """Open `FOLDER` or a Hub id `OWNER/NAME`, with `@CONFIG` or `config` for its configuration.
+
+    `splits` says what its splits are called where not train, validation and test:
+    `{"validation": "validation_matched"}`.
+
+    Raises `InputError` for a folder that is absent, has no manifest or lacks files, and
+    `ConfigError` for a configuration that it does not have.
+    """
+    spec, config = split_spec(spec, config)
+    if Path(spec).is_dir():
+        return _open_folder(Path(spec), config, splits or {})
+    _check_hub_id(spec)
+    return _open_hub(spec, config, splits or {})
+
+
+def no_split(split: str, there: Iterable[str], where: str) -> ConfigError:
+    """The error for a split that is not there, with the nearest one that is."""
+    return ConfigError(
+        f"no split {split!r}",
+        where=where,
+        hint=f"{nearest(split, there)}it has: {', '.join(there)}",
+    )
+
+
+def split_spec(spec: str, config: str = "") -> tuple[str, str]:
+    """`FOLDER@CONFIG` as folder and configuration; an explicit `config` wins."""
+    if not Path(spec).exists() and "@" in spec:
+        spec, _, named = spec.rpartition("@")
+        return spec, config or named
+    return spec, config
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a built dataset folder."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise InputError(
+            f"this dataset folder has no {MANIFEST}",
+            where=str(folder),
+            hint="its build did not finish, or it is no dataset folder: run the build again",
+        )
+    manifest: dict[str, Any] = read_json(path)
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("configs", {}), dict):
+        raise InputError(
+            "is no manifest of a dataset folder",
+            where=str(path),
+            hint="it was changed after it was built: remove the folder and build it again",
+        )
+    return manifest
+
+
+def revision_of(spec: str) -> str:
+    """The revision of a dataset folder (its stage hash) or of a Hub dataset (its commit)."""
+    spec, _ = split_spec(spec)
+    if Path(spec).is_dir():
+        return _stage_hash(read_manifest(Path(spec)))
+    _check_hub_id(spec)
+    return _hub_revision(spec)
+
+
+def check_columns(there: Sequence[str], wanted: Sequence[str], where: str) -> None:
+    """Raise `InputError` if a dataset lacks a column: it is one of another task."""
+    missing = [name for name in wanted if name not in there]
+    if missing:
+        raise InputError(
+            f"it has no column {missing[0]!r}; its columns are {', '.join(there)}",
+            where=where,
+            hint=f"give a dataset with the columns {', '.join(wanted)}",
+        )
+
+
+def check_rows(good: pa.ChunkedArray, split: str, problem: str, where: str) -> None:
+    """Raise `InputError` for the first row of a split that is not `good`."""
+    row = pc.index(pc.fill_null(good, False), False).as_py()
+    if row >= 0:
+        raise InputError(
+            f"row {row} of the split {split!r} has {problem}",
+            where=where,
+            hint="mend the data, or leave such rows out",
+        )
+
+
+def label_names(schema: pa.Schema, column: str = "label") -> list[str]:
+    """The names of a `ClassLabel` column, from the metadata that the Hub's library writes too."""
+    stored = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+    names = stored.get("info", {}).get("features", {}).get(column, {}).get("names")
+    if names is None:
+        raise InputError(
+            f"column {column!r} has no label names",
+            hint="it must be a ClassLabel of the dataset's features",
+        )
+    return list(names)
+
+
+def check_labels(
+    expected: list[str], found: list[str], where: str, one: str = "model", two: str = "dataset"
+) -> None:
+    """Raise `InputError` if two label sets differ in names or order."""
+    if expected == found:
+        return
+    only_one = ", ".join(sorted(set(expected) - set(found))) or "-"
+    only_two = ", ".join(sorted(set(found) - set(expected))) or "-"
+    difference = f"only in the {one}: {only_one}; only in the {two}: {only_two}"
+    if set(expected) == set(found):
+        difference = "the names are the same, but their order differs"
+    raise InputError(
+        f"the label sets of {one} and {two} differ",
+        where=where,
+        hint=f"{difference}; choose the dataset's configuration with @CONFIG",
+    )
+
+
+def spread(table: pa.Table, rows: int) -> pa.Table:
+    """`rows` rows spread evenly over `table` (0, or more than it has: all of them).
+
+    Rows of one document stand together, so the first so many would be of few documents.
+    """
+    if not 0 < rows < table.num_rows:
+        return table
+    return table.take(np.linspace(0, table.num_rows - 1, rows).astype(np.int64))
+
+
+def _open_folder(folder: Path, config: str, names: Mapping[str, str]) -> Dataset:
+    manifest = read_manifest(folder)
+    config = choose_config(manifest, config, str(folder))
+    splits = {s: _read_split(folder, manifest, config, names.get(s, s)) for s in SPLITS}
+    found = {split: table for split, table in splits.items() if table is not None}
+    name = str(manifest.get("name", folder.name))
+    return Dataset(name, config, _stage_hash(manifest), found, manifest, names)
+
+
+def _read_split(
+    folder: Path, manifest: Mapping[str, Any], config: str, split: str
+) -> pa.Table | None:
+    entry = manifest["configs"][config].get("splits", {}).get(split)
+    if entry is None or not entry["shards"]:
+        return None
+    files = [folder / shard["file"] for shard in entry["shards"]]
+    missing = [file for file in files if not file.is_file()]
+    if missing:
+        raise InputError(
+            f"the manifest names a file that is not there: {missing[0].name}",
+            where=str(folder),
+            hint="the folder was damaged after it was built: remove it and build it again",
+        )
+    return pa.concat_tables([_read_shard(file) for file in files])
+
+
+def _read_shard(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"cannot be read: {str(error).splitlines()[0]}",
+            where=str(path),
+            hint="the folder was damaged after it was built: remove it and build it again",
+        ) from error
+
+
+def choose_config(manifest: Mapping[str, Any], config: str, where: str) -> str:
+    """The configuration of that name; without a name the default one, or the only one."""
+    configs = manifest.get("configs", {})
+    flagged = [name for name, entry in configs.items() if entry.get("default")]
+    usual = flagged or (list(configs) if len(configs) == 1 else ["default"])
+    chosen = config or (usual[0] if usual[0] in configs else "")
+    if chosen not in configs:
+        problem = f"no configuration {chosen!r}" if chosen else "which configuration?"
+        raise ConfigError(
+            problem,
+            where=where,
+            hint=f"{nearest(chosen, configs)}name one with @CONFIG: {', '.join(configs)}",
+        )
+    return chosen
+
+
+def _stage_hash(manifest: Mapping[str, Any]) -> str:
+    return str(manifest.get("stage", {}).get("hash", ""))
+
+
+def _check_hub_id(spec: str) -> None:
+    if spec.count("/") != 1 or spec.startswith((".", "/", "~")):
+        raise InputError(
+            "no such dataset folder",
+            where=spec,
+            hint="build it first (discorpora build), or give a Hub id OWNER/NAME",
+        )
+
+
+def _hub_revision(name: str) -> str:
+    from huggingface_hub import HfApi
+
+    try:
+        return str(HfApi().dataset_info(name).sha)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"no such folder, and not found on the Hub: {error}",
+            where=name,
+            hint="give a folder that exists, or check the name and the network",
+        ) from error
+
+
+def _open_hub(name: str, config: str, names: Mapping[str, str]) -> Dataset:
+    import datasets
+
+    revision = _hub_revision(name)
+    try:
+        found = datasets.load_dataset(name, config or None, revision=revision)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(f"cannot load it from the Hub: {error}", where=name) from error
+    tables = tables_of(found, names)
+    return Dataset(name, config or "default", revision, tables, names=names)
+
+
+def tables_of(found: Any, names: Mapping[str, str] | None = None) -> dict[str, pa.Table]:
+    """The splits of a `datasets.DatasetDict` as tables, label names included."""
+    tables = {}
+    for split in SPLITS:
+        named = (names or {}).get(split, split)
+        if named in found:
+            features = {"info": {"features": found[named].features.to_dict()}}
+            table = found[named].with_format("arrow")[:]
+            metadata = {b"huggingface": json.dumps(features).encode()}
+            tables[split] = table.replace_schema_metadata(metadata)
+    return tables

@@ -1,0 +1,191 @@
+"""One training run as files: where it works, how it ends, what it leaves behind.
+
+The run works in `OUTPUT.partial/`: checkpoints in its private `checkpoints/`, the finished
+model beside them. `OUTPUT` appears by one rename, when the manifest is written.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from corpora.errors import ConfigError
+from corpora.store.atomic import MANIFEST, is_complete, partial_path, sha256, staged, write_json
+from corpora.store.folder import versions
+from zoo.recipe import Recipe
+from zoo.training.checkpoints import newest
+from zoo.training.data import split_spec
+from zoo.training.settings import RunSettings, identity
+
+log = logging.getLogger("zoo")
+
+RESULTS = "results.json"
+CLAIM = ".job.json"
+NAMES_FILES = ("backbone", "vectors")
+"""Settings that may name a file or a folder, whose contents count beside its path."""
+LIBRARIES = ("discorpora", "torch", "transformers", "tokenizers", "accelerate", "numpy")
+
+
+@dataclass
+class Job:
+    """A run in progress: its recipe, its settings, its working folder."""
+
+    recipe: Recipe
+    settings: RunSettings
+    folder: Path
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    """All that the weights depend on, as its manifest says."""
+    notes: list[str] = field(default_factory=list)
+    """What the data made necessary (texts cut, classes empty): said, and kept in the results."""
+    trained_on: int = 0
+    """Examples that there are to train on after every limit: rows, or what a recipe draws from
+    them (CONPONO a paragraph each, the criteria a sentence)."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model is written and only the folder's renaming is left."""
+        return (self.folder / RESULTS).is_file()
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def run_file(self) -> Path:
+        """Seconds, memory and host: beside the output, never in it."""
+        output = Path(self.settings.output)
+        return output.with_name(f"{output.name}.train.json")
+
+    @property
+    def logs(self) -> Path:
+        """What `report_to` writes, beside the output."""
+        output = Path(self.settings.output)
+        return output.with_name(f"{output.name}.logs")
+
+    def note(self, text: str) -> None:
+        log.warning("%s", text)
+        self.notes.append(text)
+
+    def note_counts(self, what: str, counts: Mapping[str, int]) -> None:
+        """Note `what` with its count in each split, unless there is none in any."""
+        if any(counts.values()):
+            self.note(f"{what}: {', '.join(f'{split} {count}' for split, count in counts.items())}")
+
+
+def is_main_process() -> bool:
+    """Whether this process writes the files (rank 0 of those that `accelerate` started)."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+@contextmanager
+def working(recipe: Recipe, settings: RunSettings, revision: str) -> Iterator[Job]:
+    """Yield the job to work on; at the end its folder becomes the output.
+
+    The caller trains unless `job.finished`: a run may be killed between the two.
+
+    Raises `ConfigError` if a run with other settings was left unfinished at the same place.
+    """
+    output = Path(settings.output)
+    if not is_main_process():
+        yield Job(recipe, settings, partial_path(output))
+        return
+    with staged(output) as partial:
+        job = Job(recipe, settings, partial, _identity(recipe, settings, revision))
+        _claim(job)
+        yield job
+        _finish(job)
+
+
+def already_made(recipe: Recipe, settings: RunSettings, revision: str) -> bool:
+    """Whether the output is there, made by these settings from this data.
+
+    Raises `ConfigError` if it is there but was made otherwise.
+    """
+    output = Path(settings.output)
+    if not is_complete(output):
+        return False
+    made = json.loads((output / MANIFEST).read_text(encoding="utf-8"))
+    _same(made.get("settings", {}), _identity(recipe, settings, revision), str(output))
+    return True
+
+
+def write_results(job: Job, results: Mapping[str, Any]) -> None:
+    """Write results.json: from then on the model in the working folder is finished."""
+    write_json(
+        job.folder / RESULTS,
+        {
+            "recipe": job.recipe.name,
+            "seed": job.settings.seed,
+            "settings": identity(job.settings),
+            "notes": job.notes,
+            "trained_on": job.trained_on,
+            "versions": versions(*LIBRARIES),
+            **results,
+        },
+    )
+
+
+def _identity(recipe: Recipe, settings: RunSettings, revision: str) -> dict[str, Any]:
+    """The settings, and what they name: revision and configuration of the data, files' contents.
+
+    A configuration counts where it is named: what a recipe reads without one is its own.
+    """
+    found = {**identity(settings), "recipe": recipe.name, "dataset_revision": revision}
+    _, config = split_spec(settings.dataset, settings.dataset_config)
+    if config:
+        found["dataset_config"] = config
+    for key in NAMES_FILES:
+        name = str(getattr(settings, key, ""))
+        if name and (files := _contents(Path(name))):
+            found[f"{key}_files"] = files
+    return found
+
+
+def _contents(path: Path) -> dict[str, str]:
+    """The checksums of a file, or of what a model folder is loaded from."""
+    if path.is_dir():
+        files = [p for kind in ("*.safetensors", "*.json") for p in path.glob(kind)]
+        return {p.name: sha256(p) for p in sorted(files) if p.name not in (MANIFEST, RESULTS)}
+    return {path.name: sha256(path)} if path.is_file() else {}
+
+
+def _claim(job: Job) -> None:
+    """Note what runs here. What another run left counts from its first whole checkpoint on."""
+    wanted = job.identity
+    # Not inside checkpoints/: that folder goes first when the run ends.
+    path = job.folder / CLAIM
+    if path.is_file() and (job.finished or newest(job.checkpoints)):
+        _same(json.loads(path.read_text(encoding="utf-8")), wanted, str(job.folder))
+    else:
+        write_json(path, wanted)
+
+
+def _same(found: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> None:
+    plain = json.loads(json.dumps(wanted))
+    # Earlier runs noted no contents of files.
+    unknown = {f"{key}_files" for key in NAMES_FILES} - {*found}
+    differ = sorted(k for k in {*found, *plain} - unknown if found.get(k) != plain.get(k))
+    if differ:
+        key = differ[0]
+        raise ConfigError(
+            f"a run with other settings is there ({key}: {found.get(key)!r}, "
+            f"now {plain.get(key)!r})",
+            where=where,
+            hint="choose another --output, or remove that folder to start anew",
+        )
+
+
+def _finish(job: Job) -> None:
+    """Leave the model alone in the folder, and write the manifest last."""
+    shutil.rmtree(job.checkpoints, ignore_errors=True)
+    (job.folder / CLAIM).unlink(missing_ok=True)
+    files = sorted(p for p in job.folder.rglob("*") if p.is_file() and p.name != MANIFEST)
+    sums = {str(path.relative_to(job.folder)): sha256(path) for path in files}
+    write_json(job.folder / MANIFEST, {"settings": job.identity, "files": sums})
