@@ -72,8 +72,8 @@ class Builder:
 
         `folder` is the partial folder that `corpora.store.atomic.staged` yields. `division` says
         which document is in which split; without one the builder divides them itself. Those that
-        read sources take `max_bad_share` instead. Raises `InputError` if not one row can be made, or
-        if two documents have one id.
+        read sources take `max_bad_share` instead. Raises `InputError` if not one row can be made,
+        or if two documents have one id.
         """
         from corpora.tasks.target import Target
 

@@ -19,8 +19,9 @@ class Target:
     """A dataset that is to be made.
 
     `folder`: the partial folder that `corpora.store.atomic.staged` yields. `stage`: what the card
-    says it is made by; its name and `seed` are part of every random stream. `division`: which document is
-    in which split; without one a builder divides its documents by the shares of its settings.
+    says it is made by; its name and `seed` are part of every random stream. `division`: which
+    document is in which split; without one a builder divides its documents by the shares of its
+    settings.
     """
 
     folder: Path
