@@ -102,7 +102,8 @@ class Throughput(TrainerCallback):
 
     Examples/s, real tokens/s and, on a GPU, the share of its peak operations
     (`zoo.training.flops`), of this process. A token is real if its attention mask is 1; padding is
-    not counted. What changes from run to run (seconds, memory, host) stands in this file and nowhere in the model folder.
+    not counted. What changes from run to run (seconds, memory, host) stands in this file and
+    nowhere in the model folder.
     """
 
     def __init__(self, path: Path, recipe: str) -> None:

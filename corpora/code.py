@@ -1,0 +1,118 @@
+"""The code that makes an output, as a hash: part of what a stage's folder is named by.
+
+It covers a module and all that it imports within its own top-level package, imports inside
+functions included. Docstrings, comments, annotations of types and the layout of the text do not
+count; a query in a `.sql` file beside a module does. It is the same under every Python version.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+LAYOUT = frozenset({"ctx", "kind", "type_comment", "annotation", "returns", "type_ignores"})
+"""Fields of syntax trees that do not change what code does."""
+
+
+@cache
+def code_hash(module: str) -> str:
+    """The hash of a module and its imports within the package; of a file's module, the file."""
+    whole = hashlib.sha256()
+    for name, path in sorted(_closure(module).items()):
+        whole.update(f"{name}\0{_file_hash(path)}\0".encode())
+        query = path.with_suffix(".sql")
+        if query.is_file():
+            whole.update(query.read_bytes())
+    return whole.hexdigest()[:16]
+
+
+def _closure(module: str) -> dict[str, Path]:
+    """The files of a module and of all that it imports within its top-level package, by name."""
+    room = module.partition(".")[0]
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name in found or name.partition(".")[0] != room:
+            continue
+        path = _path_of(name)
+        if path is not None:
+            found[name] = path
+            waiting += [*_imports(path, name), name.rpartition(".")[0]]
+    return found
+
+
+def _path_of(module: str) -> Path | None:
+    """The file of a module; None for what is no module, as a class that is imported by name."""
+    if not module:
+        return None
+    loaded = sys.modules.get(module)
+    if loaded is not None:
+        return Path(loaded.__file__) if loaded.__file__ else None
+    try:
+        spec = find_spec(module)
+    except ModuleNotFoundError:
+        return None
+    place = spec.origin if spec is not None else None
+    return Path(place) if place and place.endswith(".py") else None
+
+
+@cache
+def _imports(path: Path, module: str) -> tuple[str, ...]:
+    """What a file may import: modules, and names in them that could be modules."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    found: list[str] = []
+    for node in _running(_tree(path)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")
+            above = parents[: len(parents) - node.level + 1] if node.level else []
+            start = ".".join([*above, *filter(None, [node.module])])
+            found += [start, *(f"{start}.{alias.name}" for alias in node.names)]
+    return tuple(found)
+
+
+def _running(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a tree without what stands under `if TYPE_CHECKING`."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
+            yield from _running(child)
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def _file_hash(path: Path) -> str:
+    return hashlib.sha256(repr(_plain(_tree(path))).encode()).hexdigest()
+
+
+def _plain(node: Any) -> Any:
+    """A syntax tree as tuples of what counts; empty fields, which versions differ in, left out."""
+    if isinstance(node, ast.Constant):
+        return ("Constant", type(node.value).__name__, repr(node.value))
+    if isinstance(node, ast.AnnAssign) and node.value is None:
+        return ("AnnAssign", _plain(node.target))
+    if isinstance(node, ast.AST):
+        found = ((name, _plain(getattr(node, name, None))) for name in node._fields)
+        counted = ((name, value) for name, value in found if name not in LAYOUT)
+        return (type(node).__name__, *((n, v) for n, v in counted if v not in (None, ())))
+    if isinstance(node, list):
+        return tuple(_plain(item) for item in node if not _is_text(item))
+    return node
+
+
+def _is_text(node: Any) -> bool:
+    """A docstring, or another text that stands for itself."""
+    value = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)

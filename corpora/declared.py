@@ -1,0 +1,323 @@
+"""Declarations: classes that state their settings once, and how they are found by name.
+
+A reader, builder, recipe, objective or suite is a subclass of `Declared`. Its settings are typed
+fields; planning, validation, help texts, documentation and cards are made from them. A `Registry`
+finds the class of a name: ours are strings in the package, plug-ins are entry points
+(`discorpora.builders` and so on), and everybody else's are written as `package.module:Class` or
+`FILE.py:Class`. Only what is named is imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module, metadata, util
+from inspect import cleandoc
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from corpora.errors import ConfigError, nearest
+
+Loc = tuple[int | str, ...]
+"""Keys and list positions from the outermost table to a value."""
+Where = Callable[[Loc], str]
+"""The place of a key, for a message: `build.toml:12`, or `command line`."""
+
+REFERENCE = re.compile(r"(?P<module>[A-Za-z_][\w.]*|.*\.py):(?P<name>[A-Za-z_]\w*)")
+"""`package.module:Class` or `FILE.py:Class`."""
+
+WIDTH = 100
+
+
+class Table(BaseModel):
+    """A table of settings: frozen, no unknown keys; the text below a field says what it means."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists_in_one_text(cls, table: Any) -> Any:
+        """A list may be written as one text, as on the command line: `tensorboard,wandb`."""
+        if not isinstance(table, Mapping):
+            return table
+        lists = {n for n, f in cls.model_fields.items() if get_origin(f.annotation) is tuple}
+        return {
+            key: [part.strip() for part in value.split(",") if part.strip()]
+            if key in lists and isinstance(value, str)
+            else value
+            for key, value in table.items()
+        }
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any], where: Where | str = "") -> Self:
+        """The settings in `table`.
+
+        Raises `ConfigError` with the value, its place, what was expected, and the nearest name for
+        an unknown key.
+        """
+        try:
+            return cls.model_validate(dict(table))
+        except ValidationError as error:
+            raise refusal(error, cls, table, where) from None
+
+
+class Declared(Table):
+    """What a user may add. A subclass says in class variables what it reads and gives."""
+
+    name: ClassVar[str] = ""
+    """What it is called where a build file or the command line names it."""
+    version: ClassVar[int] = 1
+    """Raised when its output changes with equal settings."""
+    paper: ClassVar[str] = ""
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of the docstring."""
+        return cleandoc(cls.__doc__ or "").partition("\n")[0]
+
+
+D = TypeVar("D", bound=Declared)
+
+
+class Registry(Generic[D]):
+    """The declarations of one kind, by name. Nothing is imported before it is asked for."""
+
+    def __init__(self, what: str, base: type[D], own: Mapping[str, str]) -> None:
+        self.what, self.base, self.own = what, base, own
+        self.group = f"discorpora.{what.replace(' ', '_')}s"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names()
+
+    def names(self) -> list[str]:
+        """Ours, then those of installed plug-ins."""
+        return [*self.own, *sorted(self._plugins())]
+
+    def find(self, name: str) -> type[D]:
+        """The class called `name`, or that `package.module:Class` or `FILE.py:Class` refers to.
+
+        Raises `ConfigError` for an unknown name with the nearest one, for a name that is declared
+        twice, and for a plug-in that cannot be imported or is of another kind.
+        """
+        plugins = self._plugins()
+        reference = self.own.get(name) or (plugins[name].value if name in plugins else name)
+        if not REFERENCE.fullmatch(reference):
+            raise ConfigError(
+                f"no {self.what} {name!r}; {nearest(name, self.names())}".rstrip("; "),
+                hint=f"the {self.what}s are: {', '.join(self.names())}; one of your own is "
+                "package.module:Class or FILE.py:Class",
+            )
+        found = _attribute(reference)
+        if not (isinstance(found, type) and issubclass(found, self.base)):
+            raise ConfigError(f"{reference} is not a {self.what}: not a {self.base.__name__} class")
+        return found
+
+    def plugin(self, name: str) -> str:
+        """What must be installed for `name`: `DISTRIBUTION VERSION`; "" for what is ours."""
+        entry = self._plugins().get(name)
+        if entry is not None:
+            return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+        return "" if name in self.own else name
+
+    def _plugins(self) -> dict[str, metadata.EntryPoint]:
+        found: dict[str, metadata.EntryPoint] = {}
+        for entry in _entry_points(self.group):
+            other = found.get(entry.name)
+            if entry.name in self.own or (other is not None and other.value != entry.value):
+                raise ConfigError(
+                    f"two {self.what}s are called {entry.name!r}: "
+                    f"{self.own.get(entry.name) or (other and other.value)} and {entry.value}",
+                    hint=f"rename the entry point in {self.group}, or uninstall one of them",
+                )
+            found[entry.name] = entry
+        return found
+
+
+@cache
+def _entry_points(group: str) -> tuple[metadata.EntryPoint, ...]:
+    return tuple(metadata.entry_points(group=group))
+
+
+def anchored(reference: str, folder: Path) -> str:
+    """`FILE.py:Class` with the path of a relative FILE taken from `folder`; all else unchanged."""
+    match = REFERENCE.fullmatch(reference)
+    if match is None or not match["module"].endswith(".py"):
+        return reference
+    path = Path(match["module"]).expanduser()
+    return f"{path if path.is_absolute() else (folder / path).resolve()}:{match['name']}"
+
+
+def _attribute(reference: str) -> Any:
+    """What `package.module:NAME` or `FILE.py:NAME` refers to."""
+    place, _, name = reference.rpartition(":")
+    try:
+        module = _module_of_file(Path(place)) if place.endswith(".py") else import_module(place)
+        return getattr(module, name)
+    except FileNotFoundError:
+        raise ConfigError(f"no file {place!r}", where=reference) from None
+    except AttributeError as error:
+        raise ConfigError(f"cannot be imported: {error}", where=reference) from error
+    except ImportError as error:
+        raise ConfigError(
+            f"cannot be imported: {error}",
+            where=reference,
+            hint="install the package that has it in this environment",
+        ) from error
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    """A file's module, imported once under a name that its path gives."""
+    path = path.expanduser().resolve()
+    digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    name = f"discorpora_file_{digest}_{path.stem}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(path)
+    module = sys.modules[name] = util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+# What pydantic says, said for people.
+
+
+def refusal(
+    error: ValidationError, kind: type[BaseModel], table: Any, where: Where | str = ""
+) -> ConfigError:
+    """The first problem of a table as one sentence: value, place, what was expected."""
+    first = error.errors()[0]
+    cause = first.get("ctx", {}).get("error")
+    keys = _keys(table, first["loc"])
+    place = where if isinstance(where, str) else where(keys)
+    key = ".".join(map(str, keys))
+    if isinstance(cause, ConfigError):  # a validator of the class itself
+        said = f"{key}: {cause.message}" if key and key not in cause.message else cause.message
+        return ConfigError(said, where=place, hint=cause.hint)
+    if first["type"] == "extra_forbidden":
+        valid = _fields_at(kind, keys[:-1])
+        return ConfigError(
+            f"unknown key {key!r}; {nearest(str(keys[-1]), valid)}".rstrip("; "),
+            where=place,
+            hint=f"valid here: {', '.join(valid)}",
+        )
+    if first["type"] == "missing":
+        return ConfigError(f"the key {key!r} is missing", where=place)
+    value = f"{key} = {first['input']!r}" if key else repr(first["input"])
+    return ConfigError(f"{value}: {_expected(first)}", where=place)
+
+
+def _expected(first: Mapping[str, Any]) -> str:
+    """What a field takes, in plain words."""
+    kind, about = str(first["type"]), first.get("ctx", {})
+    limits = {
+        "greater_than_equal": ("{} or more", "ge"),
+        "greater_than": ("a number above {}", "gt"),
+        "less_than_equal": ("{} or less", "le"),
+        "less_than": ("a number below {}", "lt"),
+    }
+    if kind in limits:
+        text, name = limits[kind]
+        return f"expected {text.format(about[name])}"
+    if kind == "literal_error":
+        return f"{nearest(str(first['input']), _literals(about))}expected {about['expected']}"
+    for start, what in (
+        ("int", "a whole number"),
+        ("float", "a number"),
+        ("finite", "a finite number"),
+        ("bool", "true or false"),
+        ("string_type", "a text in quotes"),
+        ("list", "a list"),
+        ("tuple", "a list"),
+        ("dict", "a table"),
+        ("model", "a table"),
+    ):
+        if kind.startswith(start):
+            return f"expected {what}"
+    return str(first["msg"]).removeprefix("Value error, ")
+
+
+def _literals(about: Mapping[str, Any]) -> list[str]:
+    return re.findall(r"'([^']*)'", str(about["expected"]))
+
+
+def _keys(table: Any, loc: Loc) -> Loc:
+    """The parts of pydantic's location that are keys of `table`: it names types of a union too."""
+    found: list[int | str] = []
+    here = table
+    for number, part in enumerate(loc):
+        inside = (isinstance(here, Mapping) and part in here) or (
+            isinstance(part, int) and isinstance(here, list | tuple) and part < len(here)
+        )
+        if inside:
+            here = here[part]
+            found.append(part)
+        elif number == len(loc) - 1 and isinstance(here, Mapping) and part != "[key]":
+            found.append(part)  # a key that is missing
+    return tuple(found)
+
+
+def _fields_at(kind: type[BaseModel], keys: Loc) -> list[str]:
+    """The valid keys of the table that `keys` lead to."""
+    model: Any = kind
+    for part in keys:
+        fields = getattr(model, "model_fields", {})
+        model = fields[part].annotation if part in fields else model
+        tables = [a for a in _all_args(model) if isinstance(a, type) and issubclass(a, BaseModel)]
+        model = tables[0] if tables else model
+    return sorted(getattr(model, "model_fields", {}))
+
+
+def _all_args(hint: Any) -> Iterator[Any]:
+    for argument in get_args(hint):
+        yield argument
+        yield from _all_args(argument)
+
+
+# What help and the reference pages say of settings.
+
+
+def described(kind: type[BaseModel], values: Mapping[str, Any] | None = None) -> str:
+    """All settings of a class: name, value (of `values`, else the default), type, meaning."""
+    lines = []
+    for name, field in kind.model_fields.items():
+        value = (values or {}).get(name, field.get_default(call_default_factory=True))
+        shown = "required" if field.is_required() and name not in (values or {}) else repr(value)
+        lines.append(f"  --{name} {shown}  ({type_name(field.annotation)})")
+        text = " ".join((field.description or "").split())
+        lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    return "\n".join(lines) + "\n"
+
+
+def type_name(hint: Any) -> str:
+    """A setting's type in plain words."""
+    names = {int: "whole number", float: "number", bool: "true or false", str: "text"}
+    if hint in names:
+        return names[hint]
+    arguments = [argument for argument in get_args(hint) if argument is not Ellipsis]
+    if get_origin(hint) is Literal:
+        return ", ".join(map(str, arguments))
+    if get_origin(hint) in (tuple, list):
+        return f"list of: {type_name(arguments[0])}" if arguments else "list"
+    if get_origin(hint) is not None and isinstance(get_origin(hint), type):
+        return "table" if issubclass(get_origin(hint), Mapping) else str(hint)
+    if arguments:
+        return " or ".join(type_name(a) for a in arguments if a is not type(None))
+    return getattr(hint, "__name__", str(hint))

@@ -1,0 +1,76 @@
+"""TOML files whose keys know their line: `tomllib` gives no positions."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corpora.declared import Loc
+from corpora.errors import ConfigError
+
+_TABLE = re.compile(r"\s*\[(?P<list>\[)?\s*(?P<keys>[^\]#]+?)\s*\]")
+_NAME = r"(?:[\w-]+|\"[^\"]*\"|'[^']*')"
+_KEY = re.compile(rf"\s*(?P<keys>{_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """The tables of a TOML file, and where each key stands."""
+
+    path: Path
+    table: dict[str, Any]
+    lines: dict[Loc, int]
+
+    @classmethod
+    def read(cls, path: Path) -> TomlFile:
+        """Raises `ConfigError` for a file that is not UTF-8 or not TOML."""
+        try:
+            text = path.read_text(encoding="utf-8")
+            return cls(path, tomllib.loads(text), dict(_positions(text)))
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"not valid TOML: {error}", where=str(path)) from None
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"not UTF-8 text: {error}", where=str(path)) from None
+
+    def where(self, keys: Loc) -> str:
+        """`FILE:LINE` of a key, or of the innermost table around it that the file has."""
+        for end in range(len(keys), 0, -1):
+            if keys[:end] in self.lines:
+                return f"{self.path}:{self.lines[keys[:end]]}"
+        return str(self.path)
+
+
+def _positions(text: str) -> list[tuple[Loc, int]]:
+    """Each key and the first line that has it. A key inside a text of several lines may be taken
+    for one; it is never asked for."""
+    found: list[tuple[Loc, int]] = []
+    counts: dict[Loc, int] = {}
+    table: Loc = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _TABLE.match(line):
+            table = _numbered(_parts(match["keys"]), counts)
+            if match["list"]:
+                last = table
+                counts[last] = counts.get(last, -1) + 1
+                table = (*last, counts[last])
+            found.append((table, number))
+        elif match := _KEY.match(line):
+            found.append(((*table, *_parts(match["keys"])), number))
+    return list(dict(reversed(found)).items())
+
+
+def _numbered(keys: Loc, counts: dict[Loc, int]) -> Loc:
+    """`[a.b]` below `[[a]]` is a table of the list's last entry."""
+    path: Loc = ()
+    for number, key in enumerate(keys):
+        path = (*path, key)
+        if path in counts and number < len(keys) - 1:
+            path = (*path, counts[path])
+    return path
+
+
+def _parts(keys: str) -> Loc:
+    return tuple(part.strip().strip("\"'") for part in keys.split("."))

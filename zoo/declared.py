@@ -1,0 +1,205 @@
+"""What a recipe, an objective and a suite state of themselves; nothing here loads torch.
+
+Subclasses of `Recipe`, `Objective` and `Suite` declare what they read and what their models can
+do. A method imports torch when it runs. Ours and plug-ins are found by `RECIPES`, `OBJECTIVES` and
+`SUITES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from corpora.declared import Declared
+from corpora.splits import SPLITS
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from zoo.evaluate import Request
+    from zoo.training.job import Job
+
+CLASSIFIES, SCORES, ENCODES, GOES_ON = (
+    "predicts the label of two texts",
+    "scores a text",
+    "gives vectors of texts",
+    "has a backbone that a training can start from",
+)
+"""What a model can do."""
+
+TEXTS = (("s1", "s2"), ("arg1", "arg2"), ("premise", "hypothesis"), ("sentence1", "sentence2"))
+"""Names of the columns of the two texts of a labelled pair, looked for in this order."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form that data may have: columns, and those of the configurations read beside it."""
+
+    columns: tuple[str, ...]
+    beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+LABELLED = tuple(Form((*two, "label")) for two in TEXTS)
+PERMUTED = Form(
+    ("document", "orders"),
+    {"documents": ("id", "sentences"), "pairwise": ("document", "orders")},
+)
+INTRUDED = Form(("doc", "position", "pos", "neg"))
+
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+Above0 = Annotated[float, Field(gt=0)]
+AtLeast0 = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Dropout = Annotated[float, Field(ge=0, lt=1)]
+Words = Annotated[int, Field(ge=3)]
+"""Of a vocabulary: padding, the unknown word, and one more."""
+
+
+class Objective(Declared):
+    """A training objective: its settings, and the module that computes it."""
+
+    def module(self) -> nn.Module:
+        """The loss as a module; its docstring gives the equation and the shapes."""
+        raise NotImplementedError
+
+
+class Recipe(Declared):
+    """A training recipe: what every run needs. Each field is a key of the TOML and `--name`."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)  # a folder may be called 2026
+
+    reads: ClassVar[tuple[Form, ...]] = ()
+    """Forms of data; a dataset's configuration must have one of them."""
+    can: ClassVar[frozenset[str]] = frozenset()
+    """What a model trained by it can do."""
+    config: ClassVar[str] = ""
+    """The configuration that is read where none is named; "": the dataset's default one."""
+    splits: ClassVar[tuple[str, ...]] = SPLITS
+    """The splits that must have rows."""
+    not_identity: ClassVar[frozenset[str]] = frozenset(
+        {"dataset", "dataset_config", "output", "logging_steps", "report_to", "keep_checkpoints"}
+    )
+    """Settings that change no weight. The dataset counts by its revision and configuration."""
+
+    dataset: str
+    """A dataset folder, or a Hub id; `@CONFIG` at the end names its configuration."""
+    output: str
+    """The model folder; it appears by one rename when everything in it is written."""
+    dataset_config: str = ""
+    """The dataset's configuration; empty: the recipe's own, or the dataset's default."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    """Seed of weights, order, dropout and samples."""
+    threads: Positive = 1
+    """Threads of torch on a CPU. Rounding depends on it, so it is part of the run."""
+    deterministic: bool = True
+    """Deterministic kernels where torch has them; on a GPU its fused attention stays as it is."""
+    max_train_rows: Count = 0
+    """The most training rows, spread evenly over the split (0: all)."""
+    max_eval_rows: Count = 0
+    """The most rows of a split to evaluate on, spread evenly over it (0: all)."""
+
+    def configuration(self) -> str:
+        """The configuration that is read with these settings; "": the dataset's default one."""
+        return self.dataset_config or self.config
+
+    def forms(self) -> tuple[Form, ...]:
+        """The forms of data that are read with these settings."""
+        return self.reads
+
+    def train(self, job: Job) -> None:
+        """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
+        raise NotImplementedError
+
+    def identity(self) -> dict[str, Any]:
+        """The settings on which the weights depend, as plain JSON values."""
+        values = self.model_dump(mode="json", exclude=set(self.not_identity))
+        return {key: values[key] for key in sorted(values)}
+
+
+class StepRecipe(Recipe):
+    """A recipe that takes one optimizer step after the other."""
+
+    epochs: Above0 = 1.0
+    """Passes over the training split."""
+    max_steps: Annotated[int, Field(ge=-1)] = -1
+    """The number of optimizer steps; when positive it replaces `epochs`."""
+    batch_size: Positive = 32
+    """Examples of an optimizer step and process (times `gradient_accumulation`)."""
+    eval_batch_size: Positive = 64
+    """Examples at a time in validation and test."""
+    gradient_accumulation: Positive = 1
+    """Batches that make one optimizer step."""
+    learning_rate: Above0 = 2e-5
+    """The highest learning rate of the schedule."""
+    weight_decay: AtLeast0 = 0.0
+    """Weight decay of AdamW."""
+    max_grad_norm: AtLeast0 = 1.0
+    """Maximum gradient norm; 0 disables clipping."""
+    bf16: bool | Literal["auto"] = False
+    """bfloat16 in the forward pass; `auto`: on a GPU that has it."""
+    compile: bool = False
+    """Compile the model with `torch.compile`: pays on a GPU and over many steps."""
+    save_steps: Count = 0
+    """Steps between checkpoints inside an epoch (0: a checkpoint at its end only)."""
+    eval_steps: Count = 0
+    """Steps between validations, each with a checkpoint, inside an epoch (0: at its end only)."""
+    keep_checkpoints: Positive = 2
+    """Checkpoints kept while training: the newest."""
+    logging_steps: Positive = 50
+    """Steps between two lines of the log."""
+    report_to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
+    """Trackers of losses and validations; tensorboard's files go to `OUTPUT.logs/`."""
+
+
+class BackboneRecipe(StepRecipe):
+    """A recipe with an encoder of transformers."""
+
+    backbone: str = ""
+    """A pretrained encoder: a folder or a Hub id that `AutoModel` loads, or a model of this zoo."""
+    backbone_config: dict[str, Any] = {}
+    """In place of `backbone`: a configuration with its model_type; weights start at random."""
+    attention_dropout: Annotated[float, Field(ge=-1, le=1)] = -1.0
+    """Dropout of the attention weights; -1: the backbone's own. On a CPU 0 trains faster."""
+    hidden_dropout: Annotated[float, Field(ge=-1, le=1)] = -1.0
+    """Dropout of the states between layers; -1: the backbone's own."""
+    attention: Literal["auto", "eager", "sdpa", "flash_attention_2", "bf16"] = "auto"
+    """How attention is computed; `auto`: `bf16` (`zoo.attention`) while training in bfloat16 on a
+    CPU, where torch's fused kernel is slow backward (`eager` for a backbone that cannot), and else
+    the backbone's own way."""
+    pad_token: str = ""
+    """A token of the vocabulary to pad with, for a tokenizer that has no pad token."""
+    vocab_size: Words = 8000
+    """Words of the tokenizer trained on the texts, where there is no pretrained backbone."""
+    lower: bool = True
+    """Lower-case the words of the tokenizer trained on the texts."""
+
+
+class Suite(Declared):
+    """An evaluation suite: what it needs of a model and of data. Its fields are its options."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What a model must be able to do: one of these."""
+    reads: ClassVar[tuple[Form, ...]] = ()
+    """Forms of data; empty: it reads no dataset of a build."""
+    config: ClassVar[str] = ""
+    """The configuration that is read where none is named; "": the dataset's default one."""
+    all_configs: ClassVar[bool] = False
+    """Whether it reads every configuration that has one of the forms."""
+    several: ClassVar[bool] = False
+    """Whether it takes a list of datasets."""
+    splits: ClassVar[tuple[str, ...]] = ("test",)
+    """The splits that must have rows."""
+    builders: ClassVar[tuple[str, ...]] = ()
+    """The builders whose datasets it takes; empty: all with the right columns."""
+
+    def evaluate(self, request: Request) -> dict[str, Any]:
+        """The result: `metrics`, `dataset`, `examples`, and perhaps `outcomes` and `notes`."""
+        raise NotImplementedError
+
+    def write_files(self, result: Mapping[str, Any], stem: Any) -> list[Any]:
+        """Write what the suite draws or tabulates beside the result; returns the files."""
+        return []
