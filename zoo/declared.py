@@ -160,7 +160,7 @@ class BackboneRecipe(StepRecipe):
 
     backbone: str = ""
     """A pretrained encoder: a folder or a Hub id that `AutoModel` loads, or a model of this zoo."""
-    backbone_config: dict[str, Any] = {}
+    backbone_config: dict[str, Any] = Field(default_factory=dict)
     """In place of `backbone`: a configuration with its model_type; weights start at random."""
     attention_dropout: Annotated[float, Field(ge=-1, le=1)] = -1.0
     """Dropout of the attention weights; -1: the backbone's own. On a CPU 0 trains faster."""
