@@ -165,6 +165,13 @@ class Division:
             )
         return SPLITS[code]
 
+    def splits_of(self, documents: Sequence[str]) -> list[str]:
+        """The split of each document. Raises `InputError` for one that was not divided."""
+        codes = self.codes(_keys(documents))
+        if (missing := np.flatnonzero(codes < 0)).size:
+            self.split_of(documents[int(missing[0])])
+        return [SPLITS[code] for code in codes.tolist()]
+
     def codes(self, keys: Words) -> Codes:
         """The places in `SPLITS` of documents by their keys; -1 of one that was not divided."""
         if not len(self._keys):

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from corpora import licences
+from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
 from corpora.splits import SPLITS
 from corpora.store import card as cards
@@ -93,7 +94,9 @@ def versions(*libraries: str) -> dict[str, str]:
 
 
 def used(settings: Any, seed: int) -> dict[str, Any]:
-    """All settings of a builder (a dataclass), defaults included, and its seed, for the card."""
+    """All settings of a builder, defaults included, and its seed, for the card."""
+    if isinstance(settings, Declared):
+        return {"seed": seed, **settings.model_dump(mode="json")}
     return {"seed": seed, **asdict(settings)}
 
 
@@ -187,10 +190,13 @@ class DatasetFolder:
         if n:
             self.rejects[reason] += n
 
-    def count_licences(self, column: pa.Array) -> None:
-        """Count the rows of a batch by the licence of their document: the dataset's follows."""
+    def count_licences(self, column: pa.Array, rows_each: int = 1) -> None:
+        """Count the rows of a batch by the licence of their document: the dataset's follows.
+
+        `rows_each`: the rows that each entry of the column gives.
+        """
         for entry in column.value_counts().to_pylist():
-            self.count_licence(entry["values"], entry["counts"])
+            self.count_licence(entry["values"], rows_each * entry["counts"])
 
     def count_licence(self, licence: str, rows: int = 1) -> None:
         """Count rows of documents under one licence; an empty one is not known."""

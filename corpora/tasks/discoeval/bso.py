@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import numpy as np
 import pyarrow as pa
 
-from corpora.document import Document
 from corpora.schemas import BSO
+from corpora.splits import SPLITS
 from corpora.store.card import Card
-from corpora.tasks.discoeval import common
-from corpora.tasks.target import Target
-
-VERSION = 3
-LENGTH = 2
+from corpora.store.folder import DatasetFolder
+from corpora.tasks.candidates import Candidates
+from corpora.tasks.discoeval.common import CITATION, Consecutive
 
 CARD = Card(
     title="Binary sentence ordering",
@@ -35,7 +29,7 @@ CARD = Card(
         "sentence1": "one sentence",
         "sentence2": "the sentence after it, or before it if swapped",
     },
-    citation=common.CITATION,
+    citation=CITATION,
     limits=(
         "Sentences are split by a program; a wrong boundary gives a wrong example.",
         "Some pairs read well in both orders.",
@@ -44,39 +38,34 @@ CARD = Card(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings(common.Consecutive):
-    """Where the sentences are taken from (see `Consecutive`)."""
+class Bso(Consecutive):
+    """Binary sentence ordering: two consecutive sentences, as written and swapped."""
 
-    LENGTH: ClassVar[int] = LENGTH
+    name, version = "bso", 3
+    paper = "Chen, Chu and Gimpel 2019, section 3.3"
+    gives = {"default": BSO}
+    LENGTH = 2
+    card = CARD
 
-
-def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest."""
-    return common.build(
-        documents,
-        settings,
-        target,
-        BSO,
-        CARD,
-        _rows,
-        unit="pairs",
-        rows_each=2,
-        texts=("sentence1", "sentence2"),
-    )
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """The sizes count pairs; each gives two rows."""
+        for split in SPLITS:
+            writer = dataset.writer("default", split, BSO, texts=("sentence1", "sentence2"))
+            size = taken.limited(split, self.sizes[split], "pairs")
+            for batch in taken.of_split(split, limit=size):
+                dataset.count_licences(batch["licence"], rows_each=2)
+                writer.append(_both_orders(batch))
 
 
-def _rows(candidates: Iterator[pa.RecordBatch], split: str, size: int) -> Iterator[pa.RecordBatch]:
+def _both_orders(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Each pair twice: as written with label 1, swapped with label 0."""
-    for batch in candidates:
-        number = batch.num_rows
-        row = np.repeat(np.arange(number), 2)
-        swapped = np.tile([0, 1], number)
-        sentences = batch["sentences"].flatten()
-        columns = [
-            batch["doc"].take(pa.array(row)),
-            pa.array(1 - swapped),
-            sentences.take(pa.array(2 * row + swapped)),
-            sentences.take(pa.array(2 * row + 1 - swapped)),
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=BSO)
+    row = np.repeat(np.arange(batch.num_rows), 2)
+    swapped = np.tile([0, 1], batch.num_rows)
+    sentences = batch["sentences"].flatten()
+    columns = [
+        batch["doc"].take(pa.array(row)),
+        pa.array(1 - swapped),
+        sentences.take(pa.array(2 * row + swapped)),
+        sentences.take(pa.array(2 * row + 1 - swapped)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=BSO)

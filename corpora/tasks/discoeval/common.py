@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
-from typing import Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 import pyarrow as pa
+from pydantic import Field, model_validator
 
 from corpora.document import Document, Sections
 from corpora.errors import ConfigError
-from corpora.splits import Shares
-from corpora.store.card import Card
-from corpora.store.folder import DatasetFolder
-from corpora.tasks.pool import Rows
-from corpora.tasks.target import Target, split_candidates
+from corpora.tasks.builder import Builder, Reject, Row, Size
 
 CITATION = """@inproceedings{chen-etal-2019-evaluation,
   title = {Evaluation Benchmarks and Learning Criteria for Discourse-Aware Sentence
@@ -28,55 +24,56 @@ CITATION = """@inproceedings{chen-etal-2019-evaluation,
   year = {2019}
 }"""
 
-Reject = Callable[[str], None]
-RowsOf = Callable[[Iterator[pa.RecordBatch], str, int], Iterator[pa.RecordBatch]]
-"""Turns candidates of a split, with their number, into rows of the dataset."""
 
+class Consecutive(Builder):
+    """Consecutive sentences, and how many rows each split gets."""
 
-@dataclass(frozen=True, slots=True)
-class Consecutive:
-    """Where consecutive sentences are taken from, and how many rows each split gets.
-
-    `take`: `lead`, the first sentences of a document's lead section (of the whole document where
-    it has no sections): Wikipedia introductions, abstracts, stories; or `windows`, windows that
-    do not overlap, each inside one unit `within` (`paragraph`, `section` or `document`).
-    `lead_sentences`: how many sentences the lead gives; 0 for as many as one row needs (`LENGTH`,
-    the least that makes one).
-    `min_words`, `max_words`: a sentence outside these bounds (words at white space) ends a
-    window, or refuses the lead.
-    `train`, `validation`, `test`: the most rows that a split gets (the paper's sizes); their
-    proportions are also those of the documents. 0 leaves a split out.
-    """
-
-    LENGTH: ClassVar[int] = 1
+    LENGTH: ClassVar[int]
+    """The sentences of a row."""
+    columns = pa.schema([pa.field("sentences", pa.list_(pa.string()), nullable=False)])
+    equal = ("sentences",)
 
     take: Literal["lead", "windows"] = "windows"
+    """`lead`: the first sentences of a document's lead section (of the whole document where it has
+    no sections), as Wikipedia introductions, abstracts, stories; `windows`: windows that do not
+    overlap, each inside one unit `within`."""
     within: Literal["paragraph", "section", "document"] = "paragraph"
-    lead_sentences: int = 0
-    min_words: int = 2
+    """The unit that a window stays inside."""
+    lead_sentences: Annotated[int, Field(ge=0)] = 0
+    """How many sentences the lead gives; 0: as many as one row needs."""
+    min_words: Annotated[int, Field(ge=1)] = 2
+    """A sentence of fewer words (at white space) ends a window, or rejects the lead."""
     max_words: int = 100
-    train: int = 10_000
-    validation: int = 4_000
-    test: int = 4_000
+    """A sentence of more words ends a window, or rejects the lead."""
+    train: Size = 10_000
+    """The most rows of the training split (the paper's size); 0 leaves it out."""
+    validation: Size = 4_000
+    """The most rows of the validation split."""
+    test: Size = 4_000
+    """The most rows of the test split."""
 
-    def __post_init__(self) -> None:
-        one_of("take", self.take, ("lead", "windows"))
-        one_of("within", self.within, ("paragraph", "section", "document"))
-        if not 1 <= self.min_words <= self.max_words:
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        if self.min_words > self.max_words:
             raise ConfigError(
                 f"min_words {self.min_words} and max_words {self.max_words} leave no sentence",
                 hint="1 <= min_words <= max_words",
             )
-        if self.lead_sentences < 0 or 0 < self.lead_sentences < self.LENGTH:
+        if 0 < self.lead_sentences < self.LENGTH:
             raise ConfigError(
                 f"lead_sentences = {self.lead_sentences}",
-                hint=f"{self.LENGTH} or more, as a row has so many, or 0 for that",
+                hint=f"{self.LENGTH} or more, the sentences of a row, or 0 for that",
             )
-        Shares(self.train, self.validation, self.test)
+        self.shares()
+        return self
 
     @property
     def sizes(self) -> dict[str, int]:
         return {"train": self.train, "validation": self.validation, "test": self.test}
+
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """Runs of `LENGTH` consecutive sentences."""
+        return (Row((run,)) for run in runs(document, self, reject))
 
 
 def runs(document: Document, settings: Consecutive, reject: Reject) -> list[list[str]]:
@@ -87,52 +84,6 @@ def runs(document: Document, settings: Consecutive, reject: Reject) -> list[list
         return list(_windows(first, length, settings, reject, whole=settings.lead_sentences == 0))
     found = units(document, texts, settings.within)
     return [run for unit in found for run in _windows(unit, length, settings, reject)]
-
-
-def build(
-    documents: Iterable[Document],
-    settings: Consecutive,
-    target: Target,
-    schema: pa.Schema,
-    card: Card,
-    rows_of: RowsOf,
-    *,
-    unit: str,
-    rows_each: int = 1,
-    texts: tuple[str, ...],
-) -> dict[str, Any]:
-    """Collect runs of `LENGTH` sentences, split and choose them, and write `rows_of` them.
-
-    `unit` is what the sizes count, in the plural, and each gives `rows_each` rows; `texts` are the
-    columns of text.
-    """
-    with target.dataset(card) as dataset, target.pool() as pool:
-        for document in documents:
-            pool.add(document, runs(document, settings, dataset.reject))
-        for split, rows in split_candidates(pool, settings, dataset):
-            chosen = limited(rows, split, settings.sizes[split], unit, dataset)
-            writer = dataset.writer("default", split, schema, texts=texts)
-            candidates = _counted(pool.read(chosen), rows_each, dataset)
-            for batch in rows_of(candidates, split, chosen.size):
-                writer.append(batch)
-        return dataset.finish("default")
-
-
-def _counted(
-    candidates: Iterator[pa.RecordBatch], rows_each: int, dataset: DatasetFolder
-) -> Iterator[pa.RecordBatch]:
-    """The batches as they are; the rows that each candidate gives are counted by licence."""
-    for batch in candidates:
-        dataset.count_licences(pa.concat_arrays([batch["licence"]] * rows_each))
-        yield batch
-
-
-def limited(rows: Rows, split: str, size: int, unit: str, dataset: DatasetFolder) -> Rows:
-    """The first `size` rows; what the corpus lacks or has too much of is said and counted."""
-    if rows.size < size:
-        dataset.note(f"{split}: {size:,} {unit} were asked for, the corpus gives {rows.size:,}.")
-    dataset.reject("not_needed", max(0, rows.size - size))
-    return rows[:size]
 
 
 def _windows(
@@ -201,9 +152,3 @@ def units(document: Document, texts: list[str], within: str) -> Iterator[list[st
     for number, unit in groupby(zip(unit_of, texts, strict=True), key=lambda pair: pair[0]):
         if number is not None:  # a title, or a heading between two sections
             yield [text for _, text in unit]
-
-
-def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise `ConfigError` unless the setting `name` has one of these values."""
-    if value not in choices:
-        raise ConfigError(f"{name} = {value!r}", hint=f"one of {', '.join(choices)}")

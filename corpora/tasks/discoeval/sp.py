@@ -5,24 +5,17 @@ Five consecutive sentences, one of them moved to the front: where did it stand?
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpora.document import Document
 from corpora.rng import stream
 from corpora.schemas import SP
+from corpora.splits import SPLITS
 from corpora.store.card import Card
-from corpora.tasks.discoeval import common
-from corpora.tasks.target import Target
-
-VERSION = 3
-LENGTH = 5
+from corpora.store.folder import DatasetFolder
+from corpora.tasks.candidates import Candidates
+from corpora.tasks.discoeval.common import CITATION, Consecutive
 
 CARD = Card(
     title="Sentence position",
@@ -42,7 +35,7 @@ CARD = Card(
         "label": "the position, 0 to 4, of the first sentence in the document",
         "sentences": "five sentences: the moved one, then the other four in their order",
     },
-    citation=common.CITATION,
+    citation=CITATION,
     limits=(
         "Sentences are split by a program; a wrong boundary gives a wrong example.",
         "A label can be beyond any reader: not every order of five sentences is the only good one.",
@@ -51,25 +44,30 @@ CARD = Card(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings(common.Consecutive):
-    """Where the sentences are taken from (see `Consecutive`)."""
+class Sp(Consecutive):
+    """Sentence position: five sentences, one of them moved to the front."""
 
-    LENGTH: ClassVar[int] = LENGTH
+    name, version = "sp", 3
+    paper = "Chen, Chu and Gimpel 2019, section 3.2"
+    gives = {"default": SP}
+    LENGTH = 5
+    card = CARD
 
-
-def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest."""
-    return common.build(
-        documents,
-        settings,
-        target,
-        SP,
-        CARD,
-        partial(_rows, seed=target.seed, stage=target.stage.name),
-        unit="rows",
-        texts=("sentences",),
-    )
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """Equal numbers of each label in a split."""
+        target = taken.target
+        for split in SPLITS:
+            writer = dataset.writer("default", split, SP, texts=("sentences",))
+            size = taken.limited(split, self.sizes[split], "rows")
+            random = stream(target.seed, target.stage.name, f"labels of {split}")
+            labels = balanced(size, self.LENGTH, random)
+            start = 0
+            for batch in taken.of_split(split, limit=size):
+                dataset.count_licences(batch["licence"])
+                some = labels[start : start + batch.num_rows]
+                start += batch.num_rows
+                columns = [batch["doc"], pa.array(some), _moved(batch["sentences"], some)]
+                writer.append(pa.RecordBatch.from_arrays(columns, schema=SP))
 
 
 def balanced(size: int, classes: int, random: np.random.Generator) -> NDArray[np.int64]:
@@ -77,24 +75,11 @@ def balanced(size: int, classes: int, random: np.random.Generator) -> NDArray[np
     return random.permutation(np.arange(size) % classes)
 
 
-def _rows(
-    candidates: Iterator[pa.RecordBatch], split: str, size: int, *, seed: int, stage: str
-) -> Iterator[pa.RecordBatch]:
-    labels = balanced(size, LENGTH, stream(seed, stage, f"labels of {split}"))
-    start = 0
-    for batch in candidates:
-        part = labels[start : start + batch.num_rows]
-        start += batch.num_rows
-        yield pa.RecordBatch.from_arrays(
-            [batch["doc"], pa.array(part), _moved(batch["sentences"], part)], schema=SP
-        )
-
-
 def _moved(sentences: pa.ListArray, labels: NDArray[np.int64]) -> pa.ListArray:
     """In each row the sentence at its label is moved to the front, the others keep their order."""
-    positions = np.arange(LENGTH)
+    positions = np.arange(Sp.LENGTH)
     # Sorting by "is not the moved one" is stable, so the other four stay in order.
     order = np.argsort(positions[None, :] != labels[:, None], axis=1, kind="stable")
-    index = (np.arange(labels.size) * LENGTH)[:, None] + order
-    offsets = pa.array(np.arange(labels.size + 1, dtype=np.int32) * LENGTH)
+    index = (np.arange(labels.size) * Sp.LENGTH)[:, None] + order
+    offsets = pa.array(np.arange(labels.size + 1, dtype=np.int32) * Sp.LENGTH)
     return pa.ListArray.from_arrays(offsets, sentences.flatten().take(pa.array(index.ravel())))

@@ -1,0 +1,141 @@
+"""What every dataset builder declares, and the way from documents to a dataset folder.
+
+A builder is one class. Its `candidates` are the linguistic part, one document at a time: any
+worker can make them. They wait as Parquet shards; `write` then splits, samples and orders them
+with queries (`corpora.tasks.candidates`) and writes the configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+import pyarrow as pa
+from pydantic import Field
+
+from corpora.declared import Declared
+from corpora.document import Document
+from corpora.splits import SPLITS, Assignment, Shares
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, Stage
+
+if TYPE_CHECKING:
+    from corpora.splits.division import Division
+    from corpora.tasks.candidates import Candidates
+
+Reject = Callable[[str], None]
+"""Takes the reason why a candidate is left out."""
+
+
+Size = Annotated[int, Field(ge=0)]
+"""The most rows of a split."""
+Part = Annotated[float, Field(ge=0)]
+"""A split's share of the documents."""
+
+
+class Row(NamedTuple):
+    """One candidate: its values of the builder's `columns`.
+
+    `part`: which pool it is in, where a builder has several. `doc`: the id of the part of the
+    document that it is from, such as a conversation; "" for the document itself.
+    """
+
+    values: tuple[Any, ...]
+    part: str = ""
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A dataset that is to be made.
+
+    `folder`: the partial folder that `corpora.store.atomic.staged` yields. `stage`: what the card
+    says made it; its name and `seed` are part of every random stream. `division`: the split of
+    each document; without one a builder splits its documents by the shares of its settings.
+    `max_bad_share`: the share of a source's records that may be bad, for builders that read
+    sources. `threads` and `memory` bound the queries; they change no byte.
+    """
+
+    folder: Path
+    stage: Stage
+    seed: int
+    division: Division | None = None
+    max_bad_share: float = 1.0
+    threads: int = 1
+    memory: str = "512MB"
+
+    def stage_of(self, part: str) -> str:
+        """The name of the random streams of a part."""
+        return f"{self.stage.name}/{part}" if part else self.stage.name
+
+
+class Builder(Declared):
+    """A dataset's builder; its fields are its settings.
+
+    Settings `train`, `validation` and `test` are shares of the documents where they are floats,
+    and otherwise the most rows of a split.
+    """
+
+    reads: ClassVar[Literal["documents", "pairs", "sources"]] = "documents"
+    """Documents with sentences, Parquet tables of pairs, or sources that the builder reads."""
+    card: ClassVar[Card]
+    gives: ClassVar[Mapping[str, pa.Schema]]
+    """The configurations that the dataset may have, and their columns."""
+    default: ClassVar[str] = "default"
+    """The configuration that loads without being named."""
+    columns: ClassVar[pa.Schema] = pa.schema([])
+    """The columns of a candidate, beside those of `corpora.tasks.candidates.COMMON`."""
+    equal: ClassVar[tuple[str, ...]] = ()
+    """Columns of candidates: those with equal values are duplicates, of which one stays."""
+
+    def configurations(self) -> tuple[str, ...]:
+        """The configurations that the dataset may have with these settings."""
+        return tuple(self.gives)
+
+    def shares(self) -> Shares:
+        """The shares, or the sizes, of the splits."""
+        return Shares(*(getattr(self, split) for split in SPLITS))
+
+    @classmethod
+    def share_fields(cls) -> tuple[str, ...]:
+        """The settings that are shares of the documents: a division stands in for them."""
+        return tuple(
+            name
+            for name in SPLITS
+            if name in cls.model_fields and isinstance(cls.model_fields[name].default, float)
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """The settings as JSON values, and the contents of files that they name."""
+        return self.model_dump(mode="json")
+
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """The candidates of one document; what is left out is told to `reject`."""
+        raise NotImplementedError
+
+    def prescribed(self, documents: Mapping[str, tuple[str, int]]) -> Assignment | None:
+        """Splits that the data prescribe (id -> group, candidates); None where nothing does."""
+        return None
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """Write all configurations from the candidates, which are split."""
+        raise NotImplementedError
+
+    def build(self, inputs: Iterable[Any], target: Target) -> dict[str, Any]:
+        """Build the dataset from documents with a sentence layer; returns the manifest.
+
+        Candidate shards that are there already, made by other workers, are used as they are.
+        Raises `InputError` if not one row can be made, or if two documents have one id.
+        """
+        from corpora.tasks.candidates import Candidates, collect
+
+        with DatasetFolder(
+            target.folder, target.stage.dataset_name, target.stage, self.card
+        ) as dataset:
+            collect(self, inputs, target)
+            with Candidates(self, target, dataset) as taken:
+                taken.split(self.prescribed)
+                self.write(taken, dataset)
+            return dataset.finish(self.default)
