@@ -1,4 +1,4 @@
-"""Dataset builders by name; `BUILDERS.find(name)` gives the class, whose fields are its settings."""
+"""Dataset builders by name; `BUILDERS.find(name)` gives the class: its fields are the settings."""
 
 from __future__ import annotations
 
