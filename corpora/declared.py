@@ -207,7 +207,8 @@ def refusal(
     cause = first.get("ctx", {}).get("error")
     keys = _keys(table, first["loc"])
     place = where if isinstance(where, str) else where(keys)
-    key = ".".join(map(str, keys))
+    lists = [number for number, part in enumerate(keys[:-1]) if isinstance(part, int)]
+    key = ".".join(map(str, keys[lists[-1] + 1 :] if lists else keys))  # `where` names the entry
     if isinstance(cause, ConfigError):  # a validator of the class itself
         said = f"{key}: {cause.message}" if key and key not in cause.message else cause.message
         return ConfigError(said, where=place, hint=cause.hint)

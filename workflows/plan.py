@@ -54,6 +54,8 @@ def _stage_lines(stages: list[StageTask]) -> Iterator[str]:
     for stage in stages:
         states[stage.task_id] = _state(stage, states)
         yield f"{stage.title:<{width}}  {states[stage.task_id]:<16}  {stage.hash}"
+        if isinstance(stage, Train) and (other := stage.other_code()):
+            yield f"    built by other code ({', '.join(other)}): discorpora build --retrain"
         yield from (f"    reads {what}" for what in _reads(stage))
 
 
