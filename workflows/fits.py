@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from corpora.errors import ConfigError
 from corpora.schemas import DATASETS
 from corpora.splits import SPLITS
 from zoo import fits
-from zoo.recipe import read_recipe
+from zoo.declared import GOES_ON, Form, Recipe
+from zoo.presets import read_preset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,18 +53,14 @@ class Data:
         return self.configurations[0] if alone else first
 
 
-def check_training(build: BuildFile, name: str, data: Data, settings: Mapping[str, Any]) -> None:
-    """Raise `ConfigError` for a model whose recipe cannot read its dataset.
-
-    `settings` are the recipe's, as they are used.
-    """
+def check_training(build: BuildFile, name: str, data: Data, recipe: Recipe) -> None:
+    """Raise `ConfigError` for a model whose recipe cannot read its dataset."""
     model = build.models[name]
-    reads = fits.RECIPES.get(read_recipe(model.recipe).module)
-    if reads is None or data.builder not in DATASETS:
+    forms = recipe.forms()
+    if not forms or data.builder not in DATASETS:
         return
     where, what = f"{build.path}: models.{name}", f"the recipe {model.recipe}"
-    config = model.config or reads.configuration(settings) or data.default()
-    forms = reads.forms_with(settings)
+    config = recipe.configuration() or data.default()
     if not _fit(data.builder, config, forms):
         key = "config" if _named(data, forms) else "dataset"
         raise _no_form(data, config, forms, what, f"{where}.{key}")
@@ -72,15 +70,18 @@ def check_training(build: BuildFile, name: str, data: Data, settings: Mapping[st
             where=f"{where}.config",
             hint=f"name one that it has: {', '.join(data.configurations)}",
         )
-    _check_splits(data, reads.splits, f"{what} needs", f"{where}.dataset")
+    _check_splits(data, recipe.splits, f"{what} needs", f"{where}.dataset")
+
+
+def _recipe(build: BuildFile, name: str) -> type[Recipe]:
+    return read_preset(build.models[name].recipe, Path(build.path).parent).kind
 
 
 def check_base(build: BuildFile, name: str) -> None:
     """Raise `ConfigError` for a base that leaves no encoder to start from."""
     base = build.models[name].base
     recipe = build.models[base].recipe if base else ""
-    reads = fits.RECIPES.get(read_recipe(recipe).module) if base else None
-    if reads is not None and fits.GOES_ON not in reads.can:
+    if base and GOES_ON not in _recipe(build, base).can:
         raise ConfigError(
             f"the model {base!r} (recipe {recipe}) has no backbone to start from",
             where=f"{build.path}: models.{name}.base",
@@ -92,8 +93,8 @@ def check_base(build: BuildFile, name: str) -> None:
 def check_model(build: BuildFile, suite: str, name: str, where: str) -> None:
     """Raise `ConfigError` for a model that cannot do what the suite asks of it."""
     recipe = build.models[name].recipe
-    needs, reads = fits.SUITES.get(suite), fits.RECIPES.get(read_recipe(recipe).module)
-    if needs is None or reads is None or needs.needs & reads.can:
+    needs, reads = fits.SUITES.get(suite), _recipe(build, name)
+    if needs is None or needs.needs & reads.can:
         return
     others = [other for other, each in fits.SUITES.items() if each.needs & reads.can]
     wanted, can = " or ".join(sorted(needs.needs)), " and ".join(sorted(reads.can))
@@ -142,22 +143,22 @@ def _check_builder(data: Data, builders: Sequence[str], suite: str, where: str) 
         )
 
 
-def _fit(builder: str, config: str, forms: Sequence[fits.Form]) -> bool:
+def _fit(builder: str, config: str, forms: Sequence[Form]) -> bool:
     """Whether a builder's configuration has one of `forms`, with what is read beside it."""
     return any(_has_form(builder, config, form) for form in forms)
 
 
-def _has_form(builder: str, config: str, form: fits.Form) -> bool:
+def _has_form(builder: str, config: str, form: Form) -> bool:
     wanted = {**form.beside, config: (*form.columns, *form.beside.get(config, ()))}
     return all({*columns} <= {*_columns(builder, name)} for name, columns in wanted.items())
 
 
-def _fitting(builder: str, forms: Sequence[fits.Form]) -> list[str]:
+def _fitting(builder: str, forms: Sequence[Form]) -> list[str]:
     """The configurations of a builder that have one of `forms`."""
     return [config for config in DATASETS[builder] if _fit(builder, config, forms)]
 
 
-def _named(data: Data, forms: Sequence[fits.Form]) -> list[str]:
+def _named(data: Data, forms: Sequence[Form]) -> list[str]:
     """The dataset's own configurations that have one of `forms`."""
     return [name for name in _fitting(data.builder, forms) if name in data.configurations]
 
@@ -169,7 +170,7 @@ def _columns(builder: str, config: str) -> list[str]:
 
 
 def _no_form(
-    data: Data, config: str, forms: Sequence[fits.Form], what: str, where: str, *, at: bool = False
+    data: Data, config: str, forms: Sequence[Form], what: str, where: str, *, at: bool = False
 ) -> ConfigError:
     """What stands in the configuration, and which one to name, or which builders to take.
 

@@ -37,7 +37,7 @@ def check(task: StageTask) -> None:
     """Raise `InputError` naming every source of `task`'s graph that is not there.
 
     And `ConfigError` for an engine that cannot be used, for a parser that is not installed, and
-    for a setting of a model or an evaluation still to be made that its recipe or suite refuses.
+    for a setting of an evaluation still to be made that its suite refuses.
     """
     if looking():
         return
@@ -76,16 +76,15 @@ def _check_parsers(task: StageTask) -> None:
 def _check_values(task: StageTask) -> None:
     from workflows import programs
     from workflows.links import walk
-    from workflows.tasks.models import Evaluate, Train
+    from workflows.tasks.models import Evaluate
     from workflows.training import check_values, options
 
     wanted: list[dict[str, Any]] = []
     for stage in walk(task):
-        if isinstance(stage, Train | Evaluate) and not stage.output().exists():
-            settings, what = stage.entry.settings, {"recipe": stage.entry.recipe}
-            if isinstance(stage, Evaluate):
-                settings, what = stage.plan.settings, {"suite": stage.plan.suite}
-            wanted.append({"name": stage.title, "options": options(settings), **what})
+        if isinstance(stage, Evaluate) and not stage.output().exists():
+            plan = stage.plan
+            given = {"suite": plan.suite, "options": options(plan.settings)}
+            wanted.append({"name": stage.title, **given})
     if wanted:
         programs.prepare(task.build.threads)
     if any(one["options"] for one in wanted):

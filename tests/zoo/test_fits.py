@@ -12,9 +12,9 @@ from corpora.schemas import DATASETS
 from corpora.tasks import BUILDERS
 from zoo import evaluate, fits
 from zoo.criteria.data import COLUMNS
+from zoo.declared import CLASSIFIES, RECIPES, SCORES
 from zoo.dissent.prediction import TYPES
 from zoo.evaluate.discoeval.data import _task_of
-from zoo.recipe import read_recipe, shipped
 
 TYPE_OF = {
     "dissent.bilstm": "discorpora-dissent-bilstm",
@@ -29,19 +29,18 @@ TYPE_OF = {
 }
 
 
-def test_every_recipe_and_every_suite_says_what_it_reads() -> None:
-    assert {read_recipe(path).module for path in shipped().values()} == set(fits.RECIPES)
+def test_every_suite_says_what_it_reads() -> None:
     assert set(evaluate.SUITES) == set(fits.SUITES)
 
 
-@pytest.mark.parametrize("module", fits.RECIPES)
-def test_models_can_do_what_their_recipe_says(module: str) -> None:
+@pytest.mark.parametrize("name", RECIPES.own)
+def test_models_can_do_what_their_recipe_says(name: str) -> None:
     zoo.register()
-    config = type(AutoConfig.for_model(TYPE_OF[module]))
+    config = type(AutoConfig.for_model(TYPE_OF[name]))
     model = AutoModel._model_mapping.get(config, None)
-    can = fits.RECIPES[module].can
-    assert (fits.SCORES in can) == hasattr(model, "score")
-    assert (fits.CLASSIFIES in can) == (TYPE_OF[module] in TYPES)
+    can = RECIPES.find(name).can
+    assert (SCORES in can) == hasattr(model, "score")
+    assert (CLASSIFIES in can) == (TYPE_OF[name] in TYPES)
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
@@ -62,4 +61,4 @@ def test_the_suite_discoeval_takes_the_tasks_that_it_knows() -> None:
 
 
 def test_the_criteria_read_their_columns() -> None:
-    assert fits.RECIPES["criteria.bigru"].forms[0].columns == COLUMNS
+    assert RECIPES.find("criteria.bigru").reads[0].columns == COLUMNS

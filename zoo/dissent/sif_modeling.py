@@ -10,7 +10,7 @@ from transformers import initialization as init
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from zoo.dissent.modeling import MarkerOutput, pair_features
-from zoo.modeling import ZooModel
+from zoo.modeling import ZooModel, known_to_auto
 
 
 @strict
@@ -105,3 +105,6 @@ class SifForMarkers(_SifPreTrained):
         logits = self.classifier(self.features(input_ids, attention_mask))
         loss = None if labels is None else cross_entropy(logits, labels)
         return MarkerOutput(loss=loss, logits=logits)
+
+
+known_to_auto(SifConfig, model=SifModel, classifier=SifForMarkers)

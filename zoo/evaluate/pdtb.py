@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from zoo.declared import Count
 from zoo.dissent.labelled import Labelled, load
 from zoo.dissent.logistic import fit_logistic
 from zoo.dissent.prediction import TYPES, PairClassifier, model_type
@@ -25,7 +26,6 @@ from zoo.evaluate.compare_columns import pdtb_column
 from zoo.evaluate.encoders import Encoder, load_encoder
 from zoo.evaluate.outcomes import Outcomes, numbered
 from zoo.training.data import check_labels
-from zoo.training.settings import Count
 
 COLUMNS = ("arg1", "arg2")
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)

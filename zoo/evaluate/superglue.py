@@ -19,6 +19,7 @@ from transformers import AutoTokenizer
 
 from corpora.errors import ConfigError, InputError, nearest
 from zoo.backbones import max_positions, pooling_of
+from zoo.declared import AtLeast0, Count, Positive
 from zoo.evaluate import bootstrap
 from zoo.evaluate.outcomes import Outcomes, numbered
 from zoo.evaluate.superglue_data import (
@@ -41,7 +42,6 @@ from zoo.training.data import (
     split_spec,
     spread,
 )
-from zoo.training.settings import AtLeast0, Count, Positive
 from zoo.trials import warn_of_padding
 
 if TYPE_CHECKING:
