@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import Field
 
-from corpora.declared import REFERENCE, Loc, Table, anchored
+from corpora.declared import REFERENCE, Loc, Table, anchored, portable
 from corpora.errors import ConfigError, nearest
 from corpora.toml import TomlFile
 from zoo.declared import RECIPES, Recipe
@@ -96,19 +96,17 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
     """A preset by its shipped name or path, or a recipe itself, with its class's own settings.
 
     A recipe is named as in `RECIPES`, or is `package.module:Class` or `FILE.py:Class`; a relative
-    path is looked for in `folder`. Raises `ConfigError` for a name or file that is not there, is
-    not TOML, or has unknown keys.
+    path is looked for in `folder`, then in the working folder. Raises `ConfigError` for a name or
+    file that is not there, is not TOML, or has unknown keys.
     """
     text, known = str(name), shipped()
     if REFERENCE.fullmatch(text) or (text in RECIPES and not (folder / text).is_file()):
         reference = anchored(text, folder)
         kind = RECIPES.find(reference)
-        title = Path(text.partition(":")[0]).name + text[text.find(":") :] if ":" in text else text
-        return Preset(title, reference, About(title=kind.summary(), paper=kind.paper), {})
-    path = folder / text
-    if not path.is_file():
-        path = known.get(text.removesuffix(".toml"), path)
-    if not path.is_file():
+        return Preset(portable(text), reference, About(title=kind.summary(), paper=kind.paper), {})
+    path = next(filter(Path.is_file, (folder / text, Path(text))), None)
+    path = path or known.get(text.removesuffix(".toml"))
+    if path is None:
         near = nearest(text.removesuffix(".toml"), [*known, *RECIPES])
         file = text.endswith(".toml")
         raise ConfigError(
