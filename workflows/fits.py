@@ -1,7 +1,7 @@
 """Whether models, datasets and suites of a build file fit each other: known before anything runs.
 
-What a recipe or suite reads is declared in `zoo.fits`, what a builder's datasets have in
-`corpora.schemas.DATASETS`. What is declared nowhere is not checked.
+What a recipe reads is declared in `zoo.fits`, what a suite reads by its class, what a builder's
+datasets have in `corpora.schemas.DATASETS`. What is declared nowhere is not checked.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from corpora.errors import ConfigError
 from corpora.schemas import DATASETS
 from corpora.splits import SPLITS
 from zoo import fits
+from zoo.declared import GOES_ON, Form, Suite
+from zoo.evaluate import SUITES
 from zoo.recipe import read_recipe
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def check_base(build: BuildFile, name: str) -> None:
     base = build.models[name].base
     recipe = build.models[base].recipe if base else ""
     reads = fits.RECIPES.get(read_recipe(recipe).module) if base else None
-    if reads is not None and fits.GOES_ON not in reads.can:
+    if reads is not None and GOES_ON not in reads.can:
         raise ConfigError(
             f"the model {base!r} (recipe {recipe}) has no backbone to start from",
             where=f"{build.path}: models.{name}.base",
@@ -92,10 +94,10 @@ def check_base(build: BuildFile, name: str) -> None:
 def check_model(build: BuildFile, suite: str, name: str, where: str) -> None:
     """Raise `ConfigError` for a model that cannot do what the suite asks of it."""
     recipe = build.models[name].recipe
-    needs, reads = fits.SUITES.get(suite), fits.RECIPES.get(read_recipe(recipe).module)
-    if needs is None or reads is None or needs.needs & reads.can:
+    needs, reads = build.suite(suite), fits.RECIPES.get(read_recipe(recipe).module)
+    if reads is None or needs.needs & reads.can:
         return
-    others = [other for other, each in fits.SUITES.items() if each.needs & reads.can]
+    others = [other for other in SUITES if SUITES.find(other).needs & reads.can]
     wanted, can = " or ".join(sorted(needs.needs)), " and ".join(sorted(reads.can))
     raise ConfigError(
         f"the suite {suite} wants a model that {wanted}; {name!r} (recipe {recipe}) {can}",
@@ -105,16 +107,16 @@ def check_model(build: BuildFile, suite: str, name: str, where: str) -> None:
 
 
 def check_data(
-    suite: str, data: Sequence[tuple[Data, str]], where: str, *, listed: bool = False
+    needs: type[Suite], data: Sequence[tuple[Data, str]], where: str, *, listed: bool = False
 ) -> None:
     """Raise `ConfigError` for datasets (each with its configuration) that a suite cannot read.
 
     `where` is the key of the build file that is wrong then; `listed`: it names them in a list.
     """
-    needs = fits.SUITES.get(suite)
-    if needs is None or not data:
+    suite = needs.name or needs.__name__
+    if not data:
         return
-    if not needs.forms:
+    if not needs.reads:
         problem = f"the suite {suite} takes no dataset of a build"
         raise ConfigError(problem, where=where, hint="it brings data of its own")
     if listed and not needs.several:
@@ -126,9 +128,9 @@ def check_data(
             continue
         whole = needs.all_configs and not config
         chosen = config or needs.config or one.default()
-        wanted = _fitting(one.builder, needs.forms) if whole else [chosen]
-        if not any(_fit(one.builder, name, needs.forms) for name in wanted):
-            raise _no_form(one, chosen, needs.forms, f"the suite {suite}", where, at=True)
+        wanted = _fitting(one.builder, needs.reads) if whole else [chosen]
+        if not any(_fit(one.builder, name, needs.reads) for name in wanted):
+            raise _no_form(one, chosen, needs.reads, f"the suite {suite}", where, at=True)
         _check_builder(one, needs.builders, suite, where)
         _check_splits(one, needs.splits, f"the suite {suite} reads", where)
 
@@ -142,22 +144,22 @@ def _check_builder(data: Data, builders: Sequence[str], suite: str, where: str) 
         )
 
 
-def _fit(builder: str, config: str, forms: Sequence[fits.Form]) -> bool:
+def _fit(builder: str, config: str, forms: Sequence[Form]) -> bool:
     """Whether a builder's configuration has one of `forms`, with what is read beside it."""
     return any(_has_form(builder, config, form) for form in forms)
 
 
-def _has_form(builder: str, config: str, form: fits.Form) -> bool:
+def _has_form(builder: str, config: str, form: Form) -> bool:
     wanted = {**form.beside, config: (*form.columns, *form.beside.get(config, ()))}
     return all({*columns} <= {*_columns(builder, name)} for name, columns in wanted.items())
 
 
-def _fitting(builder: str, forms: Sequence[fits.Form]) -> list[str]:
+def _fitting(builder: str, forms: Sequence[Form]) -> list[str]:
     """The configurations of a builder that have one of `forms`."""
     return [config for config in DATASETS[builder] if _fit(builder, config, forms)]
 
 
-def _named(data: Data, forms: Sequence[fits.Form]) -> list[str]:
+def _named(data: Data, forms: Sequence[Form]) -> list[str]:
     """The dataset's own configurations that have one of `forms`."""
     return [name for name in _fitting(data.builder, forms) if name in data.configurations]
 
@@ -169,7 +171,7 @@ def _columns(builder: str, config: str) -> list[str]:
 
 
 def _no_form(
-    data: Data, config: str, forms: Sequence[fits.Form], what: str, where: str, *, at: bool = False
+    data: Data, config: str, forms: Sequence[Form], what: str, where: str, *, at: bool = False
 ) -> ConfigError:
     """What stands in the configuration, and which one to name, or which builders to take.
 

@@ -37,7 +37,7 @@ def check(task: StageTask) -> None:
     """Raise `InputError` naming every source of `task`'s graph that is not there.
 
     And `ConfigError` for an engine that cannot be used, for a parser that is not installed, and
-    for a setting of a model or an evaluation still to be made that its recipe or suite refuses.
+    for a setting of a model still to be made that its recipe refuses.
     """
     if looking():
         return
@@ -82,12 +82,11 @@ def _check_values(task: StageTask) -> None:
     wanted: list[dict[str, Any]] = []
     for stage in walk(task):
         if isinstance(stage, Train | Evaluate) and not stage.output().exists():
-            settings, what = stage.entry.settings, {"recipe": stage.entry.recipe}
-            if isinstance(stage, Evaluate):
-                settings, what = stage.plan.settings, {"suite": stage.plan.suite}
-            wanted.append({"name": stage.title, "options": options(settings), **what})
-    if wanted:
-        programs.prepare(task.build.threads)
+            programs.prepare(task.build.threads)
+            if isinstance(stage, Train):
+                words = options(stage.entry.settings)
+                about = {"name": stage.title, "recipe": stage.entry.recipe}
+                wanted.append({**about, "options": words})
     if any(one["options"] for one in wanted):
         check_values(wanted, task.build.threads, task.build.path)
 

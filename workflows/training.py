@@ -69,7 +69,7 @@ def recipe_settings(model: Model, where: str, **usual: Any) -> dict[str, Any]:
 
 
 def check_values(wanted: Sequence[Mapping[str, Any]], threads: int, where: str) -> None:
-    """Raise `ConfigError` for the first value that a recipe or suite would refuse.
+    """Raise `ConfigError` for the first value that a recipe would refuse.
 
     `wanted` is what `zoo.check` reads. It loads torch, so it is a process of its own.
     """
@@ -123,18 +123,6 @@ def _fields_in(module: str, name: str) -> set[str]:
     return names.union(*(_fields_in(module, ast.unparse(base)) for base in own.bases))
 
 
-def check_suite(name: str, where: str) -> None:
-    """Raise `ConfigError` for a suite that is not there. Loads no torch."""
-    from zoo.evaluate import SUITES
-
-    if name not in SUITES:
-        raise ConfigError(
-            f"no suite {name!r}; {nearest(name, SUITES)}".rstrip("; "),
-            where=where,
-            hint=f"the suites are: {', '.join(sorted(SUITES))}",
-        )
-
-
 def train(
     model: Model,
     name: str,
@@ -171,7 +159,7 @@ def evaluate(
     table = f"evaluations.{plans[0] if plans else 'NAME'}"
     results = folder / "results.json"
     words = [
-        *(plan.suite, "--model", str(trained), "--name", name, "--data", data),
+        *(build.reference(plan.suite), "--model", str(trained), "--name", name, "--data", data),
         *("--json", str(results), "--threads", str(build.threads)),
         *("--seed", str(build.seed), "--limit", str(plan.limit)),
     ]

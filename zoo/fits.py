@@ -1,43 +1,17 @@
-"""What each recipe and each suite reads, and what its models can do: told without loading torch.
+"""What each recipe reads, and what its models can do: told without loading torch.
 
-A build file is checked by these tables before anything is built. `tests/zoo/test_fits.py` holds
-them against the recipes and suites.
+A build file is checked by this table before anything is built. `tests/zoo/test_fits.py` holds
+it against the recipes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from zoo.declared import CLASSIFIES, ENCODES, GOES_ON, INTRUDED, LABELLED, PERMUTED, SCORES, Form
 from zoo.training.data import SPLITS
-
-CLASSIFIES, SCORES, ENCODES, GOES_ON = (
-    "tells the label of two texts",
-    "scores a text",
-    "gives vectors of texts",
-    "has a backbone to go on from",
-)
-"""What a model can do."""
-
-TEXTS = (("s1", "s2"), ("arg1", "arg2"), ("premise", "hypothesis"), ("sentence1", "sentence2"))
-"""Names that the columns of the two texts of a labelled pair go by, looked for in this order."""
-
-
-@dataclass(frozen=True)
-class Form:
-    """One form that data may have: columns, and those of the configurations read beside it."""
-
-    columns: tuple[str, ...]
-    beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-_LABELLED = tuple(Form((*two, "label")) for two in TEXTS)
-_PERMUTED = Form(
-    ("document", "orders"),
-    {"documents": ("id", "sentences"), "pairwise": ("document", "orders")},
-)
-_INTRUDED = Form(("doc", "position", "pos", "neg"))
 
 
 @dataclass(frozen=True)
@@ -69,22 +43,22 @@ _TRAINED_ON = ("train", "validation")
 """Splits of a recipe that does without a test split."""
 
 RECIPES = {
-    "dissent.bilstm": Recipe((_LABELLED[0],), frozenset({CLASSIFIES, ENCODES})),
-    "dissent.ngram": Recipe(_LABELLED, frozenset({CLASSIFIES}), splits=_TRAINED_ON),
-    "dissent.sif": Recipe(_LABELLED, frozenset({CLASSIFIES, ENCODES}), splits=_TRAINED_ON),
+    "dissent.bilstm": Recipe((LABELLED[0],), frozenset({CLASSIFIES, ENCODES})),
+    "dissent.ngram": Recipe(LABELLED, frozenset({CLASSIFIES}), splits=_TRAINED_ON),
+    "dissent.sif": Recipe(LABELLED, frozenset({CLASSIFIES, ENCODES}), splits=_TRAINED_ON),
     "dissent.transformer": Recipe(
-        _LABELLED, frozenset({CLASSIFIES, ENCODES, GOES_ON}), splits=_TRAINED_ON
+        LABELLED, frozenset({CLASSIFIES, ENCODES, GOES_ON}), splits=_TRAINED_ON
     ),
     "coherence.contrastive": Recipe(
-        (_PERMUTED, _INTRUDED),
+        (PERMUTED, INTRUDED),
         frozenset({SCORES, ENCODES, GOES_ON}),
         config="contrastive",
         config_from="objective",
     ),
     "coherence.full": Recipe(
-        (_PERMUTED, _INTRUDED), frozenset({SCORES, ENCODES, GOES_ON}), config="ranked"
+        (PERMUTED, INTRUDED), frozenset({SCORES, ENCODES, GOES_ON}), config="ranked"
     ),
-    "coherence.unc": Recipe((_PERMUTED,), frozenset({SCORES}), config="pairwise"),
+    "coherence.unc": Recipe((PERMUTED,), frozenset({SCORES}), config="pairwise"),
     "conpono.conpono": Recipe(
         (Form(("doc", "sentences", "bounds")),), frozenset({ENCODES, GOES_ON})
     ),
@@ -101,65 +75,3 @@ RECIPES = {
     ),
 }
 """By module, as a recipe's file names it."""
-
-
-@dataclass(frozen=True)
-class Suite:
-    """What a suite asks of a model (one of `needs`) and of a dataset of a build.
-
-    Without a `config` of its own it takes the dataset's default one, or with `all_configs`
-    those of its configurations that have a form of `forms`. `several`: it takes a list of
-    datasets. Without `forms` it reads no dataset of a build. `splits` must have rows. `builders`:
-    it takes the datasets of these alone, whoever else has the same columns.
-    """
-
-    needs: frozenset[str]
-    forms: tuple[Form, ...]
-    config: str = ""
-    all_configs: bool = False
-    several: bool = False
-    splits: tuple[str, ...] = ("test",)
-    builders: tuple[str, ...] = ()
-
-
-_TASKS = (
-    Form(("left", "right", "relation", "label")),
-    Form(("arg1", "arg2", "sense", "label")),
-    Form(("sentence1", "sentence2", "label")),
-    Form(("sentence", "section", "label")),
-    Form(("sentences", "donor", "found_by", "label")),
-    Form(("doc", "label", "sentences")),
-)
-"""RST, PDTB, BSO, SSP, DC and SP of DiscoEval."""
-
-SUITES = {
-    "dissent": Suite(frozenset({CLASSIFIES}), _LABELLED),
-    "pdtb": Suite(frozenset({CLASSIFIES, ENCODES}), (_LABELLED[1],)),
-    "permuted": Suite(
-        frozenset({SCORES}),
-        (Form(("document", "orders"), {"documents": ("id", "sentences")}),),
-        config="pairwise",
-    ),
-    "pairwise": Suite(frozenset({SCORES}), (Form(("pos", "neg")),), all_configs=True),
-    "agreement": Suite(frozenset({SCORES}), (Form(("pos", "neg", "votes")),), all_configs=True),
-    "discoeval": Suite(
-        # Without a test split it takes the validation split, and trains on a part of it.
-        frozenset({ENCODES}),
-        _TASKS,
-        all_configs=True,
-        several=True,
-        splits=("validation",),
-        builders=("sp", "bso", "dc", "ssp", "pdtb_explicit", "pdtb_implicit", "rst"),
-    ),
-    "superglue": Suite(
-        frozenset({GOES_ON}),
-        (
-            Form(("premise", "hypothesis", "label")),
-            Form(("premise", "question", "choice1", "choice2", "label")),
-            Form(("passage", "query", "entities", "answers")),
-        ),
-        all_configs=True,
-    ),
-    "senteval": Suite(frozenset({ENCODES}), ()),
-}
-"""By the names of `zoo.evaluate.SUITES`."""

@@ -9,8 +9,6 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from zoo.dissent.labelled import Columns, load_for
-from zoo.dissent.logistic import Grid, fit_logistic
 from zoo.dissent.ngrams import (
     NgramConfig,
     NgramForMarkers,
@@ -19,6 +17,8 @@ from zoo.dissent.ngrams import (
     encode_ngrams,
 )
 from zoo.dissent.results import leave
+from zoo.labelled import Columns, load_for
+from zoo.logistic import Grid, fit_logistic
 from zoo.training.job import Job, is_main_process
 from zoo.training.settings import Positive, RunSettings
 

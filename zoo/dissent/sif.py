@@ -14,12 +14,12 @@ from transformers import PreTrainedTokenizerBase
 from corpora.errors import ConfigError
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
-from zoo.dissent.labelled import Columns, load_for
-from zoo.dissent.logistic import Fitted, Grid, fit_logistic
 from zoo.dissent.pmi import pmi_vectors
 from zoo.dissent.results import leave
 from zoo.dissent.sif_modeling import SifConfig, SifForMarkers, SifModel
 from zoo.glove import read_glove
+from zoo.labelled import Columns, load_for
+from zoo.logistic import Fitted, Grid, fit_logistic
 from zoo.training.job import Job, is_main_process
 from zoo.training.settings import Above0, Positive, RunSettings, Words
 from zoo.vocabularies import train_words

@@ -20,10 +20,10 @@ from zoo.backbones import (
     tokenizer_for,
     training_attention,
 )
-from zoo.dissent.labelled import Columns, Labelled, load_for
 from zoo.dissent.pairs import encode_pairs
 from zoo.dissent.results import leave
 from zoo.dissent.transformer_modeling import PairTransformer
+from zoo.labelled import Columns, Labelled, load_for
 from zoo.training.callbacks import EarlyStop
 from zoo.training.job import Job, is_main_process
 from zoo.training.settings import Above0, AtLeast0, BackboneSettings, Count, Dropout, Positive
