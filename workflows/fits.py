@@ -1,6 +1,6 @@
 """Whether models, datasets and suites of a build file fit each other: known before anything runs.
 
-What a recipe reads is declared in `zoo.fits`, what a suite reads by its class, what a builder's
+What recipes and suites read is declared by their classes, what a builder's
 datasets have in `corpora.schemas.DATASETS`. What is declared nowhere is not checked.
 """
 
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from corpora.errors import ConfigError
 from corpora.schemas import DATASETS
 from corpora.splits import SPLITS
-from zoo import fits
-from zoo.declared import GOES_ON, Form, Suite
+from zoo.declared import GOES_ON, Form, Recipe, Suite
 from zoo.evaluate import SUITES
-from zoo.recipe import read_recipe
+from zoo.presets import read_preset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,18 +53,14 @@ class Data:
         return self.configurations[0] if alone else first
 
 
-def check_training(build: BuildFile, name: str, data: Data, settings: Mapping[str, Any]) -> None:
-    """Raise `ConfigError` for a model whose recipe cannot read its dataset.
-
-    `settings` are the recipe's, as they are used.
-    """
+def check_training(build: BuildFile, name: str, data: Data, recipe: Recipe) -> None:
+    """Raise `ConfigError` for a model whose recipe cannot read its dataset."""
     model = build.models[name]
-    reads = fits.RECIPES.get(read_recipe(model.recipe).module)
-    if reads is None or data.builder not in DATASETS:
+    forms = recipe.forms()
+    if not forms or data.builder not in DATASETS:
         return
     where, what = f"{build.path}: models.{name}", f"the recipe {model.recipe}"
-    config = model.config or reads.configuration(settings) or data.default()
-    forms = reads.forms_with(settings)
+    config = recipe.configuration() or data.default()
     if not _fit(data.builder, config, forms):
         key = "config" if _named(data, forms) else "dataset"
         raise _no_form(data, config, forms, what, f"{where}.{key}")
@@ -74,15 +70,18 @@ def check_training(build: BuildFile, name: str, data: Data, settings: Mapping[st
             where=f"{where}.config",
             hint=f"name one that it has: {', '.join(data.configurations)}",
         )
-    _check_splits(data, reads.splits, f"{what} needs", f"{where}.dataset")
+    _check_splits(data, recipe.splits, f"{what} needs", f"{where}.dataset")
+
+
+def _recipe(build: BuildFile, name: str) -> type[Recipe]:
+    return read_preset(build.models[name].recipe, Path(build.path).parent).kind
 
 
 def check_base(build: BuildFile, name: str) -> None:
     """Raise `ConfigError` for a base that leaves no encoder to start from."""
     base = build.models[name].base
     recipe = build.models[base].recipe if base else ""
-    reads = fits.RECIPES.get(read_recipe(recipe).module) if base else None
-    if reads is not None and GOES_ON not in reads.can:
+    if base and GOES_ON not in _recipe(build, base).can:
         raise ConfigError(
             f"the model {base!r} (recipe {recipe}) has no backbone to start from",
             where=f"{build.path}: models.{name}.base",
@@ -94,8 +93,8 @@ def check_base(build: BuildFile, name: str) -> None:
 def check_model(build: BuildFile, suite: str, name: str, where: str) -> None:
     """Raise `ConfigError` for a model that cannot do what the suite asks of it."""
     recipe = build.models[name].recipe
-    needs, reads = build.suite(suite), fits.RECIPES.get(read_recipe(recipe).module)
-    if reads is None or needs.needs & reads.can:
+    needs, reads = build.suite(suite), _recipe(build, name)
+    if needs.needs & reads.can:
         return
     others = [other for other in SUITES if SUITES.find(other).needs & reads.can]
     wanted, can = " or ".join(sorted(needs.needs)), " and ".join(sorted(reads.can))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import ConfigError, DiscorporaError, nearest
+from corpora.declared import anchored, portable
+from corpora.errors import ConfigError, DiscorporaError
 from workflows.programs import Program
 from workflows.tables import BuildFile, Evaluation, Model
-from zoo.recipe import read_recipe, shipped
+from zoo.declared import BackboneRecipe, Recipe
+from zoo.presets import Preset, read_preset, shipped
 
 OF_THE_BUILD = {
     "dataset": "`dataset` of the model",
@@ -29,98 +31,65 @@ OPTION = re.compile(r"--([a-z_]+)|\b([a-z_]+) = ")
 """The key of an option of a command line, or of a line of a recipe, in a message."""
 
 
-def recipe_settings(model: Model, where: str, **usual: Any) -> dict[str, Any]:
-    """A recipe's settings with the build's (`usual`) and the model's own on top.
+@dataclass(frozen=True)
+class Chosen:
+    """A model's recipe with all settings; `table`, those that a preset or the build file sets."""
 
-    `where` is the model's table in the build file.
+    preset: Preset
+    recipe: Recipe
+    table: Mapping[str, Any]
 
-    Raises `ConfigError` for a recipe or a setting that is not there, and for one that is the
-    build's to choose. Loads no torch.
+
+def chosen_recipe(model: Model, path: str, name: str, **usual: Any) -> Chosen:
+    """The recipe of the model `name` of the build file `path`, with its settings.
+
+    The build's (`usual`) go over the preset's, the model's own over both. Raises `ConfigError`
+    for a recipe or a setting that is not there, a value that its class refuses, and a setting
+    that is the build's to choose. Loads no torch.
     """
+    where, folder = f"{path}: models.{name}", Path(path).parent
     try:
-        recipe = read_recipe(model.recipe)
+        preset = read_preset(model.recipe, folder)
     except ConfigError as error:
-        found = f"{where}.recipe: {error.where}" if error.where else f"{where}.recipe"
-        raise ConfigError(error.message, where=found, hint=error.hint) from None
-    known = _setting_names(recipe.module) - OF_THE_BUILD.keys()
-    if model.base and "backbone" not in known:
+        place = f"{where}.recipe: {error.where}" if error.where else f"{where}.recipe"
+        raise ConfigError(error.message, where=place, hint=error.hint) from None
+    if model.base and not issubclass(preset.kind, BackboneRecipe):
         raise ConfigError(
             f"{model.base!r}: the recipe {model.recipe} starts from no other model",
             where=f"{where}.base",
             hint="leave out `base`, or take a recipe with the setting `backbone`",
         )
-    for key in model.settings:
+    own = dict(model.settings)
+    for key in own:
         if key in OF_THE_BUILD or (key == "backbone" and model.base):
             raise ConfigError(
                 f"{key!r} cannot be among the settings of the recipe {model.recipe}",
                 where=f"{where}.settings",
                 hint=f"it follows from {OF_THE_BUILD.get(key, '`base` of the model')}",
             )
-        if key not in known:
-            raise ConfigError(
-                f"unknown setting {key!r} of the recipe {model.recipe}; "
-                f"{nearest(key, known)}".rstrip("; "),
-                where=f"{where}.settings",
-                hint=f"valid here: {', '.join(sorted(known))}",
-            )
-    # A file of one's own may come to name another module of the same family.
-    module = {} if recipe.path in shipped().values() else {"module": recipe.module}
-    return {"recipe": recipe.name, **module, **recipe.settings, **usual, **model.settings}
+    if isinstance(own.get("objective"), str):
+        own["objective"] = anchored(own["objective"], folder)
+    places = {"dataset": "-", "output": "-"}
+    if model.config:
+        places["dataset_config"] = model.config
+    recipe = preset.recipe({**usual, **own, **places}, f"{where}.settings")
+    # Another class behind the same name, as in a file of one's own, is another model.
+    module = {} if preset.name in shipped() else {"module": portable(preset.reference)}
+    return Chosen(
+        preset, recipe, {"recipe": preset.name, **module, **preset.settings, **usual, **own}
+    )
 
 
-def check_values(wanted: Sequence[Mapping[str, Any]], threads: int, where: str) -> None:
-    """Raise `ConfigError` for the first value that a recipe would refuse.
-
-    `wanted` is what `zoo.check` reads. It loads torch, so it is a process of its own.
-    """
-    program = Program("zoo.check", [], threads, json.dumps(wanted))
-    if reason := program.run():
-        raise ConfigError(reason, where=where)
-
-
-def external_inputs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+def external_inputs(recipe: Recipe) -> list[tuple[str, str]]:
     """What a recipe needs from outside: a backbone by Hub id, word vectors by path."""
     found = []
-    backbone = str(settings.get("backbone", ""))
+    backbone = getattr(recipe, "backbone", "")
     if backbone and not Path(backbone).is_dir():
         found.append((f"backbone {backbone}", "from the network"))
-    vectors = str(settings.get("vectors", ""))
+    vectors = getattr(recipe, "vectors", "")
     if vectors and not Path(vectors).is_file():
         found.append((f"vectors {vectors}", "no such file"))
     return found
-
-
-def _setting_names(module: str) -> set[str]:
-    """The fields of a recipe module's `Settings`, read from its text: importing it loads torch."""
-    return _fields_in(f"zoo.{module}", "Settings")
-
-
-def _fields_in(module: str, name: str) -> set[str]:
-    """The annotated fields of a class of the zoo and of its bases there, imported or not."""
-    from zoo.recipe import ROOM
-
-    text = ROOM.parent.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
-    tree = ast.parse(text)
-    imported: dict[str, str] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            module_of = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-            imported |= {each.asname or each.name: f"{module_of}{each.name}" for each in node.names}
-    head, dot, last = name.rpartition(".")  # `zoo.training.settings.Settings`, or `Settings`
-    if path := imported.get(name) or (dot and f"{imported.get(head, head)}.{last}"):
-        place, _, kind = path.rpartition(".")
-        return _fields_in(place, kind) if place.startswith("zoo.") else set()
-    own = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name), None)
-    if own is None:  # a base from elsewhere
-        return set()
-    names = {
-        n.target.id
-        for n in own.body
-        if isinstance(n, ast.AnnAssign)
-        and isinstance(n.target, ast.Name)
-        and not ast.unparse(n.annotation).startswith("ClassVar")
-    }
-    return names.union(*(_fields_in(module, ast.unparse(base)) for base in own.bases))
 
 
 def train(
@@ -129,22 +98,30 @@ def train(
     dataset: Path,
     base: Path | None,
     output: Path,
-    settings: Mapping[str, Any],
+    chosen: Chosen,
 ) -> None:
     """Train `model` into the folder `output`; what a killed run left there is taken up again.
 
     `name` is the model's in the build file, `base` the folder of the model whose encoder it
     starts from. Raises `DiscorporaError` with what the recipe says.
     """
-    threads = settings["threads"]
-    words = [model.recipe, "--dataset", str(dataset), "--output", str(output)]
+    recipe, threads = chosen.recipe, chosen.recipe.threads
+    preset = chosen.preset
+    words = [
+        str(preset.file.path) if preset.file else preset.reference,
+        "--dataset",
+        str(dataset),
+        "--output",
+        str(output),
+    ]
     if model.config:
         words += ["--dataset_config", model.config]
-    words += ["--seed", str(settings["seed"]), "--threads", str(threads)]
+    words += ["--seed", str(recipe.seed), "--threads", str(threads)]
     if base:
         words += ["--backbone", str(base)]
-    known = _setting_names(read_recipe(model.recipe).module) - OF_THE_BUILD.keys()
-    program = Program("zoo.train", words + options(model.settings), threads)
+    own = {key: chosen.table[key] for key in model.settings}
+    program = Program("zoo.train", words + options(own), threads)
+    known = type(recipe).model_fields.keys() - OF_THE_BUILD.keys()
     _run(program, f"models.{name}", known.__contains__)
 
 

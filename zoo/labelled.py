@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pydantic import AfterValidator
 
 from corpora.errors import ConfigError, InputError, nearest
-from zoo.declared import TEXTS
+from zoo.declared import TEXTS, LabelledRecipe
 from zoo.training.data import SPLITS, Dataset, open_dataset, spread
 from zoo.training.job import Job
-
-
-def _two(columns: tuple[str, ...]) -> tuple[str, ...]:
-    if len(columns) not in (0, 2):
-        raise ValueError(f"two columns of texts, not {len(columns)}")
-    return columns
-
-
-Columns = Annotated[tuple[str, ...], AfterValidator(_two)]
-"""The two columns of texts; found by their usual names if not given."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +51,15 @@ def named(labels: Sequence[str]) -> dict[str, Any]:
     return {"id2label": numbered, "label2id": {label: i for i, label in numbered.items()}}
 
 
-def load_for(job: Job, **more: Any) -> Labelled:
+def load_for(recipe: LabelledRecipe, job: Job, **more: Any) -> Labelled:
     """`load` by the settings that every classifier of pairs has; what was left out is noted."""
-    s: Any = job.settings
     data = load(
-        s.dataset,
-        s.dataset_config,
-        columns=s.columns,
-        max_train_rows=s.max_train_rows,
-        max_eval_rows=s.max_eval_rows,
-        empty=s.empty_classes,
+        recipe.dataset,
+        recipe.dataset_config,
+        columns=recipe.columns,
+        max_train_rows=recipe.max_train_rows,
+        max_eval_rows=recipe.max_eval_rows,
+        empty=recipe.empty_classes,
         **more,
     )
     for note in data.notes:

@@ -55,7 +55,7 @@ models = ["markers", "scorer"]
 dataset = ["sp"]
 """
 
-BOOKS5 = 'dissent/bilstm_books5"\ndataset = "dissent"'
+BOOKS5 = 'dissent/bilstm_books5"\ndataset = "dissent"\nsettings = { vectors = "glove.txt" }'
 
 MISFITS = {
     "a recipe on data of another task": (

@@ -10,13 +10,11 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 import zoo
 from corpora.schemas import DATASETS
 from corpora.tasks import BUILDERS
-from zoo import fits
 from zoo.criteria.data import COLUMNS
-from zoo.declared import CLASSIFIES, LABELLED, SCORES
+from zoo.declared import CLASSIFIES, LABELLED, RECIPES, SCORES
 from zoo.evaluate import SUITES
 from zoo.evaluate.discoeval.data import task_of
 from zoo.evaluate.discoeval.tasks import TASKS
-from zoo.recipe import read_recipe, shipped
 
 TYPE_OF = {
     "dissent.bilstm": "discorpora-dissent-bilstm",
@@ -31,11 +29,7 @@ TYPE_OF = {
 }
 
 
-def test_every_recipe_says_what_it_reads() -> None:
-    assert {read_recipe(path).module for path in shipped().values()} == set(fits.RECIPES)
-
-
-@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize("name", list(SUITES))
 def test_every_suite_can_be_found_and_has_a_builder(name: str) -> None:
     suite = SUITES.find(name)
     assert suite.name == name and suite.needs and suite.summary() and suite.of({})
@@ -46,12 +40,12 @@ def test_every_suite_can_be_found_and_has_a_builder(name: str) -> None:
         assert any({*form.columns} <= {*schema.names} for schema in schemas) or form in LABELLED
 
 
-@pytest.mark.parametrize("module", fits.RECIPES)
-def test_models_can_do_what_their_recipe_says(module: str) -> None:
+@pytest.mark.parametrize("name", RECIPES.own)
+def test_models_can_do_what_their_recipe_says(name: str) -> None:
     zoo.register()
-    config = type(AutoConfig.for_model(TYPE_OF[module]))
+    config = type(AutoConfig.for_model(TYPE_OF[name]))
     model = AutoModel._model_mapping.get(config, None)
-    can = fits.RECIPES[module].can
+    can = RECIPES.find(name).can
     classifier = AutoModelForSequenceClassification._model_mapping.get(config, None)
     assert (SCORES in can) == hasattr(model, "score")
     assert (CLASSIFIES in can) == hasattr(classifier, "encode_pairs")
@@ -78,4 +72,4 @@ def test_the_tasks_of_discoeval_are_told_by_their_columns() -> None:
 
 
 def test_the_criteria_read_their_columns() -> None:
-    assert fits.RECIPES["criteria.bigru"].forms[0].columns == COLUMNS
+    assert RECIPES.find("criteria.bigru").reads[0].columns == COLUMNS

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import luigi
 
+from corpora.declared import portable
 from workflows import fits
 from workflows.sources import SourceRecord, file_hash, files_hash
 from workflows.stage import StageTask
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
-from workflows.training import evaluate, recipe_settings, train
+from workflows.training import Chosen, chosen_recipe, evaluate, train
 
 PLACES = frozenset({"backbone", "vectors"})
 """Settings of recipes that name a file or folder, or a model of the Hub."""
@@ -54,17 +55,21 @@ class Train(ModelStage):
         """The recipe's settings; a file or folder among them counts by its contents."""
         dataset = Dataset(config=self.config, name=self.entry.dataset)
         dataset.check_configuration(self.entry.config, f"models.{self.name}.config")
-        chosen = self.chosen()
-        fits.check_training(self.build, self.name, fits.Data.of(dataset), chosen)
+        made = self.chosen()
+        fits.check_training(self.build, self.name, fits.Data.of(dataset), made.recipe)
         fits.check_base(self.build, self.name)
+        chosen = dict(made.table)
+        if isinstance(chosen.get("objective"), str):
+            chosen["objective"] = portable(chosen["objective"])
         for key in PLACES & chosen.keys():
             chosen[key] = self._contents(str(chosen[key]))
         return {**chosen, "dataset_config": self.entry.config} if self.entry.config else chosen
 
-    def chosen(self) -> dict[str, Any]:
-        """The recipe's settings as they are used; a model's own win over the build's."""
-        build, where = self.build, f"{self.build.path}: models.{self.name}"
-        return recipe_settings(self.entry, where, seed=build.seed, threads=build.threads)
+    def chosen(self) -> Chosen:
+        """The recipe with its settings; a model's own win over the build's."""
+        build = self.build
+        usual = {"seed": build.seed, "threads": build.threads}
+        return chosen_recipe(self.entry, build.path, self.name, **usual)
 
     def _contents(self, value: str) -> str:
         path = Path(value)

@@ -18,7 +18,7 @@ from transformers.utils import ModelOutput
 
 from zoo.backbones import Pooling, max_positions, pooled, stands_last
 from zoo.coherence.scoring import load_reference, mean_scores
-from zoo.modeling import ZooModel
+from zoo.modeling import ZooModel, known_to_auto
 from zoo.texts import TextEncoder, batches_by_length
 from zoo.trials import warn_of_padding
 
@@ -197,3 +197,6 @@ def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:
         ids[row, : len(text)] = torch.as_tensor(text)
         mask[row, : len(text)] = 1
     return ids, mask
+
+
+known_to_auto(CoherenceConfig, model=CoherenceScorer)

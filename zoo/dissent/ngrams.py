@@ -21,7 +21,7 @@ from transformers import initialization as init
 from corpora.errors import InputError
 from corpora.store.atomic import write_text
 from zoo.dissent.modeling import MarkerOutput
-from zoo.modeling import ZooModel
+from zoo.modeling import ZooModel, known_to_auto
 
 VOCABULARY = "vocabulary.json"
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -172,3 +172,6 @@ def _ngrams(text: str, longest: int) -> Iterator[str]:
     for size in range(1, longest + 1):
         for start in range(len(words) - size + 1):
             yield " ".join(words[start : start + size])
+
+
+known_to_auto(NgramConfig, classifier=NgramForMarkers)

@@ -36,7 +36,7 @@ def leave(
     """
     split = "test" if "test" in rows else "validation"
     predicted = predict(model, rows[split], batch_size)
-    found = report(rows[split].labels, predicted, data.labels, job.settings.seed)
+    found = report(rows[split].labels, predicted, data.labels, job.recipe.seed)
     finish(
         job,
         model,

@@ -11,7 +11,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from zoo.dissent.data import encode_texts
 from zoo.dissent.modeling import MarkerOutput, pair_features
-from zoo.modeling import ZooModel
+from zoo.modeling import ZooModel, known_to_auto
 
 
 @strict
@@ -108,3 +108,6 @@ class SifForMarkers(_SifPreTrained):
         logits = self.classifier(self.features(input_ids, attention_mask))
         loss = None if labels is None else cross_entropy(logits, labels)
         return MarkerOutput(loss=loss, logits=logits)
+
+
+known_to_auto(SifConfig, model=SifModel, classifier=SifForMarkers)

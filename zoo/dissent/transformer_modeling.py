@@ -14,7 +14,7 @@ from transformers.configuration_utils import SubConfigSpec
 from zoo.backbones import Pooling, max_positions, pooled
 from zoo.dissent.modeling import MarkerOutput
 from zoo.dissent.pairs import encode_pairs
-from zoo.modeling import ZooModel
+from zoo.modeling import ZooModel, known_to_auto
 from zoo.trials import warn_of_padding
 
 
@@ -115,3 +115,6 @@ class PairTransformer(_PairPreTrained):
         logits = self.classifier(self.dropout(vectors))
         loss = None if labels is None else cross_entropy(logits.float(), labels)
         return MarkerOutput(loss=loss, logits=logits)
+
+
+known_to_auto(PairTransformerConfig, model=PairTransformerModel, classifier=PairTransformer)

@@ -16,7 +16,7 @@ from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.saving import check_place, finished, save
-from zoo.recipe import parse_options
+from zoo.presets import parse_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
