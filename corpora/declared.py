@@ -242,7 +242,7 @@ def refusal(
         return ConfigError(
             f"unknown key {key!r}; {nearest(str(keys[-1]), valid)}".rstrip("; "),
             where=place,
-            hint=f"valid here: {', '.join(valid)}",
+            hint=f"valid here: {', '.join(valid) or 'none'}",
         )
     if first["type"] == "missing":
         return ConfigError(f"the key {key!r} is missing", where=place)

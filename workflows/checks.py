@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from corpora import licences
 from corpora.errors import ConfigError, nearest
-from workflows import discoeval
 from workflows.tables import BuildFile, Evaluation, Source
 
 
@@ -72,9 +71,12 @@ def _check_evaluation(build: BuildFile, key: str, evaluation: Evaluation) -> Non
         if name not in build.datasets:
             raise _no_dataset(build, where, name)
     _check_list(build, where, evaluation)
-    if evaluation.suite == discoeval.SUITE and evaluation.datasets:
-        made_by = {n: str(build.datasets[n].get("builder", n)) for n in evaluation.datasets}
-        discoeval.check(made_by, evaluation.settings, where, build.path)
+    with build.at(f"{where}.suite"):
+        kind = build.suite(evaluation.suite)
+    with build.at(f"{where}.settings"):
+        suite = kind.of(evaluation.settings)
+    with build.at(where):
+        suite.check_data({n: str(build.datasets[n].get("builder", n)) for n in evaluation.datasets})
     for model in evaluation.models:
         if model not in build.models:
             raise _no_model(build, where, model)

@@ -1,7 +1,7 @@
 """Whether models, datasets and suites of a build file fit each other: known before anything runs.
 
-What a recipe or suite reads is declared in `zoo.fits`, what a builder's datasets have in
-`corpora.schemas.DATASETS`. What is declared nowhere is not checked.
+What recipes and suites read is declared by their classes, what a builder's
+datasets have in `corpora.schemas.DATASETS`. What is declared nowhere is not checked.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from corpora.errors import ConfigError
 from corpora.schemas import DATASETS
 from corpora.splits import SPLITS
-from zoo import fits
-from zoo.declared import GOES_ON, Form, Recipe
+from zoo.declared import GOES_ON, Form, Recipe, Suite
+from zoo.evaluate import SUITES
 from zoo.presets import read_preset
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def check_base(build: BuildFile, name: str) -> None:
 def check_model(build: BuildFile, suite: str, name: str, where: str) -> None:
     """Raise `ConfigError` for a model that cannot do what the suite asks of it."""
     recipe = build.models[name].recipe
-    needs, reads = fits.SUITES.get(suite), _recipe(build, name)
-    if needs is None or needs.needs & reads.can:
+    needs, reads = build.suite(suite), _recipe(build, name)
+    if needs.needs & reads.can:
         return
-    others = [other for other, each in fits.SUITES.items() if each.needs & reads.can]
+    others = [other for other in SUITES if SUITES.find(other).needs & reads.can]
     wanted, can = " or ".join(sorted(needs.needs)), " and ".join(sorted(reads.can))
     raise ConfigError(
         f"the suite {suite} wants a model that {wanted}; {name!r} (recipe {recipe}) {can}",
@@ -106,16 +106,16 @@ def check_model(build: BuildFile, suite: str, name: str, where: str) -> None:
 
 
 def check_data(
-    suite: str, data: Sequence[tuple[Data, str]], where: str, *, listed: bool = False
+    needs: type[Suite], data: Sequence[tuple[Data, str]], where: str, *, listed: bool = False
 ) -> None:
     """Raise `ConfigError` for datasets (each with its configuration) that a suite cannot read.
 
     `where` is the key of the build file that is wrong then; `listed`: it names them in a list.
     """
-    needs = fits.SUITES.get(suite)
-    if needs is None or not data:
+    suite = needs.name or needs.__name__
+    if not data:
         return
-    if not needs.forms:
+    if not needs.reads:
         problem = f"the suite {suite} takes no dataset of a build"
         raise ConfigError(problem, where=where, hint="it brings data of its own")
     if listed and not needs.several:
@@ -127,9 +127,9 @@ def check_data(
             continue
         whole = needs.all_configs and not config
         chosen = config or needs.config or one.default()
-        wanted = _fitting(one.builder, needs.forms) if whole else [chosen]
-        if not any(_fit(one.builder, name, needs.forms) for name in wanted):
-            raise _no_form(one, chosen, needs.forms, f"the suite {suite}", where, at=True)
+        wanted = _fitting(one.builder, needs.reads) if whole else [chosen]
+        if not any(_fit(one.builder, name, needs.reads) for name in wanted):
+            raise _no_form(one, chosen, needs.reads, f"the suite {suite}", where, at=True)
         _check_builder(one, needs.builders, suite, where)
         _check_splits(one, needs.splits, f"the suite {suite} reads", where)
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
+from corpora.declared import anchored
 from corpora.errors import ConfigError, DiscorporaError, nearest
 from corpora.splits import Shares
 
 if TYPE_CHECKING:
     from corpora.tasks import Builder
+    from zoo.declared import Suite
 
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
 
@@ -240,6 +242,16 @@ class BuildFile(Table):
         named = self.datasets[dataset].get("builder", "")
         with self.at(f"datasets.{dataset}{'.builder' * bool(named)}"):
             return find_builder(named or dataset)
+
+    def suite(self, name: str) -> type[Suite]:
+        """The evaluation suite of that name; a FILE.py is looked for beside the build file."""
+        from zoo.evaluate import SUITES
+
+        return SUITES.find(self.reference(name))
+
+    def reference(self, name: str) -> str:
+        """A declaration's name; a FILE.py in it is taken from the build file's folder."""
+        return anchored(name, Path(self.path).parent)
 
     def markers(self, language: str = "en") -> tuple[str, ...]:
         """The markers to look for, by name."""

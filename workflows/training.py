@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.declared import anchored, portable
-from corpora.errors import ConfigError, DiscorporaError, nearest
+from corpora.errors import ConfigError, DiscorporaError
 from workflows.programs import Program
 from workflows.tables import BuildFile, Evaluation, Model
 from zoo.declared import BackboneRecipe, Recipe
@@ -80,16 +80,6 @@ def chosen_recipe(model: Model, path: str, name: str, **usual: Any) -> Chosen:
     )
 
 
-def check_values(wanted: Sequence[Mapping[str, Any]], threads: int, where: str) -> None:
-    """Raise `ConfigError` for the first value that a suite would refuse.
-
-    `wanted` is what `zoo.check` reads. It loads torch, so it is a process of its own.
-    """
-    program = Program("zoo.check", [], threads, json.dumps(wanted))
-    if reason := program.run():
-        raise ConfigError(reason, where=where)
-
-
 def external_inputs(recipe: Recipe) -> list[tuple[str, str]]:
     """What a recipe needs from outside: a backbone by Hub id, word vectors by path."""
     found = []
@@ -100,18 +90,6 @@ def external_inputs(recipe: Recipe) -> list[tuple[str, str]]:
     if vectors and not Path(vectors).is_file():
         found.append((f"vectors {vectors}", "no such file"))
     return found
-
-
-def check_suite(name: str, where: str) -> None:
-    """Raise `ConfigError` for a suite that is not there. Loads no torch."""
-    from zoo.evaluate import SUITES
-
-    if name not in SUITES:
-        raise ConfigError(
-            f"no suite {name!r}; {nearest(name, SUITES)}".rstrip("; "),
-            where=where,
-            hint=f"the suites are: {', '.join(sorted(SUITES))}",
-        )
 
 
 def train(
@@ -158,7 +136,7 @@ def evaluate(
     table = f"evaluations.{plans[0] if plans else 'NAME'}"
     results = folder / "results.json"
     words = [
-        *(plan.suite, "--model", str(trained), "--name", name, "--data", data),
+        *(build.reference(plan.suite), "--model", str(trained), "--name", name, "--data", data),
         *("--json", str(results), "--threads", str(build.threads)),
         *("--seed", str(build.seed), "--limit", str(plan.limit)),
     ]

@@ -17,6 +17,8 @@ from corpora.declared import Declared, Registry, portable
 from corpora.splits import SPLITS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import nn
 
     from zoo.evaluate import Request
@@ -278,11 +280,14 @@ class Suite(Declared):
     builders: ClassVar[tuple[str, ...]] = ()
     """The builders whose datasets it takes; empty: all with the right columns."""
 
+    def check_data(self, datasets: Mapping[str, str]) -> None:
+        """Raise `ConfigError` if these datasets (name and builder) do not go with the options."""
+
     def evaluate(self, request: Request) -> dict[str, Any]:
         """The result: `metrics`, `dataset`, `examples`, and perhaps `outcomes` and `notes`."""
         raise NotImplementedError
 
-    def write_files(self, result: Mapping[str, Any], stem: Any) -> list[Any]:
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
         """Write what the suite draws or tabulates beside the result; returns the files."""
         return []
 

@@ -454,7 +454,7 @@ def test_what_the_build_chooses_is_no_setting_of_a_model(
         (
             MODEL + "[evaluations.other]\nsuite = 'dissent'\nmodels = ['bilstm']\n"
             "dataset = 'dissent@all'\nsettings = { limt = 5 }\n",
-            "evaluation other/bilstm: this suite has no option 'limt'",
+            "evaluations.other.settings: unknown key 'limt'",
         ),
     ],
 )
@@ -507,16 +507,6 @@ def test_discoeval_passes_over_nothing_that_it_is_given(
     with pytest.raises(ConfigError) as error:
         _load_again(write_config(text))
     assert message in str(error.value)
-
-
-def test_the_tasks_of_discoeval_are_those_of_builders_and_suite() -> None:
-    from corpora.tasks import BUILDERS
-    from workflows import discoeval
-    from zoo.evaluate.discoeval import tasks
-
-    made = {name for name, b in BUILDERS.items() if b.module.startswith("discoeval.")}
-    assert discoeval.TASKS.keys() == made
-    assert {*discoeval.TASKS.values()} == tasks.TASKS.keys()
 
 
 @pytest.mark.parametrize("task", ["Dataset", "Validate", "Train", "Evaluate"])

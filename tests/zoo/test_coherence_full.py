@@ -547,7 +547,7 @@ def test_an_intruded_text_and_its_original_keep_the_same_sentences(limit: int) -
     import pyarrow as pa
 
     from zoo.coherence.data import encode_documents, intrusion_tables
-    from zoo.coherence.texts import TextEncoder
+    from zoo.texts import TextEncoder
     from zoo.vocabularies import train_subwords
 
     rows = intrusion_rows(6, 1)

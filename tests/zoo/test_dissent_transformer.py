@@ -16,11 +16,11 @@ import torch
 from corpora import schemas
 from tests.zoo.outcomes import check_outcomes
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
-from zoo.dissent.labelled import load
-from zoo.dissent.logistic import fit_logistic
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.dissent.pairs import encode_pairs
 from zoo.evaluate.__main__ import main
+from zoo.labelled import load
+from zoo.logistic import fit_logistic
 from zoo.modeling import best_device
 from zoo.presets import shipped
 from zoo.train import train

@@ -14,7 +14,7 @@ from workflows.sources import SourceRecord, file_hash, files_hash
 from workflows.stage import StageTask
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
-from workflows.training import Chosen, check_suite, chosen_recipe, evaluate, train
+from workflows.training import Chosen, chosen_recipe, evaluate, train
 
 PLACES = frozenset({"backbone", "vectors"})
 """Settings of recipes that name a file or folder, or a model of the Hub."""
@@ -120,13 +120,14 @@ class Evaluate(ModelStage):
 
     def settings(self) -> dict[str, Any]:
         plan, where = self.plan, f"{self.build.path}: {self.table}"
-        check_suite(plan.suite, f"{where}.suite")
+        with self.build.at(f"{self.table}.suite"):
+            suite = self.build.suite(plan.suite)
         for dataset, (_, config) in zip(self.judged_on(), plan.configurations, strict=True):
             dataset.check_configuration(config, f"{self.table}.dataset")
         models, data = ("models", "dataset") if self.on else ("suite", "suite")
         fits.check_model(self.build, plan.suite, self.name, f"{where}.{models}")
         listed = not isinstance(plan.dataset, str)
-        fits.check_data(plan.suite, self.judged(), f"{where}.{data}", listed=listed)
+        fits.check_data(suite, self.judged(), f"{where}.{data}", listed=listed)
         return self.plan.model_dump(include={"suite", "dataset", "limit", "settings"})
 
     def sources(self) -> list[SourceRecord]:

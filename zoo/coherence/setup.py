@@ -17,8 +17,8 @@ from zoo.coherence.data import Documents, encode_documents, intrusion_tables
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.recipes import ScorerRecipe
 from zoo.coherence.scoring import REFERENCE, quantiles
-from zoo.coherence.texts import TextEncoder
 from zoo.evaluate.permuted import pairwise_accuracy
+from zoo.texts import TextEncoder
 from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from zoo.dissent.data import Pairs, class_counts, empty_classes, encode, texts
-from zoo.dissent.labelled import named
+from zoo.dissent.data import Pairs, encode, texts
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.dissent.recipes import Bilstm
 from zoo.dissent.results import headline
 from zoo.evaluate.classification import predict, report
 from zoo.glove import load_vectors
+from zoo.labelled import class_counts, empty_classes, named
 from zoo.training.callbacks import AccuracyFalls, EarlyStop
 from zoo.training.data import SPLITS, open_dataset, spread
 from zoo.training.finishing import finish

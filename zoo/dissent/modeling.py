@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
+from zoo.dissent.data import encode_texts
 from zoo.modeling import known_to_auto
 from zoo.word_encoder import WordEncoder, WordModel
 
@@ -56,6 +57,7 @@ class BiLstmForMarkers(WordModel):
 
     config_class = BiLstmConfig
     once_a_row = ("projection", "classifier")
+    encode_pairs = staticmethod(encode_texts)
 
     def __init__(self, config: BiLstmConfig) -> None:
         super().__init__(config)

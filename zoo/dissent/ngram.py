@@ -6,8 +6,6 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from zoo.dissent.labelled import load_for
-from zoo.dissent.logistic import fit_logistic
 from zoo.dissent.ngrams import (
     NgramConfig,
     NgramForMarkers,
@@ -17,6 +15,8 @@ from zoo.dissent.ngrams import (
 )
 from zoo.dissent.recipes import Ngram
 from zoo.dissent.results import leave
+from zoo.labelled import load_for
+from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
 
 

@@ -134,6 +134,8 @@ class NgramForMarkers(ZooModel):
     """`logits = W x / |x| + b`, where x has a 1 for each n-gram that is there."""
 
     config_class = NgramConfig
+    encode_pairs = staticmethod(encode_ngrams)
+    read_tokenizer = staticmethod(NgramVocabulary.from_pretrained)
     main_input_name = "input_ids"
 
     def __init__(self, config: NgramConfig) -> None:

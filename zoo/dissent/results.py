@@ -7,8 +7,8 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from zoo.dissent.labelled import Labelled
 from zoo.evaluate.classification import predict, report
+from zoo.labelled import Labelled
 from zoo.training.finishing import finish
 from zoo.training.job import Job
 

@@ -12,13 +12,13 @@ from transformers import PreTrainedTokenizerBase
 from corpora.errors import ConfigError
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
-from zoo.dissent.labelled import load_for
-from zoo.dissent.logistic import Fitted, fit_logistic
 from zoo.dissent.pmi import pmi_vectors
 from zoo.dissent.recipes import Sif
 from zoo.dissent.results import leave
 from zoo.dissent.sif_modeling import SifConfig, SifForMarkers, SifModel
 from zoo.glove import read_glove
+from zoo.labelled import load_for
+from zoo.logistic import Fitted, fit_logistic
 from zoo.training.job import Job, is_main_process
 from zoo.vocabularies import train_words
 

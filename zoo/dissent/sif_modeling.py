@@ -9,6 +9,7 @@ from transformers import PretrainedConfig
 from transformers import initialization as init
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+from zoo.dissent.data import encode_texts
 from zoo.dissent.modeling import MarkerOutput, pair_features
 from zoo.modeling import ZooModel, known_to_auto
 
@@ -77,6 +78,8 @@ class SifModel(_SifPreTrained):
 
 class SifForMarkers(_SifPreTrained):
     """logits = W S + b, with S = [s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2] of the SIF vectors."""
+
+    encode_pairs = staticmethod(encode_texts)
 
     def __init__(self, config: SifConfig) -> None:
         super().__init__(config)

@@ -16,11 +16,11 @@ from zoo.backbones import (
     tokenizer_for,
     training_attention,
 )
-from zoo.dissent.labelled import Labelled, load_for
 from zoo.dissent.pairs import encode_pairs
 from zoo.dissent.recipes import Transformer
 from zoo.dissent.results import leave
 from zoo.dissent.transformer_modeling import PairTransformer
+from zoo.labelled import Labelled, load_for
 from zoo.training.callbacks import EarlyStop
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import (

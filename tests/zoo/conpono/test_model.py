@@ -55,8 +55,9 @@ from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import Geometry
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import token_stores
-from zoo.evaluate.discoeval.protocol import Options, representation_of
+from zoo.evaluate.discoeval.protocol import representation_of
 from zoo.evaluate.encoders import load_encoder
+from zoo.evaluate.suites import DiscoEval
 from zoo.modeling import load_backbone, save_model
 from zoo.training.flops import operations
 from zoo.training.rows import open_streamed
@@ -607,5 +608,5 @@ def test_evaluations_take_the_vector_that_was_trained(
 ) -> None:
     save_model(tiny_model(vector=vector), tokenizer, tmp_path)
     encoder = load_encoder(str(tmp_path))
-    assert representation_of(encoder, Options(protocol="pairs")) == pairs
-    assert representation_of(encoder, Options(protocol="single")) == "cls_mean"
+    assert representation_of(encoder, DiscoEval(protocol="pairs")) == pairs
+    assert representation_of(encoder, DiscoEval(protocol="single")) == "cls_mean"

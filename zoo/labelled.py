@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from corpora.errors import ConfigError, InputError, nearest
 from zoo.declared import TEXTS, LabelledRecipe
-from zoo.dissent.data import class_counts, empty_classes
 from zoo.training.data import SPLITS, Dataset, open_dataset, spread
 from zoo.training.job import Job
 
@@ -141,6 +140,25 @@ def columns_of(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str,
         hint=f"{nearest(missing, there)}its columns are: {', '.join(there)}; name two of them: "
         '--columns \'["premise", "hypothesis"]\'',
     )
+
+
+def class_counts(table: pa.Table, labels: Sequence[str]) -> dict[str, int]:
+    """Rows of each label, in the order of `labels`."""
+    found = np.bincount(table["label"].to_numpy(), minlength=len(labels))
+    return dict(zip(labels, found.tolist(), strict=True))
+
+
+def empty_classes(counts: Mapping[str, int], policy: str, where: str) -> list[str]:
+    """The labels without a training row. Raises `ConfigError` unless `policy` is `warn`."""
+    empty = [label for label, rows in counts.items() if not rows]
+    if empty and policy != "warn":
+        raise ConfigError(
+            f"no training row has the label {', '.join(empty)}",
+            where=where,
+            hint="add sources, choose a configuration with fewer markers, or set "
+            'empty_classes = "warn"',
+        )
+    return empty
 
 
 def _most_frequent(
