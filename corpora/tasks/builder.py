@@ -84,11 +84,14 @@ class Builder(Declared):
     gives: ClassVar[Mapping[str, pa.Schema]]
     """The configurations that the dataset may have, and their columns."""
     default: ClassVar[str] = "default"
-    """The configuration that loads without being named."""
+    """The configuration that loads without being named; where it has no row, the first that has."""
     columns: ClassVar[pa.Schema] = pa.schema([])
     """The columns of a candidate, beside those of `corpora.tasks.candidates.COMMON`."""
     equal: ClassVar[tuple[str, ...]] = ()
     """Columns of candidates: those with equal values are duplicates, of which one stays."""
+
+    one_split: ClassVar[bool] = False
+    """Whether all parts of a document's candidates are in one split; else each part is divided."""
 
     def configurations(self) -> tuple[str, ...]:
         """The configurations that the dataset may have with these settings."""
@@ -115,7 +118,9 @@ class Builder(Declared):
         """The candidates of one document; what is left out is told to `reject`."""
         raise NotImplementedError
 
-    def prescribed(self, documents: Mapping[str, tuple[str, int]]) -> Assignment | None:
+    def prescribed(
+        self, documents: Mapping[str, tuple[str, int]], target: Target
+    ) -> Assignment | None:
         """Splits that the data prescribe (id -> group, candidates); None where nothing does."""
         return None
 
