@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from corpora.declared import Declared
 from corpora.document import Document
@@ -92,6 +92,12 @@ class Builder(Declared):
 
     one_split: ClassVar[bool] = False
     """Whether all parts of a document's candidates are in one split; else each part is divided."""
+
+    @model_validator(mode="after")
+    def _some_share(self) -> Self:
+        if set(SPLITS) <= set(type(self).model_fields):
+            self.shares()
+        return self
 
     def configurations(self) -> tuple[str, ...]:
         """The configurations that the dataset may have with these settings."""

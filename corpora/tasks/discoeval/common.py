@@ -64,7 +64,6 @@ class Consecutive(Builder):
                 f"lead_sentences = {self.lead_sentences}",
                 hint=f"{self.LENGTH} or more, the sentences of a row, or 0 for that",
             )
-        self.shares()
         return self
 
     @property

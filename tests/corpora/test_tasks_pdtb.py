@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, replace
-from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document, Relation
@@ -15,9 +13,9 @@ from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.splits.prescribed import prescribed
 from corpora.splits.table import read_table
-from corpora.store.atomic import staged
-from corpora.tasks import find_builder
+from corpora.tasks import BUILDERS
 from corpora.tasks.relations import sense_at, text_of
+from tests.corpora.conftest import rows_of
 
 REASON, THEN = "Contingency.Cause.Reason", "Temporal.Asynchronous.Precedence"
 
@@ -45,20 +43,11 @@ def documents():
 
 
 @pytest.fixture
-def built(tmp_path, documents, stage):
-    def build(dataset, name="x", documents=documents, seed=1, **settings):
-        folder = tmp_path / name / "data"
-        builder = find_builder(dataset)
-        with staged(folder) as partial:
-            chosen = builder.settings(**settings)
-            return folder, builder.build(documents, partial, chosen, seed=seed, stage=stage)
+def built(build, documents):
+    def built(dataset, name="x", documents=documents, **settings):
+        return build(dataset, documents, name, **settings)
 
-    return build
-
-
-def rows_of(folder: Path) -> dict[str, list[dict]]:
-    files = sorted(folder.glob("default/*.parquet"))
-    return {file.name.split("-")[0]: pq.read_table(file).to_pylist() for file in files}
+    return built
 
 
 def sections(rows: list[dict]) -> set[int]:
@@ -195,7 +184,7 @@ def test_senses_by_level():
 )
 def test_settings_that_do_not_fit_are_refused(bad):
     with pytest.raises(ConfigError):
-        find_builder("pdtb_implicit").settings(**bad)
+        BUILDERS.find("pdtb_implicit").of(bad)
 
 
 @pytest.mark.parametrize("dataset", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked"])

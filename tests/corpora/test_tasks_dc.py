@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document, Sections, Spans, Turns
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store.atomic import staged
-from corpora.tasks import find_builder
+from corpora.tasks import BUILDERS
 from corpora.tasks.discoeval import dc
 from corpora.tasks.discoeval.chat import masked, refused
 from corpora.tasks.discoeval.common import units
+from tests.corpora.conftest import rows_of
 
 
 @pytest.fixture
@@ -27,21 +25,11 @@ def documents(make_document):
 
 
 @pytest.fixture
-def built(tmp_path, documents, stage):
-    def build(name="x", documents=documents, seed=1, **settings):
-        folder = tmp_path / name / "data"
-        with staged(folder) as partial:
-            chosen = find_builder("dc").settings(**settings)
-            return folder, find_builder("dc").build(
-                documents, partial, chosen, seed=seed, stage=stage
-            )
+def built(build, documents):
+    def built(name="x", documents=documents, **settings):
+        return build("dc", documents, name, **settings)
 
-    return build
-
-
-def rows_of(folder: Path, config: str = "text") -> dict[str, list[dict]]:
-    files = sorted(folder.glob(f"{config}/*.parquet"))
-    return {file.name.split("-")[0]: pq.read_table(file).to_pylist() for file in files}
+    return built
 
 
 def chat(name: str, conversations: int, turns: int) -> Document:
@@ -317,5 +305,5 @@ def test_an_intruder_stands_nowhere_in_the_document(built, make_document):
 )
 def test_values_that_cannot_be_are_named(bad, said):
     with pytest.raises(ConfigError) as caught:
-        find_builder("dc").settings(**bad)
+        BUILDERS.find("dc").of(bad)
     assert caught.value.message == said
