@@ -89,7 +89,6 @@ class Builder(Declared):
     """The columns of a candidate, beside those of `corpora.tasks.candidates.COMMON`."""
     equal: ClassVar[tuple[str, ...]] = ()
     """Columns of candidates: those with equal values are duplicates, of which one stays."""
-
     one_split: ClassVar[bool] = False
     """Whether all parts of a document's candidates are in one split; else each part is divided."""
 
@@ -103,8 +102,8 @@ class Builder(Declared):
         """The configurations that the dataset may have with these settings."""
         return tuple(self.gives)
 
-    def shares(self) -> Shares:
-        """The shares, or the sizes, of the splits."""
+    def shares(self, part: str = "") -> Shares:
+        """The shares, or the sizes, of the splits of a part."""
         return Shares(*(getattr(self, split) for split in SPLITS))
 
     @classmethod

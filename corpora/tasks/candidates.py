@@ -232,7 +232,7 @@ class Candidates:
             }
             given = prescribed(weights, target) if prescribed is not None else None
             if given is None and division is None:
-                shares, stage = self.builder.shares(), target.stage_of(name)
+                shares, stage = self.builder.shares(name), target.stage_of(name)
                 given = assign(weights, shares, seed=target.seed, stage=stage)
         if given is not None:
             for part in parts:
