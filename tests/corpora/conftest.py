@@ -11,6 +11,7 @@ import pytest
 
 from corpora.document import Document
 from corpora.sentences import split_document
+from corpora.splits.division import Division
 from corpora.store.atomic import staged
 from corpora.store.folder import Stage
 from corpora.tasks import BUILDERS
@@ -80,12 +81,18 @@ def build(tmp_path: Path, stage: Stage) -> Callable[..., Built]:
     """Builds a dataset of that name with some settings; gives its folder and the manifest."""
 
     def build(
-        builder: str, inputs: Iterable[Any], folder: str = "x", *, seed: int = 1, **settings: Any
+        builder: str,
+        inputs: Iterable[Any],
+        name: str = "x",
+        *,
+        seed: int = 1,
+        division: Division | None = None,
+        **settings: Any,
     ) -> Built:
-        target = tmp_path / folder / "data"
-        with staged(target) as partial:
-            chosen = BUILDERS.find(builder).of(settings)
-            return target, chosen.build(inputs, Target(partial, stage, seed))
+        chosen = BUILDERS.find(builder).of(settings)
+        folder = tmp_path / name / "data"
+        with staged(folder) as partial:
+            return folder, chosen.build(inputs, Target(partial, stage, seed, division))
 
     return build
 
