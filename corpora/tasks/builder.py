@@ -29,10 +29,8 @@ Reject = Callable[[str], None]
 """Takes the reason why a candidate is left out."""
 
 
-Size = Annotated[int, Field(ge=0)]
-"""The most rows of a split."""
-Part = Annotated[float, Field(ge=0)]
-"""A split's share of the documents."""
+Size = Annotated[int, Field(ge=0, description="The most rows of the split; 0 leaves it out.")]
+Part = Annotated[float, Field(ge=0, description="The split's share of the documents.")]
 
 
 class Row(NamedTuple):

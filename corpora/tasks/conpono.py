@@ -77,11 +77,8 @@ class Conpono(Builder):
     min_sentences: Annotated[int, Field(ge=1)] = 8
     """Shorter paragraphs are dropped (the paper's Wikipedia: 8; 1 drops none)."""
     train: Part = 0.98
-    """The share of the documents that are for training."""
     validation: Part = 0.01
-    """The share for validation."""
     test: Part = 0.01
-    """The share for the test."""
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The document's paragraphs, joined and dropped by the settings, as one row."""

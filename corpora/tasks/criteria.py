@@ -78,11 +78,8 @@ class Criteria(Builder):
     bins: Annotated[int, Field(ge=1, le=127)] = 20
     """The number of relative positions (20 in the released code)."""
     train: Part = 0.98
-    """The share of the documents that are for training."""
     validation: Part = 0.01
-    """The share for validation."""
     test: Part = 0.01
-    """The share for the test."""
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """One row a document: its sentences, and where each stands."""

@@ -26,17 +26,26 @@ PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,
 }"""
 
 
+ROWS_PER_BATCH = 256
+
+
 class Treebank(Builder):
-    """Documents that a table, or the treebank itself, may divide."""
+    """Annotated documents that a table, or the treebank itself, may divide.
+
+    A candidate has the columns of a row, and its label by name.
+    """
+
+    texts: ClassVar[tuple[str, ...]] = ("arg1", "arg2")
+    """The columns whose overlap between splits is counted."""
+    order: ClassVar[str] = "concat(doc, '#', number)"
+    """Of the rows in a split."""
+    rows_per_group: ClassVar[int] = 0
 
     table: str = ""
     """A file of lines `SPLIT<TAB>DOCUMENT` that says the splits."""
     train: Part = 0.8
-    """The share of training documents, where nothing prescribes the splits."""
     validation: Part = 0.1
-    """The share of documents for validation."""
     test: Part = 0.1
-    """The share of documents for the test."""
 
     @field_validator("table")
     @classmethod
@@ -47,6 +56,25 @@ class Treebank(Builder):
     def identity(self) -> dict[str, Any]:
         """The settings, and the contents of the table."""
         return {**super().identity(), "table_sha256": table_hash(self.table)}
+
+    def write_labelled(
+        self, names: Sequence[str], schema: pa.Schema, taken: Candidates, dataset: DatasetFolder
+    ) -> None:
+        """Write the candidates that have one of the labels `names`, a document's together."""
+        query = f"{_LABELLED} order by {self.order}"
+        for split in SPLITS:
+            writer = dataset.writer(
+                "default", split, schema, texts=self.texts, rows_per_group=self.rows_per_group
+            )
+            values = {"split": split, "names": names}
+            taken.write(writer, taken.engine.batches(query, values, ROWS_PER_BATCH))
+
+
+_LABELLED = """
+select candidate.* replace (list_position($names, label) - 1 as label)
+from kept join candidate using (part, doc, number)
+where split = $split and list_contains($names, label)
+"""
 
 
 class Relations(Treebank):
@@ -88,23 +116,6 @@ class Relations(Treebank):
                 yield relation, one, two
             else:
                 reject("argument_empty")
-
-    def write_labelled(
-        self, names: Sequence[str], schema: pa.Schema, taken: Candidates, dataset: DatasetFolder
-    ) -> None:
-        """Write the candidates that have one of the labels `names`, a document's together."""
-        for split in SPLITS:
-            writer = dataset.writer("default", split, schema, texts=("arg1", "arg2"))
-            values = {"split": split, "names": names}
-            taken.write(writer, taken.engine.batches(_LABELLED, values))
-
-
-_LABELLED = """
-select candidate.* replace (list_position($names, label) - 1 as label)
-from kept join candidate using (part, doc, number)
-where split = $split and list_contains($names, label)
-order by concat(doc, '#', number)
-"""
 
 
 def text_of(text: str, spans: Iterable[Span], connective: Iterable[Span]) -> str:

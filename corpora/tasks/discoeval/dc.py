@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Annotated, Any, Literal, Self
@@ -24,7 +25,13 @@ from corpora.tasks.builder import Reject, Row, Size
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.discoeval.chat import conversations
 from corpora.tasks.discoeval.common import CITATION, Consecutive, runs
-from corpora.tasks.discoeval.donors import AnyOther, Donors, Similar, Windows, sentence_keys
+from corpora.tasks.discoeval.donors import (
+    Find,
+    Windows,
+    any_other,
+    sentence_keys,
+    similar_documents,
+)
 from corpora.tasks.discoeval.sp import balanced
 from corpora.tasks.similar import Categories, Profiles
 
@@ -71,7 +78,10 @@ CARD = Card(
 
 
 class Dc(Consecutive):
-    """Discourse coherence: is one of six sentences, or turns, from another text?"""
+    """Discourse coherence: is one of six sentences, or turns, from another text?
+
+    The sizes count rows, two a window.
+    """
 
     name, version = "dc", 4
     paper = "Chen, Chu and Gimpel 2019, section 3.4"
@@ -81,9 +91,9 @@ class Dc(Consecutive):
     LENGTH = 6
     columns = pa.schema(
         [
-            pa.field("sentences", pa.list_(pa.string()), nullable=False),
-            pa.field("categories", pa.list_(pa.string()), nullable=False),
-            pa.field("known", pa.list_(pa.uint64()), nullable=False),
+            ("sentences", pa.list_(pa.string())),
+            ("categories", pa.list_(pa.string())),
+            ("known", pa.list_(pa.uint64())),
         ]
     )
     """`categories` of the document, and keys of all its sentences: in its first window only."""
@@ -105,11 +115,8 @@ class Dc(Consecutive):
     chat_plain: Annotated[float, Field(ge=0, le=1)] = 0.7
     """The share of a turn's tokens that must be plain words."""
     chat_train: Size = 5_816
-    """The most rows of the training split of `chat`, two a window."""
     chat_validation: Size = 1_834
-    """The most rows of the validation split of `chat`."""
     chat_test: Size = 2_418
-    """The most rows of the test split of `chat`."""
 
     @model_validator(mode="after")
     def _some_chat(self) -> Self:
@@ -156,14 +163,15 @@ class Dc(Consecutive):
                 rows = list(windows)
                 profiles.add(doc, " ".join(text for row in rows for text in row["sentences"]))
                 categories.add(doc, rows[0]["categories"])
-            similar = Similar(profiles, categories, self.similar, self.max_text_similarity)
+            limits = (self.similar, self.max_text_similarity)
+            similar = partial(similar_documents, profiles, categories, *limits)
             if "text" in taken.assignments:
                 self._write_config("text", similar, taken, dataset)
-            if "chat" in taken.assignments:
-                self._write_config("chat", AnyOther(), taken, dataset)
+        if "chat" in taken.assignments:
+            self._write_config("chat", any_other, taken, dataset)
 
     def _write_config(
-        self, config: str, donors: Donors, taken: Candidates, dataset: DatasetFolder
+        self, config: str, find: Find, taken: Candidates, dataset: DatasetFolder
     ) -> None:
         """Write windows by priority until there are enough, or none is left."""
         target, stage = taken.target, taken.target.stage_of(config)
@@ -172,11 +180,10 @@ class Dc(Consecutive):
             writer = dataset.writer(config, split, DC, texts=("sentences",))
             before = dataset.rejects.total()
             with Windows.of(taken, config, split) as windows:
-                donors.enter(windows.documents)
                 wanted = min(size // 2, len(windows.kept))
                 random = stream(target.seed, stage, f"positions of {split}")
                 positions = REPLACED.start + balanced(wanted, len(REPLACED), random)
-                writer.extend(_pairs(windows, donors, positions, dataset, found))
+                writer.extend(_pairs(windows, find, positions, dataset, found))
                 left = len(windows.kept) - writer.rows // 2
             dataset.reject("not_needed", left - (dataset.rejects.total() - before))
             if writer.rows < size // 2 * 2:
@@ -197,7 +204,7 @@ def _text_windows(taken: Candidates) -> Iterator[dict[str, Any]]:
 
 def _pairs(
     windows: Windows,
-    donors: Donors,
+    find: Find,
     positions: NDArray[np.int64],
     dataset: DatasetFolder,
     found: Counter[str],
@@ -207,7 +214,8 @@ def _pairs(
     The released files have this order. A window for which there is no intruder is counted.
     """
     pair = 0
-    for row, choice in zip(windows.kept.tolist(), donors.find(windows.hosts()), strict=True):
+    choices = find(windows.documents, windows.hosts())
+    for row, choice in zip(windows.kept.tolist(), choices, strict=True):
         if pair == len(positions):
             return
         position = int(positions[pair])
@@ -220,22 +228,10 @@ def _pairs(
         if intruder.licence != licence:
             dataset.count_licence(intruder.licence)
         found[choice.found_by] += 1
-        yield {
-            "doc": doc,
-            "pair": pair,
-            "label": 0,
-            "position": position,
-            "donor": intruder.doc,
-            "found_by": choice.found_by,
-            "sentences": [*sentences[:position], intruder.sentence, *sentences[position + 1 :]],
-        }
-        yield {
-            "doc": doc,
-            "pair": pair,
-            "label": 1,
-            "position": -1,
-            "donor": "",
-            "found_by": "",
-            "sentences": sentences,
-        }
+        shared = {"doc": doc, "pair": pair}
+        changed = [*sentences[:position], intruder.sentence, *sentences[position + 1 :]]
+        about = {"position": position, "donor": intruder.doc, "found_by": choice.found_by}
+        yield {**shared, "label": 0, **about, "sentences": changed}
+        about = {"position": -1, "donor": "", "found_by": ""}
+        yield {**shared, "label": 1, **about, "sentences": sentences}
         pair += 1

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
-from typing import NamedTuple, Protocol, Self
+from itertools import chain, repeat
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -41,65 +41,46 @@ class Intruder(NamedTuple):
     licence: str
 
 
-class Donors(Protocol):
-    """What finds other documents of a split for its windows."""
-
-    def enter(self, documents: list[str]) -> None:
-        """Begin with a split that has these documents."""
-
-    def find(self, hosts: Numbers) -> Iterator[Choice]:
-        """The donors for a window of each of some documents, by number."""
+Find = Callable[[list[str], Numbers], Iterator[Choice]]
+"""Finds donors among the documents of a split for each of some hosts, by number."""
 
 
-class AnyOther:
+def any_other(documents: list[str], hosts: Numbers) -> Iterator[Choice]:
     """Any other document of the split may give the intruder."""
-
-    def enter(self, documents: list[str]) -> None:
-        self._choice = Choice(range(len(documents)), "chance")
-
-    def find(self, hosts: Numbers) -> Iterator[Choice]:
-        for _ in hosts:
-            yield self._choice
+    return repeat(Choice(range(len(documents)), "chance"), len(hosts))
 
 
-class Similar:
-    """Documents with the largest share of common categories, else the most similar texts.
+def similar_documents(
+    profiles: Profiles,
+    categories: Categories,
+    number: int,
+    most_alike: float,
+    documents: list[str],
+    hosts: Numbers,
+) -> Iterator[Choice]:
+    """Documents with the largest share of common categories, else the `number` most similar texts.
 
     One whose text is more alike than `most_alike` (cosine) is a copy or another version.
     """
-
-    def __init__(
-        self, profiles: Profiles, categories: Categories, number: int, most_alike: float
-    ) -> None:
-        self._profiles, self._categories = profiles, categories
-        self._number, self._most_alike = number, most_alike
-
-    def enter(self, documents: list[str]) -> None:
-        self._texts = Neighbours(self._profiles.matrix(documents))
-        self._shares = Neighbours(self._categories.matrix(documents), "share")
-        self._host = np.zeros(self._texts.matrix.shape[1], np.float32)
-
-    def find(self, hosts: Numbers) -> Iterator[Choice]:
-        by_text = chain.from_iterable(self._texts.nearest(hosts, self._number + COPIES))
-        by_share = chain.from_iterable(self._shares.nearest(hosts, TIES + COPIES))
-        for host, (similar, _), (sharing, share) in zip(hosts, by_text, by_share, strict=True):
-            other = self._other(host, sharing)
-            sharing, share = sharing[other][:TIES], share[other][:TIES]
-            if sharing.size:
-                yield Choice(sharing[share >= share[0] - 1e-9].tolist(), "categories")
-            else:
-                similar = similar[self._other(host, similar)][: self._number]
-                yield Choice(similar.tolist(), "tfidf")
-
-    def _other(self, host: np.int64, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of the documents are no copies of the host."""
-        matrix = self._texts.matrix
-        own = slice(matrix.indptr[host], matrix.indptr[host + 1])
+    texts = Neighbours(profiles.matrix(documents))
+    shares = Neighbours(categories.matrix(documents), "share")
+    by_text = chain.from_iterable(texts.nearest(hosts, number + COPIES))
+    by_share = chain.from_iterable(shares.nearest(hosts, TIES + COPIES))
+    matrix = texts.matrix
+    own = np.zeros(matrix.shape[1], np.float32)
+    for host, (similar, _), (sharing, share) in zip(hosts, by_text, by_share, strict=True):
+        features = slice(matrix.indptr[host], matrix.indptr[host + 1])
         # A sparse product would cost a pass over all features.
-        self._host[matrix.indices[own]] = matrix.data[own]
-        alike = matrix[documents] @ self._host
-        self._host[matrix.indices[own]] = 0
-        return np.asarray(alike <= self._most_alike)
+        own[matrix.indices[features]] = matrix.data[features]
+        other = matrix[sharing] @ own <= most_alike
+        sharing, share = sharing[other][:TIES], share[other][:TIES]
+        if sharing.size:
+            choice = Choice(sharing[share >= share[0] - 1e-9].tolist(), "categories")
+        else:
+            other = matrix[similar] @ own <= most_alike
+            choice = Choice(similar[other][:number].tolist(), "tfidf")
+        own[matrix.indices[features]] = 0
+        yield choice
 
 
 class Windows:

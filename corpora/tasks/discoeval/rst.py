@@ -28,8 +28,6 @@ FOLDERS = {"TRAINING": "train", "TEST": "test"}
 """RST-DT's own folders, as they stand in the ids of its documents."""
 
 WITHOUT_CLASS = "relation_without_class"
-NODES_PER_BATCH = 256
-ROWS_PER_GROUP = 2_048
 
 CARD = Card(
     title="Rhetorical structure relations",
@@ -76,6 +74,7 @@ class Rst(Treebank):
     paper = "Chen, Chu and Gimpel 2019, section 3.1"
     card = CARD
     gives = {"default": rst_schema([])}
+    texts, order, rows_per_group = ("left", "right"), "doc, number", 2_048
     columns = pa.schema(
         [
             ("label", pa.string()),
@@ -138,23 +137,7 @@ class Rst(Treebank):
             dataset.note(f"The relation `{relation}` has no class: {number:,} nodes left out.")
         labels = taken.engine.rows("select distinct label from candidate order by label")
         names = [label for (label,) in labels]
-        for split in SPLITS:
-            writer = dataset.writer(
-                "default",
-                split,
-                rst_schema(names),
-                texts=("left", "right"),
-                rows_per_group=ROWS_PER_GROUP,
-            )
-            values = {"split": split, "names": names}
-            taken.write(writer, taken.engine.batches(_NODES, values, NODES_PER_BATCH))
-
-
-_NODES = """
-select candidate.* replace (list_position($names, label) - 1 as label)
-from kept join candidate using (part, doc, number)
-where split = $split order by doc, number
-"""
+        self.write_labelled(names, rst_schema(names), taken, dataset)
 
 
 def _folder(name: str) -> str:

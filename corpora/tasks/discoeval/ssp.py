@@ -52,7 +52,10 @@ CARD = Card(
 
 
 class Ssp(Builder):
-    """Sentence section prediction: is a sentence from the abstract, or from the body?"""
+    """Sentence section prediction: is a sentence from the abstract, or from the body?
+
+    Half of the rows of a split are from abstracts.
+    """
 
     name, version = "ssp", 3
     paper = "Chen, Chu and Gimpel 2019, section 3.5"
@@ -69,11 +72,8 @@ class Ssp(Builder):
     plain: Annotated[float, Field(ge=0, le=1)] = 0.7
     """The share of the words that must be plain (letters only but for punctuation around)."""
     train: Size = 10_000
-    """The most rows of the training split, half of them abstract; 0 leaves it out."""
     validation: Size = 4_000
-    """The most rows of the validation split."""
     test: Size = 4_000
-    """The most rows of the test split."""
 
     @model_validator(mode="after")
     def _bounds(self) -> Self:
