@@ -310,7 +310,8 @@ def merged_card(ours: RepoCard, theirs: str | None, *, where: str) -> str:
         ours.text = f"\n{body}\n"
         return str(ours)
     card = read_card(theirs, where=where)
-    filled = {key: value for key, value in ours.data.to_dict().items()  # type: ignore[no-untyped-call] if value not in ("", [], {})}
+    own: dict[str, Any] = ours.data.to_dict()  # type: ignore[no-untyped-call]
+    filled = {key: value for key, value in own.items() if value not in ("", [], {})}
     if "license" in filled:
         for key in LICENCE_KEYS:
             card.data.pop(key)
