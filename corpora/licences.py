@@ -50,6 +50,10 @@ class Combined:
     sources: tuple[str, ...]
     incompatible: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        verdict = "may be published" if self.redistributable else "may NOT be published"
+        return f"{self.id}: {verdict}" + (f" ({self.reason})" if self.reason else "")
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {
             "sources": list(self.sources),

@@ -32,19 +32,19 @@ def prescribed(
         split = read_table(Path(table))
         reason = f"as {Path(table).name} says"
     elif sections and documents and all(map(_WSJ.match, documents)):
-        split = {name: _by_section(name, sections) for name in documents}
-        parts = SECTIONS[sections].items()
-        reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts)
+        parts = SECTIONS[sections]
+        section_of = {name: int(name[-4:-2]) for name in documents}
+        split = {
+            name: part
+            for name, n in section_of.items()
+            for part, range in parts.items()
+            if n in range
+        }
+        reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts.items())
     else:
         return None
-    found = {name: split[name] for name in documents if split.get(name)}
+    split = {name: split[name] for name in documents if name in split}
     weights = dict.fromkeys(SPLITS, 0)
-    for name, part in found.items():
+    for name, part in split.items():
         weights[part] += documents[name][1]
-    return Assignment("document", found, weights, reason)
-
-
-def _by_section(name: str, sections: str) -> str:
-    match = _WSJ.match(name)
-    section = int(match[1]) if match else -1
-    return next((part for part, inside in SECTIONS[sections].items() if section in inside), "")
+    return Assignment("document", split, weights, reason)

@@ -12,7 +12,6 @@ from corpora.errors import ConfigError
 from corpora.splits import SPLITS
 
 _NAMES = {"dev": "validation", "valid": "validation", "val": "validation"}
-HINT = "`table` names a file of lines SPLIT<TAB>DOCUMENT, or the division.parquet of a build"
 
 
 def table_hash(table: str) -> str:
@@ -31,43 +30,31 @@ def read_table(path: Path) -> dict[str, str]:
 
     Raises `ConfigError` for a file that is neither, and for a document in two splits.
     """
-    return _of_division(path) if path.suffix == ".parquet" else _of_lines(path)
-
-
-def _of_lines(path: Path) -> dict[str, str]:
     try:
+        if path.suffix == ".parquet":
+            table = pq.read_table(path, columns=["doc", "split"])
+            splits = [SPLITS[code] for code in table["split"].to_pylist()]
+            return dict(zip(table["doc"].to_pylist(), splits, strict=True))
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, error) from error
-    found: dict[str, str] = {}
+    except (OSError, UnicodeDecodeError, pa.ArrowException, TypeError, IndexError) as error:
+        raise ConfigError(
+            f"no table of splits: {error}",
+            where=str(path),
+            hint="`table` names a file of lines SPLIT<TAB>DOCUMENT, or the division.parquet of a "
+            "build",
+        ) from error
+    split_of: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        part, tab, name = line.strip().partition("\t")
-        part, name = _NAMES.get(part, part), name.strip()
-        if not tab or part not in SPLITS:
-            raise ConfigError(
-                f"no split and document: {line[:60]!r}",
-                where=f"{path}:{number}",
-                hint=f"expected SPLIT<TAB>DOCUMENT, with {', '.join(SPLITS)} or dev",
-            )
-        if found.setdefault(name, part) != part:
-            raise ConfigError(
-                f"the document {name!r} is in two splits, {found[name]} and {part}",
-                where=f"{path}:{number}",
-                hint="name each document once",
-            )
-    return found
-
-
-def _of_division(path: Path) -> dict[str, str]:
-    try:
-        table = pq.read_table(path, columns=["doc", "split"])
-        codes = table["split"].to_pylist()
-        return dict(zip(table["doc"].to_pylist(), map(SPLITS.__getitem__, codes), strict=True))
-    except (OSError, pa.ArrowException, TypeError, IndexError) as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> ConfigError:
-    return ConfigError(f"no table of splits: {error}", where=str(path), hint=HINT)
+        split, tab, name = line.strip().partition("\t")
+        split, name = _NAMES.get(split, split), name.strip()
+        message, hint = "", f"expected SPLIT<TAB>DOCUMENT, with {', '.join(SPLITS)} or dev"
+        if not tab or split not in SPLITS:
+            message = f"no split and document: {line[:60]!r}"
+        elif split_of.setdefault(name, split) != split:
+            message = f"the document {name!r} is in two splits, {split_of[name]} and {split}"
+            hint = "name each document once"
+        if message:
+            raise ConfigError(message, where=f"{path}:{number}", hint=hint)
+    return split_of

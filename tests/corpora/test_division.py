@@ -25,7 +25,7 @@ SHARES = Shares(0.6, 0.2, 0.2)
 def divided(folder, *sources, seed=1, shares=SHARES, keep=None):
     """Document -> split, and what the manifest says."""
     folder.mkdir(exist_ok=True)
-    counts = divide(sources, shares, folder, seed=seed, kept=keep)
+    counts = divide(sources, shares, folder, seed=seed, kept=keep).to_dict()
     table = pq.read_table(folder / FILE).to_pylist()
     found = {row["doc"]: SPLITS[row["split"]] for row in table}
     assert all(SPLITS[row["split"]] == found[row["doc"]] for row in table)

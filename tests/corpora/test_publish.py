@@ -16,11 +16,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from huggingface_hub import RepoCard
 
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.publish import PublishResult, plan_publication, publish
-from corpora.publish.card import BEGIN, END, merge, split
 from corpora.publish.hub import Hub, PublishSettings
+from corpora.publish.plan import BEGIN, END, merged_card
 from corpora.store.atomic import MANIFEST, sha256, staged, write_json
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, Stage
@@ -163,10 +164,10 @@ def test_the_card_names_the_repository_and_keeps_our_metadata(
     server: HubServer, send: Publish, folder: Path
 ) -> None:
     send()
-    data, text = split(remote(server)["README.md"].decode(), where="")
-    ours, _ = split((folder / "README.md").read_text(), where="")
-    assert data == {**ours, "license": "cc-by-4.0"}
-    assert f'load_dataset("{ID}")' in text
+    card = RepoCard(remote(server)["README.md"].decode())
+    ours = RepoCard.load(folder / "README.md").data.to_dict()
+    assert card.data.to_dict() == {**ours, "license": "cc-by-4.0"}
+    assert f'load_dataset("{ID}")' in card.text
 
 
 def test_a_second_publication_pushes_nothing(server: HubServer, send: Publish) -> None:
@@ -223,7 +224,7 @@ def test_a_model_is_published_the_same_way(server: HubServer, send: Publish, mod
     assert result.url == f"{server.url}/lab/scorer"
     assert {**there, "README.md": b""} == {**files_of(model), "README.md": b""}
     card = there["README.md"].decode()
-    assert split(card, where="")[0]["license"] == "cc0-1.0"
+    assert RepoCard(card).data.license == "cc0-1.0"
     assert 'from_pretrained("lab/scorer")' in card
     assert send(model, "lab/scorer", kind="model").status == "unchanged"
 
@@ -235,7 +236,7 @@ def titles(server: HubServer, id: str = ID) -> list[str]:
 def test_an_upload_broken_off_changes_nothing_and_goes_on_from_there(
     server: HubServer, send: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corpora.publish.push.FILES_AN_UPLOAD", 2)
+    monkeypatch.setattr("corpora.publish.repository.FILES_AN_UPLOAD", 2)
     send()
     before = remote(server)
     new = make(tmp_path / "new", word="line", rows=40)
@@ -256,7 +257,7 @@ def test_an_upload_broken_off_changes_nothing_and_goes_on_from_there(
 def test_each_batch_of_uploads_has_its_own_tries(
     server: HubServer, send: Publish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corpora.publish.push.FILES_AN_UPLOAD", 1)
+    monkeypatch.setattr("corpora.publish.repository.FILES_AN_UPLOAD", 1)
 
     def cut() -> None:  # once a batch: five in all, of three tries each
         server.fail("POST .*/preupload/", status=409)
@@ -322,8 +323,8 @@ def test_back_to_the_old_version_after_a_publication_broke_off(
     assert b"Not whole" in remote(server)["README.md"]
     assert send().status == "published"
     after = remote(server)
-    card, old = after.pop("README.md").decode(), before.pop("README.md").decode()
-    assert after == before and split(card, where="") == split(old, where="")
+    assert RepoCard(after.pop("README.md").decode()).content == before.pop("README.md").decode()
+    assert after == before
 
 
 def test_private_is_private(server: HubServer, send: Publish) -> None:
@@ -355,7 +356,8 @@ def test_a_card_written_by_hand_is_kept_and_ours_follows(server: HubServer, send
     server.make(ID)
     edit(server, "README.md", THEIRS.encode())
     send()
-    data, text = split(remote(server)["README.md"].decode(), where="")
+    card = RepoCard(remote(server)["README.md"].decode())
+    data, text = card.data.to_dict(), card.text
     assert data["annotations_creators"] == ["expert-generated"]
     assert data["tags"] == ["linguistics", "discorpora", "discourse"]
     assert data["license"] == "cc-by-4.0" and "license_name" not in data
@@ -383,8 +385,8 @@ def test_what_stands_around_our_part_survives_the_next_version(
         (f"# Card\n{BEGIN}\nno end", "needs one"),
         (f"{END}\n{BEGIN}", "needs one"),
         (f"{BEGIN}\n{END}\n{BEGIN}\n{END}", "needs one"),
-        ("---\na: [1\n---\n# Card", "not YAML"),
-        ("---\n- a\n---\n# Card", "no mapping"),
+        ("---\na: [1\n---\n# Card", "not a YAML table"),
+        ("---\n- a\n---\n# Card", "not a YAML table"),
     ],
 )
 def test_a_card_that_cannot_be_merged_is_refused_and_nothing_is_pushed(
@@ -400,8 +402,8 @@ def test_a_card_that_cannot_be_merged_is_refused_and_nothing_is_pushed(
 
 def test_an_empty_value_of_ours_replaces_nothing() -> None:
     ours, theirs = "---\nlanguage: []\na: 1\n---\nx", "---\nlanguage: [cs]\na: 2\n---\n"
-    data, _ = split(merge(ours, theirs, {}, where=""), where="")
-    assert data == {"language": ["cs"], "a": 1}
+    card = RepoCard(merged_card(RepoCard(ours), theirs, where=""))
+    assert card.data.to_dict() == {"language": ["cs"], "a": 1}
 
 
 # --- a Hub that fails ---------------------------------------------------------------------------

@@ -118,8 +118,8 @@ class Divide(StageTask):
         sources = list(zip(served.values(), sizes, strict=True))
         kept = Division.of(read_table(Path(self.table))) if self.table else None
         names, seed = list(served), self.build.seed
-        counts = divide(sources, shares, folder, seed=seed, names=names, kept=kept)
-        if counts.get("kept") == 0:
+        divided = divide(sources, shares, folder, seed=seed, names=names, kept=kept)
+        if divided.kept == 0:
             example = next(
                 (name for task in self.requires() for name, *_ in DocumentSizes(task.folder)), ""
             )
@@ -128,7 +128,7 @@ class Divide(StageTask):
                 where=self.table,
                 hint=f"documents are named by their ids, such as {example!r}",
             )
-        return counts
+        return divided.to_dict()
 
 
 class Dataset(StageTask):
