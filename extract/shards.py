@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from corpora.errors import InputError
 from corpora.schemas import PAIRS, SPAN
 from corpora.store.atomic import write_parquet
-from extract.columns import ORDERS, POSITIONS, PairColumns, SpanColumn
+from extract.pairs import ORDERS, POSITIONS, PairColumns, SpanColumn
 from extract.parse import STRINGS_LIMIT, Ints, ParsedDocument, StringTable
 
 NUMBERS = ("start", "end", "head")
