@@ -31,7 +31,7 @@ from extract.trees import Batch
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
-OnReject = Callable[[Reject], None]
+OnReject = Callable[[Reject], object]
 
 
 class PairSettings(Table):
