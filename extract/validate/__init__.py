@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -17,18 +17,51 @@ from corpora.errors import ConfigError, nearest
 from corpora.intervals import FEW
 from corpora.rng import stream
 from extract.pairs import Pair
-from extract.validation import strict
-from extract.validation.distances import AT_MOST, BELOW, Sequences, measure, summary
-from extract.validation.figures import plot
-from extract.validation.markdown import to_markdown
-from extract.validation.material import Gold, Item, Material, connective, gather
-from extract.validation.vocabulary import SIZE, Vocabulary
-from extract.validation.vocabulary import gather as join
-from extract.validation.words import DESCRIPTION
+from extract.validate import strict
+from extract.validate.distances import (
+    AT_MOST,
+    BELOW,
+    SIZE,
+    AlignmentTable,
+    Sequences,
+    Vocabulary,
+    joined,
+    measure,
+    summary,
+)
+from extract.validate.material import DESCRIPTION, Gold, Item, Material, connective, gather
 
-__all__ = ["plot", "to_markdown", "tree_source", "validate"]
+__all__ = ["Validation", "tree_source", "validate"]
 
 STAGE = "validate.bootstrap"
+
+
+class Alignments(TypedDict):
+    """By criterion: aligned with all gold, and as a control with that of other documents."""
+
+    paper: dict[str, AlignmentTable]
+    control: dict[str, AlignmentTable]
+
+
+class Blocks(Alignments):
+    """All scores over some documents."""
+
+    strict: strict.Table
+
+
+class Occurrence(strict.Ratios):
+    """The overall scores of the markers alone."""
+
+    extracted: int
+    gold: int
+
+
+class Validation(Blocks):
+    """The JSON of `discorpora validate`: scores over all documents and over the unseen ones."""
+
+    documents: dict[str, int]
+    unseen: Blocks
+    settings: dict[str, Any]
 
 
 def validate(
@@ -43,7 +76,7 @@ def validate(
     resamples: int = 1000,
     multiword: str = "other",
     vocabulary: int = SIZE,
-) -> dict[str, Any]:
+) -> Validation:
     """Score pairs against gold relations; the result is the JSON of `discorpora validate`.
 
     `gold` documents (`corpora.readers.pdtb.read_gold`) and `sources` (what was extracted from)
@@ -60,10 +93,9 @@ def validate(
         choices = ", ".join(strict.POLICIES)
         hint = f"{nearest(multiword, strict.POLICIES)}choices: {choices}"
         raise ConfigError(f"no policy {multiword!r}", where="multiword", hint=hint)
-    markers = tuple(markers)
     material = gather(pairs, gold, sources, markers)
     unseen = [text.index for text in material.texts if text.id not in seen]
-    scoring = Scoring(material, markers, multiword, seed, resamples, vocabulary)
+    scoring = Scoring(material, tuple(markers), multiword, seed, resamples, vocabulary)
     everything = scoring.blocks(list(range(len(material.texts))))
     all_unseen = len(unseen) == len(material.texts)
     return {
@@ -111,7 +143,7 @@ class Scoring:
             "characters": (self._spelt(in_words), self._spelt(gold_in_words)),
         }
 
-    def blocks(self, documents: list[int]) -> dict[str, Any]:
+    def blocks(self, documents: list[int]) -> Blocks:
         """`strict`, `paper` and `control` over pairs and gold of these documents alone."""
         weights = strict.draws(len(documents), self.resamples, stream(self.seed, STAGE))
         return {
@@ -119,7 +151,7 @@ class Scoring:
             **self.alignment(documents, "characters"),
         }
 
-    def alignment(self, documents: list[int], unit: str) -> dict[str, Any]:
+    def alignment(self, documents: list[int], unit: str) -> Alignments:
         """`paper` and `control` over these documents, by distances in `unit`."""
         pairs, gold = (
             side.take(np.flatnonzero(np.isin(side.doc, documents))) for side in self.units[unit]
@@ -159,8 +191,8 @@ class Scoring:
         """The overall figures of the other reading, over the unseen documents or else over all."""
         blocks = self.alignment(documents or list(range(len(self.material.texts))), "words")
         return {
-            view: {criterion: rows["overall"] for criterion, rows in criteria.items()}
-            for view, criteria in blocks.items()
+            "paper": {criterion: rows["overall"] for criterion, rows in blocks["paper"].items()},
+            "control": {c: rows["overall"] for c, rows in blocks["control"].items()},
         }
 
     def _spelt(self, items: Sequences) -> Sequences:
@@ -181,7 +213,7 @@ class Scoring:
         }
 
 
-def _occurrence(counts: strict.Counts) -> dict[str, float | int | None]:
+def _occurrence(counts: strict.Counts) -> Occurrence:
     extracted, gold, hits = (int(n) for n in counts.sum(axis=(0, 1))[:3])
     return {**strict.ratios(extracted, gold, hits), "extracted": extracted, "gold": gold}
 
@@ -192,8 +224,8 @@ def _sequences(
     """Both sides of each item as strings of word codes; other markers than `markers` are -1."""
     codes = {marker: i for i, marker in enumerate(markers)}
     return Sequences(
-        [join(encoded[item.doc], item.arg1) for item in items],
-        [join(encoded[item.doc], item.arg2) for item in items],
+        [joined(encoded[item.doc], item.arg1) for item in items],
+        [joined(encoded[item.doc], item.arg2) for item in items],
         np.array([item.doc for item in items], dtype=np.int64),
         np.array([codes.get(item.marker, -1) for item in items], dtype=np.int64),
     )
