@@ -18,8 +18,8 @@ def check_names(build: BuildFile) -> None:
         for dataset in source.datasets:
             if dataset not in build.datasets:
                 raise _no_dataset(build, f"sources.{source.name}", dataset)
-        _check_options(build, source)
         _check_licences(build, source)
+        _check_options(build, source)
     for check in build.validation:
         with build.at(f"validation {check.name}: sources"):
             for name in check.sources:
@@ -104,25 +104,14 @@ def _no_model(build: BuildFile, key: str, model: str) -> ConfigError:
 
 def _check_options(build: BuildFile, source: Source) -> None:
     """The options of a source are those of its reader, and its splitter is one that there is."""
-    from corpora.readers import COMMON_OPTIONS, parse_spec
+    from corpora.readers import parse_spec
     from corpora.sentences import SPLITTERS
-    from workflows.reader_options import check_option, check_together
 
     where = f"{build.path}: source {source.name}"
     with build.at(f"source {source.name}: spec"):
         reader = parse_spec(source.spec)[0]
-    valid = reader.options | COMMON_OPTIONS
-    for key, value in source.options.items():
-        if key not in valid:
-            raise ConfigError(
-                f"unknown option {key!r}; {nearest(key, valid)}".rstrip("; "),
-                where=where,
-                hint=f"valid here: {', '.join(sorted(valid))}",
-            )
-        with build.at(f"source {source.name}: options.{key}"):
-            check_option(reader.kind, key, value)
-    with build.at(f"source {source.name}: options"):
-        check_together(reader.kind, source.options)
+    given = {key: value for key in ("licence", "language") if (value := getattr(source, key))}
+    reader.of({**source.options, **given}, f"{where}: options")
     splitter = source.splitter or build.sentences.splitter
     if splitter not in SPLITTERS:
         raise ConfigError(

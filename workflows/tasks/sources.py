@@ -26,7 +26,7 @@ def record_of(entry: Source) -> SourceRecord:
     Without a licence of its own it has the reader's, which may be `unknown`.
     """
     revision = str(entry.options.get("revision", ""))
-    licence = entry.licences or parse_spec(entry.spec)[0].licence
+    licence = entry.licences or parse_spec(entry.spec)[0].own_licence
     return SourceRecord(entry.name, entry.spec, licence, revision, entry.get)
 
 
