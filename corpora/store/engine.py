@@ -70,6 +70,19 @@ class Engine:
         ((found,),) = self.rows(query, values)
         return found
 
+    def stored(self, query: str, values: Mapping[str, Any] | None = None) -> pa.Table:
+        """The rows of a result in a file that is mapped to memory: to read them in any order."""
+        self._spill.mkdir(exist_ok=True)
+        path = self._spill / "stored.arrow"
+        cursor = self._connection.cursor()
+        reader = cursor.sql(query, params=values or None).to_arrow_reader(BATCH)
+        with pa.ipc.new_file(path, reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        path.unlink()  # the mapping keeps its contents
+        return table
+
     def batches(
         self, query: str, values: Mapping[str, Any] | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
