@@ -154,7 +154,8 @@ def cleared(folder: Path, keep: str = "") -> None:
                 if path.name == keep:
                     continue
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        _check_free(folder)
+        else:
+            _check_free(folder)
 
 
 @contextmanager

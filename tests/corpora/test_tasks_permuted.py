@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
 from corpora.store.atomic import staged
-from corpora.tasks import find_builder, permuted
+from corpora.tasks.builder import Target
 from corpora.tasks.permutations import (
     distinct_orders,
     document_ids,
@@ -26,7 +26,7 @@ from corpora.tasks.permutations import (
     permutations_of_text,
     unranked,
 )
-from corpora.tasks.permuted import Settings
+from corpora.tasks.permuted import ROWS_PER_GROUP, Permuted, token_counter
 
 IDS = document_ids([f"d{i}" for i in range(3000)])
 KEYS = document_keys(1, "permuted", IDS[:50])
@@ -111,20 +111,20 @@ def test_where_sentences_are_equal_the_texts_differ(sentences, k):
     ],
 )
 def test_rows_have_their_full_number_of_negatives(n, expected):
-    assert {c: Settings().rows(c, factorial(n)) for c in expected} == expected
+    assert {c: Permuted().rows(c, factorial(n)) for c in expected} == expected
 
 
 @pytest.mark.parametrize("bad", [{"block_size": 30}, {"block_from": 400}, {"min_sentences": 1}])
 def test_settings_that_do_not_fit_are_refused(bad):
     with pytest.raises(ConfigError):
-        Settings(**bad)
+        Permuted.of(bad)
 
 
 def test_an_unknown_tokenizer_is_an_error_that_says_what_is_possible(tmp_path):
     broken = tmp_path / "tokenizer.json"
     broken.write_text("{}")
     with pytest.raises(ConfigError) as caught:
-        permuted._counter(str(broken))
+        token_counter(str(broken))
     assert "words" in caught.value.hint
 
 
@@ -141,11 +141,8 @@ def documents(make_document):
 def built(tmp_path, documents, stage):
     def build(name="x", documents=documents, **settings):
         folder = tmp_path / name / "data"
-        chosen = Settings(**settings)
         with staged(folder) as partial:
-            return folder, find_builder("permuted").build(
-                documents, partial, chosen, seed=1, stage=stage
-            )
+            return folder, Permuted.of(settings).build(documents, Target(partial, stage, 1))
 
     return build
 
@@ -168,13 +165,13 @@ def test_long_documents_become_blocks_and_short_ones_are_left_out(built, documen
 def test_no_permutation_of_a_document_comes_twice(built):
     folder, _ = built()
     length = {row["id"]: len(row["sentences"]) for row in table(folder, "documents")}
-    for config in permuted.CONFIGS:
+    for config in ROWS_PER_GROUP:
         of_document: dict[str, list] = {}
         for row in table(folder, config):
             of_document.setdefault(row["document"], []).append(row)
         for document, rows in of_document.items():
             n = length[document]
-            number, negatives = Settings().rows(config, factorial(n))
+            number, negatives = Permuted().rows(config, factorial(n))
             assert [row["repetition"] for row in rows] == list(range(number))
             assert {len(row["orders"]) for row in rows} == {negatives}
             orders = [order for row in rows for order in row["orders"]]
@@ -187,7 +184,7 @@ def test_a_document_and_its_blocks_are_in_one_split_of_all_configurations(built)
     for split in ("train", "validation", "test"):
         for row in table(folder, "documents", split):
             where.setdefault(row["id"].split("#")[0], set()).add(split)
-        for config in permuted.CONFIGS:
+        for config in ROWS_PER_GROUP:
             for row in table(folder, config, split):
                 where[row["document"].split("#")[0]].add(split)
     assert {len(splits) for splits in where.values()} == {1}
@@ -241,7 +238,7 @@ def test_the_folder_loads(built, load):
 @pytest.mark.parametrize("wrong", ["contrastive", "ranked", "min_ranked", "max_tokens"])
 def test_a_number_below_one_is_refused(wrong):
     with pytest.raises(ConfigError, match=f"{wrong} = 0"):
-        Settings(**{wrong: 0})
+        Permuted.of({wrong: 0})
 
 
 def test_a_block_with_the_id_of_another_document_is_refused(built, make_document):
