@@ -23,8 +23,7 @@ from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.permutations import LARGEST, document_ids, document_keys
-from corpora.tasks.permuted_orders import order_rows
+from corpora.tasks.permutations import LARGEST, document_keys, order_rows
 
 DOCUMENTS_PER_BATCH = 256
 CountTokens = Callable[[Sequence[str]], list[int]]
@@ -73,7 +72,7 @@ CARD = Card(
 class Permuted(Builder):
     """Documents and permutations of their sentences, stored as orders."""
 
-    name, version = "permuted", 1
+    name, version = "permuted", 2
     paper = "Jwalapuram, Joty and Lin 2022, section 2.1"
     card = CARD
     gives = {
@@ -174,9 +173,8 @@ class Permuted(Builder):
                 columns = [batch[name] for name in PERMUTED_DOCUMENTS.names]
                 positives.append(pa.RecordBatch.from_arrays(columns, schema=PERMUTED_DOCUMENTS))
                 ids, sentences = batch["id"].to_pylist(), batch["sentences"].to_pylist()
-                words = document_ids(ids)
                 for config, size in ROWS_PER_GROUP.items():
-                    keys = document_keys(target.seed, f"{target.stage.name}/{config}", words)
+                    keys = document_keys(target.seed, f"{target.stage.name}/{config}", ids)
                     rows = order_rows(keys, ids, sentences, partial(self.rows, config))
                     if rows is not None:
                         writer = dataset.writer(config, split, PERMUTED_ORDERS, rows_per_group=size)

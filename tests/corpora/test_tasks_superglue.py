@@ -12,8 +12,8 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
-from corpora.store.atomic import staged
 from corpora.readers.superglue import TASKS
+from corpora.store.atomic import staged
 from corpora.tasks.builder import Target
 from corpora.tasks.superglue import Superglue
 
