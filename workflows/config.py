@@ -7,17 +7,14 @@ values of a wrong type are errors that name the key and the nearest valid one.
 from __future__ import annotations
 
 import os
-import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
-
+from corpora.declared import Loc
 from corpora.errors import ConfigError, nearest
 from corpora.readers.source import root_of
-from workflows.checks import check_names
-from workflows.refusals import refusal
+from corpora.toml import TomlFile
+from workflows.fits import check_names
 from workflows.tables import BuildFile, Source
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -51,27 +48,25 @@ def load_build(name: str) -> BuildFile:
 
 @cache
 def _load(path: Path, mtime_ns: int, data_variable: str) -> BuildFile:
-    table = _read_toml(path)
-    try:
-        build = BuildFile.model_validate({**table, "path": str(path)})
-    except ValidationError as error:
-        raise refusal(path, table, error) from None
-    with build.at("splits"):
-        _ = build.splits.shares  # refused here if they are none
+    file = TomlFile.read(path)
+
+    def where(keys: Loc) -> str:
+        if len(keys) > 1 and isinstance(keys[1], int):  # an entry of a list, called by its name
+            entry = file.table[str(keys[0])][keys[1]]
+            name = entry.get("name", "") if isinstance(entry, dict) else ""
+            kind = str(keys[0]).removesuffix("s")
+            called = f"{kind} {name}" if name else f"[[{keys[0]}]] number {keys[1] + 1}"
+            return f"{file.where(keys)}: {called}"
+        return file.where(keys)
+
+    build = BuildFile.of(file.table, where)
+    build._file = file
+    for number, source in enumerate(build.sources):
+        source._number = number
     build = build.model_copy(update={"data": _data_folder(build, data_variable)})
     build = build.model_copy(update={"sources": tuple(_expand(build))})
     check_names(build)
     return build
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"not valid TOML: {error}", where=str(path)) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"not UTF-8 text: {error}", where=str(path)) from None
 
 
 def _data_folder(build: BuildFile, data_variable: str) -> str:
@@ -91,7 +86,7 @@ def _expand(build: BuildFile) -> list[Source]:
         if "{data}" in source.spec and not build.data:
             raise ConfigError(
                 f"source {source.name!r} lies under {{data}}, and no data folder is set",
-                where=build.path,
+                where=build.where("sources", source._number, "spec"),
                 hint=f"set the environment variable {DATA_VARIABLE}, or `data` in the build file",
             )
         spec = build.place(source.spec)

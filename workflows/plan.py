@@ -43,7 +43,7 @@ def missing_inputs(stages: list[StageTask]) -> list[tuple[str, str, str]]:
             name, (why, get) = f"parser {stage.parser_name}", lacking(stage.parser_name)
             found |= {name: (name, why, get)} if why else {}
         if isinstance(stage, Train):
-            for name, why in external_inputs(stage.chosen()):
+            for name, why in external_inputs(stage.chosen.recipe):
                 found[f"{stage.key}/{name}"] = (f"{stage.key}, {name}", why, stage.entry.get)
     return list(found.values())
 
@@ -54,6 +54,8 @@ def _stage_lines(stages: list[StageTask]) -> Iterator[str]:
     for stage in stages:
         states[stage.task_id] = _state(stage, states)
         yield f"{stage.title:<{width}}  {states[stage.task_id]:<16}  {stage.hash}"
+        if isinstance(stage, Train) and (other := stage.other_code()):
+            yield f"    built by other code ({', '.join(other)}): discorpora build --retrain"
         yield from (f"    reads {what}" for what in _reads(stage))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from corpora.errors import ConfigError, InputError
 from workflows.parsers import lacking
@@ -36,8 +36,7 @@ def looking() -> bool:
 def check(task: StageTask) -> None:
     """Raise `InputError` naming every source of `task`'s graph that is not there.
 
-    And `ConfigError` for an engine that cannot be used, for a parser that is not installed, and
-    for a setting of a model or an evaluation still to be made that its recipe or suite refuses.
+    And `ConfigError` for an engine that cannot be used, and for a parser that is not installed.
     """
     if looking():
         return
@@ -50,7 +49,7 @@ def check(task: StageTask) -> None:
     if missing:
         _complain(task, missing)
     _check_parsers(task)
-    _check_values(task)
+    _load_libraries(task)
 
 
 def check_engine(task: StageTask) -> None:
@@ -69,27 +68,18 @@ def _check_parsers(task: StageTask) -> None:
         if isinstance(stage, Parse) and not stage.output().exists():
             reason, how = lacking(stage.parser_name)
             if reason:
-                where = f"{task.build.path}: {stage.parser_key}"
+                where = task.build.where(*stage.parser_keys)
                 raise ConfigError(f"{stage.parser_name!r}: {reason}", where=where, hint=how)
 
 
-def _check_values(task: StageTask) -> None:
+def _load_libraries(task: StageTask) -> None:
+    """Let the libraries of models be loaded while the build does something else."""
     from workflows import programs
     from workflows.links import walk
     from workflows.tasks.models import Evaluate, Train
-    from workflows.training import check_values, options
 
-    wanted: list[dict[str, Any]] = []
-    for stage in walk(task):
-        if isinstance(stage, Train | Evaluate) and not stage.output().exists():
-            settings, what = stage.entry.settings, {"recipe": stage.entry.recipe}
-            if isinstance(stage, Evaluate):
-                settings, what = stage.plan.settings, {"suite": stage.plan.suite}
-            wanted.append({"name": stage.title, "options": options(settings), **what})
-    if wanted:
+    if any(isinstance(s, Train | Evaluate) and not s.output().exists() for s in walk(task)):
         programs.prepare(task.build.threads)
-    if any(one["options"] for one in wanted):
-        check_values(wanted, task.build.threads, task.build.path)
 
 
 def _complain(task: StageTask, missing: list[tuple[SourceRecord, str]]) -> None:

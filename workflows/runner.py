@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import luigi
 
-from workflows.tasks import BuildAll
+from workflows.links import walk
+from workflows.tasks import BuildAll, Train
+
+log = logging.getLogger("discorpora")
 
 
 @contextmanager
@@ -32,12 +37,19 @@ def options(config: str, output: str, workers: int = 1) -> Iterator[None]:
                 settings.set(section, key, value)
 
 
-def run_build(config: str, output: str, workers: int) -> int:
-    """Build everything that `config` names; 0 if all of it is there at the end."""
+def run_build(config: str, output: str, workers: int, *, retrain: bool = False) -> int:
+    """Build everything that `config` names; 0 if all of it is there at the end.
+
+    With `retrain` the models that other code has made, or whose data it has, are removed first.
+    """
     from workflows.cli.show import show_status
 
     with options(config, output, workers):
         task = BuildAll(config=config)
+        for stage in walk(task) if retrain else ():
+            if isinstance(stage, Train) and stage.other_code():
+                log.info("%s: built by other code, trained again", stage.title)
+                shutil.rmtree(stage.folder)
         done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
     if done:
         show_status(config, output)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import luigi
 
+from corpora.code import code_hash
 from corpora.processes import stop_with_build
 from corpora.store.atomic import MANIFEST, AlreadyMade, is_complete, staged, write_json
 from corpora.store.folder import Stage
@@ -34,6 +35,11 @@ class discorpora(luigi.Config):
     config = luigi.Parameter(default="sample", description="the default build file")
     output = luigi.Parameter(default="build", description="where everything is built")
     debug = luigi.BoolParameter(default=False, description="show tracebacks")
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    text = json.dumps(values, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
 class FolderTarget(luigi.Target):
@@ -83,6 +89,10 @@ class StageTask(luigi.Task):
         """The files that the stage reads itself."""
         return []
 
+    def code(self) -> list[str]:
+        """The modules whose code makes the output: their hash is part of the stage's."""
+        return []
+
     def work(self, folder: Path) -> dict[str, Any]:
         """Make the stage's output in `folder`; return its counts for the manifest."""
         raise NotImplementedError
@@ -97,19 +107,26 @@ class StageTask(luigi.Task):
         return [task for task in luigi.task.flatten(self.requires()) if isinstance(task, StageTask)]
 
     @cached_property
+    def identity(self) -> str:
+        """What the stage is made of but for code: settings, version, sources, what is upstream."""
+        upstream = sorted(task.identity for task in self.upstream())  # their errors come first
+        return _digest(
+            {
+                "stage": self.stage,
+                "key": self.key,
+                "version": self.version,
+                "settings": self.settings(),
+                "upstream": upstream,
+                "sources": [[s.name, fingerprint(s, self.root)] for s in self.sources()],
+            }
+        )
+
+    @cached_property
     def hash(self) -> str:
-        """Over the settings, the hashes upstream, the sources and the stage's own version."""
-        upstream = sorted(task.hash for task in self.upstream())  # their mistakes are said first
-        identity = {
-            "stage": self.stage,
-            "key": self.key,
-            "version": self.version,
-            "settings": self.settings(),
-            "upstream": upstream,
-            "sources": [[s.name, fingerprint(s, self.root)] for s in self.sources()],
-        }
-        text = json.dumps(identity, sort_keys=True, ensure_ascii=False, default=str)
-        return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+        """The identity, with the code that makes the output and everything upstream."""
+        upstream = sorted(task.hash for task in self.upstream())
+        code = {module: code_hash(module) for module in self.code()}
+        return _digest({"identity": self.identity, "upstream": upstream, "code": code})
 
     @property
     def root(self) -> Path:
@@ -196,7 +213,7 @@ class StageTask(luigi.Task):
                 write_json(partial / MANIFEST, {**self.record().to_dict(), "counts": counts})
 
     @contextmanager
-    def measured(self) -> Iterable[None]:
+    def measured(self) -> Iterator[None]:
         """Log the stage, and keep its time, memory and host beside the folder."""
         log.info("%s", self.title)
         meter = usage.Meter()

@@ -1,4 +1,8 @@
-"""The tables of a build file, validated by pydantic."""
+"""The tables of a build file, and the declarations that they name.
+
+A table that names a reader, builder, recipe or suite is validated by that class:
+`BuildFile.builder` and its kin give the class with the settings of the table.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
+from corpora import licences
+from corpora.declared import Loc, Table, Where, anchored
 from corpora.errors import ConfigError, DiscorporaError, nearest
-from corpora.splits import Shares
+from corpora.sentences import SPLITTERS
+from corpora.splits import SPLITS, Shares
+from corpora.toml import TomlFile
 
 if TYPE_CHECKING:
-    from corpora.tasks import Builder
+    from corpora.tasks.builder import Builder
 
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
 
 Entry = TypeVar("Entry")
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+
+
+def _name(value: str) -> str:
+    """A name that is also a folder's."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", value):
+        raise ConfigError(
+            f"{value!r} cannot be a name",
+            hint="a folder is named after it: small letters, digits, and . _ - after the first",
+        )
+    return value
+
+
+Name = Annotated[str, AfterValidator(_name)]
 """A name that is also a folder's."""
 
 
@@ -39,8 +59,8 @@ def _language_code(value: str) -> str:
     if value.lower() in LANGUAGES or not re.fullmatch(r"([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?", value):
         code = LANGUAGES.get(value.lower())
         raise ConfigError(
-            f"{value!r} is no code of a language",
-            hint=f'write "{code}"' if code else 'such a code is "en", "de" or "pt-BR"',
+            f"{value!r} is not a language code",
+            hint=f'write "{code}"' if code else 'expected a code such as "en", "de" or "pt-BR"',
         )
     return value
 
@@ -49,10 +69,26 @@ Language = Annotated[str, AfterValidator(_language_code)]
 """A code such as `en`, by which parsers, pattern tables and the Hub know it."""
 
 
-class Table(BaseModel):
-    """A table of a build file: frozen, no unknown keys."""
+def _licence(value: str) -> str:
+    """A licence of the table, or nothing could be said of a dataset of it."""
+    if value:
+        licences.get(value)
+    return value
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+def _splitter(value: str) -> str:
+    if value not in SPLITTERS:
+        raise ConfigError(
+            f"no splitter {value!r}; {nearest(value, SPLITTERS)}".rstrip("; "),
+            hint=f"the splitters are: {', '.join(SPLITTERS)}",
+        )
+    return value
+
+
+Licence = Annotated[str, AfterValidator(_licence)]
+"""An SPDX identifier, or one of `corpora.licences`."""
+Splitter = Annotated[str, AfterValidator(_splitter)]
+"""A name of `corpora.sentences.SPLITTERS`."""
 
 
 class Source(Table):
@@ -67,12 +103,13 @@ class Source(Table):
 
     name: Name
     spec: str
-    licence: str | dict[str, str] = ""
+    licence: Licence | dict[str, Licence] = ""
     language: Language = ""
-    options: dict[str, Any] = {}
-    splitter: str = ""
+    options: dict[str, Any] = Field(default_factory=dict)
+    splitter: Splitter | Literal[""] = ""
     datasets: tuple[str, ...] = ()
     get: str = ""
+    _number: int = PrivateAttr(default=0)
 
     @property
     def licences(self) -> str:
@@ -82,7 +119,7 @@ class Source(Table):
 
 
 class Sentences(Table):
-    splitter: str = "rules"
+    splitter: Splitter = "rules"
 
 
 class Splits(Table):
@@ -95,6 +132,11 @@ class Splits(Table):
     validation: float = 0.1
     test: float = 0.1
     table: str = ""
+
+    @model_validator(mode="after")
+    def _some(self) -> Splits:
+        _ = self.shares
+        return self
 
     @property
     def shares(self) -> Shares:
@@ -128,13 +170,13 @@ class Engine(Table):
     tasks: int = Field(8, ge=1)
     workers: int = Field(-1, ge=-1)
     poll_seconds: float = Field(5.0, gt=0)
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("workers")
     @classmethod
     def _some_workers(cls, value: int) -> int:
         if value == 0:
-            raise ValueError("-1 (all) or 1 and more")
+            raise ValueError("expected -1 (all) or 1 and more")
         return value
 
 
@@ -166,7 +208,7 @@ class Model(Table):
     base: str = ""
     suite: str = ""
     limit: int = Field(0, ge=0)
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = Field(default_factory=dict)
     get: str = ""
 
 
@@ -184,7 +226,7 @@ class Evaluation(Table):
     dataset: str | tuple[str, ...] = ""
     data: str = ""
     limit: int = Field(0, ge=0)
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = Field(default_factory=dict)
     get: str = ""
 
     @property
@@ -201,9 +243,9 @@ class Evaluation(Table):
 
 
 class BuildFile(Table):
-    """A whole build file. `path` and `data` are filled in by `load_build`."""
+    """A whole build file; `load_build` reads it."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
     seed: int = Field(13, ge=0)
     data: str = ""
     max_bad_share: float = Field(0.01, ge=0, le=1)
@@ -215,17 +257,33 @@ class BuildFile(Table):
     extract: Extract = Extract()
     engine: Engine = Engine()
     validation: tuple[Validation, ...] = ()
-    datasets: dict[Name, dict[str, Any]] = {}
-    models: dict[Name, Model] = {}
-    evaluations: dict[Name, Evaluation] = {}
-    path: str = ""
+    datasets: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    models: dict[Name, Model] = Field(default_factory=dict)
+    evaluations: dict[Name, Evaluation] = Field(default_factory=dict)
+    _file: TomlFile = PrivateAttr()
+
+    @property
+    def path(self) -> str:
+        return str(self._file.path)
+
+    @property
+    def folder(self) -> Path:
+        """Where the build file lies."""
+        return self._file.path.parent
 
     def place(self, spec: str) -> str:
         """`spec` with `{data}` and `{sample}` filled in."""
         return spec.replace("{data}", self.data).replace("{sample}", str(SAMPLE))
 
+    def placed(self, value: Any) -> Any:
+        """A setting with places filled in, where it is a text."""
+        return self.place(value) if isinstance(value, str) else value
+
     def source(self, name: str) -> Source:
         return self._one("source", name, {source.name: source for source in self.sources})
+
+    def check(self, name: str) -> Validation:
+        return self._one("validation", name, {entry.name: entry for entry in self.validation})
 
     def model(self, name: str) -> Model:
         return self._one("model", name, self.models)
@@ -233,29 +291,77 @@ class BuildFile(Table):
     def evaluation(self, name: str) -> Evaluation:
         return self._one("evaluation", name, self.evaluations)
 
-    def builder(self, dataset: str) -> Builder:
-        """The builder of the dataset's name, or the one that its table names."""
-        from corpora.tasks import find_builder
+    # The declarations that its tables name
 
-        named = self.datasets[dataset].get("builder", "")
-        with self.at(f"datasets.{dataset}{'.builder' * bool(named)}"):
-            return find_builder(named or dataset)
+    def builder(self, dataset: str) -> Builder:
+        """The builder of a dataset with its settings: of its name, or the one its table names.
+
+        Shares of documents are the build's: they are split once, for all datasets.
+        """
+        from corpora.tasks import BUILDERS
+
+        table = dict(self._one("dataset", dataset, self.datasets))
+        named = table.pop("builder", "")
+        with self.at("datasets", dataset, *["builder"] * bool(named)):
+            kind = BUILDERS.find(self.anchored(str(named)) or dataset)
+        shares = kind.share_fields()
+        for key in SPLITS:
+            if key in table and (key in shares or isinstance(table[key], float)):
+                has = "no shares of its own" if key in shares else "numbers of rows (integers)"
+                raise ConfigError(
+                    f"{key} = {table[key]}: this dataset has {has}",
+                    where=self.where("datasets", dataset, key),
+                    hint="documents are split once, for all datasets: shares stand in [splits]",
+                )
+        own = {key: getattr(self.splits, key) for key in shares}
+        placed = {key: self.placed(value) for key, value in table.items()}
+        return kind.of({**placed, **own}, self.whereabouts("datasets", dataset))
 
     def markers(self, language: str = "en") -> tuple[str, ...]:
         """The markers to look for, by name."""
         from extract.patterns import resolve_markers
 
-        with self.at("extract.markers"):
+        with self.at("extract", "markers"):
             return resolve_markers(self.extract.markers, language)
 
+    def anchored(self, reference: str) -> str:
+        """A reference `FILE.py:Class` with its path taken from the build file's folder."""
+        return anchored(reference, self.folder)
+
+    # Places for messages
+
+    def where(self, *keys: int | str) -> str:
+        """`FILE:LINE: key`, where a list's entry is called by its name."""
+        return ": ".join(filter(None, [self._file.where(keys), self._called(keys)]))
+
+    def whereabouts(self, *keys: int | str) -> Where:
+        """The place of a key below `keys`, for `Table.of`."""
+
+        def where(inner: Loc) -> str:
+            return ": ".join(filter(None, [self._file.where((*keys, *inner)), self._called(keys)]))
+
+        return where
+
+    def source_keys(self, name: str) -> Loc:
+        """The keys that lead to a source's table."""
+        return ("sources", self.source(name)._number)
+
+    def _called(self, keys: Loc) -> str:
+        if len(keys) > 1 and isinstance(keys[1], int):
+            name = self._file.table[str(keys[0])][keys[1]].get("name", "")
+            called = f"{str(keys[0]).removesuffix('s')} {name}"
+            return ": ".join(filter(None, [called, ".".join(map(str, keys[2:]))]))
+        return ".".join(map(str, keys))
+
     @contextmanager
-    def at(self, key: str) -> Iterator[None]:
-        """Give what a room refuses its place in the build file, FILE: `key`."""
+    def at(self, *keys: int | str) -> Iterator[None]:
+        """Give an error its place in the build file: FILE:LINE: key."""
         try:
             yield
         except DiscorporaError as error:
-            where = ": ".join(part for part in (self.path, key, error.where) if part)
-            where = where.removesuffix(f": {self.path}")  # what the build file itself refused
+            if error.where.startswith(self.path):  # the build file's own
+                raise
+            where = ": ".join(filter(None, (self.where(*keys), error.where)))
             raise type(error)(error.message, where=where, hint=error.hint) from None
 
     def _one(self, kind: str, name: str, known: Mapping[str, Entry]) -> Entry:

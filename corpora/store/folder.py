@@ -44,7 +44,6 @@ __all__ = [
     "read_json",
     "sha256",
     "staged",
-    "used",
     "versions",
     "write_json",
     "write_parquet",
@@ -93,11 +92,6 @@ def versions(*libraries: str) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[library] = "not installed"
     return found
-
-
-def used(builder: Any, seed: int) -> dict[str, Any]:
-    """All settings of a builder, defaults included, and its seed, for the card."""
-    return {"seed": seed, **builder.identity()}
 
 
 class DatasetFolder:
@@ -209,8 +203,9 @@ class DatasetFolder:
     def finish(self, default: str | None = None) -> dict[str, Any]:
         """Close the files, write the card, then the manifest; returns the manifest.
 
-        `default` is the configuration that loads without being named. A configuration without
-        rows is left out, a split without rows has no file; both are said in the notes.
+        `default` is the configuration that loads without being named; where it has no row, the
+        first that has. A configuration without rows is left out, a split without rows has no
+        file; both are said in the notes.
         Raises `InputError` if there is no row at all, `DiscorporaError` if no row's licence was
         counted: what the build file declares is not what the documents say.
         """
@@ -236,7 +231,7 @@ class DatasetFolder:
     def _close(self, default: str | None) -> dict[str, Any]:
         configs: dict[str, Any] = {}
         for (config, split), writer in self._writers.items():
-            entry = configs.setdefault(config, {"default": config == default, "splits": {}})
+            entry = configs.setdefault(config, {"default": False, "splits": {}})
             entry["splits"][split] = writer.close()
             entry["features"] = writer.features
         for config, entry in list(configs.items()):
@@ -248,6 +243,8 @@ class DatasetFolder:
             elif none:
                 without = " and no ".join(none)
                 self.note(f"`{config}` has no {without} rows: a share of 0, or too small a corpus.")
+        if configs and default is not None:
+            configs[default if default in configs else next(iter(configs))]["default"] = True
         return configs
 
     def _manifest(self, configs: dict[str, Any]) -> dict[str, Any]:

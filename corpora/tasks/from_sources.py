@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,7 +9,7 @@ from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.ingest import check_bad_share
 from corpora.readers import opened
 from corpora.readers.source import SeenIds, Source
-from corpora.store.folder import DatasetFolder, used
+from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Target
 
 Given = tuple[str, Mapping[str, Any]]
@@ -64,7 +63,7 @@ class FromSources(Builder):
             target.folder, target.stage.dataset_name, target.stage, self.card
         ) as dataset:
             ids: dict[tuple[str, str], SeenIds] = {}
-            number: Counter[str] = Counter()
+            filled = set()
             sources = self._opened(inputs, target.max_bad_share, dataset)
             for config, split, licence, rows in self.parts(sources, dataset):
                 schema, texts = self.gives[config], self.texts[config]
@@ -73,9 +72,9 @@ class FromSources(Builder):
                 seen = ids.setdefault((config, split), SeenIds())
                 writer.extend(_unique(rows, seen, f"{config}/{split}"))
                 dataset.count_licence(licence, writer.rows - before)
-                number[config] += writer.rows - before
-            dataset.details |= {"settings": used(self, target.seed)}
-            return dataset.finish(next((c for c in self.configurations() if number[c]), None))
+                filled |= {config} if writer.rows else set()
+            dataset.details |= {"settings": {"seed": target.seed, **self.identity()}}
+            return dataset.finish(next((c for c in self.configurations() if c in filled), None))
 
     def _opened(
         self, given: Iterable[Given], max_bad_share: float, dataset: DatasetFolder

@@ -160,8 +160,10 @@ class Intrusion(Builder):
         from corpora.tasks.intrusion_search import Search
         from corpora.tasks.sentence_features import SentenceFeatures
 
-        texts = taken.engine.stored(_TEXTS)
-        with SentenceFeatures(taken.target.folder) as features:
+        with (
+            taken.mapped(_TEXTS) as texts,
+            SentenceFeatures(taken.target.folder) as features,
+        ):
             for batch in texts.to_batches(TEXTS_A_BATCH):
                 features.add(batch["sentences"].to_pylist())
             search = Search(self, taken.target, texts, features)

@@ -102,7 +102,7 @@ def order_rows(
     for (n, total), some in alike.items():
         rows, each = wanted(total)
         if rows:
-            read = np.array([_alike(sentences[position]) for position in some], np.uint64)
+            read = np.array([_alike(sentences[place]) for place in some], np.uint64)
             orders = permutations(keys[some], read, total, rows * each)
             inner = pa.FixedSizeListArray.from_arrays(pa.array(orders.ravel()), n)
             outer = pa.FixedSizeListArray.from_arrays(inner, each)
@@ -111,14 +111,14 @@ def order_rows(
             repetitions.append(np.tile(np.arange(rows, dtype=np.uint8), len(some)))
     if not negatives:
         return None
-    position = np.concatenate(positions)
+    documents = np.concatenate(positions)
     columns = [
-        pa.array(ids).take(pa.array(position)),
+        pa.array(ids).take(pa.array(documents)),
         pa.array(np.concatenate(repetitions)),
         pa.concat_arrays(negatives),
     ]
     batch = pa.RecordBatch.from_arrays(columns, schema=PERMUTED_ORDERS)
-    return batch.take(pa.array(np.argsort(position, kind="stable")))
+    return batch.take(pa.array(np.argsort(documents, kind="stable")))
 
 
 def _alike(sentences: Sequence[str]) -> list[int]:

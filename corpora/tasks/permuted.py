@@ -169,9 +169,7 @@ class Permuted(Builder):
         for split in SPLITS:
             positives = dataset.writer("documents", split, PERMUTED_DOCUMENTS, texts=("sentences",))
             for batch in taken.of_split(split, size=DOCUMENTS_PER_BATCH):
-                dataset.count_licences(batch["licence"])
-                columns = [batch[name] for name in PERMUTED_DOCUMENTS.names]
-                positives.append(pa.RecordBatch.from_arrays(columns, schema=PERMUTED_DOCUMENTS))
+                taken.write(positives, [batch])
                 ids, sentences = batch["id"].to_pylist(), batch["sentences"].to_pylist()
                 for config, size in ROWS_PER_GROUP.items():
                     keys = document_keys(target.seed, f"{target.stage.name}/{config}", ids)

@@ -196,11 +196,14 @@ def build(
     config: Config = "sample",
     output: Output = "build",
     workers: Annotated[int, typer.Option(min=1, help="Stages side by side.")] = 1,
+    retrain: Annotated[
+        bool, typer.Option("--retrain", help="Train models again that other code has made.")
+    ] = False,
 ) -> None:
     """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""
     from workflows.runner import run_build
 
-    raise typer.Exit(run_build(config, output, workers))
+    raise typer.Exit(run_build(config, output, workers, retrain=retrain))
 
 
 @app.command()

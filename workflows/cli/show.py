@@ -78,7 +78,8 @@ def show_recipes(results: Path | None) -> None:
     columns = ("name", "paper", "objective", "dataset", "published", "measured")
     out = Table(*columns)
     for entry in catalogue(results):
-        out.add_row(*(getattr(entry, column) for column in columns))
+        about = entry.about.model_dump()
+        out.add_row(entry.name, *(about[key] for key in columns[1:-1]), entry.measured)
     wide_console().print(out)
 
 

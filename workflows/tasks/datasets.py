@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import luigi
 
-from corpora.errors import ConfigError, InputError, nearest
-from corpora.progress import track
-from corpora.splits import SPLITS
-from corpora.tasks import Builder
-from workflows.settings import settings_of
+from corpora.errors import ConfigError, InputError
+from corpora.tasks.builder import Builder, Target
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
 from workflows.tables import BuildFile, Source, Validation
@@ -34,10 +31,7 @@ class Validate(StageTask):
 
     @property
     def entry(self) -> Validation:
-        entries = {entry.name: entry for entry in self.build.validation}
-        if self.name not in entries:
-            raise _unknown(self.build, "validation", self.name, list(entries))
-        return entries[self.name]
+        return self.build.check(self.name)
 
     def requires(self) -> list[Pairs]:
         entry = self.entry
@@ -95,7 +89,7 @@ class Divide(StageTask):
 
         settings = self.build.splits.model_dump(exclude={"table"})
         if self.table:
-            with self.build.at("splits.table"):
+            with self.build.at("splits", "table"):
                 self._check_table()
                 settings["table_sha256"] = table_hash(self.table)
         return {**settings, "seed": self.build.seed, "served": self.served(), "code": VERSION}
@@ -142,58 +136,26 @@ class Dataset(StageTask):
 
     name = luigi.Parameter(description="a [datasets.NAME] table's name")
     stage = "dataset"
+    shared = True
 
     @property
     def key(self) -> str:
         return self.name
 
-    @property
-    def table(self) -> dict[str, Any]:
-        if self.name not in self.build.datasets:
-            raise _unknown(self.build, "dataset", self.name, list(self.build.datasets))
-        return self.build.datasets[self.name]
-
-    @property
+    @cached_property
     def builder(self) -> Builder:
         """The builder of the dataset's name, or the one that its table names."""
-        _ = self.table  # a name that the build file has not is said
         return self.build.builder(self.name)
 
     @property
     def version(self) -> int:  # type: ignore[override]
         return self.builder.version
 
+    def code(self) -> list[str]:
+        return sorted({type(self.builder).__module__, "corpora.tasks.candidates"})
+
     def own_sources(self) -> list[Source]:
         return [source for source in self.build.sources if self.name in source.datasets]
-
-    def chosen(self) -> Any:
-        where = f"{self.build.path}: datasets.{self.name}"
-        table = {
-            key: self.build.place(value) if isinstance(value, str) else value
-            for key, value in self.table.items()
-            if key != "builder"
-        }
-        shares = self.builder.shares
-        for key in SPLITS:
-            if key in table and (key in shares or isinstance(table[key], float)):
-                kind = "no shares of its own" if key in shares else "numbers of rows (integers)"
-                raise ConfigError(
-                    f"{key} = {table[key]}: this dataset has {kind}",
-                    where=where,
-                    hint="documents are divided once, for all datasets: shares stand in [splits]",
-                )
-        own = {key: getattr(self.build.splits, key) for key in shares}
-        return settings_of(self.builder.settings, {**table, **own}, where)
-
-    def check_configuration(self, config: str, key: str) -> None:
-        """Raise `ConfigError` if `key` of the build file names a configuration that is none."""
-        known = self.builder.configurations(self.chosen())
-        if config and config not in known:
-            raise ConfigError(
-                f"{key} names the configuration {config!r} of the dataset {self.name!r}",
-                where=self.build.path,
-                hint=f"{nearest(config, known)}it has: {', '.join(known)}",
-            )
 
     @property
     def direct(self) -> bool:
@@ -201,7 +163,11 @@ class Dataset(StageTask):
         return self.builder.reads == "sources"
 
     def settings(self) -> dict[str, Any]:
-        own = {"builder": self.builder.name, **asdict(self.chosen()), "seed": self.build.seed}
+        own = {
+            "builder": self.builder.name,
+            **self.builder.identity(),
+            "seed": self.build.seed,
+        }
         if self.builder.reads == "pairs":
             self._check_markers(own.get("markers", ()))
         if not self.direct:
@@ -213,12 +179,12 @@ class Dataset(StageTask):
 
     def _check_markers(self, labels: Sequence[str]) -> None:
         """Of labels without a marker that is extracted no row could be made, after every parse."""
-        found = {marker for task in self.drawn_on() for marker in task.settings()["markers"]}
-        if labels and found and found.isdisjoint(labels):
+        extracted = {marker for task in self.drawn_on() for marker in task.settings()["markers"]}
+        if labels and extracted and extracted.isdisjoint(labels):
             raise ConfigError(
                 f"none of the markers that are extracted is among its labels: {', '.join(labels)}",
-                where=f"{self.build.path}: datasets.{self.name}.markers",
-                hint=f"[extract] markers gives {', '.join(sorted(found))}",
+                where=self.build.where("datasets", self.name, "markers"),
+                hint=f"[extract] markers gives {', '.join(sorted(extracted))}",
             )
 
     def sources(self) -> list[SourceRecord]:
@@ -228,8 +194,8 @@ class Dataset(StageTask):
         """Those whose texts are in it: the division has read the others too."""
         if self.direct:
             return self.sources()
-        found = {s.name: s for task in self.drawn_on() for s in task.all_sources()}
-        return [found[name] for name in sorted(found)]
+        records = {s.name: s for task in self.drawn_on() for s in task.all_sources()}
+        return [records[name] for name in sorted(records)]
 
     def requires(self) -> list[StageTask]:
         return [] if self.direct else [*self.drawn_on(), Divide(config=self.config)]
@@ -242,25 +208,34 @@ class Dataset(StageTask):
         parser, mode = self.build.parse.parser, self.build.extract.mode
         return [Pairs(config=self.config, source=name, parser=parser, mode=mode) for name in names]
 
-    def inputs(self) -> Any:
-        """The pair files, the documents with their sentences, or the sources themselves."""
+    def inputs(self) -> list[Any]:
+        """The shards of documents or pairs, or the sources themselves with their options."""
         if self.direct:
             return [(source.spec, reader_options(source)) for source in self.own_sources()]
-        tasks = self.drawn_on()
-        if self.builder.reads == "pairs":
-            return [path for task in tasks for path in sorted(task.folder.glob("pairs-*.parquet"))]
-        documents = chain.from_iterable(task.documents() for task in tasks)
-        return track(documents, f"building {self.name}: documents")
+        shards = "pairs-*.parquet" if self.builder.reads == "pairs" else "documents-*.parquet"
+        return [path for task in self.drawn_on() for path in sorted(task.folder.glob(shards))]
+
+    def target(self, folder: Path) -> Target:
+        from corpora.splits.division import Division
+
+        build = self.build
+        return Target(
+            folder,
+            self.record(),
+            build.seed,
+            None if self.direct else Division.read(Divide(config=self.config).folder),
+            max_bad_share=build.max_bad_share,
+            threads=build.threads,
+        )
+
+    def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
+        """Make the candidates of every `of`-th shard; a builder of sources makes all by itself."""
+        if not self.direct:
+            self.builder.collect_part(self.inputs(), self.target(folder), rank, of)
+        return {}
 
     def work(self, folder: Path) -> dict[str, Any]:
-        given: dict[str, Any] = {"seed": self.build.seed, "stage": self.record()}
-        if self.direct:
-            given["max_bad_share"] = self.build.max_bad_share
-        else:
-            from corpora.splits.division import Division
-
-            given["division"] = Division.read(Divide(config=self.config).folder)
-        return self.builder.build(self.inputs(), folder, self.chosen(), **given)
+        return self.builder.build(self.inputs(), self.target(folder))
 
 
 def _check_splitter(build: BuildFile, source: Source) -> None:
@@ -271,13 +246,6 @@ def _check_splitter(build: BuildFile, source: Source) -> None:
         raise ConfigError(
             f"splitter = {source.splitter!r} changes nothing: {', '.join(source.datasets)} read the"
             " source themselves",
-            where=f"{build.path}: source {source.name}",
+            where=build.where(*build.source_keys(source.name), "splitter"),
             hint="take it out; coherence_tests has a setting `splitter` of its own, for summaries",
         )
-
-
-def _unknown(build: BuildFile, what: str, name: str, names: Sequence[str]) -> ConfigError:
-    there = ", ".join(names) or "none"
-    return ConfigError(
-        f"no {what} {name!r}; {nearest(name, names)}the build file has {there}", where=build.path
-    )

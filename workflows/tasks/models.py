@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import luigi
 
+from corpora.code import code_hash
+from corpora.declared import portable
 from workflows import fits
 from workflows.sources import SourceRecord, file_hash, files_hash
 from workflows.stage import StageTask
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
-from workflows.training import check_suite, evaluate, recipe_settings, train
+from workflows.training import Chosen, chosen_recipe, chosen_suite, evaluate, train
 
+PLANNED = ("suite", "dataset", "limit", "settings")
 PLACES = frozenset({"backbone", "vectors"})
 """Settings of recipes that name a file or folder, or a model of the Hub."""
 
@@ -28,17 +32,15 @@ class ModelStage(StageTask):
 
     @property
     def entry(self) -> Model:
-        """The model's table, with `{data}` filled in."""
-        entry = self.build.model(self.name)
-        places = {
-            key: self.build.place(value) if isinstance(value, str) else value
-            for key, value in entry.settings.items()
-        }
-        return entry.model_copy(update={"settings": places})
+        return self.build.model(self.name)
 
 
 class Train(ModelStage):
-    """Train one model with its recipe, in a process of its own."""
+    """Train one model with its recipe, in a process of its own.
+
+    A refactoring of the code that made a dataset does not lead to another model folder: the path
+    leaves that code out. The model's manifest records it, and `discorpora plan` tells.
+    """
 
     stage = "model"
     resources: ClassVar[dict[str, int]] = {"training": 1}
@@ -50,21 +52,28 @@ class Train(ModelStage):
             stages.append(Train(config=self.config, name=base))
         return stages
 
+    @cached_property
+    def hash(self) -> str:
+        return self.identity
+
+    @cached_property
+    def chosen(self) -> Chosen:
+        """The recipe with the settings that are used."""
+        return chosen_recipe(self.build, self.name)
+
     def settings(self) -> dict[str, Any]:
         """The recipe's settings; a file or folder among them counts by its contents."""
-        dataset = Dataset(config=self.config, name=self.entry.dataset)
-        dataset.check_configuration(self.entry.config, f"models.{self.name}.config")
-        chosen = self.chosen()
-        fits.check_training(self.build, self.name, fits.Data.of(dataset), chosen)
-        fits.check_base(self.build, self.name)
-        for key in PLACES & chosen.keys():
-            chosen[key] = self._contents(str(chosen[key]))
-        return {**chosen, "dataset_config": self.entry.config} if self.entry.config else chosen
-
-    def chosen(self) -> dict[str, Any]:
-        """The recipe's settings as they are used; a model's own win over the build's."""
-        build, where = self.build, f"{self.build.path}: models.{self.name}"
-        return recipe_settings(self.entry, where, seed=build.seed, threads=build.threads)
+        build, entry, recipe = self.build, self.entry, self.chosen.recipe
+        data = fits.Data(entry.dataset, build.builder(entry.dataset), build)
+        fits.check_training(self.name, recipe, data)
+        if entry.base:
+            fits.check_base(build, self.name, type(chosen_recipe(build, entry.base).recipe))
+        settings = {"version": recipe.version, **self.chosen.table}
+        if isinstance(settings.get("objective"), str):
+            settings["objective"] = portable(settings["objective"])
+        for key in PLACES & settings.keys():
+            settings[key] = self._contents(str(settings[key]))
+        return {**settings, "dataset_config": entry.config} if entry.config else settings
 
     def _contents(self, value: str) -> str:
         path = Path(value)
@@ -73,10 +82,21 @@ class Train(ModelStage):
         whole = files_hash(path, self.root) if path.is_dir() else file_hash(path, self.root)
         return f"{path.name}@sha256:{whole}"
 
+    def other_code(self) -> list[str]:
+        """What of a trained model was made by other code than today's: its data, its recipe."""
+        if not self.output().exists():
+            return []
+        made = self.manifest()
+        now = {
+            "data": (made.get("settings", {}).get("dataset_revision"), self.requires()[0].hash),
+            "recipe": (made.get("code"), code_hash(type(self.chosen.recipe).__module__)),
+        }
+        return [what for what, (then, today) in now.items() if then != today]
+
     def produce(self) -> None:
         dataset, *base = [stage.folder for stage in self.requires()]
         start = base[0] if base else None
-        train(self.entry, self.name, dataset, start, self.folder, self.chosen())
+        train(self.entry, self.name, dataset, start, self.folder, self.chosen)
 
 
 class Evaluate(ModelStage):
@@ -92,9 +112,9 @@ class Evaluate(ModelStage):
         return f"{self.on}/{self.name}" if self.on else self.name
 
     @property
-    def table(self) -> str:
+    def keys(self) -> tuple[str, ...]:
         """The table of the build file that asks for it."""
-        return f"evaluations.{self.on}" if self.on else f"models.{self.name}"
+        return ("evaluations", self.on) if self.on else ("models", self.name)
 
     @property
     def plan(self) -> Evaluation:
@@ -114,15 +134,13 @@ class Evaluate(ModelStage):
         return [train, *dict.fromkeys([*self.judged_on(), *learned])]
 
     def settings(self) -> dict[str, Any]:
-        plan, where = self.plan, f"{self.build.path}: {self.table}"
-        check_suite(plan.suite, f"{where}.suite")
-        for dataset, (_, config) in zip(self.judged_on(), plan.configurations, strict=True):
-            dataset.check_configuration(config, f"{self.table}.dataset")
+        build, plan = self.build, self.plan
+        suite = chosen_suite(build, plan, *self.keys)
         models, data = ("models", "dataset") if self.on else ("suite", "suite")
-        fits.check_model(self.build, plan.suite, self.name, f"{where}.{models}")
-        listed = not isinstance(plan.dataset, str)
-        fits.check_data(plan.suite, self.judged(), f"{where}.{data}", listed=listed)
-        return self.plan.model_dump(include={"suite", "dataset", "limit", "settings"})
+        recipe = type(chosen_recipe(build, self.name).recipe)
+        fits.check_model(build, suite, self.name, recipe, (*self.keys, models))
+        fits.check_data(build, suite, plan, (*self.keys, data))
+        return {"version": suite.version, **plan.model_dump(include={*PLANNED})}
 
     def sources(self) -> list[SourceRecord]:
         plan = self.plan
@@ -168,11 +186,6 @@ class Evaluate(ModelStage):
 
     def judged_on(self) -> list[Dataset]:
         return [Dataset(config=self.config, name=name) for name in self.plan.datasets]
-
-    def judged(self) -> list[tuple[fits.Data, str]]:
-        """The datasets that it is judged on, as the build file describes them."""
-        configs = (config for _, config in self.plan.configurations)
-        return [(fits.Data.of(t), c) for t, c in zip(self.judged_on(), configs, strict=True)]
 
     def learned_from(self) -> list[tuple[Dataset, str]]:
         """The datasets of the model and of those that it starts from, with configurations."""

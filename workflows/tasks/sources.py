@@ -11,6 +11,7 @@ from typing import Any
 
 import luigi
 
+from corpora.declared import Loc
 from corpora.document import Document
 from corpora.progress import track
 from corpora.readers import parse_spec
@@ -128,12 +129,15 @@ class Parse(SourceStage):
         return self.parser or self.build.parse.parser
 
     @property
-    def parser_key(self) -> str:
+    def parser_keys(self) -> Loc:
         """Which key of the build file names the parser."""
-        checks = [v for v in self.build.validation if self.source in v.sources]
-        named = [v.name for v in checks if v.parser == self.parser_name]
+        named = [
+            number
+            for number, check in enumerate(self.build.validation)
+            if self.source in check.sources and check.parser == self.parser_name
+        ]
         drawn = self.entry.datasets and self.parser_name == self.build.parse.parser
-        return "parse.parser" if drawn or not named else f"validation {named[0]}: parser"
+        return ("parse", "parser") if drawn or not named else ("validation", named[0], "parser")
 
     @property
     def key(self) -> str:
@@ -164,10 +168,10 @@ class Parse(SourceStage):
 
         options, language = self.build.parse, self.entry.language or "en"
         # What cannot be used is an error now, not when it is run.
-        with self.build.at(self.parser_key):
+        with self.build.at(*self.parser_keys):
             get_parser(self.parser_name)
             check_trees(self.parser_name, self.entry.spec, self.source)
-        with self.build.at(f"source {self.source}: language"):
+        with self.build.at(*self.build.source_keys(self.source), "language"):
             check_language(self.parser_name, language)
         return ParseSettings(
             parser=self.parser_name,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document, Sections
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store.atomic import staged
-from corpora.tasks import find_builder
+from corpora.tasks import BUILDERS
 from corpora.tasks.discoeval.papers import prose, sections_of
+from tests.corpora.conftest import rows_of
 
 PARTS = ["Abstract", "1 Introduction", "1.1 Aims", "2 Methods", "2.1 Birds", "5 Conclusions"]
 LEVELS = [1, 2, 3, 2, 3, 2]
@@ -45,20 +43,11 @@ def documents():
 
 
 @pytest.fixture
-def built(tmp_path, documents, stage):
-    def build(name="x", documents=documents, seed=1, **settings):
-        folder = tmp_path / name / "data"
-        builder = find_builder("ssp")
-        with staged(folder) as partial:
-            chosen = builder.settings(**settings)
-            return folder, builder.build(documents, partial, chosen, seed=seed, stage=stage)
+def built(build, documents):
+    def built(name="x", documents=documents, **settings):
+        return build("ssp", documents, name, **settings)
 
-    return build
-
-
-def rows_of(folder: Path) -> dict[str, list[dict]]:
-    files = sorted(folder.glob("default/*.parquet"))
-    return {file.name.split("-")[0]: pq.read_table(file).to_pylist() for file in files}
+    return built
 
 
 def test_abstracts_and_middle_sections_are_labelled_and_nothing_else_is_taken(built):
@@ -169,7 +158,7 @@ def test_equations_and_fragments_are_no_prose(text, reason):
 @pytest.mark.parametrize("bad", [{"min_words": 0}, {"min_words": 9, "max_words": 3}, {"plain": 2}])
 def test_settings_that_do_not_fit_are_refused(bad):
     with pytest.raises(ConfigError):
-        find_builder("ssp").settings(**bad)
+        BUILDERS.find("ssp").of(bad)
 
 
 def test_the_sample_gives_rows(built):

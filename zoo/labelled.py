@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pydantic import AfterValidator
 
 from corpora.errors import ConfigError, InputError, nearest
-from zoo.dissent.data import class_counts, empty_classes
-from zoo.fits import TEXTS
+from zoo.declared import TEXTS, LabelledRecipe
 from zoo.training.data import SPLITS, Dataset, open_dataset, spread
 from zoo.training.job import Job
-
-
-def _two(columns: tuple[str, ...]) -> tuple[str, ...]:
-    if len(columns) not in (0, 2):
-        raise ValueError(f"two columns of texts, not {len(columns)}")
-    return columns
-
-
-Columns = Annotated[tuple[str, ...], AfterValidator(_two)]
-"""The two columns of texts; found by their usual names if not given."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +51,15 @@ def named(labels: Sequence[str]) -> dict[str, Any]:
     return {"id2label": numbered, "label2id": {label: i for i, label in numbered.items()}}
 
 
-def load_for(job: Job, **more: Any) -> Labelled:
+def load_for(recipe: LabelledRecipe, job: Job, **more: Any) -> Labelled:
     """`load` by the settings that every classifier of pairs has; what was left out is noted."""
-    s: Any = job.settings
     data = load(
-        s.dataset,
-        s.dataset_config,
-        columns=s.columns,
-        max_train_rows=s.max_train_rows,
-        max_eval_rows=s.max_eval_rows,
-        empty=s.empty_classes,
+        recipe.dataset,
+        recipe.dataset_config,
+        columns=recipe.columns,
+        max_train_rows=recipe.max_train_rows,
+        max_eval_rows=recipe.max_eval_rows,
+        empty=recipe.empty_classes,
         **more,
     )
     for note in data.notes:
@@ -134,7 +121,7 @@ def load(
 
 
 def columns_of(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str, str]:
-    """The names of the two columns of texts: those `wanted`, or the first of `zoo.fits.TEXTS`.
+    """The names of the two columns of texts: those `wanted`, or the first of `zoo.declared.TEXTS`.
 
     Raises `ConfigError` if they are not there.
     """
@@ -153,6 +140,25 @@ def columns_of(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str,
         hint=f"{nearest(missing, there)}its columns are: {', '.join(there)}; name two of them: "
         '--columns \'["premise", "hypothesis"]\'',
     )
+
+
+def class_counts(table: pa.Table, labels: Sequence[str]) -> dict[str, int]:
+    """Rows of each label, in the order of `labels`."""
+    found = np.bincount(table["label"].to_numpy(), minlength=len(labels))
+    return dict(zip(labels, found.tolist(), strict=True))
+
+
+def empty_classes(counts: Mapping[str, int], policy: str, where: str) -> list[str]:
+    """The labels without a training row. Raises `ConfigError` unless `policy` is `warn`."""
+    empty = [label for label, rows in counts.items() if not rows]
+    if empty and policy != "warn":
+        raise ConfigError(
+            f"no training row has the label {', '.join(empty)}",
+            where=where,
+            hint="add sources, choose a configuration with fewer markers, or set "
+            'empty_classes = "warn"',
+        )
+    return empty
 
 
 def _most_frequent(

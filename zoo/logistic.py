@@ -6,15 +6,10 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
-from zoo.training.settings import Above0
-
-Grid = Annotated[tuple[Above0, ...], Field(min_length=1)]
-"""Inverse penalties to choose from."""
 log = logging.getLogger("zoo")
 
 

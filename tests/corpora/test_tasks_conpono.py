@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Sections
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store.atomic import staged
-from corpora.tasks import find_builder
+from corpora.tasks import BUILDERS
+from tests.corpora.conftest import rows_of
 
 
 @pytest.fixture
-def built(tmp_path, stage):
-    def build(documents, name="x", seed=1, **settings):
-        folder = tmp_path / name / "data"
-        builder = find_builder("conpono")
-        with staged(folder) as partial:
-            chosen = builder.settings(**settings)
-            return folder, builder.build(documents, partial, chosen, seed=seed, stage=stage)
-
-    return build
+def built(build):
+    return partial(build, "conpono")
 
 
 ALL = {"train": 1, "validation": 0, "test": 0}
-
-
-def rows_of(folder: Path) -> dict[str, list[dict]]:
-    files = sorted(folder.glob("default/*.parquet"))
-    return {file.name.split("-")[0]: pq.read_table(file).to_pylist() for file in files}
 
 
 def lengths(row: dict) -> list[int]:
@@ -89,7 +77,7 @@ def test_nothing_long_enough_is_an_error_and_settings_are_checked(built, make_do
         built([make_document("d", 3)], **ALL)
     for bad in ({"merge_above": -1}, {"min_sentences": 0}):
         with pytest.raises(ConfigError):
-            find_builder("conpono").settings(**bad)
+            BUILDERS.find("conpono").of(bad)
 
 
 def test_the_sample_gives_rows(built):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document, RstTree
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.splits.table import read_table
-from corpora.store.atomic import staged
-from corpora.tasks import find_builder
+from corpora.tasks import BUILDERS
 from corpora.tasks.discoeval.rst_relations import CLASSES, class_of
+from tests.corpora.conftest import rows_of
 
 
 def tree(name: str) -> Document:
@@ -41,20 +39,11 @@ def documents():
 
 
 @pytest.fixture
-def built(tmp_path, documents, stage):
-    def build(name="x", documents=documents, seed=1, **settings):
-        folder = tmp_path / name / "data"
-        builder = find_builder("rst")
-        with staged(folder) as partial:
-            chosen = builder.settings(**settings)
-            return folder, builder.build(documents, partial, chosen, seed=seed, stage=stage)
+def built(build, documents):
+    def built(name="x", documents=documents, **settings):
+        return build("rst", documents, name, **settings)
 
-    return build
-
-
-def rows_of(folder: Path) -> dict[str, list[dict]]:
-    files = sorted(folder.glob("default/*.parquet"))
-    return {file.name.split("-")[0]: pq.read_table(file).to_pylist() for file in files}
+    return built
 
 
 def test_each_inner_node_is_a_row_with_the_units_of_both_subtrees(built, load):
@@ -121,7 +110,7 @@ def test_documents_without_a_tree_are_an_error(built, make_document):
     with pytest.raises(InputError, match="not one row"):
         built("none", documents=[])
     with pytest.raises(ConfigError):
-        find_builder("rst").settings(validation_documents=-1)
+        BUILDERS.find("rst").of({"validation_documents": -1})
 
 
 def test_there_are_18_classes_and_each_relation_is_in_one():

@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Sections
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store.atomic import staged
-from corpora.tasks import find_builder
+from corpora.tasks import BUILDERS
+from tests.corpora.conftest import rows_of
 
 ALL = {"train": 1, "validation": 0, "test": 0}
 
 
 @pytest.fixture
-def built(tmp_path, stage):
-    def build(documents, name="x", seed=1, **settings):
-        folder = tmp_path / name / "data"
-        builder = find_builder("criteria")
-        with staged(folder) as partial:
-            chosen = builder.settings(**settings)
-            return folder, builder.build(documents, partial, chosen, seed=seed, stage=stage)
-
-    return build
-
-
-def rows_of(folder: Path) -> dict[str, list[dict]]:
-    files = sorted(folder.glob("default/*.parquet"))
-    return {file.name.split("-")[0]: pq.read_table(file).to_pylist() for file in files}
+def built(build):
+    return partial(build, "criteria")
 
 
 @pytest.fixture
@@ -83,7 +71,7 @@ def test_short_documents_are_counted_and_settings_checked(built, make_document):
         built([make_document("a", 2)], "none", **ALL)
     for bad in ({"bins": 0}, {"bins": 200}, {"min_sentences": 0}):
         with pytest.raises(ConfigError):
-            find_builder("criteria").settings(**bad)
+            BUILDERS.find("criteria").of(bad)
 
 
 def test_the_folder_loads(built, article, load):

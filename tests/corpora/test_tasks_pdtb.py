@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 
-import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document, Relation
@@ -15,9 +13,10 @@ from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.splits.prescribed import prescribed
 from corpora.splits.table import read_table
-from corpora.store.atomic import staged
-from corpora.tasks import find_builder
-from corpora.tasks.relations import sense_at, text_of
+from corpora.tasks import BUILDERS
+from corpora.tasks.discoeval.pdtb import sense_at
+from corpora.tasks.relations import text_of
+from tests.corpora.conftest import rows_of
 
 REASON, THEN = "Contingency.Cause.Reason", "Temporal.Asynchronous.Precedence"
 
@@ -45,20 +44,11 @@ def documents():
 
 
 @pytest.fixture
-def built(tmp_path, documents, stage):
-    def build(dataset, name="x", documents=documents, seed=1, **settings):
-        folder = tmp_path / name / "data"
-        builder = find_builder(dataset)
-        with staged(folder) as partial:
-            chosen = builder.settings(**settings)
-            return folder, builder.build(documents, partial, chosen, seed=seed, stage=stage)
+def built(build, documents):
+    def built(dataset, name="x", documents=documents, **settings):
+        return build(dataset, documents, name, **settings)
 
-    return build
-
-
-def rows_of(folder: Path) -> dict[str, list[dict]]:
-    files = sorted(folder.glob("default/*.parquet"))
-    return {file.name.split("-")[0]: pq.read_table(file).to_pylist() for file in files}
+    return built
 
 
 def sections(rows: list[dict]) -> set[int]:
@@ -148,13 +138,12 @@ def test_other_documents_are_split_by_shares_or_by_a_table(built, tmp_path):
 @pytest.mark.parametrize("name", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked", "rst"])
 def test_settings_change_with_the_contents_of_a_table(tmp_path, name):
     """The stage's hash covers the settings, so a changed table makes another stage."""
-    table, kind = tmp_path / "documents.tsv", find_builder(name).settings
+    table, kind = tmp_path / "documents.tsv", BUILDERS.find(name)
     found = set()
     for text in ("", "train\ta\n", "dev\ta\n", "dev\ta\n"):
         table.write_text(text, encoding="utf-8")
-        found.add(kind(table=str(table)).table_sha256)
-    assert len(found) == 3 and kind().table_sha256 == ""
-    assert "table_sha256" in asdict(kind())
+        found.add(kind(table=str(table)).identity()["table_sha256"])
+    assert len(found) == 3 and kind().identity()["table_sha256"] == ""
 
 
 def test_a_bad_table_names_its_line(tmp_path):
@@ -195,7 +184,7 @@ def test_senses_by_level():
 )
 def test_settings_that_do_not_fit_are_refused(bad):
     with pytest.raises(ConfigError):
-        find_builder("pdtb_implicit").settings(**bad)
+        BUILDERS.find("pdtb_implicit").of(bad)
 
 
 @pytest.mark.parametrize("dataset", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked"])

@@ -6,18 +6,16 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document, Sections, Spans, Turns
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store.atomic import staged
-from corpora.tasks import find_builder
-from corpora.tasks.discoeval import dc
+from corpora.tasks import BUILDERS
 from corpora.tasks.discoeval.chat import masked, refused
 from corpora.tasks.discoeval.common import units
+from tests.corpora import conftest
 
 
 @pytest.fixture
@@ -27,21 +25,15 @@ def documents(make_document):
 
 
 @pytest.fixture
-def built(tmp_path, documents, stage):
-    def build(name="x", documents=documents, seed=1, **settings):
-        folder = tmp_path / name / "data"
-        with staged(folder) as partial:
-            chosen = find_builder("dc").settings(**settings)
-            return folder, find_builder("dc").build(
-                documents, partial, chosen, seed=seed, stage=stage
-            )
+def built(build, documents):
+    def built(name="x", documents=documents, **settings):
+        return build("dc", documents, name, **settings)
 
-    return build
+    return built
 
 
 def rows_of(folder: Path, config: str = "text") -> dict[str, list[dict]]:
-    files = sorted(folder.glob(f"{config}/*.parquet"))
-    return {file.name.split("-")[0]: pq.read_table(file).to_pylist() for file in files}
+    return conftest.rows_of(folder, config)
 
 
 def chat(name: str, conversations: int, turns: int) -> Document:
@@ -169,10 +161,9 @@ def test_each_window_is_a_pair_or_counted_once(built, documents):
     assert windows[0] == windows[1]
 
 
-def test_neither_order_nor_batches_change_a_byte(built, documents, folder_bytes, monkeypatch):
+def test_order_changes_no_byte_and_the_seed_does(built, documents, folder_bytes):
     logs = [chat(f"log{i}", 6, 9) for i in range(6)]
     one = folder_bytes(built("one", [*documents, *logs])[0])
-    monkeypatch.setattr(dc, "WINDOWS_A_BATCH", 7)
     assert one == folder_bytes(built("two", [*logs[::-1], *documents[::-1]])[0])
     assert one != folder_bytes(built("three", [*documents, *logs], seed=2)[0])
 
@@ -195,7 +186,7 @@ def test_two_documents_of_one_id_are_an_error(built, make_document):
 @pytest.mark.parametrize("bad", [{"similar": 0}, {"chat_plain": 2}, {"within": "page"}])
 def test_settings_that_do_not_fit_are_refused(bad):
     with pytest.raises(ConfigError):
-        dc.Settings(**bad)
+        BUILDERS.find("dc").of(bad)
 
 
 # --- chat ----------------------------------------------------------------------------------------
@@ -317,5 +308,5 @@ def test_an_intruder_stands_nowhere_in_the_document(built, make_document):
 )
 def test_values_that_cannot_be_are_named(bad, said):
     with pytest.raises(ConfigError) as caught:
-        find_builder("dc").settings(**bad)
-    assert caught.value.message == said
+        BUILDERS.find("dc").of(bad)
+    assert caught.value.message.startswith(said)
