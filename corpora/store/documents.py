@@ -31,6 +31,7 @@ __all__ = [
     "DOCUMENTS",
     "SENTENCES",
     "DocumentSizes",
+    "documents_in",
     "iter_documents",
     "iter_with_sentences",
     "write_documents",
@@ -62,6 +63,12 @@ def iter_documents(folder: Folders) -> Iterator[Document]:
     Raises `InputError` for a folder without shards and for a shard that cannot be read.
     """
     for batch in _batches(folder, "documents", DOCUMENTS):
+        yield from documents_of(batch)
+
+
+def documents_in(path: Path) -> Iterator[Document]:
+    """The documents of one shard."""
+    for batch in _row_groups(path, DOCUMENTS, None):
         yield from documents_of(batch)
 
 
