@@ -25,7 +25,7 @@ TEXT = (
     "The bridge was closed because the river had risen. Nobody complained.\n\n"
     "When the water fell, the carts came back. But the miller had lost his boat.\n"
 )
-ROOT = Path(cli.__file__).parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def test_nli_from_a_folder(train_cli: Run, tmp_path: Path) -> None:
     schema = pa.schema([("premise", pa.string()), ("hypothesis", pa.string()), label])
     parts = {("default", split): (nli_rows(48), schema) for split in ("train", "validation")}
     folder = write_dataset(tmp_path / "nli", "nli", parts)
-    shipped = Path(trainer.__file__).parent / "dissent" / "nli.toml"
+    shipped = Path(trainer.__file__).parents[1] / "dissent" / "nli.toml"
     own = tmp_path / "recipe.toml"
     text = shipped.read_text(encoding="utf-8")
     text = text.replace('backbone = "google-bert/bert-base-uncased"', "vocab_size = 400")
