@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +155,7 @@ class Parse(SourceStage):
 
         chosen = self.chosen()
         return {
-            **asdict(chosen),
+            **chosen.model_dump(),
             "markers": list(chosen.markers),
             "patterns": patterns_hash(chosen.language) if chosen.prefilter else "",
             "code": PARSE_VERSION,
@@ -204,7 +204,7 @@ class Parse(SourceStage):
         from extract.stages import Part, parse
 
         documents = track(self.documents(), f"parsing {self.source}: documents")
-        return parse(documents, folder, self.chosen(), part=Part(rank, of))
+        return parse(documents, folder, self.chosen(), part=Part(rank, of)).model_dump()
 
 
 class Pairs(SourceStage):
@@ -266,4 +266,5 @@ class Pairs(SourceStage):
             parsed=markers_of(parses.folder),
         )
         found = iter_parses(parses.folder)
-        return extract(parses.documents(), found, folder, chosen, part=Part(rank, of))
+        counts = extract(parses.documents(), found, folder, chosen, part=Part(rank, of))
+        return counts.model_dump()
