@@ -46,16 +46,27 @@ class Table(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _lists_in_one_text(cls, table: Any) -> Any:
-        """A list may be written as one text, as on the command line: `tensorboard,wandb`."""
+        """A list may be written as one text (`tensorboard,wandb`), its only value by itself."""
         if not isinstance(table, Mapping):
             return table
+        values = dict(table)
         lists = {n for n, f in cls.model_fields.items() if get_origin(f.annotation) is tuple}
-        return {
-            key: [part.strip() for part in value.split(",") if part.strip()]
-            if key in lists and isinstance(value, str)
-            else value
-            for key, value in table.items()
-        }
+        for key in lists & values.keys():
+            value = values[key]
+            if isinstance(value, str):
+                values[key] = [part.strip() for part in value.split(",") if part.strip()]
+            elif not isinstance(value, list | tuple):
+                values[key] = [value]
+        return values
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """A field whose default alone is changed keeps the description of the base's field."""
+        for name, field in cls.model_fields.items():
+            bases = (getattr(base, "model_fields", {}).get(name) for base in cls.__mro__[1:])
+            field.description = field.description or next(
+                (base.description for base in bases if base is not None), None
+            )
 
     @classmethod
     def of(cls, table: Mapping[str, Any], where: Where | str = "") -> Self:
@@ -121,15 +132,23 @@ class Registry(Generic[D]):
             )
         found = _attribute(reference)
         if not (isinstance(found, type) and issubclass(found, self.base)):
-            raise ConfigError(f"{reference} is not a {self.what}: not a {self.base.__name__} class")
+            base = f"{self.base.__module__}.{self.base.__name__}"
+            raise ConfigError(f"{reference} is not a subclass of {base}")
         return found
 
     def plugin(self, name: str) -> str:
-        """What must be installed for `name`: `DISTRIBUTION VERSION`; "" for what is ours."""
+        """What must be installed for `name`: `DISTRIBUTION VERSION`, or a file's name where the
+        class is in a file; "" for what is ours."""
+        if name in self.own:
+            return ""
         entry = self._plugins().get(name)
         if entry is not None:
             return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
-        return "" if name in self.own else name
+        module = name.partition(":")[0]
+        if module.endswith(".py"):
+            return Path(module).name
+        packages = metadata.packages_distributions().get(module.partition(".")[0], ())
+        return next((f"{name} {metadata.version(name)}" for name in packages), module)
 
     def _plugins(self) -> dict[str, metadata.EntryPoint]:
         found: dict[str, metadata.EntryPoint] = {}
@@ -157,6 +176,12 @@ def anchored(reference: str, folder: Path) -> str:
         return reference
     path = Path(match["module"]).expanduser()
     return f"{path if path.is_absolute() else (folder / path).resolve()}:{match['name']}"
+
+
+def portable(reference: str) -> str:
+    """`FILE.py:Class` without FILE's folders, which are this machine's; all else unchanged."""
+    match = REFERENCE.fullmatch(reference)
+    return f"{Path(match['module']).name}:{match['name']}" if match else reference
 
 
 def _attribute(reference: str) -> Any:
@@ -210,14 +235,15 @@ def refusal(
     lists = [number for number, part in enumerate(keys[:-1]) if isinstance(part, int)]
     key = ".".join(map(str, keys[lists[-1] + 1 :] if lists else keys))  # `where` names the entry
     if isinstance(cause, ConfigError):  # a validator of the class itself
-        said = f"{key}: {cause.message}" if key and key not in cause.message else cause.message
+        said = f"{cause.where}: {cause.message}" if cause.where else cause.message
+        said = f"{key}: {said}" if key and key not in said else said
         return ConfigError(said, where=place, hint=cause.hint)
     if first["type"] == "extra_forbidden":
         valid = _fields_at(kind, keys[:-1])
         return ConfigError(
             f"unknown key {key!r}; {nearest(str(keys[-1]), valid)}".rstrip("; "),
             where=place,
-            hint=f"valid here: {', '.join(valid)}",
+            hint=f"valid here: {', '.join(valid) or 'none'}",
         )
     if first["type"] == "missing":
         return ConfigError(f"the key {key!r} is missing", where=place)
@@ -229,10 +255,10 @@ def _expected(first: Mapping[str, Any]) -> str:
     """What a field takes, in plain words."""
     kind, about = str(first["type"]), first.get("ctx", {})
     limits = {
-        "greater_than_equal": ("{} or more", "ge"),
-        "greater_than": ("a number above {}", "gt"),
-        "less_than_equal": ("{} or less", "le"),
-        "less_than": ("a number below {}", "lt"),
+        "greater_than_equal": ("{:g} or more", "ge"),
+        "greater_than": ("a number above {:g}", "gt"),
+        "less_than_equal": ("{:g} or less", "le"),
+        "less_than": ("a number below {:g}", "lt"),
     }
     if kind in limits:
         text, name = limits[kind]

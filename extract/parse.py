@@ -17,6 +17,7 @@ STRINGS_LIMIT = 200_000
 IntArray = NDArray[np.int32]
 Ints = NDArray[np.signedinteger[Any]]
 """What array functions give back: integers of some width."""
+BoolArray = NDArray[np.bool_]
 
 
 class StringTable:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from corpora.errors import InputError
 from corpora.schemas import PAIRS, SPAN
 from corpora.store.atomic import write_parquet
-from extract.columns import ORDERS, POSITIONS, PairColumns, SpanColumn
+from extract.pairs import ORDERS, POSITIONS, Pair, PairColumns, SpanColumn
 from extract.parse import STRINGS_LIMIT, Ints, ParsedDocument, StringTable
 
 NUMBERS = ("start", "end", "head")
@@ -58,6 +58,16 @@ def iter_parses(folder: Path | Sequence[Path]) -> Iterator[ParsedDocument]:
             strings = StringTable()
         for batch in pq.ParquetFile(path).iter_batches():
             yield from _read(batch, strings)
+
+
+def iter_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
+    """The pairs of some folders, in the order in which they were written."""
+    for path in shard_paths(folders, "pairs"):
+        for batch in pq.ParquetFile(path).iter_batches():
+            for row in batch.to_pylist():
+                for key in ("marker_spans", "s1_spans", "s2_spans"):
+                    row[key] = tuple((start, end) for start, end in row[key])
+                yield Pair(**row)
 
 
 def shard_paths(folder: Path | Sequence[Path], stem: str) -> list[Path]:

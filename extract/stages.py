@@ -15,12 +15,11 @@ from typing import Any
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.store.atomic import write_json
-from extract.columns import PairColumns
 from extract.extractor import Extractor, batches
-from extract.pairs import Reject
+from extract.pairs import PairColumns, Reject
 from extract.parse import ParsedDocument
 from extract.parsers import check_language, get_parser
-from extract.patterns import resolve_markers
+from extract.patterns import load_patterns, resolve_markers
 from extract.pool import WHOLE, Part, by_words, in_order
 from extract.prefilter import Prefilter
 from extract.shards import facts_of, iter_parses, write_pairs, write_parses
@@ -191,7 +190,7 @@ def _make_parser(settings: ParseSettings) -> Any:
     prefilter = None
     if settings.prefilter:
         markers = resolve_markers(settings.markers, settings.language)
-        prefilter = Prefilter(markers, settings.language, settings.previous)
+        prefilter = Prefilter(markers, load_patterns(settings.language), settings.previous)
     return get_parser(settings.parser, prefilter=prefilter, gold_tokens=settings.gold_tokens)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import corpora, extract, zoo, workflows
 from extract.embedded import trained_documents
 from workflows.config import load_build
-from zoo.recipe import shipped
+from zoo.presets import shipped
 for room in (corpora, extract, zoo, workflows):
     assert str(Path(room.__file__)).startswith(sys.argv[1]), room.__file__
     assert (Path(room.__file__).parent / "py.typed").is_file(), room

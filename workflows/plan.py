@@ -43,7 +43,7 @@ def missing_inputs(stages: list[StageTask]) -> list[tuple[str, str, str]]:
             name, (why, get) = f"parser {stage.parser_name}", lacking(stage.parser_name)
             found |= {name: (name, why, get)} if why else {}
         if isinstance(stage, Train):
-            for name, why in external_inputs(stage.chosen()):
+            for name, why in external_inputs(stage.chosen.recipe):
                 found[f"{stage.key}/{name}"] = (f"{stage.key}, {name}", why, stage.entry.get)
     return list(found.values())
 

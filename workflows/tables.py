@@ -266,9 +266,18 @@ class BuildFile(Table):
     def path(self) -> str:
         return str(self._file.path)
 
+    @property
+    def folder(self) -> Path:
+        """Where the build file lies."""
+        return self._file.path.parent
+
     def place(self, spec: str) -> str:
         """`spec` with `{data}` and `{sample}` filled in."""
         return spec.replace("{data}", self.data).replace("{sample}", str(SAMPLE))
+
+    def placed(self, value: Any) -> Any:
+        """A setting with places filled in, where it is a text."""
+        return self.place(value) if isinstance(value, str) else value
 
     def source(self, name: str) -> Source:
         return self._one("source", name, {source.name: source for source in self.sources})
@@ -305,7 +314,7 @@ class BuildFile(Table):
                     hint="documents are split once, for all datasets: shares stand in [splits]",
                 )
         own = {key: getattr(self.splits, key) for key in shares}
-        placed = {k: self.place(v) if isinstance(v, str) else v for k, v in table.items()}
+        placed = {key: self.placed(value) for key, value in table.items()}
         return kind.of({**placed, **own}, self.whereabouts("datasets", dataset))
 
     def markers(self, language: str = "en") -> tuple[str, ...]:
@@ -317,7 +326,7 @@ class BuildFile(Table):
 
     def anchored(self, reference: str) -> str:
         """A reference `FILE.py:Class` with its path taken from the build file's folder."""
-        return anchored(reference, self._file.path.parent)
+        return anchored(reference, self.folder)
 
     # Places for messages
 

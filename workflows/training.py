@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import ConfigError, DiscorporaError, nearest
+from corpora.declared import anchored, portable
+from corpora.errors import ConfigError, DiscorporaError
 from workflows.programs import Program
 from workflows.tables import BuildFile, Evaluation, Model
-from zoo.recipe import read_recipe, shipped
+from zoo.declared import BackboneRecipe, Recipe, Suite
+from zoo.evaluate import SUITES
+from zoo.presets import Preset, read_preset, shipped
 
 OF_THE_BUILD = {
     "dataset": "`dataset` of the model",
@@ -29,110 +32,77 @@ OPTION = re.compile(r"--([a-z_]+)|\b([a-z_]+) = ")
 """The key of an option of a command line, or of a line of a recipe, in a message."""
 
 
-def recipe_settings(model: Model, where: str, **usual: Any) -> dict[str, Any]:
-    """A recipe's settings with the build's (`usual`) and the model's own on top.
+@dataclass(frozen=True)
+class Chosen:
+    """A model's recipe with all settings; `table`, those that a preset or the build file sets."""
 
-    `where` is the model's table in the build file.
+    preset: Preset
+    recipe: Recipe
+    table: Mapping[str, Any]
 
-    Raises `ConfigError` for a recipe or a setting that is not there, and for one that is the
-    build's to choose. Loads no torch.
+
+def chosen_recipe(build: BuildFile, name: str) -> Chosen:
+    """The recipe of the model `name` of a build file, with its settings.
+
+    The build's seed and threads go over the preset's, the model's own settings over both. Raises
+    `ConfigError` for a recipe or a setting that is not there, a value that its class rejects, and
+    a setting that is the build's to choose. Loads no torch.
     """
-    try:
-        recipe = read_recipe(model.recipe)
-    except ConfigError as error:
-        found = f"{where}.recipe: {error.where}" if error.where else f"{where}.recipe"
-        raise ConfigError(error.message, where=found, hint=error.hint) from None
-    known = _setting_names(recipe.module) - OF_THE_BUILD.keys()
-    if model.base and "backbone" not in known:
+    model, keys = build.model(name), ("models", name)
+    with build.at(*keys, "recipe"):
+        preset = read_preset(model.recipe, build.folder)
+    if model.base and not issubclass(preset.kind, BackboneRecipe):
         raise ConfigError(
             f"{model.base!r}: the recipe {model.recipe} starts from no other model",
-            where=f"{where}.base",
+            where=build.where(*keys, "base"),
             hint="leave out `base`, or take a recipe with the setting `backbone`",
         )
-    for key in model.settings:
+    own = {key: build.placed(value) for key, value in model.settings.items()}
+    for key in own:
         if key in OF_THE_BUILD or (key == "backbone" and model.base):
             raise ConfigError(
                 f"{key!r} cannot be among the settings of the recipe {model.recipe}",
-                where=f"{where}.settings",
+                where=build.where(*keys, "settings"),
                 hint=f"it follows from {OF_THE_BUILD.get(key, '`base` of the model')}",
             )
-        if key not in known:
-            raise ConfigError(
-                f"unknown setting {key!r} of the recipe {model.recipe}; "
-                f"{nearest(key, known)}".rstrip("; "),
-                where=f"{where}.settings",
-                hint=f"valid here: {', '.join(sorted(known))}",
-            )
-    # A file of one's own may come to name another module of the same family.
-    module = {} if recipe.path in shipped().values() else {"module": recipe.module}
-    return {"recipe": recipe.name, **module, **recipe.settings, **usual, **model.settings}
+    if isinstance(own.get("objective"), str):
+        own["objective"] = anchored(own["objective"], build.folder)
+    usual = {"seed": build.seed, "threads": build.threads}
+    places = {"dataset": "-", "output": "-"}
+    if model.config:
+        places["dataset_config"] = model.config
+    recipe = preset.recipe({**usual, **own, **places}, build.where(*keys, "settings"))
+    # Another class behind the same name, as in a file of one's own, is another model.
+    module = {} if preset.name in shipped() else {"module": portable(preset.reference)}
+    return Chosen(
+        preset, recipe, {"recipe": preset.name, **module, **preset.settings, **usual, **own}
+    )
 
 
-def check_values(wanted: Sequence[Mapping[str, Any]], threads: int, where: str) -> None:
-    """Raise `ConfigError` for the first value that a recipe or suite would refuse.
+def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
+    """The suite of an evaluation with its options; `keys` lead to the table that names it.
 
-    `wanted` is what `zoo.check` reads. It loads torch, so it is a process of its own.
+    Raises `ConfigError` for a suite or an option that is not there, a value that its class
+    rejects, and datasets that it was not told to evaluate.
     """
-    program = Program("zoo.check", [], threads, json.dumps(wanted))
-    if reason := program.run():
-        raise ConfigError(reason, where=where)
+    with build.at(*keys, "suite"):
+        kind = SUITES.find(build.anchored(plan.suite))
+    suite = kind.of(plan.settings, build.whereabouts(*keys, "settings"))
+    with build.at(*keys):
+        suite.check_data({name: build.builder(name).name for name in plan.datasets})
+    return suite
 
 
-def external_inputs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+def external_inputs(recipe: Recipe) -> list[tuple[str, str]]:
     """What a recipe needs from outside: a backbone by Hub id, word vectors by path."""
     found = []
-    backbone = str(settings.get("backbone", ""))
+    backbone = getattr(recipe, "backbone", "")
     if backbone and not Path(backbone).is_dir():
         found.append((f"backbone {backbone}", "from the network"))
-    vectors = str(settings.get("vectors", ""))
+    vectors = getattr(recipe, "vectors", "")
     if vectors and not Path(vectors).is_file():
         found.append((f"vectors {vectors}", "no such file"))
     return found
-
-
-def _setting_names(module: str) -> set[str]:
-    """The fields of a recipe module's `Settings`, read from its text: importing it loads torch."""
-    return _fields_in(f"zoo.{module}", "Settings")
-
-
-def _fields_in(module: str, name: str) -> set[str]:
-    """The annotated fields of a class of the zoo and of its bases there, imported or not."""
-    from zoo.recipe import ROOM
-
-    text = ROOM.parent.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
-    tree = ast.parse(text)
-    imported: dict[str, str] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            module_of = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-            imported |= {each.asname or each.name: f"{module_of}{each.name}" for each in node.names}
-    head, dot, last = name.rpartition(".")  # `zoo.training.settings.Settings`, or `Settings`
-    if path := imported.get(name) or (dot and f"{imported.get(head, head)}.{last}"):
-        place, _, kind = path.rpartition(".")
-        return _fields_in(place, kind) if place.startswith("zoo.") else set()
-    own = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name), None)
-    if own is None:  # a base from elsewhere
-        return set()
-    names = {
-        n.target.id
-        for n in own.body
-        if isinstance(n, ast.AnnAssign)
-        and isinstance(n.target, ast.Name)
-        and not ast.unparse(n.annotation).startswith("ClassVar")
-    }
-    return names.union(*(_fields_in(module, ast.unparse(base)) for base in own.bases))
-
-
-def check_suite(name: str, where: str) -> None:
-    """Raise `ConfigError` for a suite that is not there. Loads no torch."""
-    from zoo.evaluate import SUITES
-
-    if name not in SUITES:
-        raise ConfigError(
-            f"no suite {name!r}; {nearest(name, SUITES)}".rstrip("; "),
-            where=where,
-            hint=f"the suites are: {', '.join(sorted(SUITES))}",
-        )
 
 
 def train(
@@ -141,22 +111,30 @@ def train(
     dataset: Path,
     base: Path | None,
     output: Path,
-    settings: Mapping[str, Any],
+    chosen: Chosen,
 ) -> None:
     """Train `model` into the folder `output`; what a killed run left there is taken up again.
 
     `name` is the model's in the build file, `base` the folder of the model whose encoder it
     starts from. Raises `DiscorporaError` with what the recipe says.
     """
-    threads = settings["threads"]
-    words = [model.recipe, "--dataset", str(dataset), "--output", str(output)]
+    recipe, threads = chosen.recipe, chosen.recipe.threads
+    preset = chosen.preset
+    words = [
+        str(preset.file.path) if preset.file else preset.reference,
+        "--dataset",
+        str(dataset),
+        "--output",
+        str(output),
+    ]
     if model.config:
         words += ["--dataset_config", model.config]
-    words += ["--seed", str(settings["seed"]), "--threads", str(threads)]
+    words += ["--seed", str(recipe.seed), "--threads", str(threads)]
     if base:
         words += ["--backbone", str(base)]
-    known = _setting_names(read_recipe(model.recipe).module) - OF_THE_BUILD.keys()
-    program = Program("zoo.train", words + options(model.settings), threads)
+    own = {key: chosen.table[key] for key in model.settings}
+    program = Program("zoo.train", words + options(own), threads)
+    known = type(recipe).model_fields.keys() - OF_THE_BUILD.keys()
     _run(program, f"models.{name}", known.__contains__)
 
 
@@ -171,7 +149,7 @@ def evaluate(
     table = f"evaluations.{plans[0] if plans else 'NAME'}"
     results = folder / "results.json"
     words = [
-        *(plan.suite, "--model", str(trained), "--name", name, "--data", data),
+        *(build.anchored(plan.suite), "--model", str(trained), "--name", name, "--data", data),
         *("--json", str(results), "--threads", str(build.threads)),
         *("--seed", str(build.seed), "--limit", str(plan.limit)),
     ]

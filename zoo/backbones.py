@@ -20,8 +20,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 import zoo
 from corpora.errors import ConfigError
 from zoo.attention import FAMILIES, register
+from zoo.declared import BackboneRecipe
 from zoo.modeling import check_there, load_backbone, uses_bf16
-from zoo.training.settings import BackboneSettings
 from zoo.vocabularies import train_subwords
 
 Pooling = Literal["first", "last", "mean"]
@@ -46,7 +46,7 @@ def tokenizer_of(
     if not backbone:
         return train_subwords(texts, vocab_size, lower=lower, max_length=limit)
     check_there(backbone)
-    zoo.register()
+    zoo.register(backbone)
     try:
         tokenizer = AutoTokenizer.from_pretrained(backbone)
     except (OSError, ValueError) as error:
@@ -73,26 +73,26 @@ def tokenizer_of(
 
 
 def tokenizer_for(
-    settings: BackboneSettings, texts: Iterable[str], limit: int
+    recipe: BackboneRecipe, texts: Iterable[str], limit: int
 ) -> PreTrainedTokenizerBase:
     """`tokenizer_of` the backbone that the settings name."""
     return tokenizer_of(
-        settings.backbone,
+        recipe.backbone,
         texts,
-        pad_token=settings.pad_token,
-        vocab_size=settings.vocab_size,
-        lower=settings.lower,
+        pad_token=recipe.pad_token,
+        vocab_size=recipe.vocab_size,
+        lower=recipe.lower,
         limit=limit,
     )
 
 
-def backbone_of(settings: BackboneSettings, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
+def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
     """The encoder that the settings name, or one drawn at random for the tokenizer's vocabulary."""
-    table = dict(settings.backbone_config)
+    table = dict(recipe.backbone_config)
     if table:
         table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-    dropouts = (settings.attention_dropout, settings.hidden_dropout)
-    return load_backbone(settings.backbone, table, *dropouts)
+    dropouts = (recipe.attention_dropout, recipe.hidden_dropout)
+    return load_backbone(recipe.backbone, table, *dropouts)
 
 
 def set_attention(backbone: PreTrainedModel, way: str) -> None:
@@ -115,7 +115,7 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
 
 
 @contextmanager
-def training_attention(backbone: PreTrainedModel, settings: BackboneSettings) -> Iterator[None]:
+def training_attention(backbone: PreTrainedModel, recipe: BackboneRecipe) -> Iterator[None]:
     """While it trains in bfloat16 on a CPU, "auto" is `zoo.attention`, or eager attention.
 
     There the backward pass of torch's fused kernel does not use the CPU's matrix units, and takes
@@ -124,7 +124,7 @@ def training_attention(backbone: PreTrainedModel, settings: BackboneSettings) ->
     """
     former = backbone.config._attn_implementation
     on_cpu = not torch.accelerator.is_available()
-    if settings.attention != "auto" or not on_cpu or not uses_bf16(settings.bf16):
+    if recipe.attention != "auto" or not on_cpu or not uses_bf16(recipe.bf16):
         yield
         return
     set_attention(backbone, "bf16" if backbone.config.model_type in FAMILIES else "eager")

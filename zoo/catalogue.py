@@ -7,21 +7,16 @@ from pathlib import Path
 
 from corpora.errors import InputError
 from corpora.store.atomic import read_json
-from zoo.recipe import read_recipe, shipped
+from zoo.presets import About, read_preset, shipped
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One recipe: its `[about]` table, and the figure measured here where a result is given."""
+    """One preset: what it says about itself, and the figure measured here where there is one."""
 
     name: str
     path: Path
-    title: str
-    paper: str
-    objective: str
-    dataset: str
-    published: str
-    tier: str
+    about: About
     measured: str = ""
 
 
@@ -33,14 +28,10 @@ def catalogue(results: Path | None = None) -> list[Entry]:
     Raises `InputError` for a folder that is not there, and for results that are not JSON.
     """
     measured = _headlines(results) if results else {}
-    return [_entry(name, path, measured.get(name, "")) for name, path in shipped().items()]
-
-
-def _entry(name: str, path: Path, measured: str) -> Entry:
-    about = read_recipe(path).about
-    texts = {key: str(about.get(key, "")) for key in Entry.__dataclass_fields__ if key in about}
-    empty = dict.fromkeys(("title", "paper", "objective", "dataset", "published", "tier"), "")
-    return Entry(name=name, path=path, measured=measured, **{**empty, **texts})
+    return [
+        Entry(name, path, read_preset(path).about, measured.get(name, ""))
+        for name, path in shipped().items()
+    ]
 
 
 def _headlines(folder: Path) -> dict[str, str]:

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from corpora.declared import Declared
+from corpora.declared import Declared, Registry, portable
 from corpora.splits import SPLITS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import nn
 
     from zoo.evaluate import Request
@@ -61,6 +63,11 @@ Words = Annotated[int, Field(ge=3)]
 
 class Objective(Declared):
     """A training objective: its settings, and the module that computes it."""
+
+    config: ClassVar[str] = ""
+    """The configuration of the data that is made for it; "": the recipe's own."""
+    negatives: ClassVar[int] = 0
+    """Negatives of an example that it takes; 0: as many as the recipe's setting says."""
 
     def module(self) -> nn.Module:
         """The loss as a module; its docstring gives the equation and the shapes."""
@@ -178,6 +185,83 @@ class BackboneRecipe(StepRecipe):
     """Lower-case the words of the tokenizer trained on the texts."""
 
 
+def _two(columns: tuple[str, ...]) -> tuple[str, ...]:
+    if len(columns) not in (0, 2):
+        raise ValueError(f"two columns of texts, not {len(columns)}")
+    return columns
+
+
+class LabelledRecipe(Recipe):
+    """A recipe for pairs of texts with a label, in any two columns of texts."""
+
+    reads = LABELLED
+    splits = ("train", "validation")
+
+    columns: Annotated[tuple[str, ...], AfterValidator(_two)] = ()
+    """The two columns of texts; found by their usual names if not given."""
+    empty_classes: Literal["error", "warn"] = "error"
+    """What to do with a label that no training row has."""
+
+    def forms(self) -> tuple[Form, ...]:
+        return (Form((*self.columns, "label")),) if self.columns else self.reads
+
+
+class WordRecipe(Recipe):
+    """A recipe with a vocabulary of whole words and word vectors."""
+
+    vectors: str = ""
+    """A GloVe text file; without one the embeddings are trained from scratch."""
+    vocab_size: Words = 50000
+    """Words of the vocabulary, the most frequent ones."""
+    min_frequency: Positive = 2
+    """Words that are rarer in the training split are unknown."""
+    lower: bool = True
+    """Take words without letter case."""
+    max_tokens: Positive = 64
+    """Words of a sentence; the rest is cut."""
+
+
+class RankingRecipe(Recipe):
+    """A recipe that trains a scorer to rank a text above its negatives, by an objective."""
+
+    objective: str = "contrastive"
+    """The loss: a name (contrastive, pairwise), `package.module:Class` or `FILE.py:Class`."""
+    margin: AtLeast0 = 0.1
+    """The distance that a document keeps from its negatives (equations 1 and 2)."""
+    objective_settings: dict[str, Any] = Field(default_factory=dict, validate_default=True)
+    """Settings of the objective other than `margin`."""
+
+    @field_validator("objective")
+    @classmethod
+    def _is_an_objective(cls, name: str) -> str:
+        OBJECTIVES.find(name)
+        return name
+
+    @field_validator("objective_settings")
+    @classmethod
+    def _are_its_settings(cls, table: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if {"objective", "margin"} <= info.data.keys():
+            _objective(info.data["objective"], info.data["margin"], table)
+        return table
+
+    @property
+    def loss(self) -> Objective:
+        """The objective with its settings."""
+        return _objective(self.objective, self.margin, self.objective_settings)
+
+    def configuration(self) -> str:
+        return self.dataset_config or self.loss.config or self.config
+
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity(), "objective": portable(self.objective)}
+
+
+def _objective(name: str, margin: float, settings: Mapping[str, Any]) -> Objective:
+    kind = OBJECTIVES.find(name)
+    own = {"margin": margin} if "margin" in kind.model_fields else {}
+    return kind.of({**own, **settings})
+
+
 class Suite(Declared):
     """An evaluation suite: what it needs of a model and of data. Its fields are its options."""
 
@@ -196,10 +280,38 @@ class Suite(Declared):
     builders: ClassVar[tuple[str, ...]] = ()
     """The builders whose datasets it takes; empty: all with the right columns."""
 
+    def check_data(self, datasets: Mapping[str, str]) -> None:
+        """Raise `ConfigError` if these datasets (name and builder) do not go with the options."""
+
     def evaluate(self, request: Request) -> dict[str, Any]:
         """The result: `metrics`, `dataset`, `examples`, and perhaps `outcomes` and `notes`."""
         raise NotImplementedError
 
-    def write_files(self, result: Mapping[str, Any], stem: Any) -> list[Any]:
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
         """Write what the suite draws or tabulates beside the result; returns the files."""
         return []
+
+
+RECIPES = Registry(
+    "recipe",
+    Recipe,
+    {
+        "dissent.bilstm": "zoo.dissent.recipes:Bilstm",
+        "dissent.ngram": "zoo.dissent.recipes:Ngram",
+        "dissent.sif": "zoo.dissent.recipes:Sif",
+        "dissent.transformer": "zoo.dissent.recipes:Transformer",
+        "coherence.contrastive": "zoo.coherence.recipes:Contrastive",
+        "coherence.full": "zoo.coherence.recipes:Full",
+        "coherence.unc": "zoo.coherence.recipes:Unc",
+        "conpono.conpono": "zoo.conpono.recipes:Conpono",
+        "criteria.bigru": "zoo.criteria.recipes:Bigru",
+    },
+)
+OBJECTIVES = Registry(
+    "objective",
+    Objective,
+    {
+        "contrastive": "zoo.coherence.recipes:ContrastiveRanking",
+        "pairwise": "zoo.coherence.recipes:PairwiseRanking",
+    },
+)

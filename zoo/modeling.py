@@ -9,11 +9,17 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    PretrainedConfig,
+    PreTrainedModel,
+)
 
 import zoo
 from corpora.errors import ConfigError, DiscorporaError, InputError
-from zoo.recipe import shipped
+from zoo.presets import shipped
 
 ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
 """What configurations call it; XLNet has one dropout for everything."""
@@ -37,6 +43,19 @@ class ZooModel(PreTrainedModel):
         if "config" not in kwargs and Path(path).is_dir():
             check_type(path, cls.config_class.model_type)
         return super().from_pretrained(path, *args, **kwargs)
+
+
+def known_to_auto(
+    config: type[PretrainedConfig],
+    model: type[PreTrainedModel] | None = None,
+    classifier: type[PreTrainedModel] | None = None,
+) -> None:
+    """Make the Auto classes of transformers know a `model_type`."""
+    AutoConfig.register(config.model_type, config, exist_ok=True)
+    if model is not None:
+        AutoModel.register(config, model, exist_ok=True)
+    if classifier is not None:
+        AutoModelForSequenceClassification.register(config, classifier, exist_ok=True)
 
 
 def check_there(name: str) -> None:
@@ -113,7 +132,7 @@ def load_backbone(
         return AutoModel.from_config(config)
     check_there(name)
     check_weights(name)
-    zoo.register()
+    zoo.register(name)
     try:
         config = AutoConfig.from_pretrained(name)
         set_dropout(config, rates)

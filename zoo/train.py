@@ -11,10 +11,11 @@ import os
 import sys
 from collections.abc import Sequence
 
+from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
-from zoo import recipe
-from zoo.explain import described
+from zoo.declared import RECIPES
+from zoo.presets import parse_options, read_preset, shipped
 from zoo.training import data, job
 
 log = logging.getLogger("zoo")
@@ -47,28 +48,26 @@ def train(words: Sequence[str]) -> None:
     """Train what `words` (the command line without the program's name) ask for."""
     if not words or words[0].startswith("-"):
         raise ConfigError("no recipe given", hint=USAGE)
-    found = recipe.read_recipe(words[0])
-    options = recipe.parse_options(words[1:])
-    module = found.load_module()
-    settings = recipe.make_settings(found, module.Settings, options)
-    revision = data.revision_of(settings.dataset)
-    if job.already_made(found, settings, revision):
-        log.info("%s is already made", settings.output)
+    preset = read_preset(words[0])
+    recipe = preset.recipe(parse_options(words[1:]))
+    revision = data.revision_of(recipe.dataset)
+    if job.already_made(preset, recipe, revision):
+        log.info("%s is already made", recipe.output)
         return
-    with job.working(found, settings, revision) as run:
+    with job.working(preset, recipe, revision) as run:
         if not run.finished:
-            _prepare_torch(settings.threads, settings.deterministic)
-            module.train(run)
-    log.info("the model is in %s", settings.output)
+            _prepare_torch(recipe.threads, recipe.deterministic)
+            recipe.train(run)
+    log.info("the model is in %s", recipe.output)
 
 
 def _help(words: Sequence[str]) -> str:
     """The usage; with a recipe, its settings too."""
-    text = f"{USAGE}\n\nrecipes: {', '.join(recipe.shipped())}\n"
+    text = f"{USAGE}\n\nrecipes: {', '.join([*shipped(), *RECIPES])}\n"
     if words[0].startswith("-"):
         return text + "for a recipe's settings: python -m zoo.train RECIPE --help\n"
-    found = recipe.read_recipe(words[0])
-    return text + described(found.load_module().Settings, found.settings)
+    preset = read_preset(words[0])
+    return text + described(preset.kind, preset.settings)
 
 
 def _prepare_torch(threads: int, deterministic: bool) -> None:

@@ -70,15 +70,20 @@ class Engine:
         ((found,),) = self.rows(query, values)
         return found
 
+    def reader(
+        self, query: str, values: Mapping[str, Any] | None = None, size: int = BATCH
+    ) -> pa.RecordBatchReader:
+        """The rows of a result as record batches of about `size` rows, and their schema."""
+        cursor = self._connection.cursor()  # results of several queries may be read side by side
+        return cursor.sql(query, params=values or None).to_arrow_reader(size)
+
     def batches(
         self, query: str, values: Mapping[str, Any] | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a result as record batches of exactly `size` rows, but for the last one."""
-        cursor = self._connection.cursor()  # results of several queries may be read side by side
-        reader = cursor.sql(query, params=values or None).to_arrow_reader(size)
         waiting: list[pa.RecordBatch] = []
         rows = 0
-        for batch in reader:
+        for batch in self.reader(query, values, size):
             while batch.num_rows:
                 waiting.append(batch.slice(0, size - rows))
                 batch = batch.slice(waiting[-1].num_rows)

@@ -209,8 +209,9 @@ class DatasetFolder:
     def finish(self, default: str | None = None) -> dict[str, Any]:
         """Close the files, write the card, then the manifest; returns the manifest.
 
-        `default` is the configuration that loads without being named. A configuration without
-        rows is left out, a split without rows has no file; both are said in the notes.
+        `default` is the configuration that loads without being named; where it has no row, the
+        first that has. A configuration without rows is left out, a split without rows has no
+        file; both are said in the notes.
         Raises `InputError` if there is no row at all, `DiscorporaError` if no row's licence was
         counted: what the build file declares is not what the documents say.
         """
@@ -236,7 +237,7 @@ class DatasetFolder:
     def _close(self, default: str | None) -> dict[str, Any]:
         configs: dict[str, Any] = {}
         for (config, split), writer in self._writers.items():
-            entry = configs.setdefault(config, {"default": config == default, "splits": {}})
+            entry = configs.setdefault(config, {"default": False, "splits": {}})
             entry["splits"][split] = writer.close()
             entry["features"] = writer.features
         for config, entry in list(configs.items()):
@@ -248,6 +249,8 @@ class DatasetFolder:
             elif none:
                 without = " and no ".join(none)
                 self.note(f"`{config}` has no {without} rows: a share of 0, or too small a corpus.")
+        if configs and default is not None:
+            configs[default if default in configs else next(iter(configs))]["default"] = True
         return configs
 
     def _manifest(self, configs: dict[str, Any]) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from corpora.declared import Declared
 from corpora.document import Document
@@ -29,10 +29,8 @@ Reject = Callable[[str], None]
 """Takes the reason why a candidate is left out."""
 
 
-Size = Annotated[int, Field(ge=0)]
-"""The most rows of a split."""
-Part = Annotated[float, Field(ge=0)]
-"""A split's share of the documents."""
+Size = Annotated[int, Field(ge=0, description="The most rows of the split; 0 leaves it out.")]
+Part = Annotated[float, Field(ge=0, description="The split's share of the documents.")]
 
 
 class Row(NamedTuple):
@@ -84,18 +82,26 @@ class Builder(Declared):
     gives: ClassVar[Mapping[str, pa.Schema]]
     """The configurations that the dataset may have, and their columns."""
     default: ClassVar[str] = "default"
-    """The configuration that loads without being named."""
+    """The configuration that loads without being named; where it has no row, the first that has."""
     columns: ClassVar[pa.Schema] = pa.schema([])
     """The columns of a candidate, beside those of `corpora.tasks.candidates.COMMON`."""
     equal: ClassVar[tuple[str, ...]] = ()
     """Columns of candidates: those with equal values are duplicates, of which one stays."""
+    one_split: ClassVar[bool] = False
+    """Whether all parts of a document's candidates are in one split; else each part is divided."""
+
+    @model_validator(mode="after")
+    def _some_share(self) -> Self:
+        if set(SPLITS) <= set(type(self).model_fields):
+            self.shares()
+        return self
 
     def configurations(self) -> tuple[str, ...]:
         """The configurations that the dataset may have with these settings."""
         return tuple(self.gives)
 
-    def shares(self) -> Shares:
-        """The shares, or the sizes, of the splits."""
+    def shares(self, part: str = "") -> Shares:
+        """The shares, or the sizes, of the splits of a part."""
         return Shares(*(getattr(self, split) for split in SPLITS))
 
     @classmethod
@@ -115,7 +121,9 @@ class Builder(Declared):
         """The candidates of one document; what is left out is told to `reject`."""
         raise NotImplementedError
 
-    def prescribed(self, documents: Mapping[str, tuple[str, int]]) -> Assignment | None:
+    def prescribed(
+        self, documents: Mapping[str, tuple[str, int]], target: Target
+    ) -> Assignment | None:
         """Splits that the data prescribe (id -> group, candidates); None where nothing does."""
         return None
 

@@ -12,6 +12,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -25,8 +26,12 @@ from corpora.rng import stable_id, stream
 from corpora.splits import SPLITS, Assignment, assign
 from corpora.store.atomic import replacing
 from corpora.store.engine import BATCH, Engine
-from corpora.store.folder import DatasetFolder, used
+from corpora.store.folder import DatasetFolder
+from corpora.store.splitwriter import SplitWriter
 from corpora.tasks.builder import Builder, Row, Target
+
+Prescribed = Callable[[Mapping[str, tuple[str, int]], Target], Assignment | None]
+"""`Builder.prescribed`."""
 
 FOLDER = ".candidates"
 DOCUMENTS_PER_SHARD = 256
@@ -188,10 +193,7 @@ class Candidates:
                 hint="ids must differ over all sources of a dataset: is a source named twice?",
             )
 
-    def split(
-        self,
-        prescribed: Callable[[Mapping[str, tuple[str, int]]], Assignment | None] | None = None,
-    ) -> None:
+    def split(self, prescribed: Prescribed | None = None) -> None:
         """Give each document a split: as prescribed, as the division says, or by the shares.
 
         Makes `document` and `kept`; duplicates and what is in no split are counted.
@@ -201,52 +203,52 @@ class Candidates:
         self.engine.run(
             "create table split (part varchar not null, doc varchar not null, split varchar)"
         )
-        for part in parts:
-            summary = self._split_part(part, prescribed)
-            if summary is not None:
-                self.assignments[part] = summary
+        drawn = {"": parts} if self.builder.one_split else {part: [part] for part in parts}
+        for name, some in drawn.items():
+            self.assignments[name] = self._split_parts(name, some, prescribed)
         self.engine.run(_KEPT)
         one = self.assignments.get("")
         self.dataset.details |= {
             "split": one if one is not None else self.assignments,
-            "settings": used(self.builder, self.target.seed),
+            "settings": {"seed": self.target.seed, **self.builder.identity()},
         }
         number, distinct, kept = self.engine.rows(_COUNTS)[0]
         self.dataset.reject("exact_duplicate", number - distinct)
         self.dataset.reject("document_in_no_split", distinct - kept)
 
-    def _split_part(
-        self,
-        part: str,
-        prescribed: Callable[[Mapping[str, tuple[str, int]]], Assignment | None] | None,
-    ) -> dict[str, Any] | None:
-        """Fill the table `split` for the documents of a part; returns what the manifest says."""
+    def _split_parts(
+        self, name: str, parts: list[str], prescribed: Prescribed | None
+    ) -> dict[str, Any]:
+        """Fill the table `split` for documents of parts; returns what the manifest says.
+
+        A document of several parts is in one split; `name` is that of the random streams.
+        """
         target, division = self.target, self.target.division
         given = None
         if prescribed is not None or division is None:
             weights = {
                 doc: (group, number)
-                for doc, group, number in self.engine.rows(_WEIGHTS, {"part": part})
+                for doc, group, number in self.engine.rows(_WEIGHTS, {"parts": parts})
             }
-            given = prescribed(weights) if prescribed is not None else None
+            given = prescribed(weights, target) if prescribed is not None else None
             if given is None and division is None:
-                shares, stage = self.builder.shares(), target.stage_of(part)
+                shares, stage = self.builder.shares(name), target.stage_of(name)
                 given = assign(weights, shares, seed=target.seed, stage=stage)
         if given is not None:
-            self._insert(part, list(given.split), list(given.split.values()))
+            for part in parts:
+                self._insert([part] * len(given.split), list(given.split), given.split.values())
             return given.to_dict()
         assert division is not None
-        query = "select doc, whole from documents where part = $part and candidates > 0"
-        for batch in self.engine.batches(query, {"part": part}, 65_536):
-            wholes = batch["whole"].to_pylist()
-            self._insert(part, batch["doc"].to_pylist(), division.splits_of(wholes))
-        sums = dict(self.engine.rows(_SUMS, {"part": part}))
+        for batch in self.engine.batches(_WHOLES, {"parts": parts}, 65_536):
+            splits = division.splits_of(batch["whole"].to_pylist())
+            self._insert(batch["part"].to_pylist(), batch["doc"].to_pylist(), splits)
+        sums = dict(self.engine.rows(_SUMS, {"parts": parts}))
         weights_by_split = {split: int(sums.get(split, 0)) for split in SPLITS}
         return {"by": division.by, "reason": division.reason, "weights": weights_by_split}
 
-    def _insert(self, part: str, docs: list[str], splits: list[str]) -> None:
+    def _insert(self, parts: list[str], docs: list[str], splits: Iterable[str]) -> None:
         if docs:
-            columns = {"part": [part] * len(docs), "doc": docs, "split": splits}
+            columns = {"part": parts, "doc": docs, "split": list(splits)}
             self.engine.insert("split", pa.table(columns))
 
     def of_split(
@@ -274,15 +276,44 @@ class Candidates:
         query = "select count(*) from kept where part = $part and split = $split"
         return int(self.engine.value(query, {"part": part, "split": split}))
 
+    def write(self, writer: SplitWriter, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write candidates as the rows that they are: the columns of the writer's schema."""
+        for batch in batches:
+            self.dataset.count_licences(batch["licence"])
+            columns = [batch[field.name].cast(field.type) for field in writer.schema]
+            writer.append(pa.RecordBatch.from_arrays(columns, schema=writer.schema))
+
+    @contextmanager
+    def mapped(self, query: str, values: Mapping[str, Any] | None = None) -> Iterator[pa.Table]:
+        """The rows of a query as a table in a file, for access to any row; then it is removed."""
+        path = self.target.folder / ".mapped.arrow"
+        with (
+            self.engine.reader(query, values) as reader,
+            pa.OSFile(str(path), "wb") as file,
+            pa.ipc.new_file(file, reader.schema) as writer,
+        ):
+            for batch in reader:
+                writer.write_batch(batch)
+        try:
+            with pa.memory_map(str(path)) as file:
+                yield pa.ipc.open_file(file).read_all()
+        finally:
+            path.unlink()
+
 
 _WEIGHTS = """
-select doc, "group", candidates from documents
-where part = $part and candidates > 0 order by doc
+select doc, min("group"), sum(candidates)::bigint from documents
+where list_contains($parts, part) and candidates > 0 group by doc order by doc
+"""
+
+_WHOLES = """
+select part, doc, whole from documents
+where list_contains($parts, part) and candidates > 0
 """
 
 _SUMS = """
 select split, sum(candidates) from documents join split using (part, doc)
-where part = $part group by split
+where list_contains($parts, part) group by split
 """
 
 _KEPT = """

@@ -6,23 +6,23 @@ Anchors, targets and candidates are drawn by the collator; here are sentences an
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
-from typing import Any
+from typing import Annotated
 
 import pyarrow as pa
+from pydantic import Field
 
 from corpora.document import Document
-from corpora.errors import ConfigError
 from corpora.schemas import CONPONO
-from corpora.splits import SPLITS, Shares
+from corpora.splits import SPLITS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks import per_document
-from corpora.tasks.target import Target
+from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.candidates import Candidates
 
-VERSION = 3
+DOCUMENTS_PER_BATCH = 64
+ROWS_PER_GROUP = 256
 
 CARD = Card(
     title="Paragraphs for CONPONO",
@@ -61,71 +61,54 @@ CARD = Card(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a paragraph is, and the shares of the documents.
+class Conpono(Builder):
+    """Paragraphs for CONPONO: sentences of documents and the bounds of their paragraphs."""
 
-    `merge_above`: consecutive paragraphs are joined until there are more than so many sentences
-    (the paper's books: 10); 0 leaves them as they are. `min_sentences`: shorter paragraphs are
-    dropped (the paper's Wikipedia: 8; 1 drops none).
-    """
+    name, version = "conpono", 3
+    paper = "Iter, Guu, Lansing and Jurafsky 2020, section 2.3"
+    card = CARD
+    gives = {"default": CONPONO}
+    columns = pa.schema([CONPONO.field("sentences"), CONPONO.field("bounds")])
+    equal = ("sentences",)
 
-    merge_above: int = 0
-    min_sentences: int = 8
-    train: float = 0.98
-    validation: float = 0.01
-    test: float = 0.01
+    merge_above: Annotated[int, Field(ge=0)] = 0
+    """Consecutive paragraphs are joined until there are more sentences than that (the paper's
+    books: 10); 0 leaves them as they are."""
+    min_sentences: Annotated[int, Field(ge=1)] = 8
+    """Shorter paragraphs are dropped (the paper's Wikipedia: 8; 1 drops none)."""
+    train: Part = 0.98
+    validation: Part = 0.01
+    test: Part = 0.01
 
-    def __post_init__(self) -> None:
-        if self.merge_above < 0 or self.min_sentences < 1:
-            raise ConfigError(
-                f"merge_above = {self.merge_above}, min_sentences = {self.min_sentences}",
-                hint="merge_above is 0 or more, min_sentences 1 or more",
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """The document's paragraphs, joined and dropped by the settings, as one row."""
+        kept: list[list[str]] = []
+        for section in _sections(document):
+            for paragraph in _merged(section, self.merge_above):
+                if len(paragraph) >= self.min_sentences:
+                    kept.append(paragraph)
+                else:
+                    reject("paragraph_too_short")
+        if kept:
+            sentences = [sentence for paragraph in kept for sentence in paragraph]
+            yield Row((sentences, list(accumulate(map(len, kept), initial=0))))
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """All documents; the paragraphs of each split are counted."""
+        for split in SPLITS:
+            writer = dataset.writer(
+                "default", split, CONPONO, texts=("sentences",), rows_per_group=ROWS_PER_GROUP
             )
-        Shares(self.train, self.validation, self.test)
-
-
-def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest."""
-    counts = dict.fromkeys(SPLITS, 0)
-
-    def kept(document: Document, dataset: DatasetFolder) -> tuple[list[str], str] | None:
-        found = list(paragraphs(document, settings, dataset))
-        sentences = [sentence for paragraph in found for sentence in paragraph]
-        bounds = " ".join(map(str, accumulate(map(len, found), initial=0)))
-        return (sentences, bounds) if found else None
-
-    def rows(batch: pa.RecordBatch, split: str) -> pa.RecordBatch:
-        made = _rows(batch)
-        counts[split] += len(made["bounds"].flatten()) - made.num_rows
-        return made
-
-    def said(dataset: DatasetFolder) -> None:
+            taken.write(writer, taken.of_split(split, size=DOCUMENTS_PER_BATCH))
+        counts = dict.fromkeys(SPLITS, 0) | dict(taken.engine.rows(_PARAGRAPHS))
         dataset.details["paragraphs"] = counts
         dataset.note(f"Paragraphs: {', '.join(f'{n:,} {split}' for split, n in counts.items())}.")
 
-    return per_document.build(
-        documents,
-        settings,
-        target,
-        schema=CONPONO,
-        card=CARD,
-        kept=kept,
-        rows=rows,
-        said=said,
-    )
 
-
-def paragraphs(
-    document: Document, settings: Settings, dataset: DatasetFolder
-) -> Iterator[list[str]]:
-    """The paragraphs of a document as lists of sentences, joined and dropped by the settings."""
-    for section in _sections(document):
-        for paragraph in _merged(section, settings.merge_above):
-            if len(paragraph) >= settings.min_sentences:
-                yield paragraph
-            else:
-                dataset.reject("paragraph_too_short")
+_PARAGRAPHS = """
+select split, sum(len(bounds) - 1)::bigint
+from kept join candidate using (part, doc, number) group by split
+"""
 
 
 def _sections(document: Document) -> Iterator[list[list[str]]]:
@@ -158,14 +141,3 @@ def _merged(blocks: Sequence[list[str]], above: int) -> Iterator[list[str]]:
             collected = []
     if collected:
         yield collected
-
-
-def _rows(batch: pa.RecordBatch) -> pa.RecordBatch:
-    bounds = [list(map(int, text.split())) for text in batch["id"].to_pylist()]
-    columns = [
-        batch["doc"],
-        batch["group"],
-        batch["sentences"],
-        pa.array(bounds, pa.list_(pa.int32())),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=CONPONO)

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import pyarrow as pa
+from pydantic import Field
 
 from corpora.document import Document
-from corpora.errors import ConfigError
 from corpora.schemas import CRITERIA
-from corpora.splits import Shares
+from corpora.splits import SPLITS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks import per_document
+from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.candidates import Candidates
 from corpora.tasks.discoeval.common import CITATION
-from corpora.tasks.target import Target
 
-VERSION = 3
 DEEPEST = 7
 """Wikipedia has up to seven levels; deeper headings of other sources count as this one."""
+
+DOCUMENTS_PER_BATCH = 64
+ROWS_PER_GROUP = 256
 
 CARD = Card(
     title="Sentences in their place",
@@ -63,66 +63,57 @@ CARD = Card(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """`min_sentences` of a document; `bins` of relative positions (20 in the released code).
+class Criteria(Builder):
+    """Sentences in their place: what the criteria NSP, NL, SPP and SDT of DiscoEval predict."""
 
-    `train`, `validation`, `test`: shares of the documents.
-    """
+    name, version = "criteria", 3
+    paper = "Chen, Chu and Gimpel 2019, section 4"
+    card = CARD
+    gives = {"default": CRITERIA}
+    columns = pa.schema([field for field in CRITERIA if field.name not in ("doc", "group")])
+    equal = ("sentences",)
 
-    min_sentences: int = 3
-    bins: int = 20
-    train: float = 0.98
-    validation: float = 0.01
-    test: float = 0.01
+    min_sentences: Annotated[int, Field(ge=1)] = 3
+    """A document of fewer sentences is left out."""
+    bins: Annotated[int, Field(ge=1, le=127)] = 20
+    """The number of relative positions (20 in the released code)."""
+    train: Part = 0.98
+    validation: Part = 0.01
+    test: Part = 0.01
 
-    def __post_init__(self) -> None:
-        if self.min_sentences < 1 or not 1 <= self.bins <= 127:
-            raise ConfigError(
-                f"min_sentences = {self.min_sentences}, bins = {self.bins}",
-                hint="min_sentences is 1 or more, bins 1 to 127",
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """One row a document: its sentences, and where each stands."""
+        columns = located(document, self.bins)
+        if len(columns["sentences"]) < self.min_sentences:
+            reject("too_few_sentences")
+        else:
+            yield Row(tuple(columns[name] for name in self.columns.names))
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """All documents; the sentences of each nesting level are counted."""
+        for split in SPLITS:
+            writer = dataset.writer(
+                "default", split, CRITERIA, texts=("sentences",), rows_per_group=ROWS_PER_GROUP
             )
-        Shares(self.train, self.validation, self.test)
+            taken.write(writer, taken.of_split(split, size=DOCUMENTS_PER_BATCH))
+        dataset.details["levels"] = {str(level): n for level, n in taken.engine.rows(_LEVELS)}
 
 
-def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest."""
-    levels: Counter[int] = Counter()
-
-    def kept(document: Document, dataset: DatasetFolder) -> tuple[list[str], str] | None:
-        sentences, places = located(document, settings.bins)
-        enough = len(sentences) >= settings.min_sentences
-        dataset.reject("too_few_sentences", not enough)
-        return (sentences, json.dumps(places)) if enough else None
-
-    def rows(batch: pa.RecordBatch, split: str) -> pa.RecordBatch:
-        made = _rows(batch)
-        levels.update(made["level"].flatten().to_pylist())
-        return made
-
-    def said(dataset: DatasetFolder) -> None:
-        dataset.details["levels"] = {str(level): n for level, n in sorted(levels.items())}
-
-    return per_document.build(
-        documents,
-        settings,
-        target,
-        schema=CRITERIA,
-        card=CARD,
-        kept=kept,
-        rows=rows,
-        said=said,
-    )
+_LEVELS = """
+select level, count(*)
+from (select unnest(level) as level from kept join candidate using (part, doc, number))
+group by level order by level
+"""
 
 
-def located(document: Document, bins: int) -> tuple[list[str], dict[str, Any]]:
-    """The sentences of a document, and the columns that say where each is.
+def located(document: Document, bins: int) -> dict[str, Any]:
+    """The sentences of a document, and where each is: the columns of a row.
 
     Empty ones are left out, and titles and headings that are in the text: SDT predicts them.
     """
     texts, spans = document.sentence_texts(), document.sentences
     if spans is None or document.paragraphs is None:
-        return [], {}
+        return {"sentences": []}
     sections = document.sections
     inside = [sections.at(start) if sections else 0 for start in spans.start]
     kept = [
@@ -139,8 +130,9 @@ def located(document: Document, bins: int) -> tuple[list[str], dict[str, Any]]:
     if sections:
         headings, depth = list(sections.heading), [min(n, DEEPEST) for n in sections.level]
         section = [number for _, _, number in kept]
-    return [text for text, _, _ in kept], {
+    return {
         "title": document.title,
+        "sentences": [text for text, _, _ in kept],
         "section": section,
         "level": [depth[s] for s in section],
         "headings": headings,
@@ -155,14 +147,3 @@ def _numbered(keys: list[int]) -> list[int]:
     """Numbers from 0 on without a gap, for keys in rising order."""
     number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     return [number[key] for key in keys]
-
-
-def _rows(batch: pa.RecordBatch) -> pa.RecordBatch:
-    places = [json.loads(text) for text in batch["id"].to_pylist()]
-    columns = [
-        batch[field.name]
-        if field.name in ("doc", "group", "sentences")
-        else pa.array([place[field.name] for place in places], field.type)
-        for field in CRITERIA
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=CRITERIA)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 
 from corpora.document import Document
 from corpora.schemas import PDTB_MARKED
-from corpora.splits import SPLITS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.pool import Pool
-from corpora.tasks.relations import PDTB_CITATION, Splitting, relations_of, split_rows
-from corpora.tasks.target import Target
-
-VERSION = 1
-LABELS = {"Implicit": "0", "Explicit": "1"}
+from corpora.tasks.builder import Reject, Row
+from corpora.tasks.candidates import Candidates
+from corpora.tasks.relations import PDTB_CITATION, Relations
 
 CARD = Card(
     title="Marked or unmarked relations",
@@ -56,33 +50,26 @@ CARD = Card(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings(Splitting):
-    """As `Splitting`, with the sections of DisSent."""
+class PdtbMarked(Relations):
+    """Marked or unmarked relations: did a connective stand between two arguments?"""
+
+    name, version = "pdtb_marked", 1
+    paper = "Nie, Bennett and Goodman 2019, section 6 and appendix A.3"
+    card = CARD
+    gives = {"default": PDTB_MARKED}
+    kinds = ("Explicit", "Implicit")
+    columns = pa.schema([("label", pa.string()), ("arg1", pa.string()), ("arg2", pa.string())])
+    equal = ("label", "arg1", "arg2")
 
     sections: Literal["discoeval", "dissent"] = "dissent"
+    """Of the Wall Street Journal: `discoeval` (2-14, 15-18, 19-23) or `dissent` (2-22, 0-1,
+    23-24)."""
 
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """The arguments of explicit and implicit relations."""
+        for relation, one, two in self.relations(document, reject):
+            yield Row(("marked" if relation.kind == "Explicit" else "unmarked", one, two))
 
-def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
-    """Build the dataset from documents with gold relations; returns the manifest."""
-    with target.dataset(CARD) as dataset, target.pool() as pool:
-        for document in documents:
-            found = relations_of(document, LABELS, dataset)
-            pool.add(document, [[one, two, LABELS[r.kind]] for r, one, two in found])
-        split, rows = split_rows(pool, settings, dataset)
-        for part in SPLITS:
-            own = [row for row in rows.tolist() if split[pool.document_of(row)] == part]
-            _write(part, own, pool, dataset)
-        return dataset.finish("default")
-
-
-def _write(split: str, rows: list[int], pool: Pool, dataset: DatasetFolder) -> None:
-    writer = dataset.writer("default", split, PDTB_MARKED, texts=("arg1", "arg2"))
-    for batch in pool.read(np.array(sorted(rows, key=pool.place), np.int64)):
-        dataset.count_licences(batch["licence"])
-        parts = batch["sentences"].flatten()
-        one, two, label = (
-            parts.take(pa.array(np.arange(k, 3 * batch.num_rows, 3))) for k in range(3)
-        )
-        columns = [batch["doc"], label.cast(pa.int64()), one, two]
-        writer.append(pa.RecordBatch.from_arrays(columns, schema=PDTB_MARKED))
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """All of them: labels are not balanced."""
+        self.write_labelled(("unmarked", "marked"), PDTB_MARKED, taken, dataset)

@@ -1,19 +1,21 @@
-"""Gold relations as pairs of texts: what the datasets from PDTB and GDTB share."""
+"""Annotated relations: what the datasets from PDTB, GDTB and rhetorical trees share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import pyarrow as pa
+from pydantic import field_validator
 
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
-from corpora.splits import Shares
-from corpora.splits.prescribed import SECTIONS, prescribed
+from corpora.splits import SPLITS, Assignment
+from corpora.splits.prescribed import prescribed
 from corpora.splits.table import table_hash
-from corpora.store.folder import DatasetFolder, used
-from corpora.tasks.discoeval.common import one_of
-from corpora.tasks.pool import Pool, Rows
+from corpora.store.folder import DatasetFolder
+from corpora.tasks.builder import Builder, Part, Reject, Target
+from corpora.tasks.candidates import Candidates
 
 PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,
   title = {The {P}enn {D}iscourse {T}reebank 2.0},
@@ -24,77 +26,96 @@ PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,
 }"""
 
 
-@dataclass(frozen=True, slots=True)
-class Splitting:
-    """Which documents are in which split.
+ROWS_PER_BATCH = 256
 
-    `sections`: of the Wall Street Journal, `discoeval` (2-14, 15-18, 19-23) or `dissent` (2-22,
-    0-1, 23-24). `table`: a file of lines `SPLIT<TAB>DOCUMENT` instead. Documents of other
-    sources without a table are assigned by the shares `train`, `validation`, `test`.
-    `table_sha256` is no setting: it makes settings differ where the table's contents do.
+
+class Treebank(Builder):
+    """Annotated documents that a table, or the treebank itself, may divide.
+
+    A candidate has the columns of a row, and its label by name.
     """
+
+    texts: ClassVar[tuple[str, ...]] = ("arg1", "arg2")
+    """The columns whose overlap between splits is counted."""
+    order: ClassVar[str] = "concat(doc, '#', number)"
+    """Of the rows in a split."""
+    rows_per_group: ClassVar[int] = 0
+
+    table: str = ""
+    """A file of lines `SPLIT<TAB>DOCUMENT` that says the splits."""
+    train: Part = 0.8
+    validation: Part = 0.1
+    test: Part = 0.1
+
+    @field_validator("table")
+    @classmethod
+    def _readable(cls, table: str) -> str:
+        table_hash(table)  # refused here, not when all documents have been read
+        return table
+
+    def identity(self) -> dict[str, Any]:
+        """The settings, and the contents of the table."""
+        return {**super().identity(), "table_sha256": table_hash(self.table)}
+
+    def write_labelled(
+        self, names: Sequence[str], schema: pa.Schema, taken: Candidates, dataset: DatasetFolder
+    ) -> None:
+        """Write the candidates that have one of the labels `names`, a document's together."""
+        query = f"{_LABELLED} order by {self.order}"
+        for split in SPLITS:
+            writer = dataset.writer(
+                "default", split, schema, texts=self.texts, rows_per_group=self.rows_per_group
+            )
+            values = {"split": split, "names": names}
+            taken.write(writer, taken.engine.batches(query, values, ROWS_PER_BATCH))
+
+
+_LABELLED = """
+select candidate.* replace (list_position($names, label) - 1 as label)
+from kept join candidate using (part, doc, number)
+where split = $split and list_contains($names, label)
+"""
+
+
+class Relations(Treebank):
+    """Pairs of arguments; the label comes from the relation between them."""
+
+    kinds: ClassVar[tuple[str, ...]]
+    """The kinds of relations that are taken."""
 
     sections: Literal["discoeval", "dissent"] = "discoeval"
-    table: str = ""
-    train: float = 0.8
-    validation: float = 0.1
-    test: float = 0.1
-    table_sha256: str = field(init=False, default="")
+    """Of the Wall Street Journal: `discoeval` (2-14, 15-18, 19-23) or `dissent` (2-22, 0-1,
+    23-24)."""
 
-    def __post_init__(self) -> None:
-        one_of("sections", self.sections, tuple(SECTIONS))
-        object.__setattr__(self, "table_sha256", table_hash(self.table))
-        _ = self.shares  # refused here, not when all documents have been read
+    def prescribed(
+        self, documents: Mapping[str, tuple[str, int]], target: Target
+    ) -> Assignment | None:
+        """As the table says, or the sections of the Wall Street Journal."""
+        return prescribed(documents, self.sections, self.table)
 
-    @property
-    def shares(self) -> Shares:
-        return Shares(self.train, self.validation, self.test)
+    def relations(self, document: Document, reject: Reject) -> Iterator[tuple[Relation, str, str]]:
+        """The relations with the texts of both arguments, the connective removed.
 
-
-def split_rows(
-    pool: Pool, settings: Splitting, dataset: DatasetFolder
-) -> tuple[dict[str, str], Rows]:
-    """The split of each document that has one, and the distinct rows of these documents.
-
-    What is left out is counted, the split and the settings stand in the details.
-    """
-    given = prescribed(pool.documents, settings.sections, settings.table)
-    assignment = given or pool.assign(settings.shares)
-    dataset.languages = pool.languages
-    dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, pool.seed)}
-    rows = pool.distinct()
-    dataset.reject("exact_duplicate", len(pool) - rows.size)
-    inside = [pool.document_of(row) in assignment.split for row in rows.tolist()]
-    dataset.reject("document_in_no_split", rows.size - sum(inside))
-    return assignment.split, rows[inside]
-
-
-def relations_of(
-    document: Document, kinds: Iterable[str], dataset: DatasetFolder
-) -> Iterator[tuple[Relation, str, str]]:
-    """The relations of these kinds with the texts of both arguments, the connective removed.
-
-    Raises `ConfigError` for a document without a layer of relations.
-    """
-    if document.relations is None:
-        raise ConfigError(
-            f"document {document.id!r} has no gold relations",
-            where=document.source,
-            hint="this dataset is made from sources of the kind pdtb:",
-        )
-    wanted = set(kinds)
-    for relation in document.relations:
-        if relation.kind not in wanted:
-            dataset.reject(f"relation_{relation.kind.lower()}")
-            continue
-        one, two = (
-            text_of(document.text, spans, relation.connective_spans)
-            for spans in (relation.arg1_spans, relation.arg2_spans)
-        )
-        if one and two:
-            yield relation, one, two
-        else:
-            dataset.reject("argument_empty")
+        Raises `ConfigError` for a document without a layer of relations.
+        """
+        if document.relations is None:
+            raise ConfigError(
+                f"document {document.id!r} has no gold relations",
+                where=document.source,
+                hint="this dataset is made from sources of the kind pdtb:",
+            )
+        for relation in document.relations:
+            if relation.kind not in self.kinds:
+                reject(f"relation_{relation.kind.lower()}")
+                continue
+            one, two = (
+                text_of(document.text, spans, relation.connective_spans)
+                for spans in (relation.arg1_spans, relation.arg2_spans)
+            )
+            if one and two:
+                yield relation, one, two
+            else:
+                reject("argument_empty")
 
 
 def text_of(text: str, spans: Iterable[Span], connective: Iterable[Span]) -> str:
@@ -109,9 +130,3 @@ def text_of(text: str, spans: Iterable[Span], connective: Iterable[Span]) -> str
         pieces.append(text[start:end])
     folded = " ".join(" ".join(pieces).split())
     return folded.lstrip(",;: ")
-
-
-def sense_at(sense: str, level: int) -> str:
-    """`Contingency.Cause` of `Contingency.Cause.Reason` at level 2; empty if it is coarser."""
-    parts = sense.split(".")
-    return ".".join(parts[:level]) if len(parts) >= level else ""

@@ -31,8 +31,8 @@ from zoo.coherence.mining import Miner, Slices
 from zoo.coherence.modeling import CoherenceScorer, pad
 from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin
+from zoo.declared import BackboneRecipe
 from zoo.evaluate.scorers import default_encoder
-from zoo.training.settings import BackboneSettings
 
 NEGATIVES, CANDIDATES, SENTENCES, QUEUE = 5, 50, 10, 1000
 
@@ -76,7 +76,7 @@ class Ours:
     def __init__(self, documents: Documents, batch: int, device: str, bf16: bool) -> None:
         self.documents, self.batch, self.device, self.bf16 = documents, batch, device, bf16
         self.model = CoherenceScorer.from_backbone(backbone(), 512, 0).to(device)
-        self.settings = BackboneSettings(dataset="", output="", bf16=bf16)
+        self.settings = BackboneRecipe(dataset="", output="", bf16=bf16)
         self.momentum = MomentumEncoder(self.model.backbone, 0.9999999)
         self.queue = NegativeQueue(QUEUE, self.model.config.backbone_config.hidden_size, device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=5e-6)

@@ -27,9 +27,9 @@ from pathlib import Path
 import numpy as np
 
 from corpora.readers.discoeval import read_discoeval
-from zoo.coherence.texts import batches_by_length
 from zoo.evaluate.encoders import BackboneEncoder, load_encoder
 from zoo.evaluate.scorers import default_encoder
+from zoo.texts import batches_by_length
 
 PARTS = ("SP/wiki", "SP/arxiv", "BSO/wiki", "BSO/arxiv", "DC/wiki", "DC/chat", "SSP/abs")
 BATCH = 128

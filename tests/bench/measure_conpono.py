@@ -39,9 +39,10 @@ from corpora.tasks import find_builder
 from zoo.evaluate.differences import differences
 from zoo.evaluate.discoeval.data import read
 from zoo.evaluate.discoeval.features import features_of
-from zoo.evaluate.discoeval.protocol import Options, inputs_under, score, vectors_of
+from zoo.evaluate.discoeval.protocol import inputs_under, score, vectors_of
 from zoo.evaluate.encoders import load_encoder
 from zoo.evaluate.outcomes import Outcomes, joined, read_outcomes, write_outcomes
+from zoo.evaluate.suites import DiscoEval
 from zoo.train import train
 
 TASKS = ("SP", "BSO", "DC")
@@ -210,7 +211,7 @@ def evaluated(
     path = model if isinstance(model, str) else str(model())
     brief = place.size in BRIEF
     seeds = 1 if brief else 3
-    options = Options(protocol=protocol, second_opinion=False, seeds=seeds)
+    options = DiscoEval(protocol=protocol, second_opinion=False, seeds=seeds)
     encoder = load_encoder(path, dtype="bfloat16" if brief else "float32")
     found: dict[str, dict[str, list[float]]] = {name: {} for name in names.values()}
     outcomes: dict[str, list[Outcomes]] = {name: [] for name in names.values()}

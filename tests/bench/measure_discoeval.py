@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zoo.evaluate.discoeval.data import TaskData, read
-from zoo.evaluate.discoeval.protocol import Options, inputs_under, run_task
+from zoo.evaluate.discoeval.protocol import inputs_under, run_task
 from zoo.evaluate.encoders import BackboneEncoder, load_encoder
 from zoo.evaluate.scorers import default_encoder
+from zoo.evaluate.suites import DiscoEval
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ AT_ONCE = ("mean", "cls_mean", "pooled")
 
 
 def measure(
-    row: Row, data: TaskData, encoder: BackboneEncoder, options: Options
+    row: Row, data: TaskData, encoder: BackboneEncoder, options: DiscoEval
 ) -> dict[str, object]:
     """What the suite finds for a row, with seconds of encoding and of the classifiers."""
     start, before = time.process_time(), encoder.tokens
@@ -108,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for row in (*REFERENCE, *(MORE if chosen.more else ())):
         if chosen.only and row.name.split()[0] not in chosen.only:
             continue
-        options = Options(
+        options = DiscoEval(
             protocol=row.protocol,  # type: ignore[arg-type]
             representation=row.representation,
             hidden=row.hidden,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document
 from corpora.sentences import split_document
+from corpora.splits.division import Division
+from corpora.store.atomic import staged
 from corpora.store.folder import Stage
+from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Target
 
 SUBJECTS = ["The miller", "A tall boat", "Her brother", "This old map", "The second train"]
 VERBS = ["carried", "forgot", "followed", "painted", "sold", "counted", "lost"]
@@ -66,3 +71,33 @@ def folder_bytes() -> Callable[[Path], dict[str, bytes]]:
         return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
     return read
+
+
+Built = tuple[Path, dict[str, Any]]
+
+
+@pytest.fixture
+def build(tmp_path: Path, stage: Stage) -> Callable[..., Built]:
+    """Builds a dataset of that name with some settings; gives its folder and the manifest."""
+
+    def build(
+        builder: str,
+        inputs: Iterable[Any],
+        name: str = "x",
+        *,
+        seed: int = 1,
+        division: Division | None = None,
+        **settings: Any,
+    ) -> Built:
+        chosen = BUILDERS.find(builder).of(settings)
+        folder = tmp_path / name / "data"
+        with staged(folder) as partial:
+            return folder, chosen.build(inputs, Target(partial, stage, seed, division))
+
+    return build
+
+
+def rows_of(folder: Path, config: str = "default") -> dict[str, list[dict[str, Any]]]:
+    """The rows of each split that has some."""
+    files = sorted(folder.glob(f"{config}/*.parquet"))
+    return {file.name.split("-")[0]: pq.read_table(file).to_pylist() for file in files}

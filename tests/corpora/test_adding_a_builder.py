@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import corpora.tasks
 from corpora.document import Document
+from corpora.errors import ConfigError
 from corpora.publish import plan_publication
 from corpora.sentences import split_document
 from corpora.store.atomic import staged
-from corpora.tasks import BUILDERS, Builder, find_builder
+from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Target
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-a-stage.md"
 
 
 @pytest.fixture
-def builder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builder:
-    """The page's module beside those of corpora/tasks, and its line in their list."""
+def builder(tmp_path: Path) -> str:
+    """The page's class, in a file of one's own."""
     page = PAGE.read_text(encoding="utf-8")
     whole = next(b for b in re.findall(r"```python\n(.*?)```", page, re.S) if "\nCARD = " in b)
-    line = re.search(r'Builder\("openings", "openings"\)', page)
-    assert line and "count_licences" in whole
+    assert "openings.py:Openings" in page
     (tmp_path / "openings.py").write_text(whole, encoding="utf-8")
-    monkeypatch.setattr(corpora.tasks, "__path__", [*corpora.tasks.__path__, str(tmp_path)])
-    monkeypatch.setitem(BUILDERS, "openings", Builder("openings", "openings"))
-    yield find_builder("openings")
-    sys.modules.pop("corpora.tasks.openings", None)
+    return f"{tmp_path / 'openings.py'}:Openings"
 
 
 def documents(licence: str = "CC0-1.0") -> list[Document]:
@@ -41,14 +37,12 @@ def documents(licence: str = "CC0-1.0") -> list[Document]:
     return [split_document(document) for document in (short, *made)]
 
 
-def test_the_builder_of_the_page_builds_a_dataset_that_loads(builder, tmp_path, stage, load):
-    folder = tmp_path / "openings-made"
-    with staged(folder) as partial:
-        manifest = builder.build(documents(), partial, builder.settings(), seed=1, stage=stage)
+def test_the_builder_of_the_page_builds_a_dataset_that_loads(builder, build, load):
+    folder, manifest = build(builder, documents())
     assert manifest["rejects"] == {"too_short": 1}
-    assert manifest["licences"] == {"CC0-1.0": 30} and manifest["languages"] == ["en"]
+    assert manifest["licences"] == {"CC0-1.0": 60} and manifest["languages"] == ["en"]
     assert manifest["details"]["settings"]["min_sentences"] == 3
-    assert builder.configurations(builder.settings()) == ("default",)
+    assert BUILDERS.find(builder)().configurations() == ("default",)
     data = load(folder)
     assert {s: part.num_rows for s, part in data.items()} == {
         "train": 48,
@@ -60,9 +54,16 @@ def test_the_builder_of_the_page_builds_a_dataset_that_loads(builder, tmp_path, 
     assert len(first) == 3 and all(text.startswith("The mill of place") for text in first)
 
 
+def test_its_settings_are_checked_before_anything_is_read(builder):
+    with pytest.raises(ConfigError, match=r"min_sentences = 1: expected 2 or more"):
+        BUILDERS.find(builder).of({"min_sentences": 1})
+    with pytest.raises(ConfigError, match="unknown key 'min_sentence'; did you mean"):
+        BUILDERS.find(builder).of({"min_sentence": 3})
+
+
 def test_it_keeps_the_licences_of_the_documents(builder, tmp_path, stage):
     """One document of thirty is closed: the dataset is, whatever the build file declares."""
     declared = replace(stage, sources=[{"spec": "jsonl:x", "licence": "CC0-1.0"}])
     with staged(tmp_path / "d") as partial:
-        builder.build(documents("LDC"), partial, builder.settings(), seed=1, stage=declared)
+        BUILDERS.find(builder)().build(documents("LDC"), Target(partial, declared, 1))
     assert not plan_publication(tmp_path / "d", "ana/openings").licence.redistributable

@@ -8,13 +8,13 @@ import pytest
 
 from corpora.errors import InputError
 from corpora.readers import open_source
+from corpora.sentences import split_document
 from corpora.splits import SPLITS, Shares
 from corpora.splits.division import FILE, Division, divide
 from corpora.splits.seen import COLUMNS, rows_seen
 from corpora.splits.stratification import Table
-from corpora.store.atomic import staged
 from corpora.store.documents import DocumentSizes, write_documents
-from corpora.tasks import BUILDERS, find_builder
+from corpora.tasks import BUILDERS
 from tests.corpora.test_tasks_load import SETTINGS, SOURCES, inputs
 
 SIZES = [(f"d{i}", f"book{i // 3}", 100 + i) for i in range(120)]
@@ -176,12 +176,11 @@ def documents_of(manifest, folder, *columns):
 
 
 def test_every_builder_that_splits_is_tried():
-    assert {n for n, b in BUILDERS.items() if b.reads != "sources"} == set(PAIRS)
+    assert {name for name in BUILDERS if BUILDERS.find(name).reads != "sources"} == set(PAIRS)
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_every_builder_keeps_to_the_division(name, tmp_path, stage):
-    builder, folder = find_builder(name), tmp_path / "data"
+def test_every_builder_keeps_to_the_division(name, tmp_path, build):
     settings = {k: v for k, v in SETTINGS.get(name, {}).items() if k not in SPLITS}
     if name == "intrusion":  # of half of the stories few are alike
         settings |= {"min_similarity": 0.0, "max_cost": 500}
@@ -193,10 +192,7 @@ def test_every_builder_keeps_to_the_division(name, tmp_path, stage):
         rows = [document.id for document in source]
     # By the number of the document, which no builder would do by itself.
     division = Division.of({name: SPLITS[i % 2] for i, name in enumerate(sorted(rows))})
-    with staged(folder) as partial:
-        manifest = builder.build(
-            source, partial, builder.settings(**settings), seed=1, stage=stage, division=division
-        )
+    folder, manifest = build(name, source, division=division, **settings)
     found = set(documents_of(manifest, folder))
     if name in ("dc", "intrusion"):
         assert set(documents_of(manifest, folder, "donor")) <= found
@@ -207,23 +203,18 @@ def test_every_builder_keeps_to_the_division(name, tmp_path, stage):
         assert said["reason"] == "as given"
 
 
-def test_conversations_are_in_the_split_of_their_log(tmp_path, stage):
-    from corpora.sentences import split_document
-
-    builder, folder = find_builder("dc"), tmp_path / "data"
+def test_conversations_are_in_the_split_of_their_log(build):
     logs = [split_document(document) for document in open_source("sample:chat")]
     division = Division.of({log.id: SPLITS[i % 3] for i, log in enumerate(logs)})
-    with staged(folder) as partial:
-        manifest = builder.build(
-            logs, partial, builder.settings(), seed=1, stage=stage, division=division
-        )
+    folder, manifest = build("dc", logs, division=division)
     found = set(documents_of(manifest, folder))
     assert found and all(split == division.split_of(log) for log, split in found)
 
 
 def test_shares_are_told_from_sizes():
-    assert find_builder("permuted").shares == SPLITS
-    assert find_builder("sp").shares == ()
+    assert BUILDERS.find("permuted").share_fields() == SPLITS
+    assert BUILDERS.find("rst").share_fields() == SPLITS
+    assert BUILDERS.find("sp").share_fields() == ()
 
 
 def written(folder, column, **splits):
@@ -253,17 +244,15 @@ def test_rows_of_documents_that_were_trained_on_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["pdtb_marked", "pdtb_explicit", "rst"])
-def test_prescribed_splits_win_over_the_division(name, tmp_path, stage):
+def test_prescribed_splits_win_over_the_division(name, tmp_path, build):
     source = list(inputs(name, tmp_path))
     parts = {d.id: SPLITS[i % 3] for i, d in enumerate(source)}
     table = tmp_path / "table.tsv"
     table.write_text("".join(f"{s}\t{d}\n" for d, s in parts.items()), encoding="utf-8")
     division = Division.of({d.id: SPLITS[(i + 1) % 3] for i, d in enumerate(source)})
-    builder = find_builder(name)
-    settings = builder.settings(table=str(table), **SETTINGS.get(name, {}))
-    with staged(tmp_path / "data") as partial:
-        manifest = builder.build(source, partial, settings, seed=1, stage=stage, division=division)
-    found = set(documents_of(manifest, tmp_path / "data"))
+    settings = {**SETTINGS.get(name, {}), "table": str(table)}
+    folder, manifest = build(name, source, division=division, **settings)
+    found = set(documents_of(manifest, folder))
     assert found and all(parts[document] == split for document, split in found)
 
 

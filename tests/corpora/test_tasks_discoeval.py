@@ -11,19 +11,17 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document, Sections
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.store.atomic import staged
-from corpora.tasks import find_builder
-from corpora.tasks.discoeval.common import Consecutive, lead, units
+from corpora.tasks import BUILDERS
+from corpora.tasks.discoeval.common import lead, units
+from tests.corpora.conftest import rows_of
 
-sp, bso = find_builder("sp"), find_builder("bso")
-TASKS = [sp, bso]
+TASKS = ["sp", "bso"]
 
 
 @pytest.fixture
@@ -32,24 +30,16 @@ def documents(make_document):
 
 
 @pytest.fixture
-def built(tmp_path, documents, stage):
-    def build(task, name="x", documents=documents, seed=1, **settings):
-        folder = tmp_path / name / "data"
-        chosen = task.settings(**settings)
-        with staged(folder) as partial:
-            return folder, task.build(documents, partial, chosen, seed=seed, stage=stage)
+def built(build, documents):
+    def built(task, name="x", documents=documents, **settings):
+        return build(task, documents, name, **settings)
 
-    return build
-
-
-def rows_of(folder: Path) -> dict[str, list[dict]]:
-    files = sorted(folder.glob("default/*.parquet"))
-    return {file.name.split("-")[0]: pq.read_table(file).to_pylist() for file in files}
+    return built
 
 
 def test_moving_the_first_sentence_back_gives_the_document(built, documents):
     text = {document.id: " ".join(document.text.split()) for document in documents}
-    for split in rows_of(built(sp)[0]).values():
+    for split in rows_of(built("sp")[0]).values():
         for row in split:
             first, *others = row["sentences"]
             others.insert(row["label"], first)
@@ -57,14 +47,14 @@ def test_moving_the_first_sentence_back_gives_the_document(built, documents):
 
 
 def test_sp_labels_are_balanced_in_every_split(built):
-    for split in rows_of(built(sp)[0]).values():
+    for split in rows_of(built("sp")[0]).values():
         counts = Counter(row["label"] for row in split)
         assert max(counts.values()) - min(counts.values()) <= 1 and len(counts) == 5
 
 
 def test_bso_gives_each_pair_in_both_orders(built, documents):
     text = {document.id: " ".join(document.text.split()) for document in documents}
-    for split in rows_of(built(bso)[0]).values():
+    for split in rows_of(built("bso")[0]).values():
         for one, two in zip(split[::2], split[1::2], strict=True):
             assert (one["label"], two["label"]) == (1, 0)
             assert f"{one['sentence1']} {one['sentence2']}" in text[one["doc"]]
@@ -92,28 +82,28 @@ def test_another_seed_gives_other_rows(built, task):
 def test_the_folder_loads_with_label_names(built, task, load):
     data = load(built(task)[0])
     names = {"sp": ["0", "1", "2", "3", "4"], "bso": ["swapped", "original"]}
-    assert data["train"].features["label"].names == names[task.name]
+    assert data["train"].features["label"].names == names[task]
 
 
 def test_sizes_are_kept_and_what_is_missing_is_said(built):
-    _, manifest = built(bso, train=20, validation=9, test=9)
+    _, manifest = built("bso", train=20, validation=9, test=9)
     splits = manifest["configs"]["default"]["splits"]
     assert [splits[s]["rows"] for s in ("train", "validation", "test")] == [40, 18, 18]
     assert manifest["rejects"]["not_needed"] > 0
-    _, manifest = built(bso, "small")
+    _, manifest = built("bso", "small")
     assert any("train: 10,000 pairs were asked for" in note for note in manifest["notes"])
     assert manifest["details"]["settings"]["train"] == 10_000
 
 
 def test_windows_stay_within_a_paragraph_and_do_not_overlap(built, make_document, stage):
     document = make_document("d", sentences=7, paragraphs=3)
-    folder, manifest = built(sp, documents=[document], validation=0, test=0)
+    folder, manifest = built("sp", documents=[document], validation=0, test=0)
     rows = rows_of(folder)["train"]
     paragraphs = document.text.split("\n\n")
     assert len(rows) == 3 and manifest["rejects"].get("unit_too_short") is None
     for row in rows:
         assert any(all(s in paragraph for s in row["sentences"]) for paragraph in paragraphs)
-    folder, _ = built(sp, "whole", [document], within="document", validation=0, test=0)
+    folder, _ = built("sp", "whole", [document], within="document", validation=0, test=0)
     assert len(rows_of(folder)["train"]) == 4
 
 
@@ -124,7 +114,7 @@ def test_the_lead_is_the_first_section_or_the_whole_document(built, make_documen
     article = replace(make_document("plain", 6, 2), id="article", sections=sections)
     short = make_document("short", sentences=4)
     settings = {"take": "lead", "validation": 0, "test": 0}
-    folder, manifest = built(sp, documents=[plain, article, short], **settings)
+    folder, manifest = built("sp", documents=[plain, article, short], **settings)
     rows = rows_of(folder)["train"]
     assert manifest["rejects"] == {"exact_duplicate": 1, "not_needed": 0} | {
         "unit_too_short": 1
@@ -136,7 +126,7 @@ def test_bad_sentences_end_a_window(built, make_document):
     text = make_document("d", sentences=12).text
     at = text.index(" day 5 of d.") + len(" day 5 of d.")
     spoilt = split_document(Document("d", f"{text[:at]} Oh dear.{text[at:]}", licence="MIT"))
-    folder, manifest = built(sp, documents=[spoilt], min_words=3, validation=0, test=0)
+    folder, manifest = built("sp", documents=[spoilt], min_words=3, validation=0, test=0)
     used = {s for row in rows_of(folder)["train"] for s in row["sentences"]}
     assert manifest["rejects"] == {"sentence_too_short": 1}
     assert len(used) == 10 and "Oh dear." not in used
@@ -145,13 +135,13 @@ def test_bad_sentences_end_a_window(built, make_document):
 def test_exact_duplicates_are_left_out_and_counted(built, make_document):
     document = make_document("a")
     copies = [document, replace(document, id="b"), replace(document, id="c")]
-    folder, manifest = built(sp, documents=copies, validation=0, test=0)
+    folder, manifest = built("sp", documents=copies, validation=0, test=0)
     assert len(rows_of(folder)["train"]) == 1 and manifest["rejects"]["exact_duplicate"] == 2
 
 
 def test_two_documents_of_one_id_are_an_error(built, make_document):
     with pytest.raises(InputError, match="two documents have the id 'a'"):
-        built(sp, documents=[make_document("a"), make_document("a")])
+        built("sp", documents=[make_document("a"), make_document("a")])
 
 
 @pytest.mark.parametrize(
@@ -159,7 +149,7 @@ def test_two_documents_of_one_id_are_an_error(built, make_document):
 )
 def test_settings_that_do_not_fit_are_refused(bad):
     with pytest.raises(ConfigError):
-        Consecutive(**bad)
+        BUILDERS.find("sp").of(bad)
 
 
 def test_a_build_that_fails_leaves_no_target_and_the_next_one_is_the_same(
@@ -170,9 +160,9 @@ def test_a_build_that_fails_leaves_no_target_and_the_next_one_is_the_same(
         raise OSError("the source went away")
 
     with pytest.raises(OSError, match="went away"):
-        built(sp, "one", broken())
+        built("sp", "one", broken())
     assert not (tmp_path / "one" / "data").exists()
-    assert folder_bytes(built(sp, "one")[0]) == folder_bytes(built(sp, "two")[0])
+    assert folder_bytes(built("sp", "one")[0]) == folder_bytes(built("sp", "two")[0])
 
 
 def test_a_build_killed_at_any_document_is_made_anew(tmp_path, folder_bytes):
@@ -183,7 +173,8 @@ def test_a_build_killed_at_any_document_is_made_anew(tmp_path, folder_bytes):
         from corpora.sentences import split_document
         from corpora.store.atomic import staged
         from corpora.store.folder import Stage
-        from corpora.tasks import find_builder
+        from corpora.tasks import BUILDERS
+        from corpora.tasks.builder import Target
 
         def documents(last):
             for i in range(30):
@@ -194,8 +185,8 @@ def test_a_build_killed_at_any_document_is_made_anew(tmp_path, folder_bytes):
 
         with staged(Path(sys.argv[1])) as partial:
             source = documents(int(sys.argv[2]))
-            sp, stage = find_builder("sp"), Stage("sp", 1, "ab")
-            sp.build(source, partial, sp.settings(), seed=1, stage=stage)
+            target = Target(partial, Stage("sp", 1, "ab"), 1)
+            BUILDERS.find("sp")().build(source, target)
     """
 
     def run(folder: str, last: int) -> int:
@@ -211,7 +202,7 @@ def test_a_build_killed_at_any_document_is_made_anew(tmp_path, folder_bytes):
 
 def test_licences_and_languages_come_from_the_documents(built, make_document):
     documents = [make_document("a"), make_document("b", licence="CC-BY-SA-3.0", language="es")]
-    _, manifest = built(bso, documents=documents, validation=0, test=0)
+    _, manifest = built("bso", documents=documents, validation=0, test=0)
     assert manifest["licence"]["id"] == "CC-BY-SA-3.0"
     rows = sum(part["rows"] for part in manifest["configs"]["default"]["splits"].values())
     assert rows == 8 and manifest["licences"] == {"CC-BY-4.0": 4, "CC-BY-SA-3.0": 4}
@@ -224,7 +215,7 @@ def test_licences_and_languages_come_from_the_documents(built, make_document):
 @pytest.mark.parametrize("name", ["SP/wiki/valid.txt", "SP/arxiv/valid.txt"])
 def test_ours_have_the_form_of_the_released_sp(discorpora_data, built, name):
     released = _lines(discorpora_data / "discoeval" / name)
-    ours = [[str(r["label"]), *r["sentences"]] for s in rows_of(built(sp)[0]).values() for r in s]
+    ours = [[str(r["label"]), *r["sentences"]] for s in rows_of(built("sp")[0]).values() for r in s]
     assert {len(line) for line in released} == {len(line) for line in ours} == {6}
     assert {line[0] for line in released} == {line[0] for line in ours}
     assert all(field.strip() and "\t" not in field for line in ours for field in line)
@@ -233,7 +224,7 @@ def test_ours_have_the_form_of_the_released_sp(discorpora_data, built, name):
 @pytest.mark.parametrize("name", ["BSO/wiki/valid.txt", "BSO/arxiv/valid.txt"])
 def test_ours_have_the_form_of_the_released_bso(discorpora_data, built, name):
     released = _lines(discorpora_data / "discoeval" / name)
-    rows = [row for split in rows_of(built(bso)[0]).values() for row in split]
+    rows = [row for split in rows_of(built("bso")[0]).values() for row in split]
     ours = [[r["sentence1"], r["sentence2"]] for r in rows if r["label"] == 1]
     assert {len(line) for line in released} == {len(line) for line in ours} == {2}
     assert len(ours) * 2 == len(rows)
@@ -248,34 +239,34 @@ def test_a_window_with_equal_sentences_is_left_out(built, make_document):
     text = make_document("d", sentences=4).text
     cry = "Pieces of eight, said he."
     spoilt = split_document(Document("d", f"{cry} {cry} {text}", licence="MIT"))
-    folder, manifest = built(bso, documents=[spoilt], validation=0, test=0)
+    folder, manifest = built("bso", documents=[spoilt], validation=0, test=0)
     assert manifest["rejects"] == {"equal_sentences": 1}
     assert all(row["sentence1"] != row["sentence2"] for row in rows_of(folder)["train"])
     text = make_document("e", sentences=5).text
     same = split_document(Document("d", " ".join([cry] * 5 + [text]), licence="MIT"))
-    folder, manifest = built(sp, "sp", [same], validation=0, test=0)
+    folder, manifest = built("sp", "sp", [same], validation=0, test=0)
     assert manifest["rejects"] == {"equal_sentences": 1}
     assert [len(set(row["sentences"])) for row in rows_of(folder)["train"]] == [5]
 
 
 def test_a_dataset_may_have_a_test_split_alone(built):
-    folder, _ = built(sp, train=0, validation=0, test=10)
+    folder, _ = built("sp", train=0, validation=0, test=10)
     assert list(rows_of(folder)) == ["test"] and len(rows_of(folder)["test"]) == 10
 
 
 @pytest.mark.parametrize(
     ("task", "bad", "said"),
     [
-        (sp, {"take": "lead", "lead_sentences": 3}, "lead_sentences = 3"),
-        (bso, {"lead_sentences": -1}, "lead_sentences = -1"),
-        (bso, {"validation": -2}, "validation = -2"),
-        (sp, {"train": 0, "validation": 0, "test": 0}, "train, validation and test = 0, 0, 0"),
+        ("sp", {"take": "lead", "lead_sentences": 3}, "lead_sentences = 3"),
+        ("bso", {"lead_sentences": -1}, "lead_sentences = -1"),
+        ("bso", {"validation": -2}, "validation = -2"),
+        ("sp", {"train": 0, "validation": 0, "test": 0}, "train, validation and test = 0, 0, 0"),
     ],
 )
 def test_values_that_cannot_be_are_named(task, bad, said):
     with pytest.raises(ConfigError) as caught:
-        task.settings(**bad)
-    assert caught.value.message == said
+        BUILDERS.find(task).of(bad)
+    assert caught.value.message.startswith(said)
 
 
 HARBOUR = Path(__file__).resolve().parent.parent / "data" / "readers" / "harbour.conllu"

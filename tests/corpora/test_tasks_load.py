@@ -11,9 +11,8 @@ from corpora.readers import open_source
 from corpora.readers.sample import FOLDER
 from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.sentences import split_document
-from corpora.store.atomic import staged, write_parquet
-from corpora.tasks import BUILDERS, find_builder
-from tests.corpora.test_tasks_dissent import pair
+from corpora.store.atomic import write_parquet
+from corpora.tasks import BUILDERS
 
 SOURCES = {
     "sp": ("sample:stories", "sample:abstracts"),
@@ -41,6 +40,8 @@ SETTINGS = {
 def inputs(name: str, folder: Path):
     """Documents of the sample, or for `dissent` a table of pairs."""
     if name == "dissent":
+        from tests.corpora.test_tasks_dissent import pair
+
         rows = [pair(i, MARKERS_ALL[i % 15]) for i in range(300)]
         batch = pairs_to_batch(sorted(rows, key=lambda row: row["doc"]))
         write_parquet(folder / "pairs.parquet", [batch], PAIRS)
@@ -49,18 +50,16 @@ def inputs(name: str, folder: Path):
 
 
 def test_every_builder_is_tried():
-    reads = {name for name, builder in BUILDERS.items() if builder.reads != "sources"}
+    reads = {name for name in BUILDERS if BUILDERS.find(name).reads != "sources"}
     assert reads == {"dissent", *SOURCES}
 
 
 @pytest.mark.parametrize("name", ["dissent", *SOURCES])
-def test_each_configuration_loads_with_its_names_and_types(name, tmp_path, stage, load):
-    builder, folder = find_builder(name), tmp_path / "built" / "data"
-    with staged(folder) as partial:
-        chosen = builder.settings(**SETTINGS.get(name, {}))
-        source = inputs(name, tmp_path)
-        manifest = builder.build(source, partial, chosen, seed=1, stage=stage)
-    assert set(manifest["configs"]) <= set(builder.configurations(chosen))
+def test_each_configuration_loads_with_its_names_and_types(name, tmp_path, build, load):
+    settings = SETTINGS.get(name, {})
+    folder, manifest = build(name, inputs(name, tmp_path), **settings)
+    builder = BUILDERS.find(name).of(settings)
+    assert set(manifest["configs"]) <= set(builder.configurations())
     for config, entry in manifest["configs"].items():
         found = load(folder, config)
         rows = {split: body["rows"] for split, body in entry["splits"].items() if body["rows"]}

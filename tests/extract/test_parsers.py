@@ -16,6 +16,7 @@ from extract import Extractor, Reject
 from extract.parsers import get_parser
 from extract.parsers.gold import GoldParser
 from extract.parsers.stanza import StanzaParser
+from extract.patterns import load_patterns
 from extract.prefilter import Prefilter
 from tests.extract.trees import document
 
@@ -55,7 +56,7 @@ def test_gold_tokens_are_kept() -> None:
 
 def test_only_chosen_sentences_are_parsed() -> None:
     gold = document(*["It/P/nsubj/2 rained/V!/root/0"] * 3, "And/CCONJ/cc/2 stopped/V!/root/0")
-    (parsed,) = get_parser("embedded", prefilter=Prefilter(("and",))).parse([gold])
+    (parsed,) = get_parser("embedded", prefilter=Prefilter(("and",), load_patterns())).parse([gold])
     assert parsed.sentence.tolist() == [3]
 
 

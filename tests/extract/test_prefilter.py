@@ -7,6 +7,7 @@ import pytest
 from corpora.document import Document, Spans
 from corpora.sentences import split
 from extract import Extractor
+from extract.patterns import load_patterns
 from extract.prefilter import Prefilter
 
 SENTENCES = (
@@ -37,7 +38,7 @@ def document() -> Document:
     ],
 )
 def test_sentences_are_chosen(markers: tuple[str, ...], previous: bool, chosen: list[int]) -> None:
-    assert Prefilter(markers, previous=previous).choose(document()).tolist() == chosen
+    assert Prefilter(markers, load_patterns(), previous).choose(document()).tolist() == chosen
 
 
 def test_marks_before_the_first_word_are_no_words() -> None:
@@ -45,19 +46,21 @@ def test_marks_before_the_first_word_are_no_words() -> None:
     cuts = ["The lamp was lit.", "A clock struck.", "' \" ( - But he left."]
     starts = [text.index(cut) for cut in cuts]
     spans = Spans(starts, [s + len(cut) for s, cut in zip(starts, cuts, strict=True)])
-    found = Prefilter(("but",), previous=True).choose(Document(id="d", text=text, sentences=spans))
+    found = Prefilter(("but",), load_patterns(), previous=True).choose(
+        Document(id="d", text=text, sentences=spans)
+    )
     assert found.tolist() == [1, 2]
 
 
 def test_two_sentences_are_parsed_whole() -> None:
     plain = Document(id="d", text="The lamp was lit. A clock struck.")
     short = plain.with_sentences(split(plain.text, plain.paragraphs))
-    assert Prefilter(("and",)).choose(short).tolist() == [0, 1]
+    assert Prefilter(("and",), load_patterns()).choose(short).tolist() == [0, 1]
 
 
 def test_a_sentence_layer_is_needed() -> None:
     with pytest.raises(ValueError, match="split it first"):
-        Prefilter(("and",)).choose(Document(id="d", text="One and two."))
+        Prefilter(("and",), load_patterns()).choose(Document(id="d", text="One and two."))
 
 
 def test_words_between_underscores_are_found() -> None:

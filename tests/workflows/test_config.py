@@ -350,18 +350,6 @@ def test_what_evaluations_and_bases_name_must_be_there(
         graph(write_config(text))
 
 
-def test_the_settings_of_every_recipe_are_known_without_loading_it() -> None:
-    """What is read from the recipe modules' text is what their `Settings` have."""
-    from dataclasses import fields
-
-    from workflows.training import _setting_names
-    from zoo.recipe import read_recipe, shipped
-
-    for module in sorted({read_recipe(path).module for path in shipped().values()}):
-        kind = read_recipe(next(p for p in shipped().values() if read_recipe(p).module == module))
-        assert _setting_names(module) == {f.name for f in fields(kind.load_module().Settings)}
-
-
 def test_another_module_in_a_recipe_file_of_one_s_own_is_another_model(
     graph: Callable, tmp_path: Path
 ) -> None:
@@ -375,30 +363,6 @@ def test_another_module_in_a_recipe_file_of_one_s_own_is_another_model(
         hashes.append(graph(config))
     changed = {title for title in hashes[0] if hashes[0][title] != hashes[1][title]}
     assert changed == {"model own", "report tiny", "all tiny"}
-
-
-@pytest.mark.parametrize(
-    ("line", "base"),
-    [
-        ("import zoo.training.settings", "zoo.training.settings.Settings"),
-        ("import zoo.training.settings as shared", "shared.Settings"),
-        ("from zoo import settings", "settings.Settings"),
-        ("from zoo.training.settings import Settings as Shared", "Shared"),
-    ],
-)
-def test_settings_are_known_however_their_base_is_imported(
-    line: str, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import zoo.recipe
-    from workflows.training import _setting_names
-
-    (tmp_path / "zoo").mkdir()
-    shared = (zoo.recipe.ROOM / "settings.py").read_text(encoding="utf-8")
-    (tmp_path / "zoo" / "settings.py").write_text(shared, encoding="utf-8")
-    own = f"import abc\n{line}\n\nclass Settings({base}, abc.ABC):\n    width: int = 3\n"
-    (tmp_path / "zoo" / "own.py").write_text(own, encoding="utf-8")
-    monkeypatch.setattr(zoo.recipe, "ROOM", tmp_path / "zoo")
-    assert _setting_names("own") >= {"width", "epochs", "dataset"}
 
 
 def test_the_kind_of_a_source_and_the_paths_of_its_files_count(
@@ -485,12 +449,12 @@ def test_what_the_build_chooses_is_no_setting_of_a_model(
     [
         (
             MODEL.replace("settings = {}", "settings = { batch_size = 'many' }"),
-            "model bilstm: batch_size = 'many'",
+            "build.toml: models.bilstm.settings: batch_size = 'many'",
         ),
         (
             MODEL + "[evaluations.other]\nsuite = 'dissent'\nmodels = ['bilstm']\n"
             "dataset = 'dissent@all'\nsettings = { limt = 5 }\n",
-            "evaluation other/bilstm: this suite has no option 'limt'",
+            "evaluations.other.settings: unknown key 'limt'",
         ),
     ],
 )
@@ -505,7 +469,7 @@ def test_values_are_checked_before_anything_runs(
 
 def test_a_table_among_the_settings_becomes_options() -> None:
     from workflows.training import options as words
-    from zoo.recipe import parse_options
+    from zoo.presets import parse_options
 
     settings = {"epochs": 2, "backbone_config": {"model_type": "bert", "hidden_size": 64}}
     assert parse_options(words(settings)) == {
@@ -543,16 +507,6 @@ def test_discoeval_passes_over_nothing_that_it_is_given(
     with pytest.raises(ConfigError) as error:
         _load_again(write_config(text))
     assert message in str(error.value)
-
-
-def test_the_tasks_of_discoeval_are_those_of_builders_and_suite() -> None:
-    from corpora.tasks import BUILDERS
-    from workflows import discoeval
-    from zoo.evaluate.discoeval import tasks
-
-    made = {name for name, b in BUILDERS.items() if b.module.startswith("discoeval.")}
-    assert discoeval.TASKS.keys() == made
-    assert {*discoeval.TASKS.values()} == tasks.TASKS.keys()
 
 
 @pytest.mark.parametrize("task", ["Dataset", "Validate", "Train", "Evaluate"])

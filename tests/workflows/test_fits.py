@@ -16,6 +16,7 @@ from workflows.links import walk
 from workflows.plan import show_plan
 from workflows.runner import options
 from workflows.tasks import BuildAll
+from zoo.evaluate import SUITES
 
 BUILD = """
 name = "fits"
@@ -54,7 +55,7 @@ models = ["markers", "scorer"]
 dataset = ["sp"]
 """
 
-BOOKS5 = 'dissent/bilstm_books5"\ndataset = "dissent"'
+BOOKS5 = 'dissent/bilstm_books5"\ndataset = "dissent"\nsettings = { vectors = "glove.txt" }'
 
 MISFITS = {
     "a recipe on data of another task": (
@@ -267,6 +268,53 @@ def test_options_with_names_are_options_of_readers() -> None:
 
 def test_discoeval_takes_no_pairs_of_another_builder() -> None:
     """A new builder's columns may be those of BSO by chance."""
-    check_data("discoeval", [(Data("mine", "bso", ("default",), {}), "")], "where")
+    suite = SUITES.find("discoeval")
+    check_data(suite, [(Data("mine", "bso", ("default",), {}), "")], "where")
     with pytest.raises(DiscorporaError, match="no task for 'mine', of the builder 'follows'"):
-        check_data("discoeval", [(Data("mine", "follows", ("default",), {}), "")], "where")
+        check_data(suite, [(Data("mine", "follows", ("default",), {}), "")], "where")
+
+
+MINE = '''"""A suite of one's own."""
+
+from zoo.declared import SCORES, Form, Suite
+
+
+class Mine(Suite):
+    """It reads the pairs."""
+
+    needs = frozenset({SCORES})
+    reads = (Form(("pos", "neg")),)
+    all_configs = True
+
+    depth: int = 3
+    """How deep it looks."""
+'''
+
+
+OWN = BUILD.replace('suite = "pairwise"', 'suite = "mine.py:Mine"\nsettings = { depth = 5 }')
+
+
+def test_a_suite_in_a_file_beside_the_build_file(
+    write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
+    plan(write_config(OWN), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("depth = 5", 'depth = "deep"', "depth = 'deep': expected a whole number"),
+        ("depth = 5", "dept = 5", "unknown key 'dept'; did you mean 'depth'"),
+        ('models = ["scorer"]', 'models = ["markers"]', "wants a model that scores a text"),
+        ('dataset = "intrusion"\n\n[eval', 'dataset = "conpono"\n\n[eval', "cannot read 'conpono'"),
+        ("mine.py:Mine", "mine.py:Minor", "has no attribute 'Minor'"),
+    ],
+)
+def test_what_a_suite_in_a_file_cannot_use_is_refused(
+    write_config: Callable[[str], Path], tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
+    with pytest.raises(DiscorporaError) as error:
+        plan(write_config(OWN.replace(old, new)), tmp_path / "out")
+    assert message in str(error.value) and "evaluations.intruders" in str(error.value)

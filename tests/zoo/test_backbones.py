@@ -13,8 +13,8 @@ from zoo.backbones import backbone_of, pooling_of, set_attention, training_atten
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.packing import check_packing
+from zoo.declared import BackboneRecipe
 from zoo.modeling import load_backbone
-from zoo.training.settings import BackboneSettings
 from zoo.trials import HIDE_PADDING, differ, padding_shows, warn_of_padding
 from zoo.vocabularies import train_subwords
 
@@ -32,7 +32,7 @@ OTHER = TABLE | {"model_type": "albert", "embedding_size": 16}
 
 def ways_of(table: Any = TABLE, **settings: Any) -> tuple[str, str]:
     """How attention is computed while the model trains, and afterwards."""
-    s = BackboneSettings(dataset="", output="", backbone_config=table, **settings)
+    s = BackboneRecipe(dataset="", output="", backbone_config=table, **settings)
     tokenizer = train_subwords(["It was dark.", "She lit the lamp."], 300, lower=True)
     backbone = CoherenceScorer.from_backbone(backbone_of(s, tokenizer), 32, 0).backbone
     set_attention(backbone, s.attention)
@@ -118,7 +118,7 @@ def test_a_trial_draws_no_random_numbers() -> None:
 
 
 def test_a_decoder_has_no_first_token_for_conpono() -> None:
-    s = BackboneSettings(dataset="", output="", backbone_config={"model_type": "gpt2", **GPT2})
+    s = BackboneRecipe(dataset="", output="", backbone_config={"model_type": "gpt2", **GPT2})
     tokenizer = train_subwords(["It was dark.", "She lit the lamp."], 300, lower=True)
     backbone = backbone_of(s, tokenizer)
     with pytest.raises(ConfigError, match="first token of gpt2"):

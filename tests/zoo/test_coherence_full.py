@@ -25,17 +25,18 @@ from zoo.coherence.data import Documents, candidates
 from zoo.coherence.loop import FullTraining
 from zoo.coherence.mining import Miner, Rounds, Slices, hardest
 from zoo.coherence.momentum import (
-    PAPER_MOMENTUM,
     MomentumContrast,
     MomentumEncoder,
     NegativeQueue,
 )
+from zoo.coherence.recipes import Full
 from zoo.coherence.scoring import REFERENCE, quantiles
 from zoo.coherence.setup import prepare
-from zoo.recipe import make_settings, read_recipe
+from zoo.presets import read_preset
 from zoo.train import train
 from zoo.training.job import Job
 
+PAPER_MOMENTUM = Full.model_fields["momentum"].default
 FULL = ["coherence/full_tiny", "--mine_every", "16", "--candidates", "10", "--max_tokens", "64"]
 
 
@@ -243,13 +244,14 @@ def training(ranked_folder: Path, tmp_path: Path) -> Callable[..., FullTraining]
     """The loop of the tiny recipe over the 50 documents, as the recipe makes it."""
 
     def make(**options: str) -> FullTraining:
-        recipe = read_recipe("coherence/full_tiny")
+        preset = read_preset("coherence/full_tiny")
         given = {"dataset": str(ranked_folder), "output": str(tmp_path / "model"), **options}
-        s = make_settings(recipe, recipe.load_module().Settings, given)
-        prepared = prepare(s, "ranked")
+        s = preset.recipe(given)
+        assert isinstance(s, Full)
+        prepared = prepare(s)
         rows, _, _ = candidates(prepared.texts["train"], prepared.chosen["train"], s.candidates)
-        job = Job(recipe, s, tmp_path / "model")
-        return FullTraining(job, prepared.model, prepared.texts["train"], rows, lambda: 0.0)
+        job = Job(preset.name, preset.about, s, tmp_path / "model")
+        return FullTraining(s, job, prepared.model, prepared.texts["train"], rows, lambda: 0.0)
 
     return make
 
@@ -284,7 +286,7 @@ def test_the_loss_of_two_documents_by_hand(training: Callable[..., FullTraining]
     }
     encoder = SimpleNamespace(assemble=np.concatenate)
     loop.documents = Documents(encoder, sentences)  # type: ignore[arg-type]
-    loop.slices = Slices(loop.documents, loop.s.seed, 2)
+    loop.slices = Slices(loop.documents, loop.recipe.seed, 2)
     plain = loop.model = Plain()
     batch = [("a", [[1, 0, 2], [2, 0, 1]]), ("b", [[1, 0, 2], [2, 1, 0]])]
     found = float(loop.loss(batch))
@@ -390,12 +392,12 @@ def test_validation_takes_as_many_texts_at_once_as_set(
 @pytest.mark.parametrize(
     ("key", "value", "range_"),
     [
-        ("mine_every", "0", "greater than or equal to 1"),
-        ("queue_size", "0", "greater than or equal to 1"),
-        ("candidates", "0", "greater than or equal to 1"),
-        ("shortest_slice", "0", "greater than or equal to 1"),
-        ("momentum", "1.5", "less than or equal to 1"),
-        ("momentum_weight", "-0.1", "greater than or equal to 0"),
+        ("mine_every", "0", "1 or more"),
+        ("queue_size", "0", "1 or more"),
+        ("candidates", "0", "1 or more"),
+        ("shortest_slice", "0", "1 or more"),
+        ("momentum", "1.5", "1 or less"),
+        ("momentum_weight", "-0.1", "0 or more"),
     ],
 )
 def test_settings_outside_their_range(
@@ -545,7 +547,7 @@ def test_an_intruded_text_and_its_original_keep_the_same_sentences(limit: int) -
     import pyarrow as pa
 
     from zoo.coherence.data import encode_documents, intrusion_tables
-    from zoo.coherence.texts import TextEncoder
+    from zoo.texts import TextEncoder
     from zoo.vocabularies import train_subwords
 
     rows = intrusion_rows(6, 1)

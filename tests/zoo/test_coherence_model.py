@@ -17,8 +17,8 @@ from zoo.coherence import CoherenceConfig, CoherenceScorer
 from zoo.coherence.data import candidates, encode_documents, instances, intrusion_tables
 from zoo.coherence.modeling import max_positions, pad
 from zoo.coherence.objectives import ContrastiveMargin
-from zoo.coherence.texts import TextEncoder, batches_by_length
 from zoo.modeling import config_from, load_backbone, save_model
+from zoo.texts import TextEncoder, batches_by_length
 from zoo.vocabularies import train_subwords
 
 from .conftest import STORY, orders_of, story_documents

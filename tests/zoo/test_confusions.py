@@ -102,7 +102,8 @@ def test_a_marker_without_rows_is_left_out() -> None:
 
 def test_the_same_matrix_gives_the_same_files(tmp_path: Path) -> None:
     counts = matrices(0.1)[0]
-    first, again = (write(tmp_path / name, counts, NAMES) for name in ("a", "b"))
+    matrix = {"gold_by_predicted": counts.tolist(), "classes": NAMES}
+    first, again = (write(tmp_path / name, matrix) for name in ("a", "b"))
     for one, two in zip(first, again, strict=True):
         assert one.read_bytes() == two.read_bytes()
 

@@ -27,6 +27,7 @@ from zoo.evaluate.outcomes import (
     write_outcomes,
 )
 from zoo.evaluate.saving import save
+from zoo.evaluate.suites import Permuted
 
 
 def shares(column: str, right: np.ndarray, units: list[str] | None = None) -> dict[str, Parts]:
@@ -218,7 +219,7 @@ def test_a_result_is_never_beside_the_outcomes_of_an_earlier_one(
 ) -> None:
     path, units = tmp_path / "a.json", numbered(2)
     result = {"suite": "permuted", "metrics": {}}
-    save(path, result, [Outcomes("x", units, np.ones(2))])
+    save(Permuted(), path, result, [Outcomes("x", units, np.ones(2))])
     assert place_of(path).is_file()
 
     def full(path: Path, value: object) -> None:
@@ -226,7 +227,7 @@ def test_a_result_is_never_beside_the_outcomes_of_an_earlier_one(
 
     monkeypatch.setattr("zoo.evaluate.saving.write_json", full)
     with pytest.raises(OSError, match="no space"):
-        save(path, result, [Outcomes("x", units, np.zeros(2))])
+        save(Permuted(), path, result, [Outcomes("x", units, np.zeros(2))])
     assert path.is_file() and not place_of(path).is_file()
 
 

@@ -16,12 +16,13 @@ import torch
 from corpora import schemas
 from tests.zoo.outcomes import check_outcomes
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
-from zoo.dissent.labelled import load
-from zoo.dissent.logistic import fit_logistic
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.dissent.pairs import encode_pairs
 from zoo.evaluate.__main__ import main
+from zoo.labelled import load
+from zoo.logistic import fit_logistic
 from zoo.modeling import best_device
+from zoo.presets import shipped
 from zoo.train import train
 from zoo.training import trainer
 from zoo.training.flops import operations, peak
@@ -108,9 +109,9 @@ def test_nli_from_a_folder(train_cli: Run, tmp_path: Path) -> None:
     schema = pa.schema([("premise", pa.string()), ("hypothesis", pa.string()), label])
     parts = {("default", split): (nli_rows(48), schema) for split in ("train", "validation")}
     folder = write_dataset(tmp_path / "nli", "nli", parts)
-    shipped = Path(trainer.__file__).parents[1] / "dissent" / "nli.toml"
+    nli = shipped()["dissent/nli"]
     own = tmp_path / "recipe.toml"
-    text = shipped.read_text(encoding="utf-8")
+    text = nli.read_text(encoding="utf-8")
     text = text.replace('backbone = "google-bert/bert-base-uncased"', "vocab_size = 400")
     own.write_text(text + SMALL, encoding="utf-8")
     output = tmp_path / "model"

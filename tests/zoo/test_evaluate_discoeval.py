@@ -21,15 +21,16 @@ from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
 from zoo.evaluate.discoeval.features import COMBINE, features_of, inputs_of
-from zoo.evaluate.discoeval.protocol import Options, vectors_of
+from zoo.evaluate.discoeval.protocol import vectors_of
 from zoo.evaluate.discoeval.report import COLUMNS, published
 from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS
 from zoo.evaluate.encoders import FunctionEncoder
 from zoo.evaluate.outcomes import read_outcomes
+from zoo.evaluate.suites import DiscoEval
 
 from .conftest import SUBJECTS, VERBS, write_dataset
 
-QUICK = Options(seeds=2, cache="", second_opinion=False, tasks="SP,BSO,SSP")
+QUICK = DiscoEval(seeds=2, cache="", second_opinion=False, tasks=("SP", "BSO", "SSP"))
 
 
 def words(count: int, seed: int) -> list[str]:
@@ -195,7 +196,7 @@ def test_a_function_is_evaluated(original_layout: Path) -> None:
 
 
 def test_arrays_give_what_the_function_gives(original_layout: Path) -> None:
-    options = Options(seeds=1, cache="", tasks="BSO,SSP", protocol="pairs")
+    options = DiscoEval(seeds=1, cache="", tasks=("BSO", "SSP"), protocol="pairs")
     texts = discoeval.texts(original_layout, options)
     assert any(isinstance(text, tuple) for text in texts) and len(texts) == len(set(texts))
     array = letters([text if isinstance(text, str) else " ".join(text) for text in texts])
@@ -259,7 +260,9 @@ def test_built_folders_are_recognised_by_their_columns(
     one = read(str(tmp_path / "bso"))
     assert one.tasks[0].revision == "hash-of-bso"
     assert one.tasks[0].splits["test"].units.tolist() == [0, 0, 1, 1]
-    options = Options(seeds=1, cache="", tasks="PDTB-E,RST-DT,PDTB-I", second_opinion=False)
+    options = DiscoEval(
+        seeds=1, cache="", tasks=("PDTB-E", "RST-DT", "PDTB-I"), second_opinion=False
+    )
     metrics = discoeval.run(letters, tmp_path, options)["metrics"]
     assert metrics["skipped"] == {"PDTB-I": "no data of it there"}
     assert "PDTB-I is left out: no data of it there" in caplog.text
@@ -323,7 +326,7 @@ def test_a_built_dataset_without_labels_or_rows_is_refused(tmp_path: Path) -> No
 
 
 def test_an_array_must_have_a_row_for_each_text(original_layout: Path) -> None:
-    options = Options(seeds=1, cache="", tasks="SSP", second_opinion=False)
+    options = DiscoEval(seeds=1, cache="", tasks=("SSP",), second_opinion=False)
     count = len(discoeval.texts(original_layout, options, limit=8))
     with pytest.raises(InputError, match=f"3 vectors for {count} texts") as caught:
         discoeval.run(np.zeros((3, 2), np.float32), original_layout, options, limit=8)
@@ -335,23 +338,25 @@ def test_an_array_must_have_a_row_for_each_text(original_layout: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"protocol": "singel"}, "protocol = 'singel': input should be 'single' or 'pairs'"),
-        ({"tasks": ("SSP",)}, r"tasks = \('SSP',\)"),
-        ({"hidden": -7}, "hidden = -7"),
+        ({"protocol": "singel"}, "protocol = 'singel': did you mean 'single'"),
+        ({"tasks": "BS0"}, "no task 'BS0'"),
+        ({"hidden": -7}, "hidden = -7: expected -1 or more"),
         ({"dtype": "floot"}, "dtype = 'floot'"),
-        ({"seeds": 0}, "seeds = 0"),
-        ({"batch_tokens": "many"}, "batch_tokens = 'many'"),
+        ({"seeds": 0}, "seeds = 0: expected 1 or more"),
+        ({"batch_tokens": "many"}, "batch_tokens = 'many': expected a whole number"),
     ],
 )
-def test_options_made_in_python_are_checked(given: dict[str, Any], message: str) -> None:
+def test_options_are_checked(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Options(**given)
-    assert Options(seeds="2").seeds == 2  # type: ignore[arg-type]
+        DiscoEval.of(given)
+    with pytest.raises(ValueError, match=next(iter(given))):
+        DiscoEval(**given)
+    assert DiscoEval.of({"seeds": "2", "tasks": "SP, BSO"}).tasks == ("SP", "BSO")
 
 
 def test_what_is_wrong_with_the_data_is_said(original_layout: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no task 'BS0'") as caught:
-        read(str(original_layout), ["BS0"])
+        DiscoEval.of({"tasks": ["BS0"]})
     assert "did you mean 'BSO'" in str(caught.value)
     with pytest.raises(InputError, match="holds no data of RST-DT"):
         read(str(original_layout), ["RST-DT"])
@@ -397,7 +402,7 @@ def test_bad_relations_are_named(lines: str | bytes, message: str, tmp_path: Pat
 
 
 def test_the_limit_is_part_of_the_protocol(original_layout: Path, tmp_path: Path) -> None:
-    options = Options(seeds=1, cache="", second_opinion=False, tasks="SSP")
+    options = DiscoEval(seeds=1, cache="", second_opinion=False, tasks=("SSP",))
     paths = []
     for limit in (0, 10):
         found = discoeval.run(letters, original_layout, options, limit=limit)
@@ -409,7 +414,7 @@ def test_the_limit_is_part_of_the_protocol(original_layout: Path, tmp_path: Path
 
 
 def test_the_result_of_run_is_kept_and_compared(original_layout: Path, tmp_path: Path) -> None:
-    options = Options(seeds=2, cache="", second_opinion=False, tasks="SP,BSO")
+    options = DiscoEval(seeds=2, cache="", second_opinion=False, tasks=("SP", "BSO"))
 
     def blind(texts: list[str]) -> np.ndarray:
         return np.ones((len(texts), 4), np.float32)
@@ -436,7 +441,7 @@ def test_the_result_of_run_is_kept_and_compared(original_layout: Path, tmp_path:
 
 
 def test_other_files_are_another_revision(original_layout: Path, tmp_path: Path) -> None:
-    options = Options(seeds=1, cache="", second_opinion=False, tasks="SSP")
+    options = DiscoEval(seeds=1, cache="", second_opinion=False, tasks=("SSP",))
     changed = shutil.copytree(original_layout, tmp_path / "changed")
     (path,) = (changed / "SSP").glob("*/valid.txt")
     first, *rest = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -450,7 +455,7 @@ def test_other_files_are_another_revision(original_layout: Path, tmp_path: Path)
 
 
 def test_every_seed_scores_the_same_rows(original_layout: Path, tmp_path: Path) -> None:
-    options = Options(seeds=1, cache="", second_opinion=False, tasks="SP")
+    options = DiscoEval(seeds=1, cache="", second_opinion=False, tasks=("SP",))
     paths = [tmp_path / f"{seed}.json" for seed in (0, 1)]
     for seed, path in enumerate(paths):
         found = discoeval.run(letters, original_layout, options, seed=seed, json=path)
@@ -473,8 +478,8 @@ def test_run_passes_batch_tokens(original_layout: Path, monkeypatch: pytest.Monk
         asked.update(options)
         return FunctionEncoder(letters, "letters")
 
-    monkeypatch.setattr(discoeval, "load_encoder", load)
-    options = Options(seeds=1, cache="", second_opinion=False, tasks="SSP", batch_tokens=77)
+    monkeypatch.setattr("zoo.evaluate.discoeval.running.load_encoder", load)
+    options = DiscoEval(seeds=1, cache="", second_opinion=False, tasks=("SSP",), batch_tokens=77)
     discoeval.run("model", original_layout, options)
     assert asked["batch_tokens"] == 77
 

@@ -10,8 +10,9 @@ import torch
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from corpora.errors import ConfigError, InputError
-from zoo.evaluate.discoeval.protocol import Options, representation_of
+from zoo.evaluate.discoeval.protocol import representation_of
 from zoo.evaluate.encoders import Encoder, as_encoder, load_encoder
+from zoo.evaluate.suites import DiscoEval
 
 TEXTS = ["anna waited", "bela sang and slept and sang again", "carl left .", "anna waited"]
 
@@ -110,7 +111,7 @@ def test_a_pooler_without_weights_is_not_drawn_at_random(tiny_bert: Path, tmp_pa
     encoder = load_encoder(str(tmp_path), "pooled")
     with pytest.raises(ConfigError, match="no pooled vector"):
         encoder.encode(TEXTS)
-    assert representation_of(encoder, Options(protocol="pairs")) == "cls"
+    assert representation_of(encoder, DiscoEval(protocol="pairs")) == "cls"
     bare.encoder.layer = bare.encoder.layer[:1]
     bare.save_pretrained(tmp_path)
     AutoConfig.from_pretrained(tiny_bert).save_pretrained(tmp_path)

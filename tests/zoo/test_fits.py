@@ -5,16 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 
 import pytest
-from transformers import AutoConfig, AutoModel
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
 import zoo
 from corpora.schemas import DATASETS
 from corpora.tasks import BUILDERS
-from zoo import evaluate, fits
 from zoo.criteria.data import COLUMNS
-from zoo.dissent.prediction import TYPES
-from zoo.evaluate.discoeval.data import _task_of
-from zoo.recipe import read_recipe, shipped
+from zoo.declared import CLASSIFIES, LABELLED, RECIPES, SCORES
+from zoo.evaluate import SUITES
+from zoo.evaluate.discoeval.data import task_of
+from zoo.evaluate.discoeval.tasks import TASKS
 
 TYPE_OF = {
     "dissent.bilstm": "discorpora-dissent-bilstm",
@@ -29,19 +29,26 @@ TYPE_OF = {
 }
 
 
-def test_every_recipe_and_every_suite_says_what_it_reads() -> None:
-    assert {read_recipe(path).module for path in shipped().values()} == set(fits.RECIPES)
-    assert set(evaluate.SUITES) == set(fits.SUITES)
+@pytest.mark.parametrize("name", list(SUITES))
+def test_every_suite_can_be_found_and_has_a_builder(name: str) -> None:
+    suite = SUITES.find(name)
+    assert suite.name == name and suite.needs and suite.summary() and suite.of({})
+    assert all(field.description for field in suite.model_fields.values())
+    assert {*suite.builders} <= {*BUILDERS}
+    for form in suite.reads:
+        schemas = [schema for all in DATASETS.values() for schema in all.values()]
+        assert any({*form.columns} <= {*schema.names} for schema in schemas) or form in LABELLED
 
 
-@pytest.mark.parametrize("module", fits.RECIPES)
-def test_models_can_do_what_their_recipe_says(module: str) -> None:
+@pytest.mark.parametrize("name", RECIPES.own)
+def test_models_can_do_what_their_recipe_says(name: str) -> None:
     zoo.register()
-    config = type(AutoConfig.for_model(TYPE_OF[module]))
+    config = type(AutoConfig.for_model(TYPE_OF[name]))
     model = AutoModel._model_mapping.get(config, None)
-    can = fits.RECIPES[module].can
-    assert (fits.SCORES in can) == hasattr(model, "score")
-    assert (fits.CLASSIFIES in can) == (TYPE_OF[module] in TYPES)
+    can = RECIPES.find(name).can
+    classifier = AutoModelForSequenceClassification._model_mapping.get(config, None)
+    assert (SCORES in can) == hasattr(model, "score")
+    assert (CLASSIFIES in can) == hasattr(classifier, "encode_pairs")
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
@@ -53,13 +60,16 @@ def test_the_columns_of_every_builder_are_those_of_its_card(builder: str) -> Non
     assert columns == {name.rpartition(".")[2] for name in fields}
 
 
-def test_the_suite_discoeval_takes_the_tasks_that_it_knows() -> None:
-    forms = fits.SUITES["discoeval"].forms
-    for schemas in DATASETS.values():
+def test_the_tasks_of_discoeval_are_told_by_their_columns() -> None:
+    made = {name for name, builder in BUILDERS.items() if builder.module.startswith("discoeval.")}
+    assert {task.builder for task in TASKS.values()} == made
+    for builder, schemas in DATASETS.items():
         for schema in schemas.values():
-            if _task_of(set(schema.names), "") is not None:
-                assert any({*form.columns} <= {*schema.names} for form in forms)
+            task = task_of(set(schema.names), builder)
+            assert (task.builder if task else "") == (builder if builder in made else "")
+            if task is not None:
+                assert {*task.texts} <= {*schema.names}
 
 
 def test_the_criteria_read_their_columns() -> None:
-    assert fits.RECIPES["criteria.bigru"].forms[0].columns == COLUMNS
+    assert RECIPES.find("criteria.bigru").reads[0].columns == COLUMNS

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 
 import pytest
 
+from corpora.declared import described
 from corpora.errors import ConfigError, InputError
 from zoo.catalogue import catalogue
-from zoo.explain import described
-from zoo.recipe import make_settings, parse_options, read_recipe, shipped
-from zoo.training.settings import RunSettings, identity
+from zoo.declared import OBJECTIVES, RECIPES, Recipe
+from zoo.presets import parse_options, read_preset, shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = {"dataset": "data", "output": "out"}
@@ -22,12 +21,14 @@ NEEDED = {"dataset": "data", "output": "out"}
 
 @pytest.mark.parametrize("name", shipped())
 def test_every_shipped_recipe_is_valid_and_says_what_it_is(name: str) -> None:
-    recipe = read_recipe(name)
-    module = recipe.load_module()
-    settings = make_settings(recipe, module.Settings, NEEDED)
-    assert settings.dataset == "data"
-    assert all(recipe.about.get(key) for key in ("title", "paper", "objective", "published"))
-    assert len(Path(module.__file__).read_text().splitlines()) < 200
+    preset = read_preset(name)
+    words = {"vectors": "glove.txt"} if name.startswith("dissent/bilstm") else {}
+    assert preset.recipe({**NEEDED, **words}).dataset == "data"
+    about = preset.about
+    assert about.title and about.paper and about.objective and about.published
+    family, _, module = preset.reference.partition(".")
+    text = (ROOT / "zoo" / family / f"{module}.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 200
 
 
 def test_the_catalogue_needs_no_torch() -> None:
@@ -58,10 +59,10 @@ def test_the_catalogue_shows_what_was_measured(tmp_path: Path) -> None:
 
 
 def test_options_on_top_of_the_file() -> None:
-    recipe = read_recipe("coherence/contrastive_tiny")
+    recipe = read_preset("coherence/contrastive_tiny")
     words = ["--learning-rate", "1e-3", "--epochs=2", "--backbone_config.hidden_size", "32"]
     words += ["--dataset", "d", "--output", "o", "--report_to", '["tensorboard"]']
-    settings = make_settings(recipe, recipe.load_module().Settings, parse_options(words))
+    settings = recipe.recipe(parse_options(words))
     assert (settings.learning_rate, settings.epochs, settings.report_to) == (
         1e-3,
         2,
@@ -80,31 +81,30 @@ def test_options_on_top_of_the_file() -> None:
     ],
 )
 def test_lists_without_brackets(text: str, found: tuple[str, ...]) -> None:
-    recipe = read_recipe("dissent/bilstm_tiny")
+    recipe = read_preset("dissent/bilstm_tiny")
     options = {**NEEDED, "report_to": text}
-    assert make_settings(recipe, recipe.load_module().Settings, options).report_to == found
+    assert recipe.recipe(options).report_to == found
 
 
 def test_a_share_of_steps_is_below_one() -> None:
     """transformers takes 1 and more for a number of steps."""
-    recipe = read_recipe("dissent/transformer_tiny")
+    recipe = read_preset("dissent/transformer_tiny")
     with pytest.raises(ConfigError, match="warmup"):
-        make_settings(recipe, recipe.load_module().Settings, {**NEEDED, "warmup": "1"})
+        recipe.recipe({**NEEDED, "warmup": "1"})
 
 
 def test_a_list_of_one_number() -> None:
-    recipe = read_recipe("dissent/ngram")
+    recipe = read_preset("dissent/ngram")
     options = {**NEEDED, "grid": "0.5"}
-    assert make_settings(recipe, recipe.load_module().Settings, options).grid == (0.5,)
+    assert recipe.recipe(options).grid == (0.5,)
 
 
 def test_paths_and_logging_do_not_make_another_run() -> None:
-    recipe = read_recipe("dissent/bilstm_tiny")
-    kind = recipe.load_module().Settings
-    one = make_settings(recipe, kind, NEEDED)
-    two = make_settings(recipe, kind, {"dataset": "x", "output": "y", "logging_steps": 7})
-    assert identity(one) == identity(two)
-    assert identity(one) != identity(make_settings(recipe, kind, {**NEEDED, "seed": 1}))
+    recipe = read_preset("dissent/bilstm_tiny")
+    one = recipe.recipe(NEEDED)
+    two = recipe.recipe({"dataset": "x", "output": "y", "logging_steps": 7})
+    assert one.identity() == two.identity()
+    assert one.identity() != recipe.recipe({**NEEDED, "seed": 1}).identity()
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_paths_and_logging_do_not_make_another_run() -> None:
         ('recipe = "dissent.bilstm"\n[settings]\nepochs = "many"\n', ("toml:3", "number")),
         ('recipe = "dissent.bilstm"\n[setings]\n', ("settings", "setings")),
         ('recipe = "dissent.bilstn"\n', ("toml:1", "dissent.bilstm")),
-        ("recipe = \n", ("is not TOML",)),
-        ('recipe = "dissent.bilstm"\nsettings = 3\n', ("settings = 3 is no table",)),
+        ("recipe = \n", ("not valid TOML",)),
+        ('recipe = "dissent.bilstm"\nsettings = 3\n', ("settings = 3: expected a table",)),
         (
             'recipe = "dissent.bilstm"\n[settings]\npooling = "sum"\n',
             ("toml:3", "'max' or 'mean'"),
@@ -128,8 +128,8 @@ def test_a_wrong_recipe_is_named_with_its_line(
     file = tmp_path / "recipe.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
-        recipe = read_recipe(file)
-        make_settings(recipe, recipe.load_module().Settings, NEEDED)
+        recipe = read_preset(file)
+        recipe.recipe(NEEDED)
     for part in expected:
         assert part in str(caught.value)
 
@@ -138,9 +138,9 @@ def test_a_wrong_recipe_is_named_with_its_line(
     "name", ["2026", "1.10", "1e5", "0x1F", "1_000", "1 # x", "true", "[x]y", "true north"]
 )
 def test_a_folder_may_have_any_name(name: str) -> None:
-    recipe = read_recipe("dissent/bilstm_tiny")
+    recipe = read_preset("dissent/bilstm_tiny")
     options = parse_options(["--dataset", "d", "--output", name])
-    assert make_settings(recipe, recipe.load_module().Settings, options).output == name
+    assert recipe.recipe(options).output == name
 
 
 @pytest.mark.parametrize(
@@ -158,26 +158,24 @@ def test_a_folder_may_have_any_name(name: str) -> None:
     ],
 )
 def test_values_out_of_bounds_are_named(name: str, options: str) -> None:
-    recipe = read_recipe(name)
-    kind = recipe.load_module().Settings
+    recipe = read_preset(name)
     for option in options.split(" "):
         key, _, value = option.partition("=")
         with pytest.raises(ConfigError, match=key) as caught:
-            make_settings(recipe, kind, {**NEEDED, key: value})
+            recipe.recipe({**NEEDED, key: value})
         assert "command line" in str(caught.value)
 
 
 def test_options_that_do_not_exist() -> None:
-    recipe = read_recipe("dissent/bilstm_tiny")
-    kind = recipe.load_module().Settings
+    recipe = read_preset("dissent/bilstm_tiny")
     with pytest.raises(ConfigError, match="did you mean 'learning_rate'"):
-        make_settings(recipe, kind, {**NEEDED, "learning_rte": "1"})
+        recipe.recipe({**NEEDED, "learning_rte": "1"})
     with pytest.raises(ConfigError, match="dataset is not set"):
-        make_settings(recipe, kind, {"output": "o"})
+        recipe.recipe({"output": "o"})
     with pytest.raises(ConfigError, match="has no value"):
         parse_options(["--epochs"])
     with pytest.raises(ConfigError, match="did you mean"):
-        read_recipe("dissent/bilstm_tinny")
+        read_preset("dissent/bilstm_tinny")
 
 
 @pytest.mark.parametrize("words", ["--a 1 --a.b 2", "--a.b 2 --a 1", "--a.b 1 --a.b.c 2"])
@@ -189,31 +187,31 @@ def test_a_value_is_no_table(words: str) -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("criteria.x", r"--criteria\.x: criteria is no table, but \['nl', 'spp', 'sdt'\]"),
-        ("epochs.x.y", r"--epochs\.x: epochs is no table, but 3"),
+        ("criteria.x", r"--criteria\.x: criteria is not a table, but \['nl', 'spp', 'sdt'\]"),
+        ("epochs.x.y", r"--epochs\.x: epochs is not a table, but 3"),
     ],
 )
 def test_a_key_below_a_setting_that_is_no_table(option: str, message: str) -> None:
-    recipe = read_recipe("criteria/bigru_tiny")
+    recipe = read_preset("criteria/bigru_tiny")
     options = {**NEEDED, **parse_options([f"--{option}", "3"])}
     with pytest.raises(ConfigError, match=message):
-        make_settings(recipe, recipe.load_module().Settings, options)
+        recipe.recipe(options)
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_help_says_what_every_setting_means(name: str) -> None:
-    recipe = read_recipe(name)
-    settings = recipe.load_module().Settings
-    text = described(settings, recipe.settings)
-    for field in fields(settings):
-        value = recipe.settings.get(field.name, "" if field.default is MISSING else field.default)
-        said = re.search(rf"^  --{field.name} {re.escape(repr(value))}.*\n      (\S.*)", text, re.M)
-        assert said and len(said[1]) > 10, field.name
+    recipe = read_preset(name)
+    text = described(recipe.kind, recipe.settings)
+    for key, field in recipe.kind.model_fields.items():
+        value = recipe.settings.get(key, field.get_default(call_default_factory=True))
+        shown = "required" if field.is_required() else repr(value)
+        said = re.search(rf"^  --{key} {re.escape(shown)}.*\n      (\S.*)", text, re.M)
+        assert said and len(said[1]) > 10, key
 
 
 def test_help_shows_the_choices_and_the_class_s_own_words() -> None:
-    recipe = read_recipe("conpono/minilm")
-    text = described(recipe.load_module().Settings, recipe.settings)
+    recipe = read_preset("conpono/minilm")
+    text = described(recipe.kind, recipe.settings)
     assert "--encoder 'full'  (full, isolated, uni)" in text
     assert "Anchors a step" in text and "Examples of an optimizer step" not in text
     assert max(map(len, text.splitlines())) <= 100
@@ -224,14 +222,31 @@ def test_a_recipe_file_that_is_not_there_says_where_it_was_looked_for(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=f"no recipe file 'own.toml'\n  looked in '{tmp_path}'"):
-        read_recipe("own.toml")
+        read_preset("own.toml")
     with pytest.raises(ConfigError, match="did you mean 'dissent/ngram'"):
-        read_recipe("dissent/ngrm.toml")
+        read_preset("dissent/ngrm.toml")
 
 
-def test_help_leaves_out_what_a_setting_does_not_say() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Own(RunSettings):
+def test_a_setting_without_a_text_is_shown_by_itself() -> None:
+    class Own(Recipe):
         width: int = 3
 
-    assert "  --width 3\n" in described(Own, {})
+    assert "  --width 3  (whole number)\n" in described(Own)
+
+
+@pytest.mark.parametrize("family", ["dissent", "coherence", "conpono", "criteria"])
+def test_declarations_load_nothing_heavy(family: str) -> None:
+    code = (
+        f"import sys, zoo.{family}.recipes; "
+        "heavy = {'torch', 'transformers', 'datasets', 'scipy', 'sklearn', 'pyarrow'}; "
+        "sys.exit(', '.join(heavy & {*sys.modules}) or None)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_every_name_leads_to_a_class_that_says_what_it_is() -> None:
+    for registry in (RECIPES, OBJECTIVES):
+        for name in registry.own:
+            kind = registry.find(name)
+            assert kind.summary() and kind.paper, name
+    assert {read_preset(path).reference for path in shipped().values()} == {*RECIPES.own}

@@ -24,8 +24,8 @@ from zoo.coherence.scoring import (
     score_texts,
     windows,
 )
-from zoo.coherence.texts import TextEncoder
 from zoo.modeling import load_backbone, save_model
+from zoo.texts import TextEncoder
 from zoo.vocabularies import train_subwords
 
 from .conftest import STORY

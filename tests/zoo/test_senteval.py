@@ -13,6 +13,7 @@ import pytest
 from corpora.errors import ConfigError, DiscorporaError
 from zoo.evaluate import Request, senteval
 from zoo.evaluate.senteval import COLUMNS, TASKS, columns_of, notes_of, run, tasks_of
+from zoo.evaluate.suites import SentEval
 
 
 def test_every_task_of_the_paper_is_mapped_or_said_to_be_absent() -> None:
@@ -61,19 +62,19 @@ def test_without_the_extra_it_is_named() -> None:
     if find_spec("mteb") is not None:
         pytest.skip("mteb is installed here")
     with pytest.raises(DiscorporaError) as error:
-        senteval.evaluate(Request("m", "hub"))
+        SentEval().evaluate(Request("m", "hub"))
     assert "discorpora[senteval]" in str(error.value)
 
 
 def test_a_folder_is_no_data_for_it() -> None:
     with pytest.raises(ConfigError, match="data 'folder'"):
-        senteval.evaluate(Request("m", "folder"))
+        SentEval().evaluate(Request("m", "folder"))
 
 
 def test_what_mteb_would_ignore_is_refused() -> None:
     for request in (Request("m", "hub", limit=5), Request("m", "hub", split="validation")):
         with pytest.raises(ConfigError, match=r"--limit .*--split"):
-            senteval.evaluate(request)
+            SentEval().evaluate(request)
 
 
 def test_an_encoder_as_the_library_takes_it() -> None:

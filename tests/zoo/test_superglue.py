@@ -22,7 +22,7 @@ from zoo.coherence import CoherenceScorer
 from zoo.evaluate import Request, superglue_train
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
-from zoo.evaluate.superglue import Options, evaluate
+from zoo.evaluate.suites import SuperGlue
 from zoo.evaluate.superglue_data import (
     TASKS,
     Example,
@@ -206,8 +206,8 @@ def test_the_backbone_of_our_own_models_and_several_seeds(
     scorer = CoherenceScorer.from_backbone(AutoModel.from_pretrained(tiny_bert), 64, 0)
     scorer.save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
-    options = {"max_steps": 2, "seeds": 2, "batch": 4}
-    found = evaluate(Request(str(tmp_path), f"{superglue_folder}@rte", options=options))
+    suite = SuperGlue(max_steps=2, seeds=2, batch=4)
+    found = suite.evaluate(Request(str(tmp_path), f"{superglue_folder}@rte"))
     rte = found["metrics"]["tasks"]["RTE"]
     assert found["model"]["type"] == scorer.config.model_type
     assert [run["seed"] for run in rte["runs"]] == [0, 1] and rte["accuracy"]["deviation"] >= 0
@@ -217,20 +217,20 @@ def test_a_misspelt_split_is_not_taken_for_validation(
     tiny_bert: Path, superglue_folder: Path
 ) -> None:
     with pytest.raises(ConfigError, match="no split 'validaton'") as caught:
-        evaluate(Request(str(tiny_bert), f"{superglue_folder}@rte", "validaton"))
+        SuperGlue().evaluate(Request(str(tiny_bert), f"{superglue_folder}@rte", "validaton"))
     assert "did you mean 'validation'?" in caught.value.hint
 
 
 def test_bad_input_is_named(tiny_bert: Path, superglue_folder: Path, tmp_path: Path) -> None:
     def run(data: Any, **options: Any) -> None:
-        evaluate(Request(str(tiny_bert), str(data), options=options))
+        SuperGlue.of(options).evaluate(Request(str(tiny_bert), str(data)))
 
     with pytest.raises(ConfigError, match="no task 'coppa'"):
         run(superglue_folder, tasks="coppa")
     with pytest.raises(ConfigError, match="batch = 'many'"):
         run(superglue_folder, batch="many")
     for name, low in (("seeds", 0), ("batch", 0), ("max_candidates", 1), ("max_length", -1)):
-        with pytest.raises(ConfigError, match=f"{name} = {low}: .* greater than or equal to"):
+        with pytest.raises(ConfigError, match=f"{name} = {low}: expected .* or more"):
             run(superglue_folder, **{name: low})
     hidden = pa.Table.from_pylist([{**copa(1)[0], "label": -1}])
     with pytest.raises(InputError, match=r"superglue@copa, row 0: label -1, expected 0 to 1"):
@@ -243,4 +243,4 @@ def test_bad_input_is_named(tiny_bert: Path, superglue_folder: Path, tmp_path: P
     none = {("other", "train"): (rte(2), schemas.RTE)}
     with pytest.raises(InputError, match="none of rte, copa, record"):
         run(write_dataset(tmp_path / "n", "superglue", none))
-    assert Options().batch == 32
+    assert SuperGlue().batch == 32

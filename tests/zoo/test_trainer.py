@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from corpora.errors import DiscorporaError
 from workflows.report.summary import amounts
-from zoo.recipe import make_settings, read_recipe
+from zoo.presets import read_preset
 from zoo.training import trainer
 from zoo.training.callbacks import Throughput
 from zoo.training.job import Job
@@ -136,10 +136,9 @@ def test_the_pairwise_objective_trains_too(
 
 def job_of(recipe: str, folder: Path, **options: object) -> Job:
     """A run of a shipped recipe that has not begun."""
-    found = read_recipe(recipe)
+    found = read_preset(recipe)
     needed = {"dataset": "d", "output": str(folder / "model"), **options}
-    settings = make_settings(found, found.load_module().Settings, needed)
-    return Job(found, settings, folder / "model.partial")
+    return Job(found.name, found.about, found.recipe(needed), folder / "model.partial")
 
 
 def test_of_several_gpus_one_process_takes_one(
@@ -152,7 +151,7 @@ def test_of_several_gpus_one_process_takes_one(
     with caplog.at_level("INFO", "zoo"):
         arguments = trainer.training_arguments(job)
     assert arguments.n_gpu == 1
-    assert arguments.train_batch_size == job.settings.batch_size
+    assert arguments.train_batch_size == job.recipe.batch_size
     assert "one of 2 GPUs" in caplog.text and "accelerate launch -m zoo.train" in caplog.text
 
 

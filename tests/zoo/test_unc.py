@@ -114,7 +114,7 @@ def test_texts_that_lose_words_are_counted() -> None:
 def test_it_learns_stories_and_is_judged_like_the_others(
     permuted_folder: Path, tmp_path: Path
 ) -> None:
-    from zoo.evaluate import Request, suite
+    from zoo.evaluate import SUITES, Request
     from zoo.evaluate.scorers import load_scorer
 
     output = tmp_path / "unc"
@@ -123,5 +123,7 @@ def test_it_learns_stories_and_is_judged_like_the_others(
     model = load_scorer(str(output))
     assert isinstance(model, UncModel)
     assert np.isfinite(model.score(["", "One sentence.", "Two. Of them."])).all()
-    found = suite("permuted").evaluate(Request(str(output), str(permuted_folder), split="train"))
+    found = SUITES.find("permuted")().evaluate(
+        Request(str(output), str(permuted_folder), split="train")
+    )
     assert found["metrics"]["accuracy"]["value"] > 0.9

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import luigi
 
 from corpora.code import code_hash
+from corpora.declared import portable
 from workflows import fits
 from workflows.sources import SourceRecord, file_hash, files_hash
 from workflows.stage import StageTask
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
-from workflows.training import evaluate, train
-from zoo.declared import Recipe
+from workflows.training import Chosen, chosen_recipe, chosen_suite, evaluate, train
 
 PLANNED = ("suite", "dataset", "limit", "settings")
 PLACES = frozenset({"backbone", "vectors"})
@@ -32,13 +32,7 @@ class ModelStage(StageTask):
 
     @property
     def entry(self) -> Model:
-        """The model's table, with `{data}` filled in."""
-        entry = self.build.model(self.name)
-        places = {
-            key: self.build.place(value) if isinstance(value, str) else value
-            for key, value in entry.settings.items()
-        }
-        return entry.model_copy(update={"settings": places})
+        return self.build.model(self.name)
 
 
 class Train(ModelStage):
@@ -63,20 +57,20 @@ class Train(ModelStage):
         return self.identity
 
     @cached_property
-    def recipe(self) -> Recipe:
+    def chosen(self) -> Chosen:
         """The recipe with the settings that are used."""
-        return self.build.recipe(self.name)
+        return chosen_recipe(self.build, self.name)
 
     def settings(self) -> dict[str, Any]:
         """The recipe's settings; a file or folder among them counts by its contents."""
-        build, entry = self.build, self.entry
-        recipe = self.recipe
-        fits.check_training(
-            self.name, recipe, fits.Data(entry.dataset, build.builder(entry.dataset), build)
-        )
+        build, entry, recipe = self.build, self.entry, self.chosen.recipe
+        data = fits.Data(entry.dataset, build.builder(entry.dataset), build)
+        fits.check_training(self.name, recipe, data)
         if entry.base:
-            fits.check_base(build, self.name, type(build.recipe(entry.base)))
-        settings = {"recipe": recipe.name, "version": recipe.version, **recipe.identity()}
+            fits.check_base(build, self.name, type(chosen_recipe(build, entry.base).recipe))
+        settings = {"version": recipe.version, **self.chosen.table}
+        if isinstance(settings.get("objective"), str):
+            settings["objective"] = portable(settings["objective"])
         for key in PLACES & settings.keys():
             settings[key] = self._contents(str(settings[key]))
         return {**settings, "dataset_config": entry.config} if entry.config else settings
@@ -95,13 +89,14 @@ class Train(ModelStage):
         made = self.manifest()
         now = {
             "data": (made.get("settings", {}).get("dataset_revision"), self.requires()[0].hash),
-            "recipe": (made.get("code"), code_hash(type(self.recipe).__module__)),
+            "recipe": (made.get("code"), code_hash(type(self.chosen.recipe).__module__)),
         }
         return [what for what, (then, today) in now.items() if then != today]
 
     def produce(self) -> None:
         dataset, *base = [stage.folder for stage in self.requires()]
-        train(self.entry, self.name, dataset, base[0] if base else None, self.folder, self.build)
+        start = base[0] if base else None
+        train(self.entry, self.name, dataset, start, self.folder, self.chosen)
 
 
 class Evaluate(ModelStage):
@@ -140,9 +135,9 @@ class Evaluate(ModelStage):
 
     def settings(self) -> dict[str, Any]:
         build, plan = self.build, self.plan
-        suite = build.suite(plan, self.keys)
+        suite = chosen_suite(build, plan, *self.keys)
         models, data = ("models", "dataset") if self.on else ("suite", "suite")
-        recipe = type(build.recipe(self.name))
+        recipe = type(chosen_recipe(build, self.name).recipe)
         fits.check_model(build, suite, self.name, recipe, (*self.keys, models))
         fits.check_data(build, suite, plan, (*self.keys, data))
         return {"version": suite.version, **plan.model_dump(include={*PLANNED})}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from corpora.declared import Loc
 from corpora.document import Document
 from corpora.progress import track
 from corpora.readers import parse_spec
+from extract.patterns import patterns_hash
 from workflows.parsers import check_trees
 from workflows.sources import SourceRecord, files_hash
 from workflows.stage import StageTask
@@ -35,12 +34,6 @@ def reader_options(entry: Source) -> dict[str, Any]:
     """The options that a source's reader gets, licence, language and name included."""
     given = {key: value for key in ("licence", "language") if (value := getattr(entry, key))}
     return {**entry.options, "name": entry.name, **given}
-
-
-def patterns_hash(language: str) -> str:
-    """The sha256 of a language's pattern table, which prefilter and matcher read."""
-    table = resources.files("extract") / "patterns" / f"{language}.toml"
-    return hashlib.sha256(table.read_bytes()).hexdigest()
 
 
 class SourceStage(StageTask):

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from corpora.errors import ConfigError, InputError
 from zoo.coherence.modeling import pad
-from zoo.coherence.texts import TextEncoder
+from zoo.texts import TextEncoder
 
 log = logging.getLogger("zoo")
 

@@ -29,6 +29,7 @@ from zoo.coherence.mining import Miner, Rounds, Row, Slices, batches
 from zoo.coherence.modeling import CoherenceScorer, pad
 from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin
+from zoo.coherence.recipes import Full
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
@@ -79,68 +80,74 @@ class FullTraining:
 
     def __init__(
         self,
+        recipe: Full,
         job: Job,
         model: CoherenceScorer,
         documents: Documents,
         rows: list[Row],
         validate: Callable[[], float],
     ) -> None:
-        self.job, self.s, self.documents, self.validate = job, job.settings, documents, validate
+        self.recipe, self.job, self.documents, self.validate = recipe, job, documents, validate
         job.trained_on = len(rows)
-        s: Any = job.settings
-        bf16 = uses_bf16(s.bf16)
-        check_reporters(s.report_to)
+        bf16 = uses_bf16(recipe.bf16)
+        check_reporters(recipe.report_to)
         # As the Trainer does: an earlier run of this process may have had another precision.
         AcceleratorState._reset_state(reset_partial_state=True)
         self.accelerator = Accelerator(
             mixed_precision="bf16" if bf16 else "no",
             cpu=not torch.accelerator.is_available(),
-            log_with=list(s.report_to) or None,
+            log_with=list(recipe.report_to) or None,
             project_dir=job.logs,
         )
         if self.accelerator.num_processes > 1:
             raise ConfigError(
                 "the full model trains in one process: its queue is one",
-                where=job.recipe.name,
+                where=job.name,
                 hint="start it with python -m zoo.train, or with --num_processes 1",
             )
         optimizer = torch.optim.AdamW(
-            model.parameters(), lr=s.learning_rate, weight_decay=s.weight_decay
+            model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
         )
-        schedule = anneal(optimizer, s.learning_rate, s.final_learning_rate, s.anneal_steps)
+        schedule = anneal(
+            optimizer, recipe.learning_rate, recipe.final_learning_rate, recipe.anneal_steps
+        )
         model, self.optimizer, self.schedule = self.accelerator.prepare(model, optimizer, schedule)
         # What computes in bfloat16 says so here; validation scores as the users' model does.
         self.model = self.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
-        self.rounds = Rounds(len(rows), s.mine_every, s.seed)
-        self.miner = Miner(documents, rows, s.negatives, s.seed, s.mining_tokens, bf16)
-        self.slices = Slices(documents, s.seed, s.shortest_slice, s.slices == "prefix")
+        self.rounds = Rounds(len(rows), recipe.mine_every, recipe.seed)
+        self.miner = Miner(
+            documents, rows, recipe.negatives, recipe.seed, recipe.mining_tokens, bf16
+        )
+        self.slices = Slices(
+            documents, recipe.seed, recipe.shortest_slice, recipe.slices == "prefix"
+        )
         self.contrast, self.momentum_contrast = (
-            ContrastiveMargin(s.margin),
-            MomentumContrast(s.margin),
+            ContrastiveMargin(recipe.margin),
+            MomentumContrast(recipe.margin),
         )
         self.progress = Progress()
         self.momentum: MomentumEncoder | None = None
         kept: list[Any] = [self.progress]
-        if s.momentum_weight > 0:
+        if recipe.momentum_weight > 0:
             width = model.config.backbone_config.hidden_size
-            self.momentum = MomentumEncoder(model.backbone, s.momentum)
-            self.queue = NegativeQueue(s.queue_size, width, self.accelerator.device)
+            self.momentum = MomentumEncoder(model.backbone, recipe.momentum)
+            self.queue = NegativeQueue(recipe.queue_size, width, self.accelerator.device)
             kept += [self.momentum, self.queue]
         self.accelerator.register_for_checkpointing(*kept)
 
     @property
     def last_round(self) -> float:
         """The number of rounds in all; no limit where `max_steps` is the limit."""
-        if self.s.max_steps > 0:
+        if self.recipe.max_steps > 0:
             return math.inf
-        return max(1, round(self.s.epochs * self.rounds.in_epoch))
+        return max(1, round(self.recipe.epochs * self.rounds.in_epoch))
 
     def run(self) -> dict[str, Any]:
         """Train from the start or from the newest whole checkpoint; the best weights end up in
         the model. Returns the run's history for results.json."""
         self._resume()
-        if self.s.report_to:
-            self.accelerator.init_trackers(self.job.recipe.name.replace("/", "-"))
+        if self.recipe.report_to:
+            self.accelerator.init_trackers(self.job.name.replace("/", "-"))
         progress = self.progress
         while progress.round < self.last_round and not self._enough():
             self._round()
@@ -159,7 +166,7 @@ class FullTraining:
         }
 
     def _enough(self) -> bool:
-        return 0 < self.s.max_steps <= self.progress.step
+        return 0 < self.recipe.max_steps <= self.progress.step
 
     def _round(self) -> None:
         """Mine the negatives of one round, and train on them."""
@@ -170,8 +177,10 @@ class FullTraining:
             chosen = self.miner.choose(self.model if number else None, number, rows)
             self.progress.mined += self.miner.scored - before
         self.model.train()
-        with self._part("training"), training_attention(self.model.backbone, self.s):
-            for batch in batches(chosen, self.documents, self.s.batch_size, self.s.seed, number):
+        with self._part("training"), training_attention(self.model.backbone, self.recipe):
+            for batch in batches(
+                chosen, self.documents, self.recipe.batch_size, self.recipe.seed, number
+            ):
                 if self._enough():
                     break
                 self._step(batch)
@@ -186,8 +195,8 @@ class FullTraining:
             key = LOWER.get(name, "batch_size")
             raise DiscorporaError(
                 f"out of memory on the GPU ({name})",
-                where=self.job.recipe.name,
-                hint=f"lower {key} (now {getattr(self.s, key)}) or max_tokens; "
+                where=self.job.name,
+                hint=f"lower {key} (now {getattr(self.recipe, key)}) or max_tokens; "
                 "the same command then goes to another --output",
             ) from error
         self.progress.seconds[name] += time.perf_counter() - began
@@ -200,8 +209,8 @@ class FullTraining:
                 self.job, f"the loss is {loss.item()} at step {self.progress.step + 1}"
             )
         self.accelerator.backward(loss)
-        if self.s.max_grad_norm > 0:
-            self.accelerator.clip_grad_norm_(self.model.parameters(), self.s.max_grad_norm)
+        if self.recipe.max_grad_norm > 0:
+            self.accelerator.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
         self.optimizer.step()
         self.schedule.step()
         self.optimizer.zero_grad()
@@ -209,13 +218,13 @@ class FullTraining:
             self.momentum.update(self.model.backbone)
         self.progress.step += 1
         self.progress.seen += len(batch)
-        if self.progress.step % self.s.logging_steps == 0:
+        if self.progress.step % self.recipe.logging_steps == 0:
             log.info("step %d: loss %.4g", self.progress.step, loss.item())
             self.accelerator.log({"loss": loss.item()}, step=self.progress.step)
 
     def loss(self, batch: list[Row]) -> Tensor:
         """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum."""
-        documents, weight = self.documents, self.s.momentum_weight
+        documents, weight = self.documents, self.recipe.momentum_weight
         texts = [
             text
             for name, orders in batch
@@ -249,9 +258,9 @@ class FullTraining:
 
     def _after_round(self) -> None:
         """Validate where it is due, and keep a checkpoint then or where that is due."""
-        progress, s = self.progress, self.s
+        progress, recipe = self.progress, self.recipe
         ends = progress.round >= self.last_round or self._enough()
-        due = not progress.log or progress.step - progress.log[-1]["step"] >= s.eval_steps
+        due = not progress.log or progress.step - progress.log[-1]["step"] >= recipe.eval_steps
         if ends or due:
             with self._part("validation"):
                 accuracy = self.validate()
@@ -262,7 +271,7 @@ class FullTraining:
                 progress.best, progress.best_step = accuracy, progress.step
                 with self._part("checkpoints"):
                     self._keep_best()
-        if ends or due or progress.step - progress.saved >= s.save_steps:
+        if ends or due or progress.step - progress.saved >= recipe.save_steps:
             progress.saved = progress.step
             with self._part("checkpoints"):
                 self._save()
@@ -284,7 +293,7 @@ class FullTraining:
         with explained(folder):
             self.accelerator.save_state(str(folder))
         checkpoints.seal(folder)
-        checkpoints.rotate(self.job.checkpoints, self.s.keep_checkpoints, None)
+        checkpoints.rotate(self.job.checkpoints, self.recipe.keep_checkpoints, None)
 
     def _resume(self) -> None:
         for broken in checkpoints.clear_broken(self.job.checkpoints):
@@ -304,7 +313,7 @@ class FullTraining:
         write_json(
             self.job.run_file,
             {
-                "recipe": self.job.recipe.name,
+                "recipe": self.job.name,
                 "seconds": {name: round(value, 3) for name, value in seconds.items()},
                 "mining_share": round(mining / (mining + training), 3),
                 "instances_per_second": round(progress.seen / (mining + training), 3),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
@@ -17,9 +18,12 @@ from transformers.utils import ModelOutput
 
 from zoo.backbones import Pooling, max_positions, pooled, stands_last
 from zoo.coherence.scoring import load_reference, mean_scores
-from zoo.coherence.texts import TextEncoder, batches_by_length
-from zoo.modeling import ZooModel
+from zoo.modeling import ZooModel, known_to_auto
+from zoo.texts import TextEncoder, batches_by_length
 from zoo.trials import warn_of_padding
+
+if TYPE_CHECKING:
+    from zoo.coherence.data import Documents
 
 log = logging.getLogger("zoo")
 
@@ -136,6 +140,12 @@ class CoherenceScorer(ZooModel):
             self._encoder = TextEncoder(tokenizer, self.config.max_tokens)
         return self._encoder
 
+    def documents(self, table: pa.Table) -> Documents:
+        """The rows of a table with `id` and `sentences`, cut and encoded as in training."""
+        from zoo.coherence.data import encode_documents  # it uses `pad` of this module
+
+        return encode_documents(table, self.encoder)
+
     @property
     def reference(self) -> list[float] | None:
         """The quantiles that percentiles are taken in, or None: then that is said, once."""
@@ -187,3 +197,6 @@ def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:
         ids[row, : len(text)] = torch.as_tensor(text)
         mask[row, : len(text)] = 1
     return ids, mask
+
+
+known_to_auto(CoherenceConfig, model=CoherenceScorer)

@@ -14,8 +14,6 @@ from torch.nn.functional import cross_entropy, normalize
 
 from corpora.errors import DiscorporaError
 
-PAPER_MOMENTUM = 0.9999999
-
 
 class MomentumEncoder:
     """A backbone that follows another one slowly (equation 4):

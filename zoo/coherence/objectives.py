@@ -47,9 +47,6 @@ class ContrastiveMargin(nn.Module):
         return cross_entropy(shifted, first)
 
 
-OBJECTIVES = {"pairwise": PairwiseMargin, "contrastive": ContrastiveMargin}
-
-
 def ranking_accuracy(prediction: Any) -> dict[str, float]:
     """The share of negatives scored below their original; ties count as wrong.
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from corpora.errors import InputError
-from zoo.coherence.texts import TextEncoder, split_sentences
 from zoo.files import file_of
+from zoo.texts import TextEncoder, split_sentences
 
 if TYPE_CHECKING:
     from zoo.coherence.modeling import CoherenceScorer

@@ -5,24 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import torch
-from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
 from corpora.store.atomic import write_json
 from zoo.backbones import backbone_of, set_attention, tokenizer_for
 from zoo.coherence.data import Documents, encode_documents, intrusion_tables
 from zoo.coherence.modeling import CoherenceScorer
+from zoo.coherence.recipes import ScorerRecipe
 from zoo.coherence.scoring import REFERENCE, quantiles
-from zoo.coherence.texts import TextEncoder
 from zoo.evaluate.permuted import pairwise_accuracy
+from zoo.texts import TextEncoder
 from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job
-from zoo.training.settings import Above0, AtLeast0, BackboneSettings, Positive
 
 log = logging.getLogger("zoo")
 
@@ -34,26 +33,6 @@ scorer.score(["She opened the door. It was dark inside.", "It was dark inside. S
 
 
 Tables = dict[str, pa.Table]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScorerSettings(BackboneSettings):
-    """The paper's values (table 5)."""
-
-    batch_size: Positive = 1
-    eval_batch_size: Positive = 16
-    learning_rate: Above0 = 5e-6
-    final_learning_rate: AtLeast0 = 1e-6
-    anneal_steps: Positive = 5000
-    weight_decay: AtLeast0 = 0.01
-    margin: AtLeast0 = 0.1
-    negatives: Positive = 5
-    max_tokens: Annotated[int, Field(ge=8)] = 600
-    vector: Literal["cls", "mean"] = "cls"
-    """What the linear layer sees of a text: its [cls] token (the paper), or its tokens' mean, the
-
-    vector of a backbone that was made for sentences, such as MiniLM.
-    """
 
 
 @dataclass
@@ -73,9 +52,9 @@ class Prepared:
         """The documents of each split that lost sentences to the limit of tokens."""
         return {split: part.encoder.cut for split, part in self.texts.items()}
 
-    def batch_tokens(self, s: ScorerSettings) -> int:
+    def batch_tokens(self, recipe: ScorerRecipe) -> int:
         """The tokens of `eval_batch_size` texts that are as long as the model takes."""
-        return s.eval_batch_size * self.model.config.max_tokens
+        return recipe.eval_batch_size * self.model.config.max_tokens
 
 
 def read(spec: str, config: str) -> tuple[Dataset, Tables, Tables, Tables]:
@@ -99,23 +78,29 @@ def read(spec: str, config: str) -> tuple[Dataset, Tables, Tables, Tables]:
     return orders, parts[0], parts[1], parts[2]
 
 
-def prepare(s: ScorerSettings, config: str) -> Prepared:
-    """Read the documents and the orders of `config`; make the tokenizer and the model."""
-    dataset, documents, orders, pairwise = read(s.dataset, config)
+def prepare(recipe: ScorerRecipe) -> Prepared:
+    """Read the documents and the orders; make the tokenizer and the model."""
+    dataset, documents, orders, pairwise = read(recipe.dataset, recipe.configuration())
     sentences = (text for row in documents["train"]["sentences"].to_pylist() for text in row)
-    tokenizer = tokenizer_for(s, sentences, s.max_tokens)
-    torch.manual_seed(s.seed)
-    backbone = backbone_of(s, tokenizer)
-    model = CoherenceScorer.from_backbone(backbone, s.max_tokens, tokenizer.pad_token_id, s.vector)
-    set_attention(model.backbone, s.attention)
+    tokenizer = tokenizer_for(recipe, sentences, recipe.max_tokens)
+    torch.manual_seed(recipe.seed)
+    backbone = backbone_of(recipe, tokenizer)
+    model = CoherenceScorer.from_backbone(
+        backbone, recipe.max_tokens, tokenizer.pad_token_id, recipe.vector
+    )
+    set_attention(model.backbone, recipe.attention)
     tokenizer.model_max_length = model.config.max_tokens
     texts = {
         split: encode_documents(documents[split], TextEncoder(tokenizer, model.config.max_tokens))
         for split in SPLITS
     }
-    limits = {"train": s.max_train_rows}
-    chosen = {split: spread(orders[split], limits.get(split, s.max_eval_rows)) for split in texts}
-    pairs = {split: spread(pairwise[split], s.max_eval_rows) for split in ("validation", "test")}
+    limits = {"train": recipe.max_train_rows}
+    chosen = {
+        split: spread(orders[split], limits.get(split, recipe.max_eval_rows)) for split in texts
+    }
+    pairs = {
+        split: spread(pairwise[split], recipe.max_eval_rows) for split in ("validation", "test")
+    }
     return Prepared(tokenizer, model, dataset, texts, chosen, pairs)
 
 
@@ -141,16 +126,16 @@ def _reference(prepared: Prepared, batch_tokens: int) -> dict[str, Any]:
 
 
 def leave(
+    recipe: ScorerRecipe,
     job: Job,
     prepared: Prepared,
     training: Mapping[str, Any],
     dropped: Mapping[str, int],
 ) -> None:
     """Evaluate the trained model; write it with its card and results.json."""
-    s: ScorerSettings = job.settings  # type: ignore[assignment]
-    model, batch_tokens = prepared.model, prepared.batch_tokens(s)
+    model, batch_tokens = prepared.model, prepared.batch_tokens(recipe)
     metrics = {
-        split: pairwise_accuracy(model, prepared.texts[split], table, s.seed, batch_tokens)
+        split: pairwise_accuracy(model, prepared.texts[split], table, recipe.seed, batch_tokens)
         for split, table in prepared.pairs.items()
     }
     write_json(job.folder / REFERENCE, _reference(prepared, batch_tokens))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,14 +13,13 @@ from transformers import PreTrainedTokenizerBase
 
 from zoo.coherence.modeling import pad
 from zoo.coherence.objectives import PairwiseMargin, ranking_accuracy
+from zoo.coherence.recipes import Unc
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
 from zoo.evaluate.permuted import permuted_pairs, text_accuracy
 from zoo.training.callbacks import EarlyStop
 from zoo.training.data import SPLITS, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
-from zoo.training.settings import Above0, AtLeast0, Count, Positive, Words
-from zoo.training.settings import Settings as SharedSettings
 from zoo.training.trainer import fit, history, trainer_over
 from zoo.vocabularies import train_words
 
@@ -30,27 +28,6 @@ from zoo.coherence.unc_modeling import UncModel
 scorer = UncModel.from_pretrained(FOLDER)
 scorer.score(["She opened the door. It was dark inside.", "It was dark inside. She opened it."])
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings(SharedSettings):
-    """The configurations `documents` and `pairwise` of the dataset are read."""
-
-    batch_size: Positive = 8
-    eval_batch_size: Positive = 32
-    learning_rate: Above0 = 1e-3
-    margin: AtLeast0 = 5.0
-    """Moon et al. rank with a wide margin: their scores are sums of unbounded layers."""
-    language_weight: AtLeast0 = 0.1
-    """The language-model loss beside the ranking loss."""
-    patience: Count = 3
-    embedding_size: Positive = 300
-    hidden_size: Positive = 256
-    bilinear_size: Positive = 32
-    kernel_size: Positive = 5
-    kernel_heads: Positive = 8
-    vocab_size: Words = 30000
-    max_words: Positive = 64
 
 
 class Ranked(TorchDataset):
@@ -108,42 +85,44 @@ def encode(
     return {name: word_ids(tokenizer, text, most) for name, text in zip(ids, texts, strict=True)}
 
 
-def train(job: Job) -> None:
+def train(recipe: Unc, job: Job) -> None:
     """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
-    s: Settings = job.settings  # type: ignore[assignment]
-
     # Data
-    folder, config = split_spec(s.dataset, s.dataset_config)
+    folder, config = split_spec(recipe.dataset, recipe.dataset_config)
     documents = open_dataset(folder, "documents").need("id", "sentences")
-    orders = open_dataset(folder, config or "pairwise").need("document", "orders")
+    orders = open_dataset(folder, config or recipe.config).need("document", "orders")
     sentences = (text for row in documents["train"]["sentences"].to_pylist() for text in row)
-    tokenizer = train_words(sentences, s.vocab_size)
-    limits = {"train": s.max_train_rows}
-    chosen = {split: spread(orders[split], limits.get(split, s.max_eval_rows)) for split in SPLITS}
+    tokenizer = train_words(sentences, recipe.vocab_size)
+    limits = {"train": recipe.max_train_rows}
+    chosen = {
+        split: spread(orders[split], limits.get(split, recipe.max_eval_rows)) for split in SPLITS
+    }
     rows = {
-        split: Ranked(encode(documents[split], tokenizer, s.max_words), chosen[split], tokenizer)
+        split: Ranked(
+            encode(documents[split], tokenizer, recipe.max_words), chosen[split], tokenizer
+        )
         for split in ("train", "validation")
     }
 
     # Model
-    torch.manual_seed(s.seed)
-    model = UncModel(_config(s, tokenizer), tokenizer)
+    torch.manual_seed(recipe.seed)
+    model = UncModel(_config(recipe, tokenizer), tokenizer)
 
     # Objective and Trainer
     trainer = trainer_over(
         job,
         model,
         rows,
-        compute_loss_func=_objective(s.margin, s.language_weight),
+        compute_loss_func=_objective(recipe.margin, recipe.language_weight),
         compute_metrics=ranking_accuracy,
     )
-    state = fit(trainer, early_stop=EarlyStop("accuracy", s.patience))
+    state = fit(trainer, early_stop=EarlyStop("accuracy", recipe.patience))
     if not is_main_process():
         return
 
     # Evaluation
     metrics = {
-        split: text_accuracy(model, permuted_pairs(documents[split], chosen[split]), s.seed)
+        split: text_accuracy(model, permuted_pairs(documents[split], chosen[split]), recipe.seed)
         for split in SPLITS[1:]
     }
 
@@ -162,13 +141,13 @@ def train(job: Job) -> None:
     )
 
 
-def _config(s: Settings, tokenizer: PreTrainedTokenizerBase) -> UncConfig:
+def _config(recipe: Unc, tokenizer: PreTrainedTokenizerBase) -> UncConfig:
     sizes = ("embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads")
     return UncConfig(
         vocab_size=len(tokenizer),
         pad_token_id=tokenizer.pad_token_id,
-        max_words=s.max_words,
-        **{name: getattr(s, name) for name in sizes},
+        max_words=recipe.max_words,
+        **{name: getattr(recipe, name) for name in sizes},
     )
 
 

@@ -22,7 +22,7 @@ from transformers.utils import ModelOutput
 from corpora.errors import ConfigError
 from zoo.coherence.modeling import pad
 from zoo.coherence.scoring import as_sentences
-from zoo.modeling import ZooModel
+from zoo.modeling import ZooModel, known_to_auto
 
 CHUNK = 512
 """Sentences that are encoded at a time while scoring."""
@@ -216,3 +216,6 @@ def pad_rows(texts: Sequence[Sequence[int]]) -> Tensor:
     for i, text in enumerate(texts):
         padded[i, : len(text)] = torch.as_tensor(text)
     return padded
+
+
+known_to_auto(UncConfig, model=UncModel)

@@ -19,8 +19,9 @@ from zoo.conpono.markers import analyse
 from zoo.evaluate.discoeval.data import TaskData, read
 from zoo.evaluate.discoeval.features import features_of
 from zoo.evaluate.discoeval.probe import fit
-from zoo.evaluate.discoeval.protocol import Options, inputs_under, representation_of, vectors_of
+from zoo.evaluate.discoeval.protocol import inputs_under, representation_of, vectors_of
 from zoo.evaluate.encoders import AUTO, load_encoder
+from zoo.evaluate.suites import DiscoEval
 
 Pair = tuple[str, str]
 
@@ -55,7 +56,7 @@ def compare(
 
 def answers(model: str, task: TaskData, split: str, representation: str, seed: int) -> np.ndarray:
     """Which rows of `split` a frozen model's classifier gets right, `[rows]`."""
-    options = Options(protocol="pairs", representation=representation, cache="")
+    options = DiscoEval(protocol="pairs", representation=representation, cache="")
     encoder = load_encoder(model, representation)
     name = representation_of(encoder, options)
     inputs = inputs_under(task, options)

@@ -21,8 +21,8 @@ from zoo.conpono.prepare import (
     spread,
     worker_count,
 )
+from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import Geometry
-from zoo.conpono.settings import Settings
 from zoo.conpono.tokens import token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer
 from zoo.training.data import SPLITS
@@ -49,38 +49,36 @@ FIRST = {
 VECTORS = {"cls": "pooler_output", "mean": "last_hidden_state.mean(1)"}
 
 
-def train(job: Job) -> None:
+def train(recipe: Conpono, job: Job) -> None:
     """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
-    s: Settings = job.settings  # type: ignore[assignment]
-
     # Data
-    dataset = open_streamed(s.dataset, s.dataset_config)
-    tokenizer = tokenizer_for(s, sentences(dataset), s.max_tokens)
-    geometry = Geometry(s.anchor_sentences, s.target_sentences, s.k)
-    stores = token_stores(dataset, tokenizer, geometry, Path(s.output))
+    dataset = open_streamed(recipe.dataset, recipe.dataset_config)
+    tokenizer = tokenizer_for(recipe, sentences(dataset), recipe.max_tokens)
+    geometry = Geometry(recipe.anchor_sentences, recipe.target_sentences, recipe.k)
+    stores = token_stores(dataset, tokenizer, geometry, Path(recipe.output))
 
     # Model
-    model = make_model(job, tokenizer)
+    model = make_model(recipe, job, tokenizer)
     limit = model.config.max_tokens
 
     # Data as the model takes it
-    drawn = draw(job, stores, tokenizer, geometry)
-    shown = {split: spread(drawn[split], s.max_eval_rows) for split in SPLITS[1:]}
+    drawn = draw(recipe, job, stores, tokenizer, geometry)
+    shown = {split: spread(drawn[split], recipe.max_eval_rows) for split in SPLITS[1:]}
     note_cut(job, shown, limit)
-    collator = make_collator(s, model.backbone, tokenizer.pad_token_id, limit)
+    collator = make_collator(recipe, model.backbone, tokenizer.pad_token_id, limit)
 
     # Trainer, with the objective inside the model
-    training = spread(drawn["train"], s.max_train_rows)
-    trainer = _trainer(job, model, training, shown["validation"], collator)
-    with training_attention(model.backbone, s):
+    training = spread(drawn["train"], recipe.max_train_rows)
+    trainer = _trainer(recipe, job, model, training, shown["validation"], collator)
+    with training_attention(model.backbone, recipe):
         state = fit(trainer)
     if not is_main_process():
         return
 
     # Evaluation
-    workers = worker_count(s.workers)
-    metrics = evaluate(model, shown, collator, geometry.distances, s.seed, workers)
-    if s.objective == "conpono":
+    workers = worker_count(recipe.workers)
+    metrics = evaluate(model, shown, collator, geometry.distances, recipe.seed, workers)
+    if recipe.objective == "conpono":
         write_plot(job.folder / "accuracy.svg", metrics)
 
     # Card
@@ -89,8 +87,8 @@ def train(job: Job) -> None:
         model,
         tokenizer,
         dataset,
-        USAGE.replace("{vector}", VECTORS[s.vector]),
-        headline=(FIRST[s.objective], f"{metrics['test_clean']['accuracy']['value']:.3f}"),
+        USAGE.replace("{vector}", VECTORS[recipe.vector]),
+        headline=(FIRST[recipe.objective], f"{metrics['test_clean']['accuracy']['value']:.3f}"),
         pipeline="feature-extraction",
         metrics=metrics,
         data={split: {"examples": len(part)} for split, part in drawn.items()},
@@ -99,14 +97,18 @@ def train(job: Job) -> None:
 
 
 def _trainer(
-    job: Job, model: ConponoModel, training: Examples, validation: Examples, collator: Collator
+    recipe: Conpono,
+    job: Job,
+    model: ConponoModel,
+    training: Examples,
+    validation: Examples,
+    collator: Collator,
 ) -> ConponoTrainer:
-    s: Settings = job.settings  # type: ignore[assignment]
     arguments = training_arguments(
         job,
         lr_scheduler_type="linear",
-        warmup_steps=s.warmup,
-        dataloader_num_workers=worker_count(s.workers),
+        warmup_steps=recipe.warmup,
+        dataloader_num_workers=worker_count(recipe.workers),
         torch_compile=False,  # the backbone alone is compiled
     )
     return ConponoTrainer(

@@ -21,7 +21,7 @@ from zoo.attention import FAMILIES
 from zoo.backbones import is_decoder
 from zoo.conpono.batches import additive, attention_mask
 from zoo.conpono.heads import MaskedWords, Ordering, Relations, contrast, order_loss
-from zoo.modeling import ZooModel
+from zoo.modeling import ZooModel, known_to_auto
 from zoo.training.flops import operations
 from zoo.trials import warn_of_padding
 
@@ -321,3 +321,6 @@ def masks_itself(backbone: PreTrainedModel) -> bool:
 def takes_positions(backbone: PreTrainedModel) -> bool:
     """Whether positions can be given, as packed rows need."""
     return "position_ids" in signature(backbone.forward).parameters
+
+
+known_to_auto(ConponoConfig, model=ConponoModel)

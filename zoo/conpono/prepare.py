@@ -18,8 +18,8 @@ from zoo.conpono.examples import Candidates, Examples, Orderings
 from zoo.conpono.masking import Masking
 from zoo.conpono.modeling import ConponoModel, first_position
 from zoo.conpono.packing import check_packing
+from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import Geometry
-from zoo.conpono.settings import Settings
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore
 from zoo.training.data import SPLITS, Dataset
@@ -37,76 +37,76 @@ def sentences(dataset: Dataset) -> Iterator[str]:
             yield from texts
 
 
-def make_model(job: Job, tokenizer: PreTrainedTokenizerBase) -> ConponoModel:
+def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) -> ConponoModel:
     """The backbone with new heads, or those of the model that it is; its limit is noted."""
-    s: Settings = job.settings  # type: ignore[assignment]
-    torch.manual_seed(s.seed)
-    backbone = backbone_of(s, tokenizer)
-    limit = min(s.max_tokens, max_positions(backbone.config) or s.max_tokens)
+    torch.manual_seed(recipe.seed)
+    backbone = backbone_of(recipe, tokenizer)
+    limit = min(recipe.max_tokens, max_positions(backbone.config) or recipe.max_tokens)
     same = ("objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector")
     model = ConponoModel.from_backbone(
         backbone,
         max_tokens=limit,
         pad_token_id=tokenizer.pad_token_id,
-        **{name: getattr(s, name) for name in same},
+        **{name: getattr(recipe, name) for name in same},
     )
-    for note in load_heads(model, s.backbone) if s.backbone else ():
+    for note in load_heads(model, recipe.backbone) if recipe.backbone else ():
         job.note(note)
-    if limit < s.max_tokens:
-        job.note(f"max_tokens lowered from {s.max_tokens} to {limit}: the backbone takes no more")
-    set_attention(model.backbone, s.attention)
-    model.recompute = s.recompute
+    if limit < recipe.max_tokens:
+        job.note(
+            f"max_tokens lowered from {recipe.max_tokens} to {limit}: the backbone takes no more"
+        )
+    set_attention(model.backbone, recipe.attention)
+    model.recompute = recipe.recompute
     tokenizer.model_max_length = limit
-    if s.compile:
+    if recipe.compile:
         model.backbone.compile()
     return model
 
 
 def draw(
+    recipe: Conpono,
     job: Job,
     stores: Mapping[str, TokenStore],
     tokenizer: PreTrainedTokenizerBase,
     geometry: Geometry,
 ) -> dict[str, Examples]:
     """The examples of every split, cut to the length that the tokenizer has been set to."""
-    s: Settings = job.settings  # type: ignore[assignment]
-    masking = Masking.of(tokenizer, s.mask_rate if s.mlm else 0.0)
+    masking = Masking.of(tokenizer, recipe.mask_rate if recipe.mlm else 0.0)
     template = Template.of(tokenizer, tokenizer.model_max_length)
     parts = {"template": template, "masking": masking, "geometry": geometry}
-    return {split: make_examples(job, split, stores, **parts) for split in SPLITS}
+    return {split: make_examples(recipe, job, split, stores, **parts) for split in SPLITS}
 
 
-def make_examples(job: Job, split: str, stores: Mapping[str, TokenStore], **parts: Any) -> Examples:
+def make_examples(
+    recipe: Conpono, job: Job, split: str, stores: Mapping[str, TokenStore], **parts: Any
+) -> Examples:
     """The examples of one split. A small one takes its random segments from the training split."""
-    s: Settings = job.settings  # type: ignore[assignment]
     if split not in stores:
         raise ConfigError(
             f"the split {split!r} has no rows",
-            where=s.dataset,
+            where=recipe.dataset,
             hint="the corpus is too small for it: add sources, and build again",
         )
     store = pool = stores[split]
-    shared = {"candidates": s.candidates, "seed": s.seed, "split": split, **parts}
-    if s.objective == "bso":
+    shared = {"candidates": recipe.candidates, "seed": recipe.seed, "split": split, **parts}
+    if recipe.objective == "bso":
         return Orderings(store, pool, **shared)
-    shared |= {"encoder": s.encoder, "targets": s.targets or s.k}
+    shared |= {"encoder": recipe.encoder, "targets": recipe.targets or recipe.k}
     try:
         return Candidates(store, pool, **shared)
     except ConfigError:
         if split == "train":
             raise
-    job.note(f"{split} is too small for {s.candidates} candidates: random ones are from train")
+    job.note(f"{split} is too small for {recipe.candidates} candidates: random ones are from train")
     return Candidates(store, stores["train"], **shared)
 
 
-def make_collator(
-    settings: Settings, backbone: PreTrainedModel, pad_id: int, width: int
-) -> Collator:
+def make_collator(recipe: Conpono, backbone: PreTrainedModel, pad_id: int, width: int) -> Collator:
     """Lays a batch into blocks, packed rows of `width`; positions as the backbone counts them."""
-    if settings.layout == "packed":
+    if recipe.layout == "packed":
         check_packing(backbone)
-    s, first = settings, first_position(backbone)
-    return Collator(pad_id, s.layout, s.block_tokens, width, s.shortest_row, first)
+    first = first_position(backbone)
+    return Collator(pad_id, recipe.layout, recipe.block_tokens, width, recipe.shortest_row, first)
 
 
 def worker_count(setting: int) -> int:

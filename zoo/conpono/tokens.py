@@ -18,8 +18,8 @@ from transformers import PreTrainedTokenizerBase
 from corpora.errors import InputError
 from corpora.rng import stable_id
 from corpora.store.atomic import write_json
-from zoo.coherence.texts import TextEncoder
 from zoo.conpono.segments import Geometry
+from zoo.texts import TextEncoder
 from zoo.training.data import Dataset
 from zoo.training.mapped import made_once, mapped
 from zoo.training.rows import Shards, batches

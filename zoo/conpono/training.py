@@ -89,7 +89,7 @@ class ConponoTrainer(ZooTrainer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.remove_callback(Throughput)
-        self.throughput = PipelineThroughput(self.job.run_file, self.job.recipe.name)
+        self.throughput = PipelineThroughput(self.job.run_file, self.job.name)
         self.add_callback(self.throughput)
         self._parts: list[Tensor] = []
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import torch
-from pydantic import AfterValidator
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
@@ -16,13 +14,12 @@ from corpora.tasks.criteria import DEEPEST
 from zoo.criteria.data import Places, open_places, spread, texts, word_counts
 from zoo.criteria.evaluation import metrics_of, part_losses
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
+from zoo.criteria.recipes import Bigru
 from zoo.glove import load_vectors
 from zoo.training.data import SPLITS, Dataset
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.rows import open_streamed
-from zoo.training.settings import Above0, AtLeast0, Positive, Words
-from zoo.training.settings import Settings as SharedSettings
 from zoo.training.trainer import fit, trainer_over
 from zoo.vocabularies import train_words
 
@@ -35,62 +32,27 @@ found = tokenizer(["It rained all day.", "We stayed inside."], padding=True, ret
 vectors = encoder(found["input_ids"], found["attention_mask"]).pooler_output
 """
 
-Criterion = Literal["nl", "spp", "sdt"]
 
-
-def _each_once(criteria: tuple[str, ...]) -> tuple[str, ...]:
-    if len(set(criteria)) < len(criteria):
-        raise ValueError("each criterion once: its loss would count twice")
-    return criteria
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings(SharedSettings):
-    """Sizes are ours: the paper's are in its supplement, which the published text leaves out."""
-
-    criteria: Annotated[tuple[Criterion, ...], AfterValidator(_each_once)] = ("nl", "spp")
-    """Beside NSP, which every model has (section 4.1): nesting level, positions, titles."""
-    batch_size: Positive = 128
-    eval_batch_size: Positive = 256
-    learning_rate: Above0 = 5e-4
-    max_grad_norm: AtLeast0 = 5.0
-    vectors: str = ""
-    """A GloVe text file; without one the embeddings are trained from scratch."""
-    train_embeddings: bool = True
-    embedding_size: Positive = 300
-    hidden_size: Positive = 1024
-    decoder_size: Positive = 512
-    """Of the hidden layer between a sentence's vector and what is predicted."""
-    bins: Positive = 20
-    """Of relative positions: as many as the dataset was built with."""
-    vocab_size: Words = 50000
-    min_frequency: Positive = 2
-    lower: bool = True
-    max_tokens: Positive = 64
-
-
-def train(job: Job) -> None:
+def train(recipe: Bigru, job: Job) -> None:
     """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
-    s: Settings = job.settings  # type: ignore[assignment]
-
     # Data
-    dataset = open_streamed(s.dataset, s.dataset_config)
+    dataset = open_streamed(recipe.dataset, recipe.dataset_config)
     tokenizer = train_words(
-        texts(dataset), s.vocab_size, min_frequency=s.min_frequency, lower=s.lower
+        texts(dataset), recipe.vocab_size, min_frequency=recipe.min_frequency, lower=recipe.lower
     )
-    tokenizer.model_max_length = s.max_tokens
-    config = _config(s, tokenizer)
-    places = _places(s, dataset, tokenizer, config)
+    tokenizer.model_max_length = recipe.max_tokens
+    config = _config(recipe, tokenizer)
+    places = _places(recipe, dataset, tokenizer, config)
     truncated = {split: part.truncated for split, part in places.items()}
-    job.note_counts(f"sentences cut at {s.max_tokens} tokens", truncated)
+    job.note_counts(f"sentences cut at {recipe.max_tokens} tokens", truncated)
     _say_never(job, places["train"])
 
     # Model
-    torch.manual_seed(s.seed)
+    torch.manual_seed(recipe.seed)
     model = CriteriaModel(config)
-    if s.vectors:
+    if recipe.vectors:
         table = model.encoder.embeddings
-        job.note(load_vectors(table, tokenizer, Path(s.vectors), config.embedding_std))
+        job.note(load_vectors(table, tokenizer, Path(recipe.vectors), config.embedding_std))
 
     # Objective (the model's sum of criteria) and Trainer
     trainer = trainer_over(
@@ -107,7 +69,7 @@ def train(job: Job) -> None:
     # Evaluation
     frequency = word_counts(places["train"], len(tokenizer))
     metrics = {
-        split: metrics_of(model, places[split], frequency, s.seed, s.eval_batch_size)
+        split: metrics_of(model, places[split], frequency, recipe.seed, recipe.eval_batch_size)
         for split in SPLITS[1:]
     }
 
@@ -127,15 +89,15 @@ def train(job: Job) -> None:
     )
 
 
-def _config(s: Settings, tokenizer: PreTrainedTokenizerBase) -> CriteriaConfig:
+def _config(recipe: Bigru, tokenizer: PreTrainedTokenizerBase) -> CriteriaConfig:
     sizes = ("embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings")
     return CriteriaConfig(
         vocab_size=len(tokenizer),
-        criteria=list(s.criteria),
+        criteria=list(recipe.criteria),
         levels=DEEPEST,
         pad_token_id=tokenizer.pad_token_id,
         unk_token_id=tokenizer.unk_token_id,
-        **{name: getattr(s, name) for name in sizes},
+        **{name: getattr(recipe, name) for name in sizes},
     )
 
 
@@ -146,33 +108,33 @@ def _headline(test: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _places(
-    s: Settings, dataset: Dataset, tokenizer: PreTrainedTokenizerBase, config: CriteriaConfig
+    recipe: Bigru, dataset: Dataset, tokenizer: PreTrainedTokenizerBase, config: CriteriaConfig
 ) -> dict[str, Places]:
     """The splits' sentences, as many as the settings ask for."""
     missing = [split for split in SPLITS if split not in dataset.splits]
     if missing:
         raise ConfigError(
             f"the split {missing[0]!r} has no rows",
-            where=s.dataset,
+            where=recipe.dataset,
             hint="the corpus is too small for it: add sources, and build again",
         )
     found = open_places(
         dataset,
         tokenizer,
-        Path(s.output),
+        Path(recipe.output),
         bags=config.bags,
         classes=tuple(config.classes),
-        max_tokens=s.max_tokens,
+        max_tokens=recipe.max_tokens,
     )
     for split, part in found.items():
         most = int(part.labels[:, 1:].max()) + 1
-        if "spp" in s.criteria and most > s.bins:
+        if "spp" in recipe.criteria and most > recipe.bins:
             raise ConfigError(
-                f"bins = {s.bins}, but {split} has positions up to bin {most}",
-                where=s.dataset,
+                f"bins = {recipe.bins}, but {split} has positions up to bin {most}",
+                where=recipe.dataset,
                 hint="set --bins to the number that the dataset was built with",
             )
-        limit = s.max_train_rows if split == "train" else s.max_eval_rows
+        limit = recipe.max_train_rows if split == "train" else recipe.max_eval_rows
         found[split] = spread(part, limit)
     return found
 

@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
+from zoo.modeling import known_to_auto
 from zoo.word_encoder import WordEncoder, WordModel
 
 BAGS = {"nsp": ("previous", "next"), "sdt": ("section", "title")}
@@ -160,3 +161,6 @@ def _real(words: Tensor, left_out: tuple[int | None, ...]) -> Tensor:
     for word in left_out:
         real &= words != word
     return real
+
+
+known_to_auto(CriteriaConfig, model=CriteriaEncoder)

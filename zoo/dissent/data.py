@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -12,8 +12,6 @@ import pyarrow as pa
 import torch
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerBase
-
-from corpora.errors import ConfigError
 
 CHUNK = 10_000
 
@@ -95,25 +93,6 @@ def texts(table: pa.Table) -> Iterator[str]:
     for s1, s2 in _chunks(table):
         yield from s1
         yield from s2
-
-
-def class_counts(table: pa.Table, labels: Sequence[str]) -> dict[str, int]:
-    """Rows of each label, in the order of `labels`."""
-    found = np.bincount(table["label"].to_numpy(), minlength=len(labels))
-    return dict(zip(labels, found.tolist(), strict=True))
-
-
-def empty_classes(counts: Mapping[str, int], policy: str, where: str) -> list[str]:
-    """The labels without a training row. Raises `ConfigError` unless `policy` is `warn`."""
-    empty = [label for label, rows in counts.items() if not rows]
-    if empty and policy != "warn":
-        raise ConfigError(
-            f"no training row has the label {', '.join(empty)}",
-            where=where,
-            hint="add sources, choose a configuration with fewer markers, or set "
-            'empty_classes = "warn"',
-        )
-    return empty
 
 
 def _chunks(table: pa.Table) -> Iterator[tuple[list[str], list[str]]]:

@@ -12,6 +12,8 @@ from torch.nn.functional import cross_entropy
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
+from zoo.dissent.data import encode_texts
+from zoo.modeling import known_to_auto
 from zoo.word_encoder import WordEncoder, WordModel
 
 
@@ -55,6 +57,7 @@ class BiLstmForMarkers(WordModel):
 
     config_class = BiLstmConfig
     once_a_row = ("projection", "classifier")
+    encode_pairs = staticmethod(encode_texts)
 
     def __init__(self, config: BiLstmConfig) -> None:
         super().__init__(config)
@@ -88,3 +91,6 @@ class BiLstmForMarkers(WordModel):
 def pair_features(s1: Tensor, s2: Tensor) -> Tensor:
     """S of equation 2: `[batch, 5 * width]` from two `[batch, width]`."""
     return torch.cat([s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2], dim=1)
+
+
+known_to_auto(BiLstmConfig, model=BiLstmModel, classifier=BiLstmForMarkers)

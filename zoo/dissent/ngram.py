@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from zoo.dissent.labelled import Columns, load_for
-from zoo.dissent.logistic import Grid, fit_logistic
 from zoo.dissent.ngrams import (
     NgramConfig,
     NgramForMarkers,
@@ -18,37 +13,22 @@ from zoo.dissent.ngrams import (
     NgramVocabulary,
     encode_ngrams,
 )
+from zoo.dissent.recipes import Ngram
 from zoo.dissent.results import leave
+from zoo.labelled import load_for
+from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
-from zoo.training.settings import Positive, RunSettings
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings(RunSettings):
-    """A pair's features are the distinct n-grams of s1 and, apart from them, those of s2."""
-
-    longest: Positive = 3
-    min_texts: Positive = 2
-    """An n-gram must be in so many sentences."""
-    features: Positive = 200_000
-    """So many n-grams at most, the most frequent."""
-    grid: Grid = (0.1, 1.0, 10.0)
-    """Inverse penalties, of which validation accuracy chooses one."""
-    iterations: Positive = 200
-    columns: Columns = ()
-    empty_classes: Literal["error", "warn"] = "error"
-
-
-def train(job: Job) -> None:
+def train(recipe: Ngram, job: Job) -> None:
     """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
-    s: Settings = job.settings  # type: ignore[assignment]
     if not is_main_process():
         return
 
     # Data
-    data = load_for(job)
+    data = load_for(recipe, job)
     vocabulary = NgramVocabulary.fit(
-        data.all_texts("train"), s.longest, min_texts=s.min_texts, limit=s.features
+        data.all_texts("train"), recipe.longest, min_texts=recipe.min_texts, limit=recipe.features
     )
     rows = {
         split: encode_ngrams(*data.texts(split), vocabulary, labels=data.gold(split))
@@ -63,8 +43,8 @@ def train(job: Job) -> None:
         (_matrix(rows["train"]), rows["train"].labels),
         (_matrix(rows["validation"]), rows["validation"].labels),
         len(data.labels),
-        grid=s.grid,
-        iterations=s.iterations,
+        grid=recipe.grid,
+        iterations=recipe.iterations,
     )
     with torch.no_grad():
         model.weight[:-1] = torch.from_numpy(fitted.coefficients.T)

@@ -21,7 +21,7 @@ from transformers import initialization as init
 from corpora.errors import InputError
 from corpora.store.atomic import write_text
 from zoo.dissent.modeling import MarkerOutput
-from zoo.modeling import ZooModel
+from zoo.modeling import ZooModel, known_to_auto
 
 VOCABULARY = "vocabulary.json"
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -134,6 +134,8 @@ class NgramForMarkers(ZooModel):
     """`logits = W x / |x| + b`, where x has a 1 for each n-gram that is there."""
 
     config_class = NgramConfig
+    encode_pairs = staticmethod(encode_ngrams)
+    read_tokenizer = staticmethod(NgramVocabulary.from_pretrained)
     main_input_name = "input_ids"
 
     def __init__(self, config: NgramConfig) -> None:
@@ -170,3 +172,6 @@ def _ngrams(text: str, longest: int) -> Iterator[str]:
     for size in range(1, longest + 1):
         for start in range(len(words) - size + 1):
             yield " ".join(words[start : start + size])
+
+
+known_to_auto(NgramConfig, classifier=NgramForMarkers)

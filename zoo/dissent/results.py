@@ -7,8 +7,8 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from zoo.dissent.labelled import Labelled
 from zoo.evaluate.classification import predict, report
+from zoo.labelled import Labelled
 from zoo.training.finishing import finish
 from zoo.training.job import Job
 
@@ -36,7 +36,7 @@ def leave(
     """
     split = "test" if "test" in rows else "validation"
     predicted = predict(model, rows[split], batch_size)
-    found = report(rows[split].labels, predicted, data.labels, job.settings.seed)
+    found = report(rows[split].labels, predicted, data.labels, job.recipe.seed)
     finish(
         job,
         model,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
@@ -14,66 +12,47 @@ from transformers import PreTrainedTokenizerBase
 from corpora.errors import ConfigError
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
-from zoo.dissent.labelled import Columns, load_for
-from zoo.dissent.logistic import Fitted, Grid, fit_logistic
 from zoo.dissent.pmi import pmi_vectors
+from zoo.dissent.recipes import Sif
 from zoo.dissent.results import leave
 from zoo.dissent.sif_modeling import SifConfig, SifForMarkers, SifModel
 from zoo.glove import read_glove
+from zoo.labelled import load_for
+from zoo.logistic import Fitted, fit_logistic
 from zoo.training.job import Job, is_main_process
-from zoo.training.settings import Above0, Positive, RunSettings, Words
 from zoo.vocabularies import train_words
 
 BATCH = 1024
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings(RunSettings):
-    """Arora et al.'s weight, and where the word vectors are from."""
-
-    vectors: str = ""
-    """A GloVe text file; without one, PMI and SVD vectors of the training pairs' own words."""
-    size: Positive = 300
-    """Numbers of a word vector, where they are made here."""
-    smoothing: Above0 = 1e-3
-    """`a` in a / (a + p(w))."""
-    vocab_size: Words = 50000
-    min_frequency: Positive = 2
-    lower: bool = True
-    max_tokens: Positive = 64
-    grid: Grid = (1e-4, 1e-3, 1e-2, 1e-1)
-    """Inverse penalties, of which validation accuracy chooses one."""
-    iterations: Positive = 200
-    columns: Columns = ()
-    empty_classes: Literal["error", "warn"] = "error"
-
-
-def train(job: Job) -> None:
+def train(recipe: Sif, job: Job) -> None:
     """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
-    s: Settings = job.settings  # type: ignore[assignment]
     if not is_main_process():
         return
 
     # Data
-    data = load_for(job)
+    data = load_for(recipe, job)
     tokenizer = train_words(
-        data.all_texts("train"), s.vocab_size, min_frequency=s.min_frequency, lower=s.lower
+        data.all_texts("train"),
+        recipe.vocab_size,
+        min_frequency=recipe.min_frequency,
+        lower=recipe.lower,
     )
-    tokenizer.model_max_length = s.max_tokens
+    tokenizer.model_max_length = recipe.max_tokens
     rows = {
-        split: encode_texts(*data.texts(split), tokenizer, s.max_tokens, data.gold(split))
+        split: encode_texts(*data.texts(split), tokenizer, recipe.max_tokens, data.gold(split))
         for split in data.tables
     }
 
     # Model
-    vectors, origin = _word_vectors(s, tokenizer, rows["train"])
+    vectors, origin = _word_vectors(recipe, tokenizer, rows["train"])
     job.note(origin)
     sizes = {"vocab_size": len(tokenizer), "hidden_size": vectors.shape[1]}
     model = SifForMarkers(SifConfig(**sizes, pad_token_id=tokenizer.pad_token_id, **data.names))
-    _fill(model.encoder, vectors, rows["train"], s)
+    _fill(model.encoder, vectors, rows["train"], recipe)
 
     # Objective
-    fitted = _fit(model, rows, s)
+    fitted = _fit(model, rows, recipe)
 
     # Evaluation and card
     truncated = rows.get("test", rows["validation"]).truncated
@@ -82,33 +61,33 @@ def train(job: Job) -> None:
 
 
 def _word_vectors(
-    s: Settings, tokenizer: PreTrainedTokenizerBase, pairs: Pairs
+    recipe: Sif, tokenizer: PreTrainedTokenizerBase, pairs: Pairs
 ) -> tuple[np.ndarray, str]:
     """Vectors `[vocabulary, size]`, zero where there is none, and a sentence on their origin."""
     words = len(tokenizer)
-    if not s.vectors:
-        vectors = pmi_vectors(pairs.tokens, pairs.bounds, words, s.size, s.seed)
+    if not recipe.vectors:
+        vectors = pmi_vectors(pairs.tokens, pairs.bounds, words, recipe.size, recipe.seed)
         vectors[[tokenizer.pad_token_id, tokenizer.unk_token_id]] = 0
         return vectors, "word vectors: PMI and SVD of the training pairs, no other text"
-    ids, found = read_glove(Path(s.vectors), tokenizer.get_vocab())
+    ids, found = read_glove(Path(recipe.vectors), tokenizer.get_vocab())
     if not np.isfinite(found).all():
-        raise ConfigError("a word vector is not finite", where=s.vectors)
+        raise ConfigError("a word vector is not finite", where=recipe.vectors)
     vectors = np.zeros((words, found.shape[1]), np.float32)
     vectors[ids] = found
-    return vectors, f"word vectors: {len(ids)} of {words} words are in {Path(s.vectors).name}"
+    return vectors, f"word vectors: {len(ids)} of {words} words are in {Path(recipe.vectors).name}"
 
 
 @torch.no_grad()
-def _fill(encoder: SifModel, vectors: np.ndarray, pairs: Pairs, s: Settings) -> None:
+def _fill(encoder: SifModel, vectors: np.ndarray, pairs: Pairs, recipe: Sif) -> None:
     """Set the word vectors, the words' weights, and the first component of the sentences."""
     from sklearn.utils.extmath import randomized_svd
 
     shares = np.bincount(pairs.tokens, minlength=len(vectors)) / max(len(pairs.tokens), 1)
-    weights = s.smoothing / (s.smoothing + shares) * (vectors != 0).any(1)
+    weights = recipe.smoothing / (recipe.smoothing + shares) * (vectors != 0).any(1)
     encoder.embeddings.weight.copy_(torch.from_numpy(vectors))
     encoder.word_weight.copy_(torch.from_numpy(weights.astype(np.float32)))
     sentences = np.concatenate([_sentences(encoder, batch) for batch in _batches(pairs)])
-    random = int(stream(s.seed, "zoo.dissent.sif").integers(2**31))
+    random = int(stream(recipe.seed, "zoo.dissent.sif").integers(2**31))
     _, _, right = randomized_svd(sentences, 1, random_state=random)
     encoder.component.copy_(torch.from_numpy(right[0].astype(np.float32)))
 
@@ -133,7 +112,7 @@ def _batches(pairs: Pairs) -> list[dict[str, torch.Tensor]]:
 
 
 @torch.no_grad()
-def _fit(model: SifForMarkers, rows: Mapping[str, Pairs], s: Settings) -> Fitted:
+def _fit(model: SifForMarkers, rows: Mapping[str, Pairs], recipe: Sif) -> Fitted:
     """Fit standardised features; the model gets the weights for features as they are."""
     features = {split: _features(model, rows[split]) for split in ("train", "validation")}
     mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
@@ -141,8 +120,8 @@ def _fit(model: SifForMarkers, rows: Mapping[str, Pairs], s: Settings) -> Fitted
         ((features["train"] - mean) / deviation, rows["train"].labels),
         ((features["validation"] - mean) / deviation, rows["validation"].labels),
         model.num_labels,
-        grid=s.grid,
-        iterations=s.iterations,
+        grid=recipe.grid,
+        iterations=recipe.iterations,
     )
     scaled = fitted.coefficients / deviation
     model.classifier.weight.copy_(torch.from_numpy(scaled.astype(np.float32)))

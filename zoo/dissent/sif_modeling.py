@@ -9,8 +9,9 @@ from transformers import PretrainedConfig
 from transformers import initialization as init
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+from zoo.dissent.data import encode_texts
 from zoo.dissent.modeling import MarkerOutput, pair_features
-from zoo.modeling import ZooModel
+from zoo.modeling import ZooModel, known_to_auto
 
 
 @strict
@@ -78,6 +79,8 @@ class SifModel(_SifPreTrained):
 class SifForMarkers(_SifPreTrained):
     """logits = W S + b, with S = [s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2] of the SIF vectors."""
 
+    encode_pairs = staticmethod(encode_texts)
+
     def __init__(self, config: SifConfig) -> None:
         super().__init__(config)
         self.num_labels = config.num_labels
@@ -105,3 +108,6 @@ class SifForMarkers(_SifPreTrained):
         logits = self.classifier(self.features(input_ids, attention_mask))
         loss = None if labels is None else cross_entropy(logits, labels)
         return MarkerOutput(loss=loss, logits=logits)
+
+
+known_to_auto(SifConfig, model=SifModel, classifier=SifForMarkers)

@@ -13,7 +13,8 @@ from transformers.configuration_utils import SubConfigSpec
 
 from zoo.backbones import Pooling, max_positions, pooled
 from zoo.dissent.modeling import MarkerOutput
-from zoo.modeling import ZooModel
+from zoo.dissent.pairs import encode_pairs
+from zoo.modeling import ZooModel, known_to_auto
 from zoo.trials import warn_of_padding
 
 
@@ -66,6 +67,7 @@ class PairTransformer(_PairPreTrained):
     """
 
     once_a_row = ("classifier",)
+    encode_pairs = staticmethod(encode_pairs)
 
     def __init__(self, config: PairTransformerConfig) -> None:
         super().__init__(config)
@@ -113,3 +115,6 @@ class PairTransformer(_PairPreTrained):
         logits = self.classifier(self.dropout(vectors))
         loss = None if labels is None else cross_entropy(logits.float(), labels)
         return MarkerOutput(loss=loss, logits=logits)
+
+
+known_to_auto(PairTransformerConfig, model=PairTransformerModel, classifier=PairTransformer)

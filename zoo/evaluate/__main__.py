@@ -8,30 +8,30 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import DiscorporaError
+from corpora.declared import described
+from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
-from zoo.evaluate import SUITES, Request, options_of, suite
+from zoo.evaluate import SUITES, Request
 from zoo.evaluate.saving import check_place, finished, save
-from zoo.recipe import parse_options
-
-
-@dataclass(frozen=True)
-class NoOptions:
-    """Of a suite that has none."""
+from zoo.presets import parse_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Evaluate and write the JSON (to standard output without `--json`); the exit code."""
-    options, rest = _parser().parse_known_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser()
+    if words[:1] and not words[0].startswith("-") and {"-h", "--help"} & set(words):
+        sys.stdout.write(f"{parser.format_help()}\n{described(SUITES.find(words[0]))}")
+        return 0
+    options, rest = parser.parse_known_args(words)
     stop_with_build()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
-        _run(options, parse_options(rest))
+        _run(options, {key: _listed(value) for key, value in parse_options(rest).items()})
     except (DiscorporaError, OSError) as error:
         if options.debug:
             raise
@@ -41,9 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
-    module = suite(options.suite)
-    if own:
-        options_of(Request("", "", options=own), getattr(module, "Options", NoOptions))
+    suite = SUITES.find(options.suite).of(own, "command line")
     if options.json is not None:
         check_place(options.json)
     _prepare_torch(options.threads)
@@ -54,11 +52,10 @@ def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
         seed=options.seed,
         batch_size=options.batch_size,
         limit=options.limit,
-        options=own,
     )
     result, outcomes = finished(
-        options.suite,
-        module.evaluate(request),
+        suite,
+        suite.evaluate(request),
         split=options.split,
         seed=options.seed,
         model=options.model,
@@ -68,7 +65,7 @@ def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
     if options.json is None:
         sys.stdout.write(json.dumps(result, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         return
-    save(options.json, result, outcomes)
+    save(suite, options.json, result, outcomes)
 
 
 def _prepare_torch(threads: int) -> None:
@@ -78,6 +75,16 @@ def _prepare_torch(threads: int) -> None:
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
     torch.set_num_threads(threads)
+
+
+def _listed(text: Any) -> Any:
+    """A list as a build file writes it, `["SP", "BSO"]`; any other value as it is."""
+    if not isinstance(text, str) or not text.startswith("["):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise ConfigError(f"{text} is not a list", where="command line") from None
 
 
 def _at_least(lowest: int) -> Callable[[str], int]:
@@ -94,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m zoo.evaluate", description=__doc__, allow_abbrev=False
     )
-    parser.add_argument("suite", metavar="SUITE", help=", ".join(sorted(SUITES)))
+    parser.add_argument("suite", metavar="SUITE", help=", ".join(SUITES.own))
     parser.add_argument("--model", required=True, help="a model folder or Hub id")
     parser.add_argument("--data", required=True, help="a dataset folder or Hub id, @CONFIG")
     parser.add_argument("--json", type=Path, help="where the result goes (default: shown)")

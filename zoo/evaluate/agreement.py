@@ -8,7 +8,6 @@ pairs; here a tie is a missing value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,29 +22,20 @@ from zoo.evaluate.scorers import load_scorer
 if TYPE_CHECKING:
     from zoo.evaluate import Request
     from zoo.evaluate.pairwise_sets import TestPair, TestSet
+    from zoo.evaluate.suites import Agreement
 
 CODERS = 100
 """Random coders drawn for the comparison."""
 MISSING = -1
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the command line can change."""
-
-    prompt: bool = True
-    """Whether a pair's prompt is part of both texts."""
-
-
-def evaluate(request: Request) -> dict[str, Any]:
+def evaluate(options: Agreement, request: Request) -> dict[str, Any]:
     """Alpha with and without the model on every set that has votes.
 
     Raises `InputError` where no set has any.
     """
-    from zoo.evaluate import options_of
     from zoo.evaluate.pairwise_sets import open_sets
 
-    options = options_of(request, Options)
     found = open_sets(request.data, request.split, request.limit)
     voted = [each for each in found.sets if any(_judged(pair) for pair in each.pairs)]
     if not voted:

@@ -19,6 +19,7 @@ import numpy as np
 
 from corpora.errors import ConfigError, InputError, nearest
 from zoo.evaluate.vectors import Text, VectorCache, digests
+from zoo.texts import batches_by_length
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -184,8 +185,6 @@ class BackboneEncoder:
 
         Raises `InputError` for vectors with NaN or infinity.
         """
-        from zoo.coherence.texts import batches_by_length
-
         lengths = [len(one["input_ids"]) for one in ids]
         self.tokens += sum(lengths)
         found: dict[str, np.ndarray] = {}

@@ -1,15 +1,30 @@
-"""Predicting and scoring classes: what DisSent's tables 5 and 8 report."""
+"""Models that predict the label of two texts, and what DisSent's tables 5 and 8 report of them.
+
+Such a model's class is registered with `AutoModelForSequenceClassification` and has
+`encode_pairs(one, two, tokenizer, limit, labels) -> Rows`; where `AutoTokenizer` does not read its
+vocabulary, also `read_tokenizer(folder)`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from transformers import (
+    CONFIG_MAPPING,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PretrainedConfig,
+)
 
+import zoo
 from corpora.errors import InputError
 from zoo.evaluate import bootstrap
+from zoo.modeling import best_device
 
 
 class Rows(Protocol):
@@ -19,6 +34,76 @@ class Rows(Protocol):
     def __getitem__(self, row: int) -> Any: ...
     def lengths(self) -> np.ndarray: ...
     def collate(self, rows: Sequence[Any]) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class PairClassifier:
+    """A loaded model that predicts the label of two texts, with what turns texts into its input."""
+
+    model: Any
+    tokenizer: Any
+
+    @classmethod
+    def load(cls, folder: str | Path) -> PairClassifier:
+        """Load a model folder or a Hub id. Raises `InputError` for a model of another type."""
+        kind = classifier_class(folder)
+        if kind is None:
+            extra = AutoModelForSequenceClassification._model_mapping._extra_content
+            types = [c.model_type for c, known in extra.items() if hasattr(known, "encode_pairs")]
+            raise InputError(
+                f"holds a model of type {model_type(folder)!r}, which classifies no pairs of "
+                "sentences",
+                where=str(folder),
+                hint=f"the types that do: {', '.join(types)}",
+            )
+        read_tokenizer = getattr(kind, "read_tokenizer", AutoTokenizer.from_pretrained)
+        model = kind.from_pretrained(str(folder)).to(best_device())
+        return cls(model, read_tokenizer(str(folder)))
+
+    @property
+    def model_type(self) -> str:
+        return str(self.model.config.model_type)
+
+    @property
+    def labels(self) -> list[str]:
+        return [self.model.config.id2label[i] for i in range(self.model.config.num_labels)]
+
+    def rows(
+        self, one: Sequence[str], two: Sequence[str], labels: np.ndarray | None = None
+    ) -> Rows:
+        """Pairs of sentences as the model takes them; `truncated` counts those that were cut."""
+        limit = getattr(self.tokenizer, "model_max_length", 0)
+        rows: Rows = self.model.encode_pairs(one, two, self.tokenizer, limit, labels=labels)
+        return rows
+
+    def probabilities(self, pairs: Sequence[tuple[str, str]], batch_size: int = 64) -> np.ndarray:
+        """The probability of each label, `[pairs, labels]`; a row sums to 1."""
+        one, two = [s1 for s1, _ in pairs], [s2 for _, s2 in pairs]
+        scores = logits(self.model, self.rows(one, two), batch_size)
+        return torch.from_numpy(scores).double().softmax(-1).numpy()
+
+
+def classifier_class(folder: str | Path) -> Any:
+    """The class of a model that predicts the label of two texts; None for any other model."""
+    zoo.register()
+    named = model_type(folder)
+    if named not in CONFIG_MAPPING:
+        return None
+    kind = AutoModelForSequenceClassification._model_mapping.get(CONFIG_MAPPING[named], None)
+    return kind if hasattr(kind, "encode_pairs") else None
+
+
+def model_type(folder: str | Path) -> str:
+    """The `model_type` of a model folder or Hub id. Raises `InputError` where there is none."""
+    try:
+        config, _ = PretrainedConfig.get_config_dict(str(folder))
+    except OSError as error:
+        raise InputError(
+            "no model is there",
+            where=str(folder),
+            hint="give a model folder (with config.json) or a Hub id that can be reached",
+        ) from error
+    return str(config.get("model_type", ""))
 
 
 def need_labels(rows: int, split: str, where: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ FLOOR = 1e-3
 """The share below which all cells look alike, on the log scale of the pictures."""
 
 
-def write(stem: Path, counts: np.ndarray, names: Sequence[str]) -> list[Path]:
-    """`STEM.csv`, `STEM.svg` and `STEM.png` of `counts [gold, predicted]`."""
+def write(stem: Path, found: Mapping[str, Any]) -> list[Path]:
+    """`STEM.csv`, `STEM.svg` and `STEM.png` of a result's confusion matrix."""
+    counts, names = np.array(found["gold_by_predicted"]), found["classes"]
     files = [stem.with_name(f"{stem.name}.{kind}") for kind in ("csv", "svg", "png")]
     write_csv(files[0], counts, names)
     write_picture(files[1:], counts, names)

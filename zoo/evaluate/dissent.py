@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zoo.dissent.labelled import columns_of
-from zoo.dissent.prediction import PairClassifier
-from zoo.evaluate import Request, confusion
-from zoo.evaluate.classification import need_labels, predict, report
+from zoo.evaluate import Request
+from zoo.evaluate.classification import PairClassifier, need_labels, predict, report
 from zoo.evaluate.outcomes import Outcomes, numbered
+from zoo.labelled import columns_of
 from zoo.training.data import Dataset, check_labels, open_dataset, spread
 
 
@@ -52,10 +51,3 @@ def score(
             Outcomes(f"{about['config']} accuracy", units, right=gold == predicted),
         ],
     }
-
-
-def write_files(result: dict[str, Any], stem: Path) -> list[Path]:
-    """`STEM.confusion.csv`, `.svg` and `.png`."""
-    found = result["metrics"]["confusion"]
-    counts = np.array(found["gold_by_predicted"])
-    return confusion.write(stem.with_name(f"{stem.name}.confusion"), counts, found["classes"])

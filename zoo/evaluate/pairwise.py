@@ -7,7 +7,6 @@ every model, and McNemar's test against a second one (`--against`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,29 +30,16 @@ from zoo.evaluate.scorers import (
 if TYPE_CHECKING:
     from zoo.evaluate import Request
     from zoo.evaluate.pairwise_sets import TestSet
+    from zoo.evaluate.suites import Pairwise
 
 RULES = ("random", "longer", "shorter", "tfidf")
 PROBES = "probe_"
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the command line can change."""
-
-    against: str = ""
-    """A second model, `baseline:NAME`, or the JSON of its result on the same data."""
-    encoder: str = ""
-    """Of the rule `cosine`: a backbone (MiniLM if it is installed); `none` leaves the rule out."""
-    prompt: bool = True
-    """Whether a pair's prompt is part of both texts."""
-
-
-def evaluate(request: Request) -> dict[str, Any]:
+def evaluate(options: Pairwise, request: Request) -> dict[str, Any]:
     """Accuracy on each test set, beside the rules; `against` where a second model is named."""
-    from zoo.evaluate import options_of
     from zoo.evaluate.pairwise_sets import open_sets
 
-    options = options_of(request, Options)
     found = open_sets(request.data, request.split, request.limit)
     protocol = {"ties": "wrong", "prompt": options.prompt, "limit": request.limit}
     own = {"model": {"name": Path(request.model).name}, "protocol": protocol}
@@ -224,7 +210,7 @@ def _second(
 
 def _against(
     other: Scorer | Mapping[str, Any],
-    options: Options,
+    options: Pairwise,
     sets: Sequence[TestSet],
     result: Mapping[str, Any],
     seed: int,

@@ -10,22 +10,29 @@ the frozen vectors go to a logistic regression, whose penalty the validation spl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zoo.dissent.labelled import Labelled, load
-from zoo.dissent.logistic import fit_logistic
-from zoo.dissent.prediction import TYPES, PairClassifier, model_type
-from zoo.evaluate import Request, confusion, options_of
-from zoo.evaluate.classification import need_labels, predict, report
+from zoo.evaluate import Request
+from zoo.evaluate.classification import (
+    PairClassifier,
+    classifier_class,
+    model_type,
+    need_labels,
+    predict,
+    report,
+)
 from zoo.evaluate.compare_columns import pdtb_column
 from zoo.evaluate.encoders import Encoder, load_encoder
 from zoo.evaluate.outcomes import Outcomes, numbered
+from zoo.labelled import Labelled, load
+from zoo.logistic import fit_logistic
 from zoo.training.data import check_labels
-from zoo.training.settings import Count
+
+if TYPE_CHECKING:
+    from zoo.evaluate.suites import Pdtb
 
 COLUMNS = ("arg1", "arg2")
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -33,26 +40,12 @@ GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 ITERATIONS = 200
 
 
-@dataclass(frozen=True)
-class Options:
-    """The suite's own options."""
-
-    protocol: Literal["sentences", "pair", "both"] = "both"
-    representation: str = "auto"
-    """How the frozen vectors are read off: see `zoo.evaluate.encoders`."""
-    classes: Count = 11
-    """So many labels at most, those with most training rows (section 6); 0: all."""
-    cache: str = ""
-    """A folder in which the vectors are kept for the next run."""
-
-
-def evaluate(request: Request) -> dict[str, Any]:
+def evaluate(options: Pdtb, request: Request) -> dict[str, Any]:
     """Accuracy, F1 and each class's scores by the protocols above; majority class beside them.
 
     Raises `InputError` for a model that has neither sentence vectors nor the dataset's labels,
     and for a split without a labelled row.
     """
-    options = options_of(request, Options)
     data = load(
         request.data,
         splits={"test": request.split},
@@ -89,16 +82,6 @@ def evaluate(request: Request) -> dict[str, Any]:
     }
 
 
-def write_files(result: dict[str, Any], stem: Path) -> list[Path]:
-    """The confusion matrix of each protocol: `STEM.PROTOCOL.csv`, `.svg`, `.png`."""
-    files = []
-    for name, metrics in result["metrics"].items():
-        found = metrics["confusion"]
-        counts = np.array(found["gold_by_predicted"])
-        files += confusion.write(stem.with_name(f"{stem.name}.{name}"), counts, found["classes"])
-    return files
-
-
 def features(encoder: Encoder, data: Labelled, split: str, protocol: str) -> np.ndarray:
     """The frozen features of a split's rows, `[rows, width]`."""
     one, two = data.texts(split)
@@ -111,7 +94,7 @@ def features(encoder: Encoder, data: Labelled, split: str, protocol: str) -> np.
 
 def _fine_tuned(model: str, data: Labelled) -> PairClassifier | None:
     """The model, if it was trained to give this dataset's labels."""
-    if model_type(model) not in TYPES:
+    if classifier_class(model) is None:
         return None
     classifier = PairClassifier.load(model)
     if set(classifier.labels) & set(data.labels):
@@ -128,7 +111,7 @@ def _ask(classifier: PairClassifier, data: Labelled, request: Request) -> dict[s
     return {**metrics, "truncated": rows.truncated, "right": predicted == gold}
 
 
-def _frozen(request: Request, options: Options, data: Labelled) -> dict[str, Any]:
+def _frozen(request: Request, options: Pdtb, data: Labelled) -> dict[str, Any]:
     encoder = load_encoder(request.model, options.representation, cache=options.cache or None)
     both = options.protocol == "both"
     protocols = ("sentences", "pair") if both else (options.protocol,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -18,34 +18,54 @@ from zoo.evaluate.pairwise_sets import TestPair, TestSet
 from zoo.evaluate.scorers import Longer, Scorer, load_scorer
 from zoo.training.data import open_dataset, split_spec, spread
 
-if TYPE_CHECKING:
-    from zoo.coherence.data import Documents
-    from zoo.coherence.modeling import CoherenceScorer
+
+class Documents(Protocol):
+    """Documents cut to what a model takes, as token ids."""
+
+    def original(self, document: str) -> np.ndarray:
+        """The document as it stood, as one text."""
+        ...
+
+    def permuted(self, document: str, order: Sequence[int]) -> np.ndarray:
+        """The document with its sentences in `order`."""
+        ...
+
+    def orders(self, document: str, orders: Sequence[Sequence[int]]) -> list[list[int]]:
+        """`orders` over the kept sentences; those whose text is the original are left out."""
+        ...
 
 
-def evaluate(request: Request) -> dict[str, Any]:
-    """Pairwise accuracy on one split (configuration `pairwise` unless `@CONFIG` names another)."""
-    from zoo.coherence import CoherenceScorer
-    from zoo.coherence.data import encode_documents
+@runtime_checkable
+class DocumentScorer(Protocol):
+    """A scorer that cuts a document and its permutations alike, as in its training."""
 
+    def documents(self, table: pa.Table) -> Documents:
+        """The rows of a table with `id` and `sentences`, cut and encoded."""
+        ...
+
+    def score_ids(self, texts: Sequence[Any], batch_tokens: int = 16384) -> list[float]:
+        """One score a text of token ids."""
+        ...
+
+
+def evaluate(request: Request, usual: str) -> dict[str, Any]:
+    """Pairwise accuracy on one split (of the configuration `usual`, unless `@CONFIG` says else)."""
     folder, config = split_spec(request.data)
-    orders = open_dataset(folder, config or "pairwise").need("document", "orders")
+    orders = open_dataset(folder, config or usual).need("document", "orders")
     documents = open_dataset(folder, "documents").need("id", "sentences")
     table = spread(orders[request.split], request.limit)
     model = load_scorer(request.model, request.seed)
-    if isinstance(model, CoherenceScorer):
-        texts = encode_documents(documents[request.split], model.encoder)
-        scored, cut = score_documents(model, texts, table), texts.encoder.cut
+    if isinstance(model, DocumentScorer):
+        scored = score_documents(model, model.documents(documents[request.split]), table)
     else:
-        found = permuted_pairs(documents[request.split], table)
-        scored, cut = score_texts(model, found), cut_of(model)
+        scored = score_texts(model, permuted_pairs(documents[request.split], table))
     metrics, about = scored.metrics(request.seed), orders.describe()
     return {
         "model": describe(request.model, model),
         "dataset": about,
         "protocol": {"limit": request.limit},
         "examples": metrics["pairs"],
-        "cut": cut,
+        "cut": cut_of(model),
         "metrics": metrics,
         "outcomes": [Outcomes(permuted_column(about["config"]), scored.documents, scored.right)],
     }
@@ -108,7 +128,7 @@ def score_texts(model: Scorer, found: TestSet) -> Scored:
 
 
 def pairwise_accuracy(
-    model: CoherenceScorer,
+    model: DocumentScorer,
     documents: Documents,
     orders: pa.Table,
     seed: int,
@@ -123,7 +143,7 @@ def pairwise_accuracy(
 
 
 def score_documents(
-    model: CoherenceScorer, documents: Documents, orders: pa.Table, batch_tokens: int = 16384
+    model: DocumentScorer, documents: Documents, orders: pa.Table, batch_tokens: int = 16384
 ) -> Scored:
     """The scores of documents cut and encoded as in training; each is scored once."""
     names, permuted, identical = [], [], 0

@@ -10,7 +10,7 @@ from typing import Any
 from corpora.errors import ConfigError
 from corpora.store.atomic import write_json
 from corpora.store.folder import versions
-from zoo.evaluate import suite
+from zoo.declared import Suite
 from zoo.evaluate.bootstrap import notes_of
 from zoo.evaluate.learned import other_revisions, trained_on
 from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes
@@ -20,9 +20,9 @@ log = logging.getLogger("zoo")
 
 
 def finished(
-    name: str, result: Mapping[str, Any], *, split: str, seed: int, model: str = ""
+    suite: Suite, result: Mapping[str, Any], *, split: str, seed: int, model: str = ""
 ) -> tuple[dict[str, Any], list[Outcomes]]:
-    """The result of the suite `name` as its JSON holds it, and its outcomes.
+    """The result of a suite as its JSON holds it, and its outcomes.
 
     `model` is the folder or Hub id, of which the result says what it was trained on.
     """
@@ -31,7 +31,7 @@ def finished(
     for note in notes:
         log.warning("%s", note)
     found = {
-        "suite": name,
+        "suite": suite.name or type(suite).__name__,
         "split": split,
         **result,
         "trained_on": trained,
@@ -51,11 +51,9 @@ def check_place(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
 
 
-def save(path: Path, result: dict[str, Any], outcomes: list[Outcomes]) -> None:
+def save(suite: Suite, path: Path, result: dict[str, Any], outcomes: list[Outcomes]) -> None:
     """Write `path`, the outcomes beside it, and what the suite draws or tabulates."""
-    module = suite(result["suite"])
-    if hasattr(module, "write_files"):
-        module.write_files(result, stem_of(path))
+    suite.write_files(result, stem_of(path))
     place_of(path).unlink(missing_ok=True)  # those of an earlier run are not this result's
     write_json(path, result)
     write_outcomes(path, outcomes)

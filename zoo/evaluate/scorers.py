@@ -18,6 +18,7 @@ import numpy as np
 
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.rng import stable_id
+from zoo.texts import split_sentences
 
 Text = str | Sequence[str]
 BASELINE = "baseline:"
@@ -176,8 +177,6 @@ def sentences_of(text: Text) -> list[str]:
     """The sentences of a text given as a string or as its sentences."""
     if not isinstance(text, str):
         return list(text)
-    from zoo.coherence.texts import split_sentences
-
     return split_sentences(text)
 
 

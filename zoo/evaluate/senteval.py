@@ -19,6 +19,7 @@ from corpora.store.folder import versions
 
 if TYPE_CHECKING:
     from zoo.evaluate import Request
+    from zoo.evaluate.suites import SentEval
 
 HUB = "hub"
 COLUMNS = ("USS", "SSS", "SC", "Probing")
@@ -62,22 +63,11 @@ def _tasks() -> tuple[Mapped, ...]:
 TASKS = _tasks()
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the command line can change."""
-
-    representation: str = "auto"
-    """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
-
-
-def evaluate(request: Request) -> dict[str, Any]:
+def evaluate(options: SentEval, request: Request) -> dict[str, Any]:
     """The columns that mteb can fill. Its data are read from the Hub: `--data hub`.
 
     Raises `DiscorporaError` without the extra `senteval`.
     """
-    from zoo.evaluate import options_of
-
-    options = options_of(request, Options)
     if request.data != HUB:
         raise ConfigError(
             f"data {request.data!r}",

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from pydantic import Field
 from transformers import AutoTokenizer
 
 from corpora.errors import ConfigError, InputError, nearest
@@ -41,41 +40,17 @@ from zoo.training.data import (
     split_spec,
     spread,
 )
-from zoo.training.settings import AtLeast0, Count, Positive
 from zoo.trials import warn_of_padding
 
 if TYPE_CHECKING:
     from zoo.evaluate import Request
+    from zoo.evaluate.suites import SuperGlue
 
 log = logging.getLogger("zoo")
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the command line can change."""
-
-    tasks: str = ""
-    """Names among rte, copa, record, with commas (all that the dataset has)."""
-    seeds: Positive = 1
-    """Trainings with the seeds `--seed` and the following ones: mean and deviation."""
-    batch: Positive = 32
-    max_length: Annotated[int, Field(ge=8)] = 512
-    max_candidates: Annotated[int, Field(ge=2)] = 25
-    """Of an example in training; evaluation ranks all of them."""
-    max_steps: Count = 0
-    """In place of the paper's steps and epochs, for a try."""
-    learning_rate: AtLeast0 = 0.0
-    """In place of the paper's."""
-    copa_question: bool = False
-    """Append the question (cause or effect) to the premise; the paper's table 2 shows none."""
-    bf16: bool | Literal["auto"] = "auto"
-
-
-def evaluate(request: Request) -> dict[str, Any]:
+def evaluate(options: SuperGlue, request: Request) -> dict[str, Any]:
     """Accuracy (ReCoRD: exact match and F1 too) on the validation set, as the paper reports."""
-    from zoo.evaluate import options_of
-
-    options = options_of(request, Options)
     folder, config = split_spec(request.data)
     opened = {name: open_dataset(folder, name) for name in _tasks(folder, config, options.tasks)}
     splits = {name: _split(data, request.split) for name, data in opened.items()}
@@ -86,21 +61,20 @@ def evaluate(request: Request) -> dict[str, Any]:
     outcomes = [one for task in found.values() for one in task.pop("outcomes")]
     first = next(iter(opened.values()))
     rows = {name: dict(data.describe()["rows"]) for name, data in opened.items()}
-    kept = [option.name for option in fields(Options) if option.name not in ("tasks", "bf16")]
     return {
         "split": " ".join(dict.fromkeys(splits.values())),
         "model": {"name": Path(request.model).name, "type": _type(request.model)},
         "dataset": {**first.describe(), "config": config, "rows": rows},
-        "protocol": {name: getattr(options, name) for name in kept} | {"limit": request.limit},
+        "protocol": options.model_dump(exclude={"tasks", "bf16"}) | {"limit": request.limit},
         "examples": sum(task["examples"] for task in found.values()),
         "metrics": {"tasks": found, "resampled": "rows"},
         "outcomes": outcomes,
     }
 
 
-def _tasks(folder: str, config: str, asked: str) -> list[str]:
+def _tasks(folder: str, config: str, asked: Sequence[str]) -> list[str]:
     """The configurations to evaluate. Raises `ConfigError` for one that is no task."""
-    names = [name.strip() for name in asked.split(",") if name.strip()] or [config] * bool(config)
+    names = [*asked] or [config] * bool(config)
     for name in names:
         if name not in TASKS:
             hint = f"{nearest(name, TASKS)}they are: {', '.join(TASKS)}"
@@ -138,7 +112,7 @@ def _type(model: str) -> str:
 
 
 def _task(
-    task: Task, data: Dataset, split: str, request: Request, options: Options
+    task: Task, data: Dataset, split: str, request: Request, options: SuperGlue
 ) -> dict[str, Any]:
     """Train once for each seed, and score."""
     changed = {name: getattr(options, name) for name in ("max_steps", "learning_rate")}
@@ -162,7 +136,7 @@ def _run(
     train: Sequence[Example],
     examples: Sequence[Example],
     request: Request,
-    options: Options,
+    options: SuperGlue,
     seed: int,
 ) -> dict[str, Any]:
     torch.manual_seed(seed)

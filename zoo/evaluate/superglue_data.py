@@ -29,6 +29,7 @@ class Task:
 
     name: str
     config: str
+    columns: tuple[str, ...]
     learning_rate: float
     max_steps: int = 0
     epochs: float = 0.0
@@ -38,12 +39,16 @@ class Task:
     """Examples on the device at once: a batch is collected from as many as it needs."""
 
 
+_RTE = ("premise", "hypothesis", "label")
+_COPA = ("premise", "question", "choice1", "choice2", "label")
+_RECORD = ("passage", "query", "entities", "answers")
+
 TASKS = {
     task.config: task
     for task in (
-        Task("RTE", "rte", 8e-6, max_steps=3240, checkpoint=750, classes=2),
-        Task("COPA", "copa", 1e-5, max_steps=300, checkpoint=50),
-        Task("ReCoRD", "record", 2e-5, epochs=8, device_batch=2),
+        Task("RTE", "rte", _RTE, 8e-6, max_steps=3240, checkpoint=750, classes=2),
+        Task("COPA", "copa", _COPA, 1e-5, max_steps=300, checkpoint=50),
+        Task("ReCoRD", "record", _RECORD, 2e-5, epochs=8, device_batch=2),
     )
 }
 
@@ -63,11 +68,7 @@ class Example:
 
 def examples_of(config: str, table: pa.Table, *, copa_question: bool = False) -> list[Example]:
     """The examples of one split. Raises `InputError` for a table without a task's columns."""
-    columns = {
-        "rte": ("premise", "hypothesis", "label"),
-        "copa": ("premise", "question", "choice1", "choice2", "label"),
-        "record": ("passage", "query", "entities", "answers"),
-    }[config]
+    columns = TASKS[config].columns
     missing = [name for name in columns if name not in table.column_names]
     if missing:
         raise InputError(

@@ -11,6 +11,7 @@ import yaml
 from corpora.store.atomic import write_text
 
 if TYPE_CHECKING:
+    from zoo.presets import About
     from zoo.training.job import Job
 
 log = logging.getLogger("zoo")
@@ -66,19 +67,19 @@ def finish(
 
     seeded = {
         **results,
-        "recipe": job.recipe.name,
-        "seed": job.settings.seed,
+        "recipe": job.name,
+        "seed": job.recipe.seed,
         "notes": job.notes,
         "trained_on": job.trained_on,
     }
-    text = render(job.recipe.about, seeded, usage, pipeline, languages)
+    text = render(job.about, seeded, usage, pipeline, languages)
     write_text(job.folder / "README.md", text)
     write_results(job, results)
     log.info("%s: %s", results["headline_name"], results["headline"])
 
 
 def render(
-    about: Mapping[str, str],
+    about: About,
     results: Mapping[str, Any],
     usage: str,
     pipeline: str,
@@ -89,7 +90,7 @@ def render(
     rows = ", ".join(f"{split} {count:,}" for split, count in data["rows"].items())
     notes = "".join(f"- {note}\n" for note in results["notes"])
     return TEMPLATE.format(
-        **{key: about.get(key, "-") or "-" for key in ("title", "objective", "paper", "published")},
+        **{key: value or "-" for key, value in about if key not in ("dataset", "tier")},
         pipeline=pipeline,
         languages=yaml.safe_dump([*languages], default_flow_style=True).strip(),
         licence=data["licence_hub"] or data["licence"] or "unknown",

@@ -84,7 +84,7 @@ def not_finite(job: Job, problem: str) -> DiscorporaError:
     kept = f"the last good checkpoint is {good}" if good else "no checkpoint was made yet"
     return DiscorporaError(
         problem,
-        where=job.recipe.name,
+        where=job.name,
         hint=f"{kept}; lower learning_rate or max_grad_norm and train to another --output",
     )
 

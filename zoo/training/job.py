@@ -12,17 +12,19 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from corpora.code import code_hash
 from corpora.errors import ConfigError
 from corpora.store.atomic import MANIFEST, is_complete, partial_path, sha256, staged, write_json
 from corpora.store.folder import versions
-from zoo.recipe import Recipe
+from zoo import plugins
+from zoo.declared import Recipe
+from zoo.presets import About, Preset
 from zoo.training.checkpoints import newest
 from zoo.training.data import split_spec
-from zoo.training.settings import RunSettings, identity
 
 log = logging.getLogger("zoo")
 
@@ -35,10 +37,12 @@ LIBRARIES = ("discorpora", "torch", "transformers", "tokenizers", "accelerate", 
 
 @dataclass
 class Job:
-    """A run in progress: its recipe, its settings, its working folder."""
+    """A run in progress: its recipe with all settings, and its working folder."""
 
+    name: str
+    """The preset's or the recipe's name."""
+    about: About
     recipe: Recipe
-    settings: RunSettings
     folder: Path
     identity: Mapping[str, Any] = field(default_factory=dict)
     """All that the weights depend on, as its manifest says."""
@@ -60,13 +64,13 @@ class Job:
     @property
     def run_file(self) -> Path:
         """Seconds, memory and host: beside the output, never in it."""
-        output = Path(self.settings.output)
+        output = Path(self.recipe.output)
         return output.with_name(f"{output.name}.train.json")
 
     @property
     def logs(self) -> Path:
         """What `report_to` writes, beside the output."""
-        output = Path(self.settings.output)
+        output = Path(self.recipe.output)
         return output.with_name(f"{output.name}.logs")
 
     def note(self, text: str) -> None:
@@ -85,34 +89,35 @@ def is_main_process() -> bool:
 
 
 @contextmanager
-def working(recipe: Recipe, settings: RunSettings, revision: str) -> Iterator[Job]:
+def working(preset: Preset, recipe: Recipe, revision: str) -> Iterator[Job]:
     """Yield the job to work on; at the end its folder becomes the output.
 
     The caller trains unless `job.finished`: a run may be killed between the two.
 
     Raises `ConfigError` if a run with other settings was left unfinished at the same place.
     """
-    output = Path(settings.output)
+    output = Path(recipe.output)
     if not is_main_process():
-        yield Job(recipe, settings, partial_path(output))
+        yield Job(preset.name, preset.about, recipe, partial_path(output))
         return
     with staged(output) as partial:
-        job = Job(recipe, settings, partial, _identity(recipe, settings, revision))
+        identity = _identity(preset, recipe, revision)
+        job = Job(preset.name, preset.about, recipe, partial, identity)
         _claim(job)
         yield job
         _finish(job)
 
 
-def already_made(recipe: Recipe, settings: RunSettings, revision: str) -> bool:
+def already_made(preset: Preset, recipe: Recipe, revision: str) -> bool:
     """Whether the output is there, made by these settings from this data.
 
     Raises `ConfigError` if it is there but was made otherwise.
     """
-    output = Path(settings.output)
+    output = Path(recipe.output)
     if not is_complete(output):
         return False
     made = json.loads((output / MANIFEST).read_text(encoding="utf-8"))
-    _same(made.get("settings", {}), _identity(recipe, settings, revision), str(output))
+    _same(made.get("settings", {}), _identity(preset, recipe, revision), str(output))
     return True
 
 
@@ -121,9 +126,9 @@ def write_results(job: Job, results: Mapping[str, Any]) -> None:
     write_json(
         job.folder / RESULTS,
         {
-            "recipe": job.recipe.name,
-            "seed": job.settings.seed,
-            "settings": identity(job.settings),
+            "recipe": job.name,
+            "seed": job.recipe.seed,
+            "settings": job.recipe.identity(),
             "notes": job.notes,
             "trained_on": job.trained_on,
             "versions": versions(*LIBRARIES),
@@ -132,17 +137,19 @@ def write_results(job: Job, results: Mapping[str, Any]) -> None:
     )
 
 
-def _identity(recipe: Recipe, settings: RunSettings, revision: str) -> dict[str, Any]:
+def _identity(preset: Preset, recipe: Recipe, revision: str) -> dict[str, Any]:
     """The settings, and what they name: revision and configuration of the data, files' contents.
 
     A configuration counts where it is named: what a recipe reads without one is its own.
     """
-    found = {**identity(settings), "recipe": recipe.name, "dataset_revision": revision}
-    _, config = split_spec(settings.dataset, settings.dataset_config)
+    found = {**recipe.identity(), "recipe": preset.name, "dataset_revision": revision}
+    _, config = split_spec(recipe.dataset, recipe.dataset_config)
     if config:
         found["dataset_config"] = config
+    if needed := plugins.needed(preset, recipe):
+        found[plugins.KEY] = [asdict(plugin) for plugin in needed]
     for key in NAMES_FILES:
-        name = str(getattr(settings, key, ""))
+        name = str(getattr(recipe, key, ""))
         if name and (files := _contents(Path(name))):
             found[f"{key}_files"] = files
     return found
@@ -188,4 +195,5 @@ def _finish(job: Job) -> None:
     (job.folder / CLAIM).unlink(missing_ok=True)
     files = sorted(p for p in job.folder.rglob("*") if p.is_file() and p.name != MANIFEST)
     sums = {str(path.relative_to(job.folder)): sha256(path) for path in files}
-    write_json(job.folder / MANIFEST, {"settings": job.identity, "files": sums})
+    code = code_hash(type(job.recipe).__module__)
+    write_json(job.folder / MANIFEST, {"settings": job.identity, "code": code, "files": sums})

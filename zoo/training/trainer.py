@@ -35,29 +35,29 @@ KEEP_BEST = {"metric_for_best_model": "accuracy", "load_best_model_at_end": True
 
 def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     """The Trainer's arguments from a recipe's settings; `more` overrides them."""
-    s = job.settings
-    check_reporters(s.report_to)
+    recipe = job.recipe
+    check_reporters(recipe.report_to)
     # Beside the output: what the Trainer writes into its own folder goes with the checkpoints.
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(job.logs)
     values: dict[str, Any] = {
         "output_dir": str(job.checkpoints),
-        "seed": s.seed,
-        "data_seed": s.seed,
-        "num_train_epochs": s.epochs,
-        "max_steps": s.max_steps,
-        "per_device_train_batch_size": s.batch_size,
-        "per_device_eval_batch_size": s.eval_batch_size,
-        "gradient_accumulation_steps": s.gradient_accumulation,
-        "learning_rate": s.learning_rate,
-        "weight_decay": s.weight_decay,
-        "max_grad_norm": s.max_grad_norm,
-        "bf16": uses_bf16(s.bf16),
+        "seed": recipe.seed,
+        "data_seed": recipe.seed,
+        "num_train_epochs": recipe.epochs,
+        "max_steps": recipe.max_steps,
+        "per_device_train_batch_size": recipe.batch_size,
+        "per_device_eval_batch_size": recipe.eval_batch_size,
+        "gradient_accumulation_steps": recipe.gradient_accumulation,
+        "learning_rate": recipe.learning_rate,
+        "weight_decay": recipe.weight_decay,
+        "max_grad_norm": recipe.max_grad_norm,
+        "bf16": uses_bf16(recipe.bf16),
         "use_cpu": not torch.accelerator.is_available(),
-        "torch_compile": s.compile,
+        "torch_compile": recipe.compile,
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
-        "logging_steps": s.logging_steps,
-        "report_to": list(s.report_to) or "none",
+        "logging_steps": recipe.logging_steps,
+        "report_to": list(recipe.report_to) or "none",
         "disable_tqdm": not sys.stderr.isatty(),
         "log_level": "warning",
         # A loss that is not finite stops the run; it must not be averaged away.
@@ -106,12 +106,12 @@ class ZooTrainer(Trainer):
         super().__init__(*args, **kwargs)
         self.job, self.schedule = job, schedule
         job.trained_on = len(self.train_dataset)
-        self.throughput = Throughput(job.run_file, job.recipe.name)
+        self.throughput = Throughput(job.run_file, job.name)
         self.sampler = EpochSampler(
-            lengths, self.args.train_batch_size * self.args.world_size, job.settings.seed
+            lengths, self.args.train_batch_size * self.args.world_size, job.recipe.seed
         )
         self.add_callback(_EpochOfSampler(self.sampler))
-        self.add_callback(SaveInside(job.settings.save_steps, job.settings.eval_steps))
+        self.add_callback(SaveInside(job.recipe.save_steps, job.recipe.eval_steps))
         self.add_callback(self.throughput)
         self.remove_callback(PrinterCallback)
         self.add_callback(LogLines())
@@ -161,7 +161,7 @@ class ZooTrainer(Trainer):
             folder = self.job.checkpoints
             checkpoints.seal(folder / f"checkpoint-{self.state.global_step}")
             best = self.state.best_model_checkpoint
-            checkpoints.rotate(folder, self.job.settings.keep_checkpoints, best)
+            checkpoints.rotate(folder, self.job.recipe.keep_checkpoints, best)
 
 
 def trainer_over(
@@ -228,23 +228,23 @@ def fit(trainer: ZooTrainer, *, early_stop: EarlyStop | None = None) -> TrainerS
 
 def out_of_memory(job: Job) -> DiscorporaError:
     """What a run that needs more memory than the GPU has can do, with the settings that it has."""
-    s = job.settings
+    recipe = job.recipe
     ways = [
-        f"lower batch_size (now {s.batch_size}) and raise gradient_accumulation by the same "
+        f"lower batch_size (now {recipe.batch_size}) and raise gradient_accumulation by the same "
         "factor to keep the batch"
     ]
-    if hasattr(s, "block_tokens") and not s.recompute:
+    if hasattr(recipe, "block_tokens") and not recipe.recompute:
         ways.append(
             "set recompute = true, which keeps the activations of one block at a time "
-            f"(of block_tokens, now {s.block_tokens})"
+            f"(of block_tokens, now {recipe.block_tokens})"
         )
-    elif hasattr(s, "block_tokens"):
-        ways.append(f"lower block_tokens (now {s.block_tokens})")
-    if hasattr(s, "max_tokens"):
-        ways.append(f"lower max_tokens (now {s.max_tokens})")
+    elif hasattr(recipe, "block_tokens"):
+        ways.append(f"lower block_tokens (now {recipe.block_tokens})")
+    if hasattr(recipe, "max_tokens"):
+        ways.append(f"lower max_tokens (now {recipe.max_tokens})")
     return DiscorporaError(
         "out of memory on the GPU",
-        where=job.recipe.name,
+        where=job.name,
         hint=f"{'; or '.join(ways)}; the same command then goes to another --output",
     )
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from corpora.document import Document
-from corpora.tasks.discoeval.common import Reject
+from corpora.tasks.builder import Reject
 
 USER = "<user>"
 
@@ -20,8 +19,8 @@ _WORD = re.compile(r"[\"'(]*[^\W\d_]+(?:['’-][^\W\d_]+)*[.,!?;:)\"']*$")
 
 def conversations(
     document: Document, min_words: int, max_words: int, min_plain: float, reject: Reject
-) -> Iterator[tuple[Document, list[str]]]:
-    """The conversations of a document with turns: each as a document of its own, and its turns.
+) -> Iterator[tuple[str, list[str]]]:
+    """The conversations of a document with turns: the name of each, and its turns.
 
     Turns that are too short, too long or technical are left out and told to `reject`, turns of an
     unknown conversation too. A nickname at the beginning of a turn, to whom it is said, becomes
@@ -31,7 +30,7 @@ def conversations(
     if turns is None:
         return
     nicks = {speaker.casefold() for speaker in turns.speaker if speaker}
-    found: dict[int, list[str]] = {}
+    said: dict[int, list[str]] = {}
     rows = zip(turns.conversation, turns.start, turns.end, strict=True)
     for conversation, start, end in rows:
         text = masked(" ".join(document.text[start:end].split()), nicks)
@@ -41,10 +40,9 @@ def conversations(
         if reason:
             reject(reason)
         else:
-            found.setdefault(conversation, []).append(text)
-    for conversation, texts in found.items():
-        name = document.id if len(found) == 1 else f"{document.id}#{conversation}"
-        yield replace(document, id=name), texts
+            said.setdefault(conversation, []).append(text)
+    for conversation, texts in said.items():
+        yield document.id if len(said) == 1 else f"{document.id}#{conversation}", texts
 
 
 def masked(text: str, nicks: set[str]) -> str:

@@ -46,11 +46,8 @@ class Consecutive(Builder):
     max_words: int = 100
     """A sentence of more words ends a window, or rejects the lead."""
     train: Size = 10_000
-    """The most rows of the training split (the paper's size); 0 leaves it out."""
     validation: Size = 4_000
-    """The most rows of the validation split."""
     test: Size = 4_000
-    """The most rows of the test split."""
 
     @model_validator(mode="after")
     def _bounds(self) -> Self:
@@ -64,7 +61,6 @@ class Consecutive(Builder):
                 f"lead_sentences = {self.lead_sentences}",
                 hint=f"{self.LENGTH} or more, the sentences of a row, or 0 for that",
             )
-        self.shares()
         return self
 
     @property

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError
@@ -13,27 +20,23 @@ from corpora.rng import stream
 from corpora.schemas import DC
 from corpora.splits import SPLITS, Shares
 from corpora.store.card import Card
-from corpora.store.folder import DatasetFolder, used
-from corpora.tasks.discoeval import common
+from corpora.store.folder import DatasetFolder
+from corpora.tasks.builder import Reject, Row, Size
+from corpora.tasks.candidates import Candidates
 from corpora.tasks.discoeval.chat import conversations
+from corpora.tasks.discoeval.common import CITATION, Consecutive, runs
 from corpora.tasks.discoeval.donors import (
-    AnyOther,
-    Donors,
-    Sentences,
-    Similar,
-    replacement,
+    Find,
+    Windows,
+    any_other,
+    sentence_keys,
+    similar_documents,
 )
 from corpora.tasks.discoeval.sp import balanced
-from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.similar import Categories, Profiles
-from corpora.tasks.target import Target
 
-VERSION = 4
-LENGTH = 6
 REPLACED = range(1, 5)
 """Positions, counted from 0, at which a sentence is replaced: the paper's 2 to 5."""
-
-WINDOWS_A_BATCH = 256
 
 CARD = Card(
     title="Discourse coherence",
@@ -62,7 +65,7 @@ CARD = Card(
         "found_by": "`categories`, `tfidf` or `chance`: how the donor was chosen; or empty",
         "sentences": "six sentences or turns",
     },
-    citation=common.CITATION,
+    citation=CITATION,
     limits=(
         "Sentences are split by a program; a wrong boundary gives a wrong example.",
         "A replaced sentence can fit as well as the one that stood there.",
@@ -74,184 +77,161 @@ CARD = Card(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings(common.Consecutive):
-    """Where windows are taken from (see `Consecutive`), and the sizes in rows, two a window.
+class Dc(Consecutive):
+    """Discourse coherence: is one of six sentences, or turns, from another text?
 
-    `similar`: how many of the most similar documents a donor is drawn from, where there are no
-    common categories. `max_text_similarity`: a document more alike than that (cosine of TF-IDF)
-    is a copy or another version, and no donor.
-    `chat_step`: turns from the start of one window to the next (1, as in the released files);
-    `chat_min_words`, `chat_max_words`: plain words a turn must have, words it may have;
-    `chat_plain`: the share of its tokens that must be plain words.
-    `chat_train`, `chat_validation`, `chat_test`: the sizes of `chat`.
+    The sizes count rows, two a window.
     """
 
-    LENGTH: ClassVar[int] = LENGTH
+    name, version = "dc", 4
+    paper = "Chen, Chu and Gimpel 2019, section 3.4"
+    card = CARD
+    gives = {"text": DC, "chat": DC}
+    default = "text"
+    LENGTH = 6
+    columns = pa.schema(
+        [
+            ("sentences", pa.list_(pa.string())),
+            ("categories", pa.list_(pa.string())),
+            ("known", pa.list_(pa.uint64())),
+        ]
+    )
+    """`categories` of the document, and keys of all its sentences: in its first window only."""
 
     within: Literal["paragraph", "section", "document"] = "section"
-    similar: int = 5
-    max_text_similarity: float = 0.8
-    chat_step: int = 1
-    chat_min_words: int = 3
+    """The unit that a window stays inside."""
+    similar: Annotated[int, Field(ge=1)] = 5
+    """How many of the most similar documents a donor is drawn from, where there are no common
+    categories."""
+    max_text_similarity: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """A document more alike than that (cosine of TF-IDF) is a copy or another version, and no
+    donor."""
+    chat_step: Annotated[int, Field(ge=1)] = 1
+    """Turns from the start of one window to the next (1, as in the released files)."""
+    chat_min_words: Annotated[int, Field(ge=1)] = 3
+    """Plain words that a turn must have."""
     chat_max_words: int = 100
-    chat_plain: float = 0.7
-    chat_train: int = 5_816
-    chat_validation: int = 1_834
-    chat_test: int = 2_418
+    """Words that a turn may have."""
+    chat_plain: Annotated[float, Field(ge=0, le=1)] = 0.7
+    """The share of a turn's tokens that must be plain words."""
+    chat_train: Size = 5_816
+    chat_validation: Size = 1_834
+    chat_test: Size = 2_418
 
-    def __post_init__(self) -> None:
-        # A slotted dataclass has no zero-argument `super`.
-        common.Consecutive.__post_init__(self)
-        for name in ("similar", "chat_step", "chat_min_words"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} = {getattr(self, name)}", hint="1 or more")
-        if not 0 <= self.chat_plain <= 1:
-            raise ConfigError(f"chat_plain = {self.chat_plain}", hint="a share, 0 to 1")
-        if not 0 < self.max_text_similarity <= 1:
+    @model_validator(mode="after")
+    def _some_chat(self) -> Self:
+        if not any(self.sizes_of("chat").values()):
             raise ConfigError(
-                f"max_text_similarity = {self.max_text_similarity}", hint="above 0, and at most 1"
+                "chat_train, chat_validation and chat_test = 0, 0, 0",
+                hint="one of them at least is more than 0",
             )
-        try:
-            Shares(*self.sizes_of("chat").values())
-        except ConfigError as error:
-            raise ConfigError(f"chat_{error.message}", hint=error.hint) from None
+        return self
 
     def sizes_of(self, config: str) -> dict[str, int]:
-        if config == "text":
+        """The most rows of each split of a configuration, two a window."""
+        if config != "chat":
             return self.sizes
         chat = (self.chat_train, self.chat_validation, self.chat_test)
         return dict(zip(SPLITS, chat, strict=True))
 
+    def shares(self, part: str = "") -> Shares:
+        """The sizes of the splits of `text` or `chat`."""
+        return Shares(*self.sizes_of(part).values())
 
-def configurations(settings: Settings) -> Iterable[str]:
-    """What `Builder.configurations` gives."""
-    return ("text", "chat")
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """Windows of six: of the turns of each conversation for `chat`, else for `text`."""
+        if document.turns is None:
+            known = sentence_keys(document.sentence_texts())
+            for number, window in enumerate(runs(document, self, reject)):
+                about = ((), ()) if number else (document.categories, known)
+                yield Row((window, *about), "text")
+            return
+        rules = (self.chat_min_words, self.chat_max_words, self.chat_plain)
+        for name, turns in conversations(document, *rules, reject):
+            starts = range(0, len(turns) - self.LENGTH + 1, self.chat_step)
+            if not starts:
+                reject("conversation_too_short")
+            for start in starts:
+                window = turns[start : start + self.LENGTH]
+                yield Row((window, (), () if start else sentence_keys(turns)), "chat", name)
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """Each window twice, with an intruder and as it was."""
+        with Profiles(taken.target.folder / ".profiles") as profiles:
+            categories = Categories()
+            for doc, windows in groupby(_text_windows(taken), key=itemgetter("doc")):
+                rows = list(windows)
+                profiles.add(doc, " ".join(text for row in rows for text in row["sentences"]))
+                categories.add(doc, rows[0]["categories"])
+            limits = (self.similar, self.max_text_similarity)
+            similar = partial(similar_documents, profiles, categories, *limits)
+            if "text" in taken.assignments:
+                self._write_config("text", similar, taken, dataset)
+        if "chat" in taken.assignments:
+            self._write_config("chat", any_other, taken, dataset)
+
+    def _write_config(
+        self, config: str, find: Find, taken: Candidates, dataset: DatasetFolder
+    ) -> None:
+        """Write windows by priority until there are enough, or none is left."""
+        target, stage = taken.target, taken.target.stage_of(config)
+        found: Counter[str] = Counter()
+        for split, size in self.sizes_of(config).items():
+            writer = dataset.writer(config, split, DC, texts=("sentences",))
+            before = dataset.rejects.total()
+            with Windows.of(taken, config, split) as windows:
+                wanted = min(size // 2, len(windows.kept))
+                random = stream(target.seed, stage, f"positions of {split}")
+                positions = REPLACED.start + balanced(wanted, len(REPLACED), random)
+                writer.extend(_pairs(windows, find, positions, dataset, found))
+                left = len(windows.kept) - writer.rows // 2
+            dataset.reject("not_needed", left - (dataset.rejects.total() - before))
+            if writer.rows < size // 2 * 2:
+                dataset.note(
+                    f"{config}, {split}: {size:,} rows were asked for, the corpus gives "
+                    f"{writer.rows:,}."
+                )
+        for how, number in sorted(found.items()):
+            dataset.note(f"`{config}`: {number:,} intruders were found by {how}.")
 
 
-def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest.
-
-    Documents with turns give the configuration `chat`, the others `text`.
-    """
-    with (
-        target.dataset(CARD) as dataset,
-        target.pool("text") as text,
-        target.pool("chat") as chat,
-        Profiles(target.folder / ".profiles") as profiles,
-        Sentences(target.folder / ".sentences") as sentences,
-    ):
-        categories = Categories()
-        for document in documents:
-            if document.turns is not None:
-                _add_chat(document, chat, sentences, settings, dataset)
-                continue
-            windows = common.runs(document, settings, dataset.reject)
-            text.add(document, windows)
-            if windows:
-                sentences.add(document.id, document.sentence_texts())
-                profiles.add(document.id, " ".join(s for window in windows for s in window))
-                categories.add(document.id, document.categories)
-        similar = Similar(profiles, categories, settings.similar, settings.max_text_similarity)
-        dataset.details |= {"split": {}, "settings": used(settings, target.seed)}
-        _config("text", text, similar, sentences, dataset, settings)
-        _config("chat", chat, AnyOther(), sentences, dataset, settings)
-        dataset.languages = text.languages | chat.languages
-        return dataset.finish("text" if len(text) else "chat")
-
-
-def _add_chat(
-    document: Document,
-    pool: Pool,
-    sentences: Sentences,
-    settings: Settings,
-    dataset: DatasetFolder,
-) -> None:
-    rules = (settings.chat_min_words, settings.chat_max_words, settings.chat_plain)
-    for conversation, turns in conversations(document, *rules, dataset.reject):
-        starts = range(0, len(turns) - LENGTH + 1, settings.chat_step)
-        if not starts:
-            dataset.reject("conversation_too_short")
-        windows = [turns[start : start + LENGTH] for start in starts]
-        pool.add(conversation, windows, whole=document.id)
-        if starts:
-            sentences.add(conversation.id, turns)
-
-
-def _config(
-    config: str,
-    pool: Pool,
-    donors: Donors,
-    sentences: Sentences,
-    dataset: DatasetFolder,
-    settings: Settings,
-) -> None:
-    """Write all splits of a configuration, if there is anything for it."""
-    if not len(pool):
-        return
-    sizes = settings.sizes_of(config)
-    assignment = pool.assign(Shares(*sizes.values()))
-    distinct = pool.distinct()
-    dataset.reject("exact_duplicate", len(pool) - distinct.size)
-    dataset.details["split"][config] = assignment.to_dict()
-    found: Counter[str] = Counter()
-    for split in SPLITS:
-        donors.enter(pool, pool.names_in(split, assignment.split))
-        rows = pool.of_split(split, assignment, distinct)
-        writer = dataset.writer(config, split, DC, texts=("sentences",))
-        before = dataset.rejects.total()
-        pairs = _pairs(rows, split, sizes[split] // 2, pool, donors, sentences, dataset)
-        for number, (record, changed) in enumerate(pairs):
-            dataset.count_licence(record["licence"], 2)
-            if changed["licence"] != record["licence"]:
-                dataset.count_licence(changed["licence"])
-            found[changed["found_by"]] += 1
-            writer.extend(_rows(number, record, changed))
-        _say(split, config, sizes[split], writer.rows, dataset)
-        refused = dataset.rejects.total() - before
-        dataset.reject("not_needed", rows.size - writer.rows // 2 - refused)
-    for how, number in sorted(found.items()):
-        dataset.note(f"`{config}`: {number:,} intruders were found by {how}.")
+def _text_windows(taken: Candidates) -> Iterator[dict[str, Any]]:
+    query = """select doc, sentences, categories from candidate
+        where part = 'text' order by doc, number"""
+    for batch in taken.engine.batches(query):
+        yield from batch.to_pylist()
 
 
 def _pairs(
-    rows: Rows,
-    split: str,
-    wanted: int,
-    pool: Pool,
-    donors: Donors,
-    sentences: Sentences,
+    windows: Windows,
+    find: Find,
+    positions: NDArray[np.int64],
     dataset: DatasetFolder,
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Windows by priority, each with what replaces one of its sentences, until there are enough."""
-    wanted = min(wanted, rows.size)
-    order = stream(pool.seed, pool.stage, f"positions of {split}")
-    positions = REPLACED.start + balanced(wanted, len(REPLACED), order)
-    made = 0
-    for start in range(0, rows.size, WINDOWS_A_BATCH):
-        if made == wanted:
+    found: Counter[str],
+) -> Iterator[dict[str, Any]]:
+    """Two rows for each of `positions`: changed there (label 0), then the original (label 1).
+
+    The released files have this order. A window for which there is no intruder is counted.
+    """
+    pair = 0
+    choices = find(windows.documents, windows.hosts())
+    for row, choice in zip(windows.kept.tolist(), choices, strict=True):
+        if pair == len(positions):
             return
-        some = rows[start : start + WINDOWS_A_BATCH].tolist()
-        for row, candidates in zip(some, donors.find(some), strict=True):
-            if made == wanted:
-                return
-            record = pool.record(row)
-            position = int(positions[made])
-            changed = replacement(pool, sentences, row, record, position, candidates)
-            if isinstance(changed, str):
-                dataset.reject(changed)
-                continue
-            yield record, changed
-            made += 1
-
-
-def _rows(number: int, record: dict[str, Any], changed: dict[str, Any]) -> list[dict[str, Any]]:
-    """The changed window (label 0), then the original (label 1), as the released files have it."""
-    shared = {"doc": record["doc"], "pair": number}
-    original = {"position": -1, "donor": "", "found_by": "", "sentences": record["sentences"]}
-    return [{**shared, "label": 0, **changed}, {**shared, "label": 1, **original}]
-
-
-def _say(split: str, config: str, size: int, rows: int, dataset: DatasetFolder) -> None:
-    if rows < size // 2 * 2:
-        dataset.note(f"{config}, {split}: {size:,} rows were asked for, the corpus gives {rows:,}.")
+        position = int(positions[pair])
+        intruder = windows.intruder(row, position, choice)
+        if isinstance(intruder, str):
+            dataset.reject(intruder)
+            continue
+        doc, licence, sentences = windows.window(row)
+        dataset.count_licence(licence, 2)
+        if intruder.licence != licence:
+            dataset.count_licence(intruder.licence)
+        found[choice.found_by] += 1
+        shared = {"doc": doc, "pair": pair}
+        changed = [*sentences[:position], intruder.sentence, *sentences[position + 1 :]]
+        about = {"position": position, "donor": intruder.doc, "found_by": choice.found_by}
+        yield {**shared, "label": 0, **about, "sentences": changed}
+        about = {"position": -1, "donor": "", "found_by": ""}
+        yield {**shared, "label": 1, **about, "sentences": sentences}
+        pair += 1

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, repeat
+from typing import NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpora.rng import stream
-from corpora.store.scratch import Scratch
-from corpora.tasks.pool import Pool
+from corpora.tasks.builder import Target
+from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.similar import Categories, Neighbours, Profiles
 
 TIES = 16
@@ -24,137 +23,148 @@ ATTEMPTS = 8
 COPIES = 20
 """So many copies of a document are passed over in the search for another one."""
 
+Numbers = NDArray[np.int64]
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Documents that a sentence may be taken from, and how they were found."""
 
-    names: Sequence[str]
+class Choice(NamedTuple):
+    """Documents of a split that a sentence may be taken from, by number, and how they came."""
+
+    documents: Sequence[int]
     found_by: str
 
 
-class Donors(Protocol):
-    """What finds other documents of a split for its windows."""
+class Intruder(NamedTuple):
+    """A sentence of another document, and that document's id and licence."""
 
-    def enter(self, pool: Pool, names: list[str]) -> None:
-        """Begin with a split, whose documents are `names`."""
-
-    def find(self, rows: Sequence[int]) -> Iterator[Candidates]:
-        """The donors for each of some windows (rows of the pool)."""
+    sentence: str
+    doc: str
+    licence: str
 
 
-class AnyOther:
+Find = Callable[[list[str], Numbers], Iterator[Choice]]
+"""Finds donors among the documents of a split for each of some hosts, by number."""
+
+
+def any_other(documents: list[str], hosts: Numbers) -> Iterator[Choice]:
     """Any other document of the split may give the intruder."""
-
-    def enter(self, pool: Pool, names: list[str]) -> None:
-        self._pool, self._names = pool, names
-
-    def find(self, rows: Sequence[int]) -> Iterator[Candidates]:
-        for _ in rows:
-            yield Candidates(self._names, "chance")
+    return repeat(Choice(range(len(documents)), "chance"), len(hosts))
 
 
-class Similar:
-    """Documents with the largest share of common categories, else the most similar texts.
+def similar_documents(
+    profiles: Profiles,
+    categories: Categories,
+    number: int,
+    most_alike: float,
+    documents: list[str],
+    hosts: Numbers,
+) -> Iterator[Choice]:
+    """Documents with the largest share of common categories, else the `number` most similar texts.
 
     One whose text is more alike than `most_alike` (cosine) is a copy or another version.
     """
+    texts = Neighbours(profiles.matrix(documents))
+    shares = Neighbours(categories.matrix(documents), "share")
+    by_text = chain.from_iterable(texts.nearest(hosts, number + COPIES))
+    by_share = chain.from_iterable(shares.nearest(hosts, TIES + COPIES))
+    matrix = texts.matrix
+    own = np.zeros(matrix.shape[1], np.float32)
+    for host, (similar, _), (sharing, share) in zip(hosts, by_text, by_share, strict=True):
+        features = slice(matrix.indptr[host], matrix.indptr[host + 1])
+        # A sparse product would cost a pass over all features.
+        own[matrix.indices[features]] = matrix.data[features]
+        other = matrix[sharing] @ own <= most_alike
+        sharing, share = sharing[other][:TIES], share[other][:TIES]
+        if sharing.size:
+            choice = Choice(sharing[share >= share[0] - 1e-9].tolist(), "categories")
+        else:
+            other = matrix[similar] @ own <= most_alike
+            choice = Choice(similar[other][:number].tolist(), "tfidf")
+        own[matrix.indices[features]] = 0
+        yield choice
+
+
+class Windows:
+    """All windows of a split's documents in a file: any one is at hand, a document's together.
+
+    `documents`: their ids, in an order that depends on them alone. `kept`: the windows that are no
+    duplicates, by priority. A window is known by its row in the file.
+    """
 
     def __init__(
-        self, profiles: Profiles, categories: Categories, number: int, most_alike: float
+        self, table: pa.Table, documents: dict[str, int], kept: Numbers, target: Target, part: str
     ) -> None:
-        self._profiles, self._categories = profiles, categories
-        self._number, self._most_alike = number, most_alike
+        self.documents, self.kept = list(documents), kept
+        self._starts = np.cumsum([0, *documents.values()])
+        self._licence, self._sentences = table["licence"], table["sentences"]
+        self._known = table["known"]
+        self._seed, self._stage = target.seed, target.stage_of(part)
 
-    def enter(self, pool: Pool, names: list[str]) -> None:
-        self._pool, self._names = pool, names
-        self._at = {name: i for i, name in enumerate(names)}
-        self._texts = Neighbours(self._profiles.matrix(names))
-        self._shares = Neighbours(self._categories.matrix(names), "share")
-        self._host = np.zeros(self._texts.matrix.shape[1], np.float32)
+    @classmethod
+    @contextmanager
+    def of(cls, taken: Candidates, part: str, split: str) -> Iterator[Self]:
+        """Those of one part and split; the file is removed at the end."""
+        values = {"part": part, "split": split}
+        documents = dict(taken.engine.rows(_DOCUMENTS, values))
+        with taken.engine.reader(_KEPT, values) as reader:
+            kept = reader.read_all()["place"].to_numpy()
+        with taken.mapped(_WINDOWS, values) as table:
+            yield cls(table, documents, kept, taken.target, part)
 
-    def find(self, rows: Sequence[int]) -> Iterator[Candidates]:
-        at = np.array([self._at[self._pool.document_of(row)] for row in rows], np.int64)
-        by_text = chain.from_iterable(self._texts.nearest(at, self._number + COPIES))
-        by_share = chain.from_iterable(self._shares.nearest(at, TIES + COPIES))
-        for host, (similar, _), (sharing, share) in zip(at, by_text, by_share, strict=True):
-            other = self._other(host, sharing)
-            sharing, share = sharing[other][:TIES], share[other][:TIES]
-            if sharing.size:
-                best = sharing[share >= share[0] - 1e-9]
-                yield Candidates([self._names[i] for i in best], "categories")
-            else:
-                similar = similar[self._other(host, similar)][: self._number]
-                yield Candidates([self._names[i] for i in similar], "tfidf")
+    def hosts(self) -> Numbers:
+        """The number of the document of each kept window."""
+        return np.searchsorted(self._starts, self.kept, side="right") - 1
 
-    def _other(self, host: np.int64, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of the documents are no copies of the host."""
-        matrix = self._texts.matrix
-        own = slice(matrix.indptr[host], matrix.indptr[host + 1])
-        # A sparse product would cost a pass over all features.
-        self._host[matrix.indices[own]] = matrix.data[own]
-        alike = matrix[documents] @ self._host
-        self._host[matrix.indices[own]] = 0
-        return np.asarray(alike <= self._most_alike)
+    def _host(self, row: int) -> int:
+        return int(np.searchsorted(self._starts, row, side="right")) - 1
 
+    def window(self, row: int) -> tuple[str, str, list[str]]:
+        """Id of the document, licence and sentences."""
+        doc = self.documents[self._host(row)]
+        return doc, self._licence[row].as_py(), self._sentences[row].as_py()
 
-class Sentences(Scratch):
-    """The sentences of documents as keys, letter case aside, 8 bytes each in a file.
+    def intruder(self, row: int, position: int, choice: Choice) -> Intruder | str:
+        """What replaces the sentence at `position` of a window, or the reason why nothing does.
 
-    Use as a context manager; the file is removed at the end.
-    """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._places: dict[str, tuple[int, int]] = {}
-
-    def add(self, name: str, texts: Sequence[str]) -> None:
-        """Take in the sentences of one document."""
-        self._places[name] = (self._file.tell(), len(texts))
-        self._file.write(_keys(texts).tobytes())
-
-    def any_of(self, name: str, texts: Sequence[str]) -> bool:
-        """Whether a document has any of these sentences."""
-        start, number = self._places[name]
-        self._file.flush()
-        own = np.frombuffer(os.pread(self._file.fileno(), 8 * number, start), np.int64)
-        return bool(np.isin(_keys(texts), own).any())
+        The intruder stood at the same position of a window of its document: where a sentence
+        stands in a paragraph must not tell whether it was replaced. That window has no sentence
+        that the document to intrude on has anywhere: it would be a passage that both took over.
+        """
+        host = self._host(row)
+        first = int(self._starts[host])
+        random = stream(self._seed, self._stage, f"{self.documents[host]}#{row - first}")
+        for _ in range(ATTEMPTS if choice.documents else 0):
+            donor = choice.documents[int(random.integers(len(choice.documents)))]
+            if donor == host:
+                continue
+            start, end = self._starts[donor : donor + 2].tolist()
+            doc, licence, sentences = self.window(start + int(random.choice(end - start)))
+            known = self._known[first].values.to_numpy()
+            if not np.isin(sentence_keys(sentences), known).any():
+                return Intruder(sentences[position], doc, licence)
+        return "no_other_sentence" if choice.documents else "no_similar_document"
 
 
-def _keys(texts: Sequence[str]) -> NDArray[np.int64]:
-    # Python's own hash differs from run to run, but never leaves this process.
-    return np.fromiter((hash(text.casefold()) for text in texts), np.int64, len(texts))
+def sentence_keys(texts: Sequence[str]) -> NDArray[np.uint64]:
+    """8 bytes for each sentence, letter case aside."""
+    return np.fromiter((text_key(text.casefold()) for text in texts), np.uint64, len(texts))
 
 
-def replacement(
-    pool: Pool,
-    texts: Sentences,
-    row: int,
-    record: dict[str, Any],
-    position: int,
-    donors: Candidates,
-) -> dict[str, Any] | str:
-    """The window with an intruder at `position`, or the reason why there is none.
+_OF_SPLIT = """
+from documents join split using (part, doc) join candidate using (part, doc)
+where part = $part and split = $split
+"""
 
-    The intruder stood at the same position of a window of its document: where a sentence stands
-    in a paragraph must not tell whether it was replaced. That window has no sentence that the
-    document to intrude on has anywhere: it would be a passage that both took over.
-    """
-    sentences, own = record["sentences"], record["doc"]
-    random = stream(pool.seed, pool.stage, pool.place(row))
-    for _ in range(ATTEMPTS if donors.names else 0):
-        donor = donors.names[int(random.integers(len(donors.names)))]
-        if donor == own:
-            continue
-        other = pool.record(int(random.choice(pool.rows_of(donor))))
-        if not texts.any_of(own, other["sentences"]):
-            intruder = other["sentences"][position]
-            changed = [*sentences[:position], intruder, *sentences[position + 1 :]]
-            return {
-                "position": position,
-                "donor": donor,
-                "found_by": donors.found_by,
-                "sentences": changed,
-                "licence": other["licence"],
-            }
-    return "no_other_sentence" if donors.names else "no_similar_document"
+_DOCUMENTS = """
+select doc, candidates from documents join split using (part, doc)
+where part = $part and split = $split and candidates > 0 order by doc_key, doc
+"""
+
+_WINDOWS = f"select licence, sentences, known {_OF_SPLIT} order by doc_key, doc, number"
+
+_KEPT = f"""
+with placed as (
+    select part, doc, number, row_number() over (order by doc_key, doc, number) - 1 as place
+    {_OF_SPLIT}
+)
+select place from kept join placed using (part, doc, number) order by priority, doc, number
+"""

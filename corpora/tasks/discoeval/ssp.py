@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Self
 
+import numpy as np
 import pyarrow as pa
+from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import SSP
-from corpora.splits import SPLITS, Assignment, Shares
+from corpora.splits import SPLITS
 from corpora.store.card import Card
-from corpora.store.folder import DatasetFolder, used
-from corpora.tasks.discoeval import common
+from corpora.store.folder import DatasetFolder
+from corpora.tasks.builder import Builder, Reject, Row, Size
+from corpora.tasks.candidates import Candidates
+from corpora.tasks.discoeval.common import CITATION
 from corpora.tasks.discoeval.papers import ABSTRACT, MIDDLE, prose, sections_of
-from corpora.tasks.pool import Pool
-from corpora.tasks.target import Target
-
-VERSION = 3
 
 CARD = Card(
     title="Sentence section prediction",
@@ -41,7 +40,7 @@ CARD = Card(
         "section": "the heading over the sentence",
         "sentence": "one sentence",
     },
-    citation=common.CITATION,
+    citation=CITATION,
     limits=(
         "Sentences are split by a program; text from PDF files has bad ones that no rule sees.",
         "What a section is for is read from its heading, by English words.",
@@ -52,108 +51,92 @@ CARD = Card(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What counts as a sentence, and the sizes in rows, half of them abstract.
+class Ssp(Builder):
+    """Sentence section prediction: is a sentence from the abstract, or from the body?
 
-    `min_words`, `max_words`: words at white space. `plain`: the share of them that must be plain
-    words (letters only but for punctuation around).
+    Half of the rows of a split are from abstracts.
     """
 
-    min_words: int = 10
-    max_words: int = 100
-    plain: float = 0.7
-    train: int = 10_000
-    validation: int = 4_000
-    test: int = 4_000
+    name, version = "ssp", 3
+    paper = "Chen, Chu and Gimpel 2019, section 3.5"
+    card = CARD
+    gives = {"default": SSP}
+    columns = pa.schema([SSP.field("section"), SSP.field("sentence")])
+    equal = ("sentence",)
+    one_split = True
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.min_words <= self.max_words:
+    min_words: Annotated[int, Field(ge=1)] = 10
+    """A sentence of fewer words (at white space) is left out."""
+    max_words: int = 100
+    """A sentence of more words is left out."""
+    plain: Annotated[float, Field(ge=0, le=1)] = 0.7
+    """The share of the words that must be plain (letters only but for punctuation around)."""
+    train: Size = 10_000
+    validation: Size = 4_000
+    test: Size = 4_000
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        if self.min_words > self.max_words:
             raise ConfigError(
                 f"min_words {self.min_words} and max_words {self.max_words} leave no sentence",
                 hint="1 <= min_words <= max_words",
             )
-        if not 0 <= self.plain <= 1:
-            raise ConfigError(f"plain = {self.plain}", hint="a share, 0 to 1")
-        Shares(self.train, self.validation, self.test)
+        return self
 
-
-def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
-    """Build the dataset from papers with sections and a sentence layer; returns the manifest."""
-    with (
-        target.dataset(CARD) as dataset,
-        target.pool("abstract") as abstract,
-        target.pool("body") as body,
-    ):
-        for document in documents:
-            _add(document, abstract, body, settings, dataset)
-        weights = {n: (g, w + body.documents[n][1]) for n, (g, w) in abstract.documents.items()}
-        shares = Shares(settings.train, settings.validation, settings.test)
-        assignment = target.assign(weights, shares)
-        dataset.languages = abstract.languages
-        dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, target.seed)}
-        _write(abstract, body, assignment, dataset, settings)
-        return dataset.finish("default")
-
-
-def _add(
-    document: Document, abstract: Pool, body: Pool, settings: Settings, dataset: DatasetFolder
-) -> None:
-    """The usable sentences of a paper, if it has some of both kinds."""
-    found: dict[str, list[tuple[str, str]]] = {ABSTRACT: [], MIDDLE: []}
-    for kind, heading, text in sections_of(document):
-        if kind not in found:
-            continue
-        reason = prose(text, settings.min_words, settings.max_words, settings.plain)
-        if reason:
-            dataset.reject(reason)
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """The usable sentences of a paper in two parts, if it has some of both."""
+        rows: dict[str, list[Row]] = {ABSTRACT: [], MIDDLE: []}
+        for kind, heading, text in sections_of(document):
+            if kind not in rows:
+                continue
+            reason = prose(text, self.min_words, self.max_words, self.plain)
+            if reason:
+                reject(reason)
+            else:
+                part = "abstract" if kind == ABSTRACT else "body"
+                rows[kind].append(Row((heading, text), part))
+        if not rows[ABSTRACT]:
+            reject("paper_without_abstract")
+        elif not rows[MIDDLE]:
+            reject("paper_without_body")
         else:
-            found[kind].append((heading, text))
-    for kind, reason in ((ABSTRACT, "paper_without_abstract"), (MIDDLE, "paper_without_body")):
-        if not found[kind]:
-            dataset.reject(reason)
-            # An id that comes twice is an error even where neither gives a row.
-            found = {ABSTRACT: [], MIDDLE: []}
-            break
-    for kind, pool in ((ABSTRACT, abstract), (MIDDLE, body)):
-        pool.add(document, [[text] for _, text in found[kind]], [h for h, _ in found[kind]])
+            yield from rows[ABSTRACT] + rows[MIDDLE]
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """As many rows of one label as of the other, alternating, in each split."""
+        dataset.reject("exact_duplicate", int(taken.engine.value(_IN_BOTH)))
+        taken.engine.run(_DROP_IN_BOTH)
+        for split in SPLITS:
+            size = getattr(self, split) // 2
+            one, two = (taken.count(split, part=part) for part in ("abstract", "body"))
+            half = min(size, one, two)
+            if half < size:
+                dataset.note(
+                    f"{split}: {2 * size:,} rows were asked for; the corpus gives {one:,} "
+                    f"sentences of abstracts and {two:,} of bodies."
+                )
+            dataset.reject("not_needed", one + two - 2 * half)
+            writer = dataset.writer("default", split, SSP, texts=("sentence",))
+            for batches in zip(
+                taken.of_split(split, part="abstract", limit=half),
+                taken.of_split(split, part="body", limit=half),
+                strict=True,
+            ):
+                both = pa.concat_batches(batches)
+                both = both.take(pa.array(np.arange(both.num_rows).reshape(2, -1).T.ravel()))
+                dataset.count_licences(both["licence"])
+                label = pa.array(np.tile([1, 0], both.num_rows // 2))
+                columns = [both["doc"], label, both["section"], both["sentence"]]
+                writer.append(pa.RecordBatch.from_arrays(columns, schema=SSP))
 
 
-def _write(
-    abstract: Pool, body: Pool, assignment: Assignment, dataset: DatasetFolder, settings: Settings
-) -> None:
-    """As many rows of one label as of the other, alternating, in each split."""
-    ours = abstract.distinct()
-    theirs = body.without_texts_of(abstract, body.distinct())
-    dataset.reject("exact_duplicate", len(abstract) - ours.size + len(body) - theirs.size)
-    for split in SPLITS:
-        size = getattr(settings, split) // 2
-        one, two = (
-            pool.of_split(split, assignment, rows)
-            for pool, rows in ((abstract, ours), (body, theirs))
-        )
-        half = min(size, one.size, two.size)
-        if half < size:
-            dataset.note(
-                f"{split}: {2 * size:,} rows were asked for; the corpus gives {one.size:,} "
-                f"sentences of abstracts and {two.size:,} of bodies."
-            )
-        dataset.reject("not_needed", one.size + two.size - 2 * half)
-        writer = dataset.writer("default", split, SSP, texts=("sentence",))
-        read = zip(abstract.read(one[:half]), body.read(two[:half]), strict=True)
-        for batch in _alternating(read, dataset):
-            writer.append(batch)
-
-
-def _alternating(
-    batches: Iterator[tuple[pa.RecordBatch, pa.RecordBatch]], dataset: DatasetFolder
-) -> Iterator[pa.RecordBatch]:
-    """A sentence of an abstract (label 1), one of a body (label 0), and so on."""
-    for one, two in batches:
-        both = pa.concat_batches([one, two])
-        number = one.num_rows
-        both = both.take(pa.array([i + k * number for i in range(number) for k in (0, 1)]))
-        dataset.count_licences(both["licence"])
-        label = pa.array([1, 0] * number, pa.int64())
-        columns = [both["doc"], label, both["id"], both["sentences"].flatten()]
-        yield pa.RecordBatch.from_arrays(columns, schema=SSP)
+_BODY_IN_ABSTRACT = """
+kept where part = 'body' and (doc, number) in (
+    select (doc, number) from candidate
+    where part = 'body' and key in (select key from candidate where part = 'abstract')
+)
+"""
+_IN_BOTH = f"select count(*) from {_BODY_IN_ABSTRACT}"
+_DROP_IN_BOTH = f"delete from {_BODY_IN_ABSTRACT}"
+"""A sentence that stands in an abstract and in a body counts as one of the abstract."""

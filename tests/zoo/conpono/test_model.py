@@ -51,12 +51,13 @@ from zoo.conpono.heads import Relations, contrast, order_loss
 from zoo.conpono.masking import KEPT, Masking
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.prepare import cut_texts, make_collator, worker_count
+from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import Geometry
-from zoo.conpono.settings import Settings
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import token_stores
-from zoo.evaluate.discoeval.protocol import Options, representation_of
+from zoo.evaluate.discoeval.protocol import representation_of
 from zoo.evaluate.encoders import load_encoder
+from zoo.evaluate.suites import DiscoEval
 from zoo.modeling import load_backbone, save_model
 from zoo.training.flops import operations
 from zoo.training.rows import open_streamed
@@ -203,7 +204,7 @@ def test_roberta_and_its_kin_count_positions_from_their_padding(
     kinds: tuple[Any, ...] = ("buckets", "packed")
     scores = []
     for kind in kinds:
-        options = Settings(dataset="", output="", layout=kind, block_tokens=600)
+        options = Conpono(dataset="", output="", layout=kind, block_tokens=600)
         collate = make_collator(options, model.backbone, tokenizer.pad_token_id, 128)
         scores.append(model(**collate(batch)).scores)
     assert torch.allclose(*scores, atol=1e-5)
@@ -216,7 +217,7 @@ def test_packed_rows_need_a_backbone_without_masks_of_its_own(
     config = ModernBertConfig(
         vocab_size=len(tokenizer), pad_token_id=0, num_hidden_layers=1, **sizes
     )
-    packed = Settings(dataset="", output="", layout="packed")
+    packed = Conpono(dataset="", output="", layout="packed")
     with pytest.raises(ConfigError, match="modernbert has masks of its own"):
         make_collator(packed, ModernBertModel(config), tokenizer.pad_token_id, 128)
 
@@ -254,7 +255,7 @@ def test_packed_rows_are_tried(kind: str, said: str, tokenizer: PreTrainedTokeni
     table = {"model_type": kind, "vocab_size": len(tokenizer), "pad_token_id": 0}
     torch.manual_seed(0)
     backbone = load_backbone("", table | sizes | own.get(kind, {})).train()
-    packed = Settings(dataset="", output="", layout="packed")
+    packed = Conpono(dataset="", output="", layout="packed")
     with pytest.raises(ConfigError, match=said) as caught:
         make_collator(packed, backbone, tokenizer.pad_token_id, 128)
     assert caught.value.hint == 'set layout = "buckets"' and backbone.training
@@ -607,5 +608,5 @@ def test_evaluations_take_the_vector_that_was_trained(
 ) -> None:
     save_model(tiny_model(vector=vector), tokenizer, tmp_path)
     encoder = load_encoder(str(tmp_path))
-    assert representation_of(encoder, Options(protocol="pairs")) == pairs
-    assert representation_of(encoder, Options(protocol="single")) == "cls_mean"
+    assert representation_of(encoder, DiscoEval(protocol="pairs")) == pairs
+    assert representation_of(encoder, DiscoEval(protocol="single")) == "cls_mean"

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import InputError
 from corpora.rng import stream
 from corpora.store.atomic import MANIFEST
 from zoo.evaluate.discoeval.tasks import TASKS, Task
-from zoo.fits import SUITES
 from zoo.training.data import open_dataset, read_manifest, split_spec
 
 Slot = list[list[str]]
@@ -83,10 +82,6 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
     """
     from zoo.evaluate.discoeval import original
 
-    for name in tasks:
-        if name not in TASKS:
-            hint = f"{nearest(name, TASKS)}the tasks are: {', '.join(TASKS)}"
-            raise ConfigError(f"no task {name!r}", where="tasks", hint=hint)
     wanted = tuple(tasks) or tuple(TASKS)
     place = Path(split_spec(spec)[0])
     if original.is_original(place):
@@ -100,7 +95,7 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
         raise InputError(
             "holds no data of " + (", ".join(tasks) or "any task of DiscoEval"),
             where=spec,
-            hint="give a folder built with sp, bso, dc, ssp, pdtb_explicit, pdtb_implicit or rst, "
+            hint=f"give a folder built with {', '.join(task.builder for task in TASKS.values())}, "
             "a folder of such folders, or DiscoEval's own data folder",
         )
     there = {data.task.name for data in found.tasks}
@@ -140,9 +135,9 @@ def _read_built(spec: str, domain: str) -> TaskData | None:
     first = next(iter(data.splits.values()))
     settings = data.manifest.get("stage", {}).get("settings", {})
     builder = str(settings.get("builder", ""))
-    if builder and builder not in SUITES["discoeval"].builders:
+    if builder and builder not in [task.builder for task in TASKS.values()]:
         return None  # other data in the same columns
-    task = _task_of(set(first.schema.names), builder or data.name)
+    task = task_of(set(first.schema.names), builder or data.name)
     if task is None:
         return None
     splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
@@ -150,47 +145,31 @@ def _read_built(spec: str, domain: str) -> TaskData | None:
     return TaskData(task, domain, labels, splits, data.revision, dataset=data.name)
 
 
-def _task_of(columns: set[str], builder: str) -> Task | None:
-    """The task whose schema has these columns (corpora.schemas).
+def task_of(columns: set[str], builder: str) -> Task | None:
+    """The task whose datasets have these columns.
 
     Explicit and implicit relations have the same: `builder`, or the dataset's name, tells them.
     """
-    if {"left", "right", "relation"} <= columns:
-        return TASKS["RST-DT"]
-    if {"arg1", "arg2", "sense"} <= columns:
-        return TASKS["PDTB-E" if "explicit" in builder else "PDTB-I"]
-    if {"sentence1", "sentence2", "label"} <= columns:
-        return TASKS["BSO"]
-    if {"sentence", "section", "label"} <= columns:
-        return TASKS["SSP"]
-    if {"sentences", "donor", "found_by", "label"} <= columns:
-        return TASKS["DC"]
-    return TASKS["SP"] if columns == {"doc", "label", "sentences"} else None
+    fitting = [
+        task
+        for task in TASKS.values()
+        if ({*task.columns} == columns if task.alone else {*task.columns} <= columns)
+    ]
+    named = [task for task in fitting if task.builder == builder]
+    like = [task for task in fitting if ("explicit" in task.builder) == ("explicit" in builder)]
+    return next(iter(named or like or fitting), None)
 
 
 def _split_of(table: pa.Table, task: Task) -> Split:
-    names = {
-        "BSO": ("sentence1", "sentence2"),
-        "SSP": ("sentence",),
-        "PDTB-E": ("arg1", "arg2"),
-        "PDTB-I": ("arg1", "arg2"),
-        "RST-DT": ("left", "right"),
-    }.get(task.name)
     labels = table["label"].to_numpy().astype(np.int64)
-    columns = [table[name].to_pylist() for name in names or ()]
-    if names is None:
-        sentences = table["sentences"].to_pylist()
-        columns = [list(column) for column in zip(*sentences, strict=True)]
-    if task.name != "RST-DT":
+    columns = [table[name].to_pylist() for name in task.texts]
+    if task.slots > len(columns):  # one column lists all texts of an example
+        columns = [list(column) for column in zip(*columns[0], strict=True)]
+    if isinstance(columns[0][0], str):
         columns = [[[text] for text in column] for column in columns]
-    return Split(tuple(columns), labels, _units(table, task))
-
-
-def _units(table: pa.Table, task: Task) -> np.ndarray:
-    if task.name == "DC":
-        return table["pair"].to_numpy().astype(np.int64)
     # The builder writes a pair and its swapped form one after the other.
-    return np.arange(len(table)) // (2 if task.name == "BSO" else 1)
+    rows = table[task.unit].to_numpy().astype(np.int64) if task.unit else np.arange(len(table))
+    return Split(tuple(columns), labels, rows // task.unit_rows)
 
 
 def _prepared(data: TaskData, limit: int) -> TaskData:

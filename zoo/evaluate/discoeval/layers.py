@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +14,15 @@ from corpora.errors import ConfigError
 from corpora.store.atomic import replacing, write_text
 from zoo.evaluate.discoeval.data import TaskData
 from zoo.evaluate.discoeval.features import features_of
-from zoo.evaluate.discoeval.protocol import Options, inputs_under, score, vectors_of
+from zoo.evaluate.discoeval.protocol import inputs_under, score, vectors_of
 from zoo.evaluate.encoders import BackboneEncoder, Encoder
+
+if TYPE_CHECKING:
+    from zoo.evaluate.suites import DiscoEval
 
 
 def per_layer(
-    tasks: Sequence[TaskData], encoder: Encoder, options: Options, split: str, seed: int
+    tasks: Sequence[TaskData], encoder: Encoder, options: DiscoEval, split: str, seed: int
 ) -> dict[str, Any]:
     """The accuracy of each task on each layer's vectors, 0 being the embeddings.
 
@@ -30,7 +32,7 @@ def per_layer(
     if not isinstance(encoder, BackboneEncoder) or not encoder.layers:
         raise ConfigError("this encoder has no layers to look at", where="layers")
     names = [f"{options.layer_vectors}:{layer}" for layer in range(encoder.layers + 1)]
-    quick = replace(options, second_opinion=False)
+    quick = options.model_copy(update={"second_opinion": False})
     found: dict[str, list[list[float]]] = {}
     for data in tasks:
         how = data.task.features[options.protocol]

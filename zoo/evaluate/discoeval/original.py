@@ -13,53 +13,44 @@ from corpora.readers.discoeval import read_discoeval
 from corpora.readers.files import read_lines
 from corpora.store.atomic import sha256
 from zoo.evaluate.discoeval.data import Found, Split, TaskData
-from zoo.evaluate.discoeval.tasks import TASKS
+from zoo.evaluate.discoeval.tasks import TASKS, Task
 
 FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
-FOLDERS = {"SP": "SP", "BSO": "BSO", "DC": "DC", "SSP": "SSP"}
-RELATIONS = {"PDTB-E": "PDTB/Explicit", "PDTB-I": "PDTB/Implicit"}
 DOMAINS = {"rocstory": "roc"}
-LABELS = {
-    "SP": ("0", "1", "2", "3", "4"),
-    "BSO": ("swapped", "original"),
-    "DC": ("incoherent", "coherent"),
-    "SSP": ("body", "abstract"),
-}
 
 
 def is_original(folder: Path) -> bool:
     """Whether a folder holds `TASK/.../valid.txt` of some task."""
-    single = (folder / name for name in RELATIONS.values())
-    domains = (path for name in FOLDERS.values() for path in (folder / name).glob("*"))
-    return any((place / FILES["validation"]).is_file() for place in (*single, *domains))
+    places = [folder / task.folder for task in TASKS.values()]
+    return any(
+        (place / FILES["validation"]).is_file()
+        for place in (*places, *(below for place in places for below in place.glob("*")))
+    )
 
 
 def read_folder(folder: Path, wanted: Sequence[str]) -> Found:
     """Every domain of every wanted task that is there. Labels of PDTB are numbers."""
     found = Found()
-    for task in wanted:
-        if task in RELATIONS:
-            place = folder / RELATIONS[task]
-            if place.is_dir():
-                found.tasks.append(_task(task, "pdtb", place, _relations))
-        elif task in FOLDERS:
-            for place in sorted(
-                path for path in (folder / FOLDERS[task]).glob("*") if path.is_dir()
-            ):
-                domain = DOMAINS.get(place.name, place.name)
-                found.tasks.append(_task(task, domain, place, _examples))
-        elif (folder / "RST").is_dir():
-            found.skipped[task] = (
+    for task in (task for name, task in TASKS.items() if name in wanted):
+        place = folder / task.folder
+        if task.builder == "rst" and place.is_dir():
+            found.skipped[task.name] = (
                 "its files are pickles, which are not opened: build the dataset rst from the trees"
             )
+        elif task.labels:
+            for below in sorted(path for path in place.glob("*") if path.is_dir()):
+                domain = DOMAINS.get(below.name, below.name)
+                found.tasks.append(_task(task, domain, below, _examples))
+        elif place.is_dir():
+            found.tasks.append(_task(task, "pdtb", place, _relations))
     return found
 
 
-def _task(task: str, domain: str, place: Path, reader: Callable[[str, Path], Split]) -> TaskData:
+def _task(task: Task, domain: str, place: Path, reader: Callable[[Task, Path], Split]) -> TaskData:
     files = {split: place / name for split, name in FILES.items() if (place / name).is_file()}
     splits = {split: reader(task, path) for split, path in files.items()}
-    labels = LABELS.get(task) or _label_set(place, splits)
-    return TaskData(TASKS[task], domain, labels, splits, revision=_revision(files.values()))
+    labels = task.labels or _label_set(place, splits)
+    return TaskData(task, domain, labels, splits, revision=_revision(files.values()))
 
 
 def _revision(files: Iterable[Path]) -> str:
@@ -68,18 +59,18 @@ def _revision(files: Iterable[Path]) -> str:
     return f"files {hashlib.sha256(digests.encode()).hexdigest()[:12]}"
 
 
-def _examples(task: str, path: Path) -> Split:
+def _examples(task: Task, path: Path) -> Split:
     """A file of SP, BSO, DC or SSP. Each line of BSO gives an example and its swapped form."""
-    examples = list(read_discoeval(task, path))
+    examples = list(read_discoeval(task.name, path))
     sentences = [list(example.sentences) for example in examples]
     if not sentences:
         raise InputError("has no examples", where=str(path))
     labels = np.array([example.label for example in examples], np.int64)
     units = np.arange(len(examples))
-    if task == "BSO":
+    if task.name == "BSO":
         sentences = [pair for one in sentences for pair in (one, one[::-1])]
         labels, units = np.tile([1, 0], len(units)), np.repeat(units, 2)
-    if task == "DC":
+    if task.name == "DC":
         _check_pairs(labels, path)
         units = units // 2
     slots = tuple([[text] for text in column] for column in zip(*sentences, strict=True))
@@ -96,7 +87,7 @@ def _check_pairs(labels: np.ndarray, path: Path) -> None:
         )
 
 
-def _relations(task: str, path: Path) -> Split:
+def _relations(task: Task, path: Path) -> Split:
     """A file of PDTB: label number, first argument, second argument."""
     labels, first, second = [], [], []
     for number, line in enumerate(_lines(path), 1):

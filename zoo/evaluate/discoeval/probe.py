@@ -20,22 +20,7 @@ from torch.nn.functional import cross_entropy
 
 from corpora.errors import InputError
 from corpora.rng import stream
-
-NO_L2 = 1e-9
-"""What the released code takes where it has no grid."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a classifier is trained. `hidden` units with sigmoid (0: none)."""
-
-    hidden: int = 0
-    l2: tuple[float, ...] = (NO_L2,)
-    tenacity: int = 5
-    epoch_size: int = 4
-    max_epochs: int = 200
-    batch_size: int = 64
-    learning_rate: float = 1e-3
+from zoo.evaluate.discoeval.tasks import Settings
 
 
 @dataclass

@@ -3,63 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import Field
 
 from corpora.errors import ConfigError, nearest
-from zoo.evaluate import bootstrap, check_options
+from zoo.evaluate import bootstrap
 from zoo.evaluate.discoeval.data import TaskData
 from zoo.evaluate.discoeval.features import Inputs, features_of, inputs_of
-from zoo.evaluate.discoeval.tasks import Protocol
 from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder
 from zoo.evaluate.outcomes import Outcomes
+
+if TYPE_CHECKING:
+    from zoo.evaluate.suites import DiscoEval
 
 C_GRID = tuple(2.0**power for power in range(-2, 4))
 """Of scikit-learn's logistic regression, as in the released code; chosen on validation."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How the suite runs. Every name is an option `--name value` of the command line.
-
-    Raises `ConfigError` for a value that does not fit.
-    """
-
-    protocol: Protocol = "single"
-    """`single`: DiscoEval section 3; `pairs`: CONPONO section 3.1."""
-    representation: str = AUTO
-    """mean, cls, cls_mean, pooled, mean:LAYER, cls:LAYER; `auto` is what the protocol's paper
-    takes: cls_mean (single), pooled (pairs; mean for a model trained with `vector = mean`)."""
-    tasks: str = ""
-    """Names with commas, such as `SP,BSO`; all that the data has if empty."""
-    seeds: Annotated[int, Field(ge=1)] = 3
-    """Classifiers trained a task; the figure is their mean."""
-    hidden: Annotated[int, Field(ge=-1)] = -1
-    """Hidden units of every classifier in place of the task's own (0: none)."""
-    second_opinion: bool = True
-    """Also scikit-learn's logistic regression, where the classifier is linear."""
-    layers: bool = False
-    """Also every layer by itself, and the heat map (figure 8)."""
-    layer_vectors: Literal["cls", "mean"] = "cls"
-    lower: bool = True
-    """Lower-case the texts, as the released code does."""
-    cache: str = "build/vectors"
-    """Where vectors are kept, by model; an empty text for nowhere."""
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    batch_tokens: Annotated[int, Field(ge=1)] = 4096
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    @property
-    def task_names(self) -> tuple[str, ...]:
-        return tuple(name.strip() for name in self.tasks.split(",") if name.strip())
-
-
-def representation_of(encoder: Encoder, options: Options) -> str:
+def representation_of(encoder: Encoder, options: DiscoEval) -> str:
     """The representation in full; empty for an encoder that has no choice of them."""
     if not isinstance(encoder, BackboneEncoder):
         return ""
@@ -72,7 +35,7 @@ def representation_of(encoder: Encoder, options: Options) -> str:
     return "pooled" if getattr(encoder.model, "pooler", None) is not None else "cls"
 
 
-def inputs_under(data: TaskData, options: Options) -> Inputs:
+def inputs_under(data: TaskData, options: DiscoEval) -> Inputs:
     """The texts of a task under the protocol."""
     return inputs_of(data, data.task.features[options.protocol], options.lower)
 
@@ -112,7 +75,7 @@ def split_of(data: TaskData, split: str) -> str:
 
 
 def score(
-    data: TaskData, features: Mapping[str, np.ndarray], options: Options, split: str, seed: int
+    data: TaskData, features: Mapping[str, np.ndarray], options: DiscoEval, split: str, seed: int
 ) -> dict[str, Any]:
     """Accuracy of the task's classifier on `split`: mean and deviation over the seeds.
 
@@ -175,7 +138,7 @@ def second_opinion(
 
 
 def run_task(
-    data: TaskData, encoder: Encoder, options: Options, split: str, seed: int
+    data: TaskData, encoder: Encoder, options: DiscoEval, split: str, seed: int
 ) -> dict[str, Any]:
     """Encode, train and score one task in one domain."""
     inputs = inputs_under(data, options)

@@ -1,0 +1,198 @@
+"""PDTB-E, PDTB-I and marked-vs-unmarked: arguments, senses, splits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from corpora.document import Document, Relation
+from corpora.errors import ConfigError, InputError
+from corpora.readers import open_source
+from corpora.sentences import split_document
+from corpora.splits.prescribed import prescribed
+from corpora.splits.table import read_table
+from corpora.tasks import BUILDERS
+from corpora.tasks.discoeval.pdtb import sense_at
+from corpora.tasks.relations import text_of
+from tests.corpora.conftest import rows_of
+
+REASON, THEN = "Contingency.Cause.Reason", "Temporal.Asynchronous.Precedence"
+
+
+def gold(name: str, number: int = 6) -> Document:
+    """`number` explicit relations of reason and as many implicit ones of time."""
+    pieces, relations, at = [], [], 0
+    for i in range(number):
+        one, two = f"The mill of {name} stopped {i} times", f"the river {i} ran dry"
+        text = f"{one} because {two}."
+        a, b = (at, at + len(one)), (at + len(one) + 9, at + len(text) - 1)
+        word = (a[1] + 1, a[1] + 8)
+        relations.append(Relation("Explicit", "because", (word,), (a,), (b,), (REASON,)))
+        relations.append(Relation("Implicit", "then", (), (b,), (a,), (THEN, REASON)))
+        pieces.append(text)
+        at += len(text) + 1
+    relations.append(Relation("EntRel", "", (), ((0, 4),), ((5, 9),)))
+    document = Document(name, " ".join(pieces), licence="LDC", relations=relations)
+    return split_document(document)
+
+
+@pytest.fixture
+def documents():
+    return [gold(f"wsj_{section:02}{number:02}") for section in range(25) for number in range(2)]
+
+
+@pytest.fixture
+def built(build, documents):
+    def built(dataset, name="x", documents=documents, **settings):
+        return build(dataset, documents, name, **settings)
+
+    return built
+
+
+def sections(rows: list[dict]) -> set[int]:
+    return {int(row["doc"][4:6]) for row in rows}
+
+
+def test_explicit_relations_have_no_connective_in_their_arguments(built, load):
+    folder, manifest = built("pdtb_explicit")
+    rows = rows_of(folder)
+    assert {split: sections(found) for split, found in rows.items()} == {
+        "train": set(range(2, 15)),
+        "validation": set(range(15, 19)),
+        "test": set(range(19, 24)),
+    }
+    row = rows["train"][0]
+    assert row["arg1"].startswith("The mill of") and row["arg2"].startswith("the river")
+    assert row["connective"] == "because" and row["sense"] == REASON
+    assert load(folder)["train"].features["label"].names == ["Contingency.Cause"]
+    assert manifest["rejects"]["relation_implicit"] == 300
+    assert manifest["rejects"]["document_in_no_split"] == 6 * 2 * 3
+    assert not manifest["licence"]["redistributable"]
+
+
+def test_implicit_relations_keep_the_annotated_order(built):
+    row = rows_of(built("pdtb_implicit")[0])["train"][0]
+    assert row["arg1"].startswith("the river") and row["arg2"].startswith("The mill")
+    assert row["sense"] == THEN
+
+
+def test_all_senses_and_the_most_frequent_classes(built):
+    folder, manifest = built("pdtb_implicit", senses="all")
+    labels = manifest["configs"]["default"]["splits"]["train"]["labels"]["label"]
+    assert set(labels) == {"Contingency.Cause", "Temporal.Asynchronous"}
+    assert len(set(labels.values())) == 1
+    folder, manifest = built("pdtb_implicit", "dissent", senses="all", classes=1)
+    assert {row["label"] for rows in rows_of(folder).values() for row in rows} == {0}
+    assert manifest["rejects"]["class_too_rare"] > 0
+
+
+def test_rare_and_coarse_senses_are_left_out(built, documents):
+    first = documents[10]
+    coarse = replace(first.relations[0], senses=("Contingency",), arg1_spans=((0, 8),))
+    rare = replace(first.relations[0], senses=("Expansion.List",), arg1_spans=((0, 7),))
+    first.relations += [coarse, rare]
+    _, manifest = built("pdtb_explicit")
+    assert manifest["rejects"]["sense_too_coarse"] == 1
+    assert manifest["rejects"]["class_too_rare"] == 1
+    _, manifest = built("pdtb_explicit", "fine", level=3)
+    labels = manifest["configs"]["default"]["splits"]["train"]["labels"]["label"]
+    assert list(labels) == [REASON]
+
+
+def test_marked_and_unmarked_with_the_sections_of_dissent(built, load):
+    folder, _ = built("pdtb_marked")
+    rows = rows_of(folder)
+    assert {split: sections(found) for split, found in rows.items()} == {
+        "train": set(range(2, 23)),
+        "validation": {0, 1},
+        "test": {23, 24},
+    }
+    assert Counter(row["label"] for row in rows["test"]) == {0: 24, 1: 24}
+    for row in rows["train"]:
+        assert row["arg1"].startswith("The mill") == (row["label"] == 1)
+    assert load(folder)["train"].features["label"].names == ["unmarked", "marked"]
+
+
+@pytest.mark.parametrize("dataset", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked"])
+def test_order_changes_no_byte(built, documents, dataset, folder_bytes):
+    one, two = built(dataset, "one"), built(dataset, "two", documents[::-1])
+    assert folder_bytes(one[0]) == folder_bytes(two[0])
+
+
+def test_other_documents_are_split_by_shares_or_by_a_table(built, tmp_path):
+    documents = [gold(f"story{i}") for i in range(30)]
+    folder, manifest = built("pdtb_marked", documents=documents)
+    found = [{row["doc"] for row in rows} for rows in rows_of(folder).values()]
+    assert len(found) == 3 and sum(map(len, found)) == 30
+    table = tmp_path / "documents.tsv"
+    table.write_text("dev\tstory1\ntrain\tstory2\ntrain\tstory3\n", encoding="utf-8")
+    folder, manifest = built("pdtb_marked", "table", documents, table=str(table))
+    docs = {split: {row["doc"] for row in rows} for split, rows in rows_of(folder).items()}
+    assert docs == {"train": {"story2", "story3"}, "validation": {"story1"}}
+    assert manifest["details"]["split"]["reason"] == "as documents.tsv says"
+    assert manifest["rejects"]["document_in_no_split"] == 27 * 12
+
+
+@pytest.mark.parametrize("name", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked", "rst"])
+def test_settings_change_with_the_contents_of_a_table(tmp_path, name):
+    """The stage's hash covers the settings, so a changed table makes another stage."""
+    table, kind = tmp_path / "documents.tsv", BUILDERS.find(name)
+    found = set()
+    for text in ("", "train\ta\n", "dev\ta\n", "dev\ta\n"):
+        table.write_text(text, encoding="utf-8")
+        found.add(kind(table=str(table)).identity()["table_sha256"])
+    assert len(found) == 3 and kind().identity()["table_sha256"] == ""
+
+
+def test_a_bad_table_names_its_line(tmp_path):
+    table = tmp_path / "t.tsv"
+    table.write_text("train\ta\ndev b\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"t\.tsv:2"):
+        read_table(table)
+    with pytest.raises(ConfigError, match="no table of splits"):
+        read_table(tmp_path / "none.tsv")
+
+
+def test_only_articles_of_the_wall_street_journal_have_a_split_by_section():
+    found = prescribed({"wsj_2301": ("", 3)}, "dissent", "")
+    assert found.split == {"wsj_2301": "test"} and found.weights["test"] == 3
+    assert prescribed({"wsj_2301": ("", 1), "x": ("x", 1)}, "dissent", "") is None
+
+
+def test_documents_without_gold_relations_are_an_error(built, make_document):
+    with pytest.raises(ConfigError, match="no gold relations"):
+        built("pdtb_explicit", documents=[make_document("a")])
+    with pytest.raises(InputError, match="not one row"):
+        built("pdtb_explicit", documents=[replace(gold("wsj_0301"), relations=[])])
+
+
+def test_the_connective_is_cut_out_of_an_argument():
+    text = "He left early, however, and slept."
+    assert text_of(text, [(0, 34)], [(15, 22)]) == "He left early, , and slept."
+    assert text_of(text, [(15, 34)], [(15, 22)]) == "and slept."
+    assert text_of(text, [(0, 13), (24, 34)], []) == "He left early and slept."
+
+
+def test_senses_by_level():
+    assert sense_at(REASON, 2) == "Contingency.Cause" and sense_at("Expansion", 2) == ""
+
+
+@pytest.mark.parametrize(
+    "bad", [{"level": 4}, {"sections": "mine"}, {"senses": "some"}, {"min_count": -1}]
+)
+def test_settings_that_do_not_fit_are_refused(bad):
+    with pytest.raises(ConfigError):
+        BUILDERS.find("pdtb_implicit").of(bad)
+
+
+@pytest.mark.parametrize("dataset", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked"])
+def test_the_shared_relations_give_rows_in_their_splits(discorpora_data, built, dataset):
+    folder = discorpora_data / "gdtb"
+    table = read_table(folder / "documents.tsv")
+    documents = map(split_document, open_source(f"pdtb:{folder}"))
+    made, _ = built(dataset, documents=documents, table=str(folder / "documents.tsv"))
+    for split, rows in rows_of(made).items():
+        assert rows and {table[row["doc"]] for row in rows} == {split}
+        assert all(row["arg1"] and row["arg2"] for row in rows)

@@ -1,0 +1,60 @@
+"""The recipe of DiscoEval's learning criteria (Chen, Chu and Gimpel 2019), without torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AfterValidator
+
+from zoo.declared import ENCODES, Above0, AtLeast0, Form, Positive, StepRecipe, WordRecipe
+
+if TYPE_CHECKING:
+    from zoo.training.job import Job
+
+Criterion = Literal["nl", "spp", "sdt"]
+
+
+def _each_once(criteria: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(criteria)) < len(criteria):
+        raise ValueError("each criterion once: its loss would count twice")
+    return criteria
+
+
+class Bigru(StepRecipe, WordRecipe):
+    """DiscoEval's learning criteria on a BiGRU.
+
+    Sizes are ours: the paper's are in its supplement, which the published text leaves out.
+    """
+
+    paper = "Chen, Chu and Gimpel 2019, section 4"
+    reads = (
+        Form(
+            (
+                *("doc", "title", "sentences", "section", "headings", "level"),
+                *("sentence_bin", "paragraph_bin"),
+            )
+        ),
+    )
+    can = frozenset({ENCODES})
+
+    criteria: Annotated[tuple[Criterion, ...], AfterValidator(_each_once)] = ("nl", "spp")
+    """Beside NSP, which every model has (section 4.1): nesting level, positions, titles."""
+    batch_size: Positive = 128
+    eval_batch_size: Positive = 256
+    learning_rate: Above0 = 5e-4
+    max_grad_norm: AtLeast0 = 5.0
+    train_embeddings: bool = True
+    """Train the word vectors too."""
+    embedding_size: Positive = 300
+    """Width of the word vectors, where none are given."""
+    hidden_size: Positive = 1024
+    """Width of the recurrent layers, of each direction."""
+    decoder_size: Positive = 512
+    """Width of the hidden layer between a sentence's vector and what is predicted."""
+    bins: Positive = 20
+    """Bins of relative positions: as many as the dataset was built with."""
+
+    def train(self, job: Job) -> None:
+        from zoo.criteria.bigru import train
+
+        train(self, job)

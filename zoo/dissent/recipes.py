@@ -1,0 +1,167 @@
+"""DisSent's recipes (Nie, Bennett and Goodman 2019): what each needs, without loading torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from corpora.errors import ConfigError
+from zoo.declared import (
+    CLASSIFIES,
+    ENCODES,
+    GOES_ON,
+    LABELLED,
+    Above0,
+    AtLeast0,
+    BackboneRecipe,
+    Count,
+    Dropout,
+    LabelledRecipe,
+    Positive,
+    StepRecipe,
+    WordRecipe,
+)
+
+if TYPE_CHECKING:
+    from zoo.training.job import Job
+
+Grid = Annotated[tuple[Above0, ...], Field(min_length=1)]
+
+
+class Bilstm(StepRecipe, WordRecipe):
+    """DisSent's BiLSTM; what the paper does not say is from the released code."""
+
+    paper = "Nie, Bennett and Goodman 2019, sections 3.1 and 6"
+    reads = (LABELLED[0],)
+    can = frozenset({CLASSIFIES, ENCODES})
+
+    batch_size: Positive = 64
+    eval_batch_size: Positive = 256
+    epochs: Above0 = 20
+    learning_rate: Above0 = 0.1
+    max_grad_norm: AtLeast0 = 5.0
+    decay: Above0 = 0.99
+    """The learning rate's factor of each epoch (released code)."""
+    shrink: Annotated[float, Field(ge=1)] = 5.0
+    """The learning rate is divided by it when validation accuracy falls."""
+    patience: Count = 5
+    """Validations without a new best accuracy after which training stops (0: never)."""
+    train_embeddings: bool = True
+    """Train the word vectors too."""
+    embedding_size: Positive = 300
+    """Width of the word vectors, where none are given."""
+    hidden_size: Positive = 2048
+    """Width of the recurrent layers, of each direction."""
+    projection_size: Positive = 512
+    """Width of the layer between the pair's features and the labels."""
+    pooling: Literal["max", "mean"] = "max"
+    """How a sentence's states make its vector."""
+    empty_classes: Literal["error", "warn"] = "error"
+    """What to do with a label that no training row has."""
+
+    @model_validator(mode="after")
+    def _embeddings_are_trained_or_given(self) -> Self:
+        if not self.vectors and not self.train_embeddings:
+            raise ConfigError(
+                "train_embeddings = false, but there are no word vectors",
+                hint="give --vectors glove.840B.300d.txt, or --train_embeddings true",
+            )
+        return self
+
+    def train(self, job: Job) -> None:
+        from zoo.dissent.bilstm import train
+
+        train(self, job)
+
+
+class Ngram(LabelledRecipe):
+    """Bag of n-grams and logistic regression: the distinct n-grams of s1 and those of s2."""
+
+    paper = "Nie, Bennett and Goodman 2019, appendix A.5"
+    can = frozenset({CLASSIFIES})
+
+    longest: Positive = 3
+    """Words of the longest n-gram."""
+    min_texts: Positive = 2
+    """The least number of sentences that an n-gram must be in."""
+    features: Positive = 200_000
+    """The most n-grams that are kept: the most frequent."""
+    grid: Grid = (0.1, 1.0, 10.0)
+    """Inverse penalties, of which validation accuracy chooses one."""
+    iterations: Positive = 200
+    """The most iterations of the solver."""
+
+    def train(self, job: Job) -> None:
+        from zoo.dissent.ngram import train
+
+        train(self, job)
+
+
+class Sif(LabelledRecipe, WordRecipe):
+    """SIF sentence vectors (Arora, Liang and Ma 2017) and logistic regression."""
+
+    paper = "Nie, Bennett and Goodman 2019, appendix A.5"
+    can = frozenset({CLASSIFIES, ENCODES})
+
+    vectors: str = ""
+    """A GloVe text file; without one, PMI and SVD vectors of the training pairs' own words."""
+    size: Positive = 300
+    """Numbers of a word vector, where they are made here."""
+    smoothing: Above0 = 1e-3
+    """`a` in a / (a + p(w))."""
+    grid: Grid = (1e-4, 1e-3, 1e-2, 1e-1)
+    """Inverse penalties, of which validation accuracy chooses one."""
+    iterations: Positive = 200
+    """The most iterations of the solver."""
+
+    def train(self, job: Job) -> None:
+        from zoo.dissent.sif import train
+
+        train(self, job)
+
+
+def _none_or_two(classes: int) -> int:
+    if classes != 0 and classes < 2:
+        raise ValueError("0 for all, or at least 2: one class leaves nothing to learn")
+    return classes
+
+
+class Transformer(BackboneRecipe, LabelledRecipe):
+    """A pretrained encoder fine-tuned on pairs of texts: DisSent's markers, NLI, or PDTB.
+
+    The paper's learning rate and epoch; what it does not say is BERT's own fine-tuning. The
+    backbone may be the model that an earlier run left (base, DisSent, PDTB).
+    """
+
+    paper = "Nie, Bennett and Goodman 2019, section 3.2"
+    can = frozenset({CLASSIFIES, ENCODES, GOES_ON})
+
+    learning_rate: Above0 = 2e-5
+    epochs: Above0 = 1
+    batch_size: Positive = 32
+    weight_decay: AtLeast0 = 0.01
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """The share of the steps over which the learning rate rises; then it falls to 0."""
+    bf16: bool | Literal["auto"] = "auto"
+    dropout: Dropout = 0.1
+    """Dropout of the vector that the classifier reads."""
+    max_tokens: Annotated[int, Field(ge=8)] = 128
+    """Tokens of a pair; a longer one loses the end of its longer text."""
+    max_validation_rows: Count = 0
+    """The most rows to validate on, spread evenly over the split (0: as `max_eval_rows`)."""
+    patience: Count = 0
+    """Validations without a new best accuracy after which training stops (0: never)."""
+    pooling: Literal["auto", "first", "last", "mean"] = "auto"
+    """Where the pair's vector stands (auto: at [CLS], without one at the last token)."""
+    validation_split: str = "validation"
+    """The split that is scored while training."""
+    test_split: str = "test"
+    """The split that is scored at the end."""
+    classes: Annotated[int, AfterValidator(_none_or_two)] = 0
+    """Labels that are kept: those with most training rows (0: all)."""
+
+    def train(self, job: Job) -> None:
+        from zoo.dissent.transformer import train
+
+        train(self, job)

@@ -1,0 +1,296 @@
+"""The evaluation suites as declarations; importing them loads no torch, no transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from corpora.errors import ConfigError, nearest
+from zoo.declared import (
+    CLASSIFIES,
+    ENCODES,
+    GOES_ON,
+    LABELLED,
+    SCORES,
+    AtLeast0,
+    Count,
+    Form,
+    Positive,
+    Suite,
+)
+from zoo.evaluate import Request
+from zoo.evaluate.discoeval.tasks import TASKS, Protocol
+from zoo.evaluate.superglue_data import TASKS as SUPERGLUE_TASKS
+
+
+class DisSent(Suite):
+    """Predicting the marker that joined two sentences."""
+
+    name = "dissent"
+    paper = "Nie, Bennett and Goodman 2019, tables 5 and 8 to 10"
+    needs = frozenset({CLASSIFIES})
+    reads = LABELLED
+
+    def evaluate(self, request: Request) -> dict[str, Any]:
+        from zoo.evaluate.dissent import evaluate
+
+        return evaluate(request)
+
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
+        """`STEM.confusion.csv`, `.svg` and `.png`."""
+        from zoo.evaluate.confusion import write
+
+        return write(stem.with_name(f"{stem.name}.confusion"), result["metrics"]["confusion"])
+
+
+class Pdtb(Suite):
+    """Implicit relations, and marked against unmarked ones.
+
+    The dataset says which: `pdtb_implicit` (the 11 most frequent senses) or `pdtb_marked`. A model
+    that was fine-tuned on it (recipe `dissent/pdtb`) is asked for its labels. Of every other model
+    the frozen vectors go to a logistic regression, whose penalty the validation split chooses.
+    """
+
+    name = "pdtb"
+    paper = "Nie, Bennett and Goodman 2019, section 6 and table 7"
+    needs = frozenset({CLASSIFIES, ENCODES})
+    reads = (Form(("arg1", "arg2", "label")),)
+
+    protocol: Literal["sentences", "pair", "both"] = "both"
+    """`sentences`: [x1, x2, x1 * x2, |x1 - x2|], each argument encoded by itself; `pair`: the
+    vector of both arguments encoded as one input."""
+    representation: str = "auto"
+    """How the frozen vectors are read off the model: see `zoo.evaluate.encoders`."""
+    classes: Count = 11
+    """The most labels: those with most training rows (section 6); 0: all."""
+    cache: str = ""
+    """A folder in which the vectors are kept for the next run."""
+
+    def evaluate(self, request: Request) -> dict[str, Any]:
+        from zoo.evaluate.pdtb import evaluate
+
+        return evaluate(self, request)
+
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
+        """The confusion matrix of each protocol: `STEM.PROTOCOL.csv`, `.svg`, `.png`."""
+        from zoo.evaluate.confusion import write
+
+        return [
+            file
+            for name, metrics in result["metrics"].items()
+            for file in write(stem.with_name(f"{stem.name}.{name}"), metrics["confusion"])
+        ]
+
+
+class Permuted(Suite):
+    """A document against its permutations: the coherence scorer's own task."""
+
+    name = "permuted"
+    paper = "Jwalapuram, Joty and Lin 2022"
+    needs = frozenset({SCORES})
+    reads = (Form(("document", "orders"), {"documents": ("id", "sentences")}),)
+    config = "pairwise"
+
+    def evaluate(self, request: Request) -> dict[str, Any]:
+        """Pairwise accuracy on one split (configuration `pairwise` unless `@CONFIG` says else)."""
+        from zoo.evaluate.permuted import evaluate
+
+        return evaluate(request, self.config)
+
+
+class Pairwise(Suite):
+    """Which of two texts scores higher, with trivial rules beside every model.
+
+    A tie counts as wrong, for each test set and each probe.
+    """
+
+    name = "pairwise"
+    paper = "Jwalapuram, Joty and Lin 2022, tables 1 to 3"
+    needs = frozenset({SCORES})
+    reads = (Form(("pos", "neg")),)
+    all_configs = True
+
+    against: str = ""
+    """A second model for McNemar's test, `baseline:NAME`, or the JSON of its result on the same
+    data."""
+    encoder: str = ""
+    """Of the rule `cosine`: a backbone (MiniLM if it is installed); `none` leaves the rule out."""
+    prompt: bool = True
+    """Whether a pair's prompt is part of both texts."""
+
+    def evaluate(self, request: Request) -> dict[str, Any]:
+        from zoo.evaluate.pairwise import evaluate
+
+        return evaluate(self, request)
+
+
+class Agreement(Suite):
+    """Whether the model chooses as people do: Krippendorff's alpha with and without the model."""
+
+    name = "agreement"
+    paper = "Jwalapuram, Joty and Lin 2022, section 2.2"
+    needs = frozenset({SCORES})
+    reads = (Form(("pos", "neg", "votes")),)
+    all_configs = True
+
+    prompt: bool = True
+    """Whether a pair's prompt is part of both texts."""
+
+    def evaluate(self, request: Request) -> dict[str, Any]:
+        from zoo.evaluate.agreement import evaluate
+
+        return evaluate(self, request)
+
+
+class DiscoEval(Suite):
+    """What frozen sentence vectors know of discourse, in seven tasks.
+
+    Without a test split it takes the validation split, and trains on a part of it.
+    """
+
+    name = "discoeval"
+    paper = "Chen, Chu and Gimpel 2019"
+    needs = frozenset({ENCODES})
+    reads = tuple(Form(names) for names in dict.fromkeys(t.columns for t in TASKS.values()))
+    all_configs = True
+    several = True
+    splits = ("validation",)
+    builders = tuple(task.builder for task in TASKS.values())
+
+    protocol: Protocol = "single"
+    """`single`: DiscoEval section 3; `pairs`: CONPONO section 3.1."""
+    representation: str = "auto"
+    """mean, cls, cls_mean, pooled, mean:LAYER, cls:LAYER; `auto` is what the protocol's paper
+    takes: cls_mean (single), pooled (pairs; mean for a model trained with `vector = mean`)."""
+    tasks: tuple[str, ...] = ()
+    """Names such as `SP,BSO`; all that the data has if empty."""
+    seeds: Positive = 3
+    """Classifiers trained a task; the figure is their mean."""
+    hidden: Annotated[int, Field(ge=-1)] = -1
+    """Hidden units of every classifier in place of the task's own (0: none)."""
+    second_opinion: bool = True
+    """Also scikit-learn's logistic regression, where the classifier is linear."""
+    layers: bool = False
+    """Also every layer by itself, and the heat map (figure 8)."""
+    layer_vectors: Literal["cls", "mean"] = "cls"
+    """The vectors of a layer: its [CLS] token's, or the mean of its tokens."""
+    lower: bool = True
+    """Lower-case the texts, as the released code does."""
+    cache: str = "build/vectors"
+    """Where vectors are kept, by model; an empty text for nowhere."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """The precision in which the model runs."""
+    batch_tokens: Positive = 4096
+    """The most tokens that the model takes at a time, padding included."""
+
+    @field_validator("tasks")
+    @classmethod
+    def _are_tasks(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in TASKS:
+                hint = f"{nearest(name, TASKS)}the tasks are: {', '.join(TASKS)}"
+                raise ConfigError(f"no task {name!r}", hint=hint)
+        return names
+
+    def check_data(self, datasets: Mapping[str, str]) -> None:
+        """The tasks that are chosen, if any are, are those of the datasets.
+
+        Of a folder of datasets the suite takes the tasks that are there and leaves out the rest,
+        as it should of a whole build's. But what a build file names is meant to be evaluated.
+        """
+        tasks = {task.builder: task.name for task in TASKS.values()}
+        given = {name: tasks[builder] for name, builder in datasets.items() if builder in tasks}
+        for task in self.tasks:
+            if task not in given.values():
+                raise ConfigError(
+                    f"tasks names {task!r}, and no dataset of it is of that task",
+                    hint="its datasets are of the tasks: "
+                    f"{', '.join(dict.fromkeys(given.values()))}",
+                )
+        for name, task in given.items():
+            if self.tasks and task not in self.tasks:
+                raise ConfigError(
+                    f"names the dataset {name!r}, and its tasks leave out {task!r}",
+                    hint="take the dataset out, or add its task",
+                )
+
+    def evaluate(self, request: Request) -> dict[str, Any]:
+        """Every task that the data has."""
+        from zoo.evaluate.discoeval.running import evaluate
+
+        return evaluate(self, request)
+
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
+        """`STEM.table.md`; with layers also `STEM.layers.csv`, `.svg` and `.png`."""
+        from zoo.evaluate.discoeval.running import write_files
+
+        return write_files(result, stem)
+
+
+class SuperGlue(Suite):
+    """RTE, COPA and ReCoRD by fine-tuning: accuracy on the validation set (ReCoRD: EM and F1 too).
+
+    Steps, epochs, learning rates, warm-up and length are the paper's; the batch (32) and the limit
+    of 25 candidates in training are those of its released code, since the paper has none.
+    """
+
+    name = "superglue"
+    paper = "Iter et al. 2020, 3.2 and A.4"
+    needs = frozenset({GOES_ON})
+    reads = tuple(Form(task.columns) for task in SUPERGLUE_TASKS.values())
+    all_configs = True
+
+    tasks: tuple[str, ...] = ()
+    """Names among rte, copa, record, with commas (all that the dataset has)."""
+    seeds: Positive = 1
+    """Trainings with the seeds `--seed` and the following ones: mean and deviation."""
+    batch: Positive = 32
+    """Examples of an optimizer step."""
+    max_length: Annotated[int, Field(ge=8)] = 512
+    """Tokens of a pair of texts; the longer text is cut."""
+    max_candidates: Annotated[int, Field(ge=2)] = 25
+    """Of an example in training; evaluation ranks all of them."""
+    max_steps: Count = 0
+    """In place of the paper's steps and epochs, for a try."""
+    learning_rate: AtLeast0 = 0.0
+    """In place of the paper's."""
+    copa_question: bool = False
+    """Append the question (cause or effect) to the premise; the paper's table 2 shows none."""
+    bf16: bool | Literal["auto"] = "auto"
+    """bfloat16 in the forward pass; `auto`: on a GPU that has it."""
+
+    @field_validator("tasks")
+    @classmethod
+    def _are_tasks(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in SUPERGLUE_TASKS:
+                hint = f"{nearest(name, SUPERGLUE_TASKS)}they are: {', '.join(SUPERGLUE_TASKS)}"
+                raise ConfigError(f"no task {name!r}", hint=hint)
+        return names
+
+    def evaluate(self, request: Request) -> dict[str, Any]:
+        from zoo.evaluate.superglue import evaluate
+
+        return evaluate(self, request)
+
+
+class SentEval(Suite):
+    """What of SentEval the library mteb has, in the columns of DiscoEval's table 2.
+
+    mteb runs its tasks with its own protocol and data: `--data hub`.
+    """
+
+    name = "senteval"
+    paper = "Chen, Chu and Gimpel 2019, table 2"
+    needs = frozenset({ENCODES})
+
+    representation: str = "auto"
+    """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
+
+    def evaluate(self, request: Request) -> dict[str, Any]:
+        from zoo.evaluate.senteval import evaluate
+
+        return evaluate(self, request)

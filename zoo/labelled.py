@@ -1,0 +1,180 @@
+"""Labelled pairs of texts, from any dataset that has two columns of texts and a label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpora.errors import ConfigError, InputError, nearest
+from zoo.declared import TEXTS, LabelledRecipe
+from zoo.training.data import SPLITS, Dataset, open_dataset, spread
+from zoo.training.job import Job
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The splits of a dataset as a classifier takes them; `test` may be absent."""
+
+    data: Dataset
+    columns: tuple[str, str]
+    labels: list[str]
+    tables: Mapping[str, pa.Table]
+    notes: list[str] = field(default_factory=list)
+    empty_classes: list[str] = field(default_factory=list)
+
+    def texts(self, split: str) -> tuple[list[str], list[str]]:
+        """The first and the second texts of a split."""
+        one, two = (self.tables[split][column].to_pylist() for column in self.columns)
+        return one, two
+
+    def gold(self, split: str) -> np.ndarray:
+        """The label of each row, `[rows]`."""
+        return self.tables[split]["label"].to_numpy().astype(np.int64)
+
+    def all_texts(self, split: str) -> list[str]:
+        one, two = self.texts(split)
+        return [*one, *two]
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The labels as a model's configuration holds them."""
+        return named(self.labels)
+
+
+def named(labels: Sequence[str]) -> dict[str, Any]:
+    """`id2label` and `label2id` of a model's configuration."""
+    numbered = dict(enumerate(labels))
+    return {"id2label": numbered, "label2id": {label: i for i, label in numbered.items()}}
+
+
+def load_for(recipe: LabelledRecipe, job: Job, **more: Any) -> Labelled:
+    """`load` by the settings that every classifier of pairs has; what was left out is noted."""
+    data = load(
+        recipe.dataset,
+        recipe.dataset_config,
+        columns=recipe.columns,
+        max_train_rows=recipe.max_train_rows,
+        max_eval_rows=recipe.max_eval_rows,
+        empty=recipe.empty_classes,
+        **more,
+    )
+    for note in data.notes:
+        job.note(note)
+    job.trained_on = data.tables["train"].num_rows
+    return data
+
+
+def load(
+    spec: str,
+    config: str = "",
+    *,
+    splits: Mapping[str, str] | None = None,
+    columns: Sequence[str] = (),
+    classes: int = 0,
+    max_train_rows: int = 0,
+    max_eval_rows: int = 0,
+    max_validation_rows: int = 0,
+    empty: str = "error",
+) -> Labelled:
+    """Open a dataset and make it ready; what had to be left out is in `notes`.
+
+    Rows without a label (-1, as in SNLI and in hidden test sets) are left out. With `classes`
+    only so many labels stay, those with most training rows (DisSent, section 6: 11).
+
+    Raises `ConfigError` if the two columns are not there, or a label has no training row and
+    `empty` is not `warn`, and `InputError` if training or validation has no labelled row.
+    """
+    data = open_dataset(spec, config, splits)
+    names, notes = data.labels(hidden=True), []
+    found = columns_of(data["train"], columns, data.where)
+    data.need(*found)
+    tables = {}
+    for split in SPLITS if "test" in data.splits else SPLITS[:2]:
+        whole = data[split]
+        labelled = whole.filter(pa.array(whole["label"].to_numpy() >= 0))
+        if labelled.num_rows < whole.num_rows:
+            notes.append(f"{split}: {whole.num_rows - labelled.num_rows} rows without a label")
+        tables[split] = labelled
+    if classes:
+        names, tables, left_out = _most_frequent(names, tables, classes)
+        notes += [f"{split}: {rows} rows of rarer labels left out" for split, rows in left_out]
+    for split in [split for split, table in tables.items() if not table.num_rows]:
+        if split != "test":
+            raise InputError(
+                f"the split {split!r} has no row with a label",
+                where=data.where,
+                hint="name a split that has, or choose another dataset",
+            )
+        notes.append("test: no row is left, the validation split is reported")
+        del tables[split]
+    limits = {"train": max_train_rows, "validation": max_validation_rows or max_eval_rows}
+    for split, table in tables.items():
+        tables[split] = spread(table, limits.get(split, max_eval_rows))
+    none = empty_classes(class_counts(tables["train"], names), empty, data.name)
+    if none:
+        notes.append(f"labels without a training row: {', '.join(none)}")
+    return Labelled(data, found, names, tables, notes, none)
+
+
+def columns_of(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str, str]:
+    """The names of the two columns of texts: those `wanted`, or the first of `zoo.declared.TEXTS`.
+
+    Raises `ConfigError` if they are not there.
+    """
+    there = table.column_names
+    for one, two in (tuple(wanted),) if wanted else TEXTS:
+        if one in there and two in there:
+            for name in (one, two):
+                kind = table.schema.field(name).type
+                if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+                    raise ConfigError(f"column {name!r} holds no texts, but {kind}", where=where)
+            return one, two
+    missing = next((name for name in wanted if name not in there), "")
+    raise ConfigError(
+        f"no column {missing!r}" if missing else "no two columns of texts were recognised",
+        where=where,
+        hint=f"{nearest(missing, there)}its columns are: {', '.join(there)}; name two of them: "
+        '--columns \'["premise", "hypothesis"]\'',
+    )
+
+
+def class_counts(table: pa.Table, labels: Sequence[str]) -> dict[str, int]:
+    """Rows of each label, in the order of `labels`."""
+    found = np.bincount(table["label"].to_numpy(), minlength=len(labels))
+    return dict(zip(labels, found.tolist(), strict=True))
+
+
+def empty_classes(counts: Mapping[str, int], policy: str, where: str) -> list[str]:
+    """The labels without a training row. Raises `ConfigError` unless `policy` is `warn`."""
+    empty = [label for label, rows in counts.items() if not rows]
+    if empty and policy != "warn":
+        raise ConfigError(
+            f"no training row has the label {', '.join(empty)}",
+            where=where,
+            hint="add sources, choose a configuration with fewer markers, or set "
+            'empty_classes = "warn"',
+        )
+    return empty
+
+
+def _most_frequent(
+    names: list[str], tables: Mapping[str, pa.Table], classes: int
+) -> tuple[list[str], dict[str, pa.Table], list[tuple[str, int]]]:
+    """Only the `classes` most frequent labels of the training split, numbered anew."""
+    counts = np.bincount(tables["train"]["label"].to_numpy(), minlength=len(names))
+    kept = sorted(np.argsort(-counts, kind="stable")[:classes].tolist())
+    number = np.full(len(names), -1)
+    number[kept] = np.arange(len(kept))
+    chosen, left_out = {}, []
+    for split, table in tables.items():
+        labels = number[table["label"].to_numpy()]
+        column = table.column_names.index("label")
+        renamed = table.set_column(column, "label", pa.array(labels))
+        chosen[split] = renamed.filter(pa.array(labels >= 0))
+        if chosen[split].num_rows < table.num_rows:
+            left_out.append((split, table.num_rows - chosen[split].num_rows))
+    return [names[i] for i in kept], chosen, left_out

@@ -1,0 +1,201 @@
+"""Presets: the settings of a recipe in a TOML file, and what a command line says on top.
+
+recipe = "dissent.bilstm"       # a recipe's name, package.module:Class or FILE.py:Class
+[about]                         # shown by `discorpora zoo`
+[settings]                      # fields of the recipe's class
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from corpora.declared import REFERENCE, Loc, Table, anchored, portable
+from corpora.errors import ConfigError, nearest
+from corpora.toml import TomlFile
+from zoo.declared import RECIPES, Recipe
+
+ROOM = Path(__file__).parent
+
+
+class About(Table):
+    """What the list of recipes and the card say."""
+
+    title: str = ""
+    paper: str = ""
+    objective: str = ""
+    dataset: str = ""
+    published: str = ""
+    tier: str = ""
+
+
+class _File(Table):
+    """The tables of a preset's file; the settings are checked by the recipe's class."""
+
+    recipe: str
+    about: About = About()
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A recipe with settings: `reference` names its class, in `RECIPES` or elsewhere."""
+
+    name: str
+    """`dissent/bilstm_tiny`: the family and the file's name."""
+    reference: str
+    about: About
+    settings: Mapping[str, Any]
+    file: TomlFile | None = None
+
+    @property
+    def kind(self) -> type[Recipe]:
+        """The recipe's class."""
+        return RECIPES.find(self.reference)
+
+    def recipe(self, options: Mapping[str, Any], where: str = "command line") -> Recipe:
+        """The recipe with the preset's settings and `options`, which stand at `where`, on top.
+
+        Raises `ConfigError` with the place of an unknown key, a missing one, or a wrong value.
+        """
+        kind = self.kind
+        for name, field in kind.model_fields.items():
+            if field.is_required() and name not in {*self.settings, *options}:
+                raise ConfigError(f"{name} is not set", where=where, hint=f"add --{name} VALUE")
+        texts = {
+            key: value
+            for key, value in options.items()
+            if key in kind.model_fields and kind.model_fields[key].annotation is str
+        }
+        others = {key: value for key, value in options.items() if key not in texts}
+
+        def place(keys: Loc) -> str:
+            here = bool(keys) and keys[0] in self.settings and keys[0] not in options
+            return self.file.where(("settings", *keys)) if here and self.file else where
+
+        return kind.of({**_merged(self.settings, others, where), **texts}, place)
+
+
+def shipped() -> dict[str, Path]:
+    """The presets of this package by name, `family/file`."""
+    files = {f"{path.parent.name}/{path.stem}": path for path in sorted(ROOM.glob("*/*.toml"))}
+    return {name: path for name, path in files.items() if _is_preset(path)}
+
+
+def _is_preset(path: Path) -> bool:
+    return re.search(r"^recipe\s*=", path.read_text(encoding="utf-8"), re.M) is not None
+
+
+def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
+    """A preset by its shipped name or path, or a recipe itself, with its class's own settings.
+
+    A recipe is named as in `RECIPES`, or is `package.module:Class` or `FILE.py:Class`; a relative
+    path is looked for in `folder`, then in the working folder. Raises `ConfigError` for a name or
+    file that is not there, is not TOML, or has unknown keys.
+    """
+    text, known = str(name), shipped()
+    if REFERENCE.fullmatch(text) or (text in RECIPES and not (folder / text).is_file()):
+        reference = anchored(text, folder)
+        kind = RECIPES.find(reference)
+        return Preset(portable(text), reference, About(title=kind.summary(), paper=kind.paper), {})
+    path = next(filter(Path.is_file, (folder / text, Path(text))), None)
+    path = path or known.get(text.removesuffix(".toml"))
+    if path is None:
+        near = nearest(text.removesuffix(".toml"), [*known, *RECIPES])
+        file = text.endswith(".toml")
+        raise ConfigError(
+            f"no recipe {'file ' * file}{text!r}",
+            hint=f"{near}looked in {str(folder.absolute())!r}"
+            if file
+            else f"{near}give a TOML file or one of: {', '.join([*known, *RECIPES])}",
+        )
+    file_ = TomlFile.read(path)
+    tables = _File.of(file_.table, file_.where)
+    reference = anchored(tables.recipe, path.parent)
+    try:
+        RECIPES.find(reference)
+    except ConfigError as error:
+        where = ": ".join(filter(None, (file_.where(("recipe",)), error.where)))
+        raise ConfigError(error.message, where=where, hint=error.hint) from None
+    own = dict(tables.settings)
+    if isinstance(own.get("objective"), str):
+        own["objective"] = anchored(own["objective"], path.parent)
+    family = Path(tables.recipe.partition(":")[0]).stem.partition(".")[0]
+    return Preset(f"{family}/{path.stem}", reference, tables.about, own, file_)
+
+
+def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
+    """`--key value` and `--key=value` as a dictionary; values are read as TOML where they can.
+
+    `--backbone.hidden_size 64` sets one key of a table.
+    """
+    options: dict[str, Any] = {}
+    queue = list(arguments)
+    while queue:
+        flag = queue.pop(0)
+        key, given, value = flag.removeprefix("--").partition("=")
+        if not flag.startswith("--") or not key:
+            raise ConfigError(f"expected --key value, found {flag!r}", where="command line")
+        if not given:
+            if not queue:
+                raise ConfigError(f"--{key} has no value", where="command line")
+            value = queue.pop(0)
+        _put(options, key.replace("-", "_"), value)
+    return options
+
+
+def _put(options: dict[str, Any], key: str, value: str) -> None:
+    """Set `a.b` in the table `a` of `options`; `a` is either a table or a value, not both."""
+    *tables, last = key.split(".")
+    target = options
+    for table in tables:
+        target = target.setdefault(table, {})
+        if not isinstance(target, dict):
+            break
+    if not isinstance(target, dict) or isinstance(target.get(last), dict):
+        raise ConfigError(
+            f"--{key} {value}: {key.partition('.')[0]} is given as a value and as a table",
+            where="command line",
+            hint="give one of them",
+        )
+    target[last] = value
+
+
+def _merged(
+    base: Mapping[str, Any], over: Mapping[str, Any], where: str, prefix: str = "--"
+) -> dict[str, Any]:
+    """`over` on top of `base`; tables are merged key by key, texts read as TOML values.
+
+    Raises `ConfigError` for a key below a value that is not a table.
+    """
+    merged = dict(base)
+    for key, value in over.items():
+        if isinstance(value, Mapping):
+            table = merged.get(key) or {}
+            if not isinstance(table, Mapping):
+                raise ConfigError(
+                    f"{prefix}{key}.{next(iter(value), '')}: {key} is not a table, but {table!r}",
+                    where=where,
+                    hint=f"set it whole: {prefix}{key} VALUE",
+                )
+            merged[key] = _merged(table, value, where, f"{prefix}{key}.")
+        else:
+            merged[key] = _toml_value(value)
+    return merged
+
+
+def _toml_value(text: Any) -> Any:
+    """A number, a switch, a list or a table written as in TOML; any other text as it is."""
+    if not isinstance(text, str):
+        return text
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return value if isinstance(value, bool | int | float | list | dict) else text
