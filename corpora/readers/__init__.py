@@ -44,24 +44,14 @@ READERS = Registry(
     },
 )
 BARE = {
-    ".txt": "text",
-    ".txt.gz": "text",
-    ".jsonl": "jsonl",
-    ".jsonl.gz": "jsonl",
-    ".ndjson": "jsonl",
-    ".ndjson.gz": "jsonl",
-    ".parquet": "parquet",
-    ".conllu": "conllu",
-    ".conllu.gz": "conllu",
-    ".xml": "wikipedia",
-    ".xml.bz2": "wikipedia",
-    ".xml.gz": "wikipedia",
-    ".dis": "rst",
-    ".rs3": "rst",
-    ".rs4": "rst",
-    ".pdf.json": "peerread",
-    ".story": "cnn",
-    ".story.gz": "cnn",
+    "text": (".txt", ".txt.gz"),
+    "jsonl": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"),
+    "parquet": (".parquet",),
+    "conllu": (".conllu", ".conllu.gz"),
+    "wikipedia": (".xml", ".xml.bz2", ".xml.gz"),
+    "rst": (".dis", ".rs3", ".rs4"),
+    "peerread": (".pdf.json",),
+    "cnn": (".story", ".story.gz"),
 }
 """The suffixes that tell the kind of a bare path, without an import of every reader."""
 
@@ -130,8 +120,8 @@ def parse_spec(spec: str) -> tuple[type[Reader], str]:
         raise InputError(
             f"unknown kind of source {kind!r} in {spec!r}", hint=nearest(kind, READERS) + kinds
         )
-    for suffix, bare in BARE.items():
-        if spec.endswith(suffix):
+    for bare, suffixes in BARE.items():
+        if spec.endswith(suffixes):
             return READERS.find(bare), spec
     raise InputError(
         f"{spec!r} does not say what kind of source it is", hint=f"write kind:PATH; {kinds}"
