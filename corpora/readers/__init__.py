@@ -14,7 +14,16 @@ from corpora.errors import BadRecord, InputError, nearest
 from corpora.readers.base import Reader
 from corpora.readers.source import OnBad, Refused, SeenIds, Source, check_id
 
-__all__ = ["READERS", "OnBad", "Reader", "open_source", "opened", "parse_spec", "source_files"]
+__all__ = [
+    "READERS",
+    "OnBad",
+    "Reader",
+    "open_source",
+    "opened",
+    "parse_spec",
+    "read_documents",
+    "source_files",
+]
 
 _FOLDER = "corpora.readers"
 READERS = Registry(
@@ -80,7 +89,7 @@ def open_source(
     reader, source = opened(spec, options, on_bad=on_bad)
     if skipped is not None:
         source.skipped = skipped
-    return _documents(reader, source)
+    return read_documents(reader, source)
 
 
 def opened(
@@ -128,7 +137,9 @@ def parse_spec(spec: str) -> tuple[type[Reader], str]:
     )
 
 
-def _documents(reader: Reader, source: Source) -> Iterator[Document]:
+def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
+    """The documents of an open source, their ids checked; `source` counts. Raises as `open_source`
+    does from the first document on."""
     seen, spec = SeenIds(), f"{source.kind}:{source.target}"
     licence = reader.licence if isinstance(reader.licence, str) else ""
     licence = licence or reader.own_licence
