@@ -112,6 +112,8 @@ class Extract(Table):
     markers: str = "all15"
     mode: Literal["recall", "require_clause", "own_subjects"] = "require_clause"
     text: Literal["written", "tokenised"] = "written"
+    patterns: tuple[str, ...] = ()
+    """Pattern files that add markers to the tables or replace their rows."""
 
 
 class Engine(Table):
@@ -246,7 +248,7 @@ class BuildFile(Table):
         from extract.patterns import resolve_markers
 
         with self.at("extract.markers"):
-            return resolve_markers(self.extract.markers, language)
+            return resolve_markers(self.extract.markers, language, self.extract.patterns)
 
     @contextmanager
     def at(self, key: str) -> Iterator[None]:

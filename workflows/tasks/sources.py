@@ -145,7 +145,7 @@ class Parse(SourceStage):
         return {
             **chosen.model_dump(),
             "markers": list(chosen.markers),
-            "patterns": patterns_hash(chosen.language) if chosen.prefilter else "",
+            "patterns": patterns_hash(chosen.language, chosen.patterns) if chosen.prefilter else "",
             "code": PARSE_VERSION,
             "pipeline": self.pipeline(),
         }
@@ -167,6 +167,7 @@ class Parse(SourceStage):
             markers=self.build.markers(language) if options.prefilter else (),
             language=language,
             prefilter=options.prefilter,
+            patterns=self.build.extract.patterns,
         )
 
     def pipeline(self) -> str:
@@ -222,7 +223,7 @@ class Pairs(SourceStage):
             "language": language,
             "mode": self.mode_name,
             "text": options.text,
-            "patterns": patterns_hash(language),
+            "patterns": patterns_hash(language, options.patterns),
             "code": EXTRACT_VERSION,
         }
 
@@ -245,6 +246,7 @@ class Pairs(SourceStage):
             language=self.entry.language or "en",
             mode=self.mode_name,
             text=options.text,
+            patterns=options.patterns,
             scheme=scheme_of(parses.folder),
             parsed=markers_of(parses.folder),
         )
