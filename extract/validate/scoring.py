@@ -131,14 +131,17 @@ class Scoring:
         self.seed, self.resamples = seed, resamples
         self.counts = {p: strict.count(material, markers, p) for p in strict.POLICIES}
         self.vocabulary = Vocabulary(material.texts, vocabulary)
-        encoded = [self.vocabulary.encode(text.words) for text in material.texts]
-        in_words = _sequences(material.pairs, encoded, markers)
         # A gold pair without words on one side would be at distance 0 from any such pair.
         complete = [g for g in material.gold if g.arg1 and g.arg2]
-        gold_in_words = _sequences(complete, encoded, markers)
+        encoded = [self.vocabulary.encode(text.words) for text in material.texts]
+        words = [_sequences(items, encoded, markers) for items in (material.pairs, complete)]
+        decode = self.vocabulary.decode
         self.units = {
-            "words": (in_words, gold_in_words),
-            "characters": (self._spelt(in_words), self._spelt(gold_in_words)),
+            "words": words,
+            "characters": [
+                replace(s, first=[*map(decode, s.first)], second=[*map(decode, s.second)])
+                for s in words
+            ],
         }
 
     def blocks(self, documents: list[int]) -> Blocks:
@@ -162,6 +165,8 @@ class Scoring:
 
     def settings(self, unseen: list[int]) -> dict[str, Any]:
         """Everything that has to be known to read the figures, and what was left out of them."""
+        columns = {marker: i for i, marker in enumerate(self.markers)}
+        in_words = self.alignment(unseen or list(range(len(self.material.texts))), "words")
         return {
             "markers": list(self.names),
             "unit": DESCRIPTION,
@@ -172,42 +177,27 @@ class Scoring:
                 "seed": self.seed,
                 "fewest_documents": FEW,
             },
-            "multiword": self._multiword(unseen),
+            # Occurrence under each policy for markers inside gold connectives of several words.
+            "multiword": {
+                "policy": self.policy,
+                "gold": sum(strict.is_multiword(g, columns) for g in self.material.gold),
+                "occurrence": {p: _occurrence(c) for p, c in self.counts.items()},
+                "unseen": {p: _occurrence(c[unseen]) for p, c in self.counts.items()},
+            },
             "empty_connective": strict.count_unmarked(self.material, self.markers),
             "paper": {
                 "vocabulary": len(self.vocabulary),
                 "gold_pairs": len(self.units["words"][1]),
                 "unit": "characters",
-                "in_words": self._in_words(unseen),
+                # The overall figures of the other reading, of unseen documents where there are any.
+                "in_words": {
+                    "paper": {c: table["overall"] for c, table in in_words["paper"].items()},
+                    "control": {c: table["overall"] for c, table in in_words["control"].items()},
+                },
                 "criterion_paper": f"min < {BELOW:.1f}",
                 "criterion_strict": f"max <= {AT_MOST:.1f}, same document and marker",
             },
             "left_out": dict(sorted(self.material.left_out.items())),
-        }
-
-    def _in_words(self, documents: list[int]) -> dict[str, Any]:
-        """The overall figures of the other reading, over the unseen documents or else over all."""
-        blocks = self.alignment(documents or list(range(len(self.material.texts))), "words")
-        return {
-            "paper": {criterion: rows["overall"] for criterion, rows in blocks["paper"].items()},
-            "control": {c: rows["overall"] for c, rows in blocks["control"].items()},
-        }
-
-    def _spelt(self, items: Sequences) -> Sequences:
-        """Strings of word codes as the words themselves."""
-        decode = self.vocabulary.decode
-        return replace(
-            items, first=list(map(decode, items.first)), second=list(map(decode, items.second))
-        )
-
-    def _multiword(self, unseen: list[int]) -> dict[str, Any]:
-        """Occurrence under each policy for markers inside gold connectives of several words."""
-        columns = {marker: i for i, marker in enumerate(self.markers)}
-        return {
-            "policy": self.policy,
-            "gold": sum(strict.is_multiword(g, columns) for g in self.material.gold),
-            "occurrence": {p: _occurrence(c) for p, c in self.counts.items()},
-            "unseen": {p: _occurrence(c[unseen]) for p, c in self.counts.items()},
         }
 
 
