@@ -156,6 +156,8 @@ class Extract(Table):
     markers: str = "all15"
     mode: Literal["recall", "require_clause", "own_subjects"] = "require_clause"
     text: Literal["written", "tokenised"] = "written"
+    patterns: tuple[str, ...] = ()
+    """Pattern files that add markers to the tables or replace their rows."""
 
 
 class Engine(Table):
@@ -353,7 +355,12 @@ class BuildFile(Table):
         from extract.patterns import resolve_markers
 
         with self.at("extract", "markers"):
-            return resolve_markers(self.extract.markers, language)
+            return resolve_markers(self.extract.markers, language, self.patterns)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The user's own pattern files; a relative path starts at the build file's folder."""
+        return tuple(str(self.folder / self.place(file)) for file in self.extract.patterns)
 
     def anchored(self, reference: str) -> str:
         """A reference `FILE.py:Class` with its path taken from the build file's folder."""

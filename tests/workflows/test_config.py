@@ -245,7 +245,7 @@ def test_parses_depend_on_the_markers_and_their_table(
         config.write_text(TINY.replace("[datasets.sp]", change), encoding="utf-8")
         found.append(graph(config)[parses])
     assert found[0] == found[1]
-    monkeypatch.setattr("workflows.tasks.sources.patterns_hash", lambda language: "other")
+    monkeypatch.setattr("workflows.tasks.sources.patterns_hash", lambda *_: "other")
     assert _fresh(graph, config)[parses] != found[1]
 
 
