@@ -139,8 +139,9 @@ class Builder(Declared):
         """
         from corpora.tasks.candidates import Candidates, collect
 
+        stage = target.stage
         with DatasetFolder(
-            target.folder, target.stage.dataset_name, target.stage, self.card
+            target.folder, stage.dataset_name, stage, self.card, builder=type(self)
         ) as dataset:
             collect(self, inputs, target)
             with Candidates(self, target, dataset) as taken:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from huggingface_hub import DatasetCard
 
+from corpora.declared import Declared
 from corpora.store.atomic import staged
 from corpora.store.card import Card, front_matter, source_name
 from corpora.store.folder import DatasetFolder, Stage
@@ -24,11 +25,22 @@ CARD = Card(
 SOURCE = {"spec": "jsonl:novels/*.jsonl", "revision": "c0ffee", "licence": "CC-BY-SA-3.0"}
 
 
+class Builder(Declared):
+    """A builder of texts."""
+
+    min_words: int = 5
+    """Sentences of fewer
+    words are left out."""
+
+
 @pytest.fixture
 def card(tmp_path) -> DatasetCard:
     command = "luigi --module workflows BuildAll"
     stage = Stage("dissent", 4, "12e4", {"min_words": 5}, {}, [SOURCE], "embedded-1", command)
-    with staged(tmp_path / "d") as partial, DatasetFolder(partial, "d", stage, CARD) as data:
+    with (
+        staged(tmp_path / "d") as partial,
+        DatasetFolder(partial, "d", stage, CARD, builder=Builder) as data,
+    ):
         rows = [{"text": "Long " * 100, "label": 1}, {"text": "Short.", "label": 0}]
         data.write("all", "train", rows, SCHEMA, texts=("text",))
         data.write("all", "test", rows[1:], SCHEMA, texts=("text",))
@@ -80,7 +92,7 @@ def test_the_text_answers_the_questions_of_a_user(card):
         "| jsonl:novels/*.jsonl | c0ffee | CC-BY-SA-3.0 |",
         "must stay under CC-BY-SA-3.0",
         "luigi --module workflows BuildAll",
-        '"min_words": 5',
+        "| min_words | 5 | Sentences of fewer words are left out. |",
         "parser `embedded-1`",
         "The corpus is too small for more.",
         "It is small.",
