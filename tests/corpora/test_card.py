@@ -11,6 +11,7 @@ from corpora.store.atomic import staged
 from corpora.store.card import Card, front_matter, source_name
 from corpora.store.folder import DatasetFolder, Stage
 from corpora.store.rows import class_label
+from corpora.tasks import BUILDERS
 
 SCHEMA = pa.schema([pa.field("text", pa.string()), class_label("label", ["and", "but"])])
 CARD = Card(
@@ -120,3 +121,11 @@ def test_a_licence_that_the_hub_has_no_name_for_is_named(tmp_path):
     card = DatasetCard.load(tmp_path / "d" / "README.md")
     assert card.data.to_dict()["license_name"] == "ldc"
     assert "**may not** be passed on" in card.text
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_card_says_what_each_column_and_each_setting_means(name):
+    builder = BUILDERS.find(name)
+    columns = {column for schema in builder.gives.values() for column in schema.names}
+    assert set(builder.card.fields) == columns
+    assert all(field.description for field in builder.model_fields.values())
