@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from corpora import licences
+from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
 from corpora.splits import SPLITS
 from corpora.store import card as cards

@@ -123,7 +123,7 @@ def test_a_licence_that_the_hub_has_no_name_for_is_named(tmp_path):
     assert "**may not** be passed on" in card.text
 
 
-@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("name", list(BUILDERS))
 def test_a_card_says_what_each_column_and_each_setting_means(name):
     builder = BUILDERS.find(name)
     columns = {column for schema in builder.gives.values() for column in schema.names}
