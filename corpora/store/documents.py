@@ -76,7 +76,7 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
 def iter_documents(folder: Folders) -> Iterator[Document]:
     """The documents of one folder or several, in the order in which they were written.
 
-    Their sentences are the splitter's where `corpora.sentences.shards` has made the folder, else the
+    Their sentences are the splitter's where `corpora.sentences.shards` made the folder, else the
     source's own. Raises `InputError` for a folder without shards and for a shard that cannot be
     read.
     """
