@@ -159,7 +159,7 @@ def score(
     trees and other parsers have seen none that we know of.
     """
     reader, target = parse_spec(gold)
-    if reader.kind != "pdtb":
+    if reader.name != "pdtb":
         raise ConfigError(f"gold relations cannot be read from {gold!r}", hint="write pdtb:DIR")
     parser = settings.get("parser", "embedded")
     given = {key: settings.get(key, False) for key in ("gold_tokens", "gold_sentences")}

@@ -22,6 +22,7 @@ from corpora.splits import SPLITS, Shares
 from corpora.toml import TomlFile
 
 if TYPE_CHECKING:
+    from corpora.readers import Reader
     from corpora.tasks.builder import Builder
 
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
@@ -292,6 +293,16 @@ class BuildFile(Table):
         return self._one("evaluation", name, self.evaluations)
 
     # The declarations that its tables name
+
+    def reader(self, source: Source) -> Reader:
+        """The reader of a source with its options."""
+        from corpora.readers import parse_spec
+
+        keys = self.source_keys(source.name)
+        with self.at(*keys, "spec"):
+            kind, _ = parse_spec(source.spec)
+        given = {key: value for key in ("licence", "language") if (value := getattr(source, key))}
+        return kind.of({**source.options, **given}, self.whereabouts(*keys, "options"))
 
     def builder(self, dataset: str) -> Builder:
         """The builder of a dataset with its settings: of its name, or the one its table names.

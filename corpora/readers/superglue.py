@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError
+from corpora.errors import InputError
 from corpora.readers import jsonl
-from corpora.readers.fields import typed
-from corpora.readers.layouts import as_document
+from corpora.readers.base import Reader
+from corpora.readers.layouts import as_document, typed
 from corpora.readers.records import Place
-from corpora.readers.source import Refused, Source, check_unicode
-from corpora.readers.whole import CANONICAL
+from corpora.readers.source import OnBad, Refused, Source, check_unicode, rows_of
 
-SUFFIXES = jsonl.SUFFIXES
-OPTIONS = frozenset({"config", "split"})
-LICENCE = "unknown"
 SPLIT_NAMES = {
     "train": "train",
     **dict.fromkeys(("val", "valid", "validation", "dev"), "validation"),
@@ -30,25 +26,73 @@ SPLIT_NAMES = {
 PLACEHOLDER = "@placeholder"
 
 Row = dict[str, Any]
-OnRefused = Callable[[str, str, str], None]
-"""Takes place, reason and value of a record that is not taken: `Source.refuse`."""
 
 
-def rows(task: str, records: Iterable[Place], refuse: OnRefused) -> Iterator[tuple[str, Row]]:
+class Part(NamedTuple):
+    """A task of SuperGLUE and one of its splits."""
+
+    task: str
+    split: str
+
+
+class SuperGlue(Reader):
+    """RTE, COPA and ReCoRD of SuperGLUE."""
+
+    name = "superglue"
+    suffixes = jsonl.SUFFIXES
+    paper = "Wang et al. 2019"
+
+    config: Literal["rte", "copa", "record"] | None = None
+    """The task, where the files' names do not tell."""
+    split: Literal["train", "val", "valid", "validation", "dev", "test"] | None = None
+    """The split, where the files' names do not tell."""
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """The premises and passages, a document each; queries of one passage share its document."""
+        for path in source.files:
+            task, split = self.part_of(path)
+            last = ""
+            for where, row in rows(task, jsonl.records(path), source.refuse):
+                if where == last:
+                    continue
+                last = where
+                name = f"{task}/{split}/{row['id'].partition('-')[0]}"
+                text = row["passage" if task == "record" else "premise"]
+                with source.refusing(where):
+                    yield as_document({"text": text}, source, name)
+
+    def part_of(self, path: Path) -> Part:
+        """Task and split of a file, by the options or by its name and folder (`RTE/val.jsonl`).
+
+        Raises `InputError` if neither tells.
+        """
+        words = path.name.lower().replace(".", "/").replace("_", "/").split("/")
+        words.append(path.parent.name.lower())
+        task: str = self.config or next((word for word in words if word in TASKS), "")
+        split: str = self.split or next((word for word in words if word in SPLIT_NAMES), "")
+        if not task or not split:
+            raise InputError(
+                "its name does not say which task and split it is",
+                where=str(path),
+                hint="name it TASK/SPLIT.jsonl (RTE/val.jsonl), or set "
+                'config = "rte", split = "train"',
+            )
+        return Part(task, SPLIT_NAMES[split])
+
+
+def rows(task: str, records: Iterable[Place], on_bad: OnBad | None) -> Iterator[tuple[str, Row]]:
     """The examples of `rte`, `copa` or `record`, each with its place.
 
     `label` of RTE is 0 (entailment) or 1, of COPA 0 (the first choice) or 1, -1 where it is
     hidden. A passage of ReCoRD gives a row for each of its queries, `answers` empty where hidden.
+    A bad record goes to `on_bad`; without it the first one raises `InputError`.
     """
-    for where, record in records:
-        try:
-            if isinstance(record, BadRecord):
-                raise Refused(record.reason)
-            for row in TASKS[task](record):
-                yield where, row
-        except Refused as refusal:
-            value = record.value if isinstance(record, BadRecord) else str(record)[:200]
-            refuse(where, str(refusal), value)
+
+    def build(record: Mapping[str, Any], where: str) -> Iterator[tuple[str, Row]]:
+        for row in TASKS[task](record):
+            yield where, row
+
+    return rows_of(records, build, on_bad)
 
 
 def _rte(record: Mapping[str, Any]) -> list[Row]:
@@ -74,16 +118,14 @@ def _record(record: Mapping[str, Any]) -> list[Row]:
         raise Refused(f"wrong type: field 'passage' is {typed(passage)}, expected an object")
     text = _text(passage, "text")
     entities = _distinct([_span(text, span) for span in _list(passage, "entities")])
-    found: list[Row] = []
+    rows: list[Row] = []
     for query in _list(record, "qas"):
         if not isinstance(query, Mapping):
             raise Refused(f"wrong type: 'qas' holds {typed(query)}, expected objects")
         answers = [_text(a, "text") if isinstance(a, Mapping) else a for a in _answers(query)]
         row = {"id": f"{_id(record)}-{_id(query)}", "passage": text, "query": _text(query, "query")}
-        found.append(
-            _with_placeholder({**row, "entities": entities, "answers": _distinct(answers)})
-        )
-    return found
+        rows.append(_with_placeholder({**row, "entities": entities, "answers": _distinct(answers)}))
+    return rows
 
 
 TASKS: dict[str, Callable[[Mapping[str, Any]], list[Row]]] = {
@@ -154,38 +196,3 @@ def _with_placeholder(row: Row) -> Row:
     if PLACEHOLDER not in row["query"]:
         raise Refused(f"no {PLACEHOLDER}: {row['query'][:60]!r} leaves nothing out")
     return row
-
-
-def place_of(source: Source, path: Path) -> tuple[str, str]:
-    """Task and split of a file, by the options or by its name and folder (`RTE/val.jsonl`).
-
-    Raises `InputError` if neither tells.
-    """
-    words = [part.lower() for part in path.name.replace(".", "/").replace("_", "/").split("/")]
-    inside = [*words, path.parent.name.lower()]
-    task = source.option("config", str) or next((w for w in inside if w in TASKS), "")
-    found = source.option("split", str) or next((w for w in inside if w in SPLIT_NAMES), "")
-    if task not in TASKS or found not in SPLIT_NAMES:
-        raise InputError(
-            "its name does not say which task and split it is",
-            where=str(path),
-            hint='name it TASK/SPLIT.jsonl (RTE/val.jsonl), or set config = "rte", split = "train"',
-        )
-    return task, SPLIT_NAMES[found]
-
-
-def read(source: Source) -> Iterator[Document]:
-    """The premises and passages, a document each; queries of one passage share its document."""
-    for path in source.files:
-        task, split = place_of(source, path)
-        last = ""
-        for where, row in rows(task, jsonl.records(path), source.refuse):
-            if where == last:
-                continue
-            last = where
-            name = f"{task}/{split}/{row['id'].partition('-')[0]}"
-            try:
-                text = row["passage" if task == "record" else "premise"]
-                yield as_document({"text": text}, CANONICAL, source, name)
-            except Refused as refusal:
-                source.refuse(where, str(refusal))

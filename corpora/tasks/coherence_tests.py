@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from corpora.errors import ConfigError
+from corpora.readers.coherence import SETS
 from corpora.readers.source import SeenIds
 from corpora.schemas import COHERENCE_TESTS
 from corpora.sentences import SPLITTERS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, used
-from corpora.tasks.coherence_sets import READS, SETS, Test
+from corpora.tasks.coherence_sets import READS, Test
 from corpora.tasks.given import Given, Unique, opened_sources
 from corpora.tasks.target import Target
 
@@ -91,8 +92,9 @@ def build(
     with target.dataset(CARD) as dataset:
         ids, texts = Unique(), dict[str, SeenIds]()
         found: dict[str, int] = {}
-        for source, licence in opened_sources(sources, READS, dataset, max_bad_share):
-            for name, where, tests in READS[source.kind](source, settings.splitter, dataset):
+        for reader, source, licence in opened_sources(sources, READS, dataset, max_bad_share):
+            sets = READS[source.kind](reader, source, settings.splitter, dataset)
+            for name, where, tests in sets:
                 kept = _kept(tests, name, where, ids, dataset)
                 rows = _counted(kept, name, texts.setdefault(name, SeenIds()), dataset)
                 columns = ("pos", "neg")

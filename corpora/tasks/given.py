@@ -7,7 +7,7 @@ from typing import Any
 
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.ingest import check_bad_share
-from corpora.readers import opened
+from corpora.readers import Reader, opened
 from corpora.readers.source import SeenIds, Source
 from corpora.store.folder import DatasetFolder
 
@@ -22,11 +22,12 @@ def opened_sources(
     kinds: Iterable[str],
     dataset: DatasetFolder,
     max_bad_share: float = 1.0,
-) -> Iterator[tuple[Source, str]]:
-    """Each source and the licence of its rows; bad records are counted and shown in the manifest.
+) -> Iterator[tuple[Reader, Source, str]]:
+    """Each source with its reader and the licence of its rows.
 
-    Whoever reads a source counts its good records in `source.good`, and what it leaves out by
-    design in `source.skipped`. Raises `ConfigError` for a source of another kind than `kinds`, as
+    Bad records are counted and shown in the manifest. Whoever reads a source counts its good
+    records in `source.good`, and what it leaves out by design in `source.skipped`. Raises
+    `ConfigError` for a source of another kind than `kinds`, as
     `corpora.readers.open_source` does, and, once a source is read, `InputError` if none of its
     records is good or more than `max_bad_share` of them are bad.
     """
@@ -41,7 +42,7 @@ def opened_sources(
                 hint=f"it is made from {', '.join(f'{kind}:' for kind in wanted)}",
             )
         dataset.languages.add(source.language)
-        yield source, str(source.options.get("licence") or reader.licence)
+        yield reader, source, str(reader.licence or reader.own_licence)
         if source.good or source.bad or not source.skipped:
             check_bad_share(spec, source.good, source.bad, max_bad_share, bad.first, "record")
 

@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from corpora.errors import ConfigError, nearest
-from corpora.readers import hub, jsonl
+from corpora.readers import Reader, jsonl
+from corpora.readers.hub import Hub
 from corpora.readers.records import Place
 from corpora.readers.source import Source
-from corpora.readers.superglue import SPLIT_NAMES, TASKS, Row, place_of, rows
+from corpora.readers.superglue import SPLIT_NAMES, TASKS, Row, SuperGlue, rows
 from corpora.schemas import COPA, RECORD, RTE
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, used
@@ -97,8 +98,8 @@ def build(
     """
     with target.dataset(CARD) as dataset:
         ids = Unique()
-        for source, licence in opened_sources(sources, READS, dataset, max_bad_share):
-            for task, split, records in _parts(source, settings):
+        for reader, source, licence in opened_sources(sources, READS, dataset, max_bad_share):
+            for task, split, records in _parts(reader, source, settings):
                 found = _labelled(source, records, task, split, ids, dataset)
                 writer = dataset.writer(task, split, SCHEMAS[task], texts=TEXTS[task])
                 before = writer.rows
@@ -108,18 +109,21 @@ def build(
         return dataset.finish(next(iter(settings.tasks), None))
 
 
-def _parts(source: Source, settings: Settings) -> Iterator[tuple[str, str, Iterable[Place]]]:
+def _parts(
+    reader: Reader, source: Source, settings: Settings
+) -> Iterator[tuple[str, str, Iterable[Place]]]:
     """Task, split and records of each file, or of each part of a Hub dataset."""
-    if source.kind == "superglue":
+    if isinstance(reader, SuperGlue):
         for path in source.files:
-            task, split = place_of(source, path)
+            task, split = reader.part_of(path)
             if task in settings.tasks:
                 yield task, split, jsonl.records(path)
             else:
                 source.skipped["other_task"] += 1
         return
-    task, split = source.option("config", str), source.option("split", str)
-    for name in (task,) if task else settings.tasks:
+    assert isinstance(reader, Hub)
+    split = reader.split if "split" in reader.model_fields_set else ""
+    for name in (reader.config,) if reader.config else settings.tasks:
         if name not in TASKS:
             raise ConfigError(
                 f"config = {name!r}",
@@ -129,7 +133,7 @@ def _parts(source: Source, settings: Settings) -> Iterator[tuple[str, str, Itera
         for part in (split,) if split else HUB_SPLITS:
             if part not in SPLIT_NAMES:
                 raise ConfigError(f"split = {part!r}", hint=f"one of {', '.join(SPLIT_NAMES)}")
-            yield name, SPLIT_NAMES[part], hub.records(source, part, name)
+            yield name, SPLIT_NAMES[part], reader.records(source.target, name, part)
 
 
 def _labelled(

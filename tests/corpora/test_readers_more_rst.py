@@ -226,7 +226,7 @@ def test_a_text_that_is_not_there(folder: Path) -> None:
     assert bad(folder)[0] == ["ferry", "market"]
     ids, found = bad(folder, text="raw")
     assert ids == ["ferry"] and "no file with its raw" in found[0].reason
-    with pytest.raises(ConfigError, match="unknown text 'row'"):
+    with pytest.raises(ConfigError, match="text = 'row': did you mean 'raw'"):
         list(open_source(f"rst:{folder}", {"text": "row"}))
 
 

@@ -19,7 +19,7 @@ from corpora.document import Document
 from corpora.errors import BadRecord, DiscorporaError, InputError
 from corpora.readers import files, open_source, wikipedia, xmlguard
 from corpora.readers.source import Source
-from corpora.readers.wikibalance import unclosed
+from corpora.readers.wikitext import unclosed
 
 pytest.importorskip("mwxml")
 pytest.importorskip("mwparserfromhell")
@@ -228,7 +228,7 @@ def test_memory_does_not_grow_with_the_dump(dump: Write, monkeypatch: pytest.Mon
     def held(count: int) -> int:
         """What is held when all pages but the last few have gone by."""
         path = Path(dump(*(page(f"Text {i}.", i + 1) for i in range(count))).partition(":")[2])
-        documents = wikipedia.read(Source("wikipedia", str(path), [path]))
+        documents = wikipedia.Wikipedia().read(Source("wikipedia", str(path), [path]))
         tracemalloc.start()
         assert sum(1 for _ in islice(documents, count - 5)) == count - 5
         gc.collect()

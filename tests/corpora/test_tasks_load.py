@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corpora.readers import open_source
-from corpora.readers.sample import FOLDER
+from corpora.readers.jsonl import SAMPLE
 from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.sentences import split_document
 from corpora.store.atomic import write_parquet
@@ -23,10 +23,10 @@ SOURCES = {
     "intrusion": ("sample:stories",),
     "conpono": ("sample:news",),
     "criteria": ("sample:articles",),
-    "pdtb_explicit": (f"pdtb:{FOLDER / 'gold'}",),
-    "pdtb_implicit": (f"pdtb:{FOLDER / 'gold'}",),
-    "pdtb_marked": (f"pdtb:{FOLDER / 'gold'}",),
-    "rst": (f"rst:{FOLDER / 'rst'}",),
+    "pdtb_explicit": (f"pdtb:{SAMPLE / 'gold'}",),
+    "pdtb_implicit": (f"pdtb:{SAMPLE / 'gold'}",),
+    "pdtb_marked": (f"pdtb:{SAMPLE / 'gold'}",),
+    "rst": (f"rst:{SAMPLE / 'rst'}",),
 }
 ALL_TRAIN = {"train": 1, "validation": 0, "test": 0}
 SETTINGS = {

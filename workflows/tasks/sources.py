@@ -26,7 +26,7 @@ def record_of(entry: Source) -> SourceRecord:
     Without a licence of its own it has the reader's, which may be `unknown`.
     """
     revision = str(entry.options.get("revision", ""))
-    licence = entry.licences or parse_spec(entry.spec)[0].licence
+    licence = entry.licences or parse_spec(entry.spec)[0].own_licence
     return SourceRecord(entry.name, entry.spec, licence, revision, entry.get)
 
 
@@ -67,6 +67,10 @@ class Documents(SourceStage):
             "max_bad_share": self.build.max_bad_share,
         }
 
+    def code(self) -> list[str]:
+        reader, _ = parse_spec(self.entry.spec)
+        return sorted({reader.__module__, "corpora.ingest"})
+
     def sources(self) -> list[SourceRecord]:
         return [record_of(self.entry)]
 
@@ -91,6 +95,9 @@ class Sentences(SourceStage):
 
     def settings(self) -> dict[str, Any]:
         return {"splitter": self.splitter}
+
+    def code(self) -> list[str]:
+        return ["corpora.sentences"]
 
     @property
     def splitter(self) -> str:
@@ -153,6 +160,11 @@ class Parse(SourceStage):
             "code": PARSE_VERSION,
             "pipeline": self.pipeline(),
         }
+
+    def code(self) -> list[str]:
+        from extract.parsers import get_parser
+
+        return sorted({type(get_parser(self.parser_name)).__module__, "extract.prefilter"})
 
     def chosen(self) -> Any:
         """The settings of `extract.stages.parse`; without prefilter the markers do not matter."""
@@ -229,6 +241,9 @@ class Pairs(SourceStage):
             "patterns": patterns_hash(language),
             "code": EXTRACT_VERSION,
         }
+
+    def code(self) -> list[str]:
+        return ["extract.extractor"]
 
     def work(self, folder: Path) -> dict[str, Any]:
         return self.part(folder, 0, 1)

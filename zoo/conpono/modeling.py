@@ -41,7 +41,7 @@ class ConponoConfig(PretrainedConfig):
     """
 
     model_type = "discorpora-conpono"
-    sub_configs_defaults = {  # noqa: RUF012 (transformers' own form)
+    sub_configs_defaults = {
         "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
     }
 
