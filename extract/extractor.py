@@ -32,6 +32,7 @@ from extract.trees import Batch
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
 OnReject = Callable[[Reject], object]
+Mode = Literal["recall", "require_clause", "own_subjects"]
 
 
 class PairSettings(Table):
@@ -41,7 +42,7 @@ class PairSettings(Table):
     """Markers and sets of them, parted by commas or as a list."""
     language: str = "en"
     """Which pattern table."""
-    mode: Literal["recall", "require_clause", "own_subjects"] = "recall"
+    mode: Mode = "recall"
     """`require_clause`: both sides have a finite verb and an overt subject, be it shared with the
     conjunct before; `own_subjects`: each side has its own."""
     text: Literal["written", "tokenised"] = "written"

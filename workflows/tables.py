@@ -126,7 +126,7 @@ class Sentences(Table):
 class Splits(Table):
     """The shares of the documents: they are divided once, for all datasets of the build.
 
-    `table` names documents whose split is settled (`corpora.splits.table`).
+    `table` names documents whose split is settled (`corpora.splits.prescribed`).
     """
 
     train: float = 0.8

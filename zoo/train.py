@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 
@@ -54,11 +55,23 @@ def train(words: Sequence[str]) -> None:
     if job.already_made(preset, recipe, revision):
         log.info("%s is already made", recipe.output)
         return
+    if getattr(recipe, "processes", 1) > 1 and "WORLD_SIZE" not in os.environ:
+        _launch(words, recipe.processes, recipe.threads)
+        return
     with job.working(preset, recipe, revision) as run:
         if not run.finished:
             _prepare_torch(recipe.threads, recipe.deterministic)
             recipe.train(run)
     log.info("the model is in %s", recipe.output)
+
+
+def _launch(words: Sequence[str], processes: int, threads: int) -> None:
+    """The same command in several processes. Raises `DiscorporaError` if they fail."""
+    launch = ["--quiet", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    launch += ["--num_processes", str(processes), "--num_cpu_threads_per_process", str(threads)]
+    command = ["accelerate.commands.launch", *launch, "-m", "zoo.train", *words]
+    if subprocess.run([sys.executable, "-m", *command], check=False).returncode:
+        raise DiscorporaError(f"one of the {processes} processes failed; it said why above")
 
 
 def _help(words: Sequence[str]) -> str:

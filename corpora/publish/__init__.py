@@ -77,19 +77,17 @@ def publish(
 
     # Only here: the client takes a third of a second to import, and a dry run does without.
     from corpora.publish.hub import Hub
-    from corpora.publish.repository import Push, look
+    from corpora.publish.repository import Push
 
     hub = hub or Hub(token)
     plan.require_no_token(hub.token)
     hub.require_namespace(repo_id)
     url = f"{hub.api.endpoint}/{'datasets/' if kind == 'dataset' else ''}{repo_id}"
-    before = hub.call(f"looking at {repo_id}", lambda: look(hub, plan))
-    if before is not None and before.is_whole(plan):
-        log.info("%s is there already, nothing was pushed", repo_id)
-        return PublishResult(plan, "unchanged", url, before.revision)
-    plan.verify()
     push = Push(hub, plan)
     hub.call(f"publishing {repo_id}", push.run)
+    if not push.tried:
+        log.info("%s is there already, nothing was pushed", repo_id)
+        return PublishResult(plan, "unchanged", url, push.revision)
     hub.call(f"reading {repo_id} back", push.compare)
     log.info("%s is published at %s", repo_id, push.revision)
     return PublishResult(plan, "published", url, push.revision, push.written, push.deleted)

@@ -35,12 +35,7 @@ T = TypeVar("T")
 # 409 and 412: somebody pushed meanwhile. Every try reads the remote anew, so it sees their state.
 TRANSIENT = frozenset({408, 409, 412, 425, 429, 500, 502, 503, 504})
 # A body that is not JSON is a proxy's or a balancer's page, cut short or in the Hub's place.
-DROPPED = (
-    httpx.TimeoutException,
-    httpx.NetworkError,
-    httpx.RemoteProtocolError,
-    json.JSONDecodeError,
-)
+DROPPED = (httpx.TransportError, json.JSONDecodeError)
 AGAIN = "publish again in a while"
 MEANINGS = {
     401: (
@@ -52,8 +47,7 @@ MEANINGS = {
         "choose a namespace that is yours, or a token with the right to write there",
     ),
     404: ("not found", "look at the repository's id, and whether the token may see it"),
-    409: ("somebody else is changing this repository", AGAIN),
-    412: ("somebody else is changing this repository", AGAIN),
+    **dict.fromkeys((409, 412), ("somebody else is changing this repository", AGAIN)),
     429: ("the Hub asks for fewer requests (429)", "wait some minutes, publish again"),
 }
 """What an HTTP status means here, and what to do."""

@@ -104,21 +104,13 @@ class Remote:
         )
 
 
-def look(hub: Hub, plan: Publication) -> Remote | None:
-    """The repository's newest revision; None if there is no such repository."""
-    try:
-        return Remote.read(hub, plan)
-    except RepositoryNotFoundError:
-        return None
-
-
 @dataclass
 class Push:
     """One publication: what it wrote and deleted, and the revision that it left.
 
     Data files go to the Hub's storage first, which no reader sees before a commit. `uploads` are
     kept over the tries, so that no file is read and hashed twice; a later run sends again only
-    what the storage does not have.
+    what the storage does not have. `tried`: whether there was anything to do.
     """
 
     hub: Hub
@@ -128,6 +120,7 @@ class Push:
     written: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     uploads: dict[str, CommitOperationAdd] = field(default_factory=dict)
+    tried: bool = False
 
     def run(self) -> None:
         """Bring the repository to the state of the plan.
@@ -137,15 +130,22 @@ class Push:
         for, so that a push by somebody else in between is never overwritten unseen.
         """
         hub, plan = self.hub, self.plan
-        remote = look(hub, plan)
+        try:
+            remote = Remote.read(hub, plan)
+        except RepositoryNotFoundError:
+            remote = None
+        if remote is not None and remote.is_whole(plan):
+            self.revision = remote.revision
+            return
+        if not self.tried:
+            plan.verify()
+            self.tried = True
         if remote is None:
             hub.api.create_repo(
                 plan.repo_id, repo_type=plan.kind, private=plan.private, exist_ok=True
             )
             remote = Remote.read(hub, plan)
         self.revision = remote.revision
-        if remote.is_whole(plan):
-            return
         card = plan.card(None if remote.card is None else remote.card.decode(errors="replace"))
         # The commit would look at the card's metadata too, but after all the uploads.
         # `RepoCard.validate` asks the public Hub, whatever the endpoint.

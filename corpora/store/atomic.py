@@ -142,8 +142,8 @@ class AlreadyMade(DiscorporaError):
     """The folder is there, finished."""
 
 
-def cleared(folder: Path) -> None:
-    """Make `folder` exist and empty, if it is new or what a broken run left.
+def cleared(folder: Path, keep: str = "") -> None:
+    """Make `folder` exist and empty but for `keep`, if it is new or what a broken run left.
 
     Raises `DiscorporaError` if it holds anything and is not a partial folder.
     """
@@ -151,8 +151,11 @@ def cleared(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if folder.name.endswith(_PARTIAL):
             for path in folder.iterdir():
+                if path.name == keep:
+                    continue
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        _check_free(folder)
+        else:
+            _check_free(folder)
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 
 from corpora import licences
-from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
 from corpora.splits import SPLITS
 from corpora.store import card as cards
@@ -45,12 +44,14 @@ __all__ = [
     "read_json",
     "sha256",
     "staged",
-    "used",
     "versions",
     "write_json",
     "write_parquet",
     "write_text",
 ]
+
+CANDIDATES = ".candidates"
+"""What builders collect in a partial folder, maybe before `DatasetFolder` is made there."""
 
 LIBRARIES = ("discorpora", "pyarrow", "numpy")
 
@@ -93,13 +94,6 @@ def versions(*libraries: str) -> dict[str, str]:
     return found
 
 
-def used(settings: Any, seed: int) -> dict[str, Any]:
-    """All settings of a builder, defaults included, and its seed, for the card."""
-    if isinstance(settings, Declared):
-        return {"seed": seed, **settings.model_dump(mode="json")}
-    return {"seed": seed, **asdict(settings)}
-
-
 class DatasetFolder:
     """Writes one dataset into `folder`, the partial folder that `staged` yields.
 
@@ -132,7 +126,7 @@ class DatasetFolder:
         self.notes: list[str] = []
         self.details: dict[str, Any] = {}
         self._writers: dict[tuple[str, str], SplitWriter] = {}
-        cleared(folder)
+        cleared(folder, keep=CANDIDATES)
 
     def __enter__(self) -> DatasetFolder:
         return self

@@ -7,7 +7,7 @@ with queries (`corpora.tasks.candidates`) and writes the configurations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
@@ -23,7 +23,7 @@ from corpora.store.folder import DatasetFolder, Stage
 
 if TYPE_CHECKING:
     from corpora.splits.division import Division
-    from corpora.tasks.candidates import Candidates
+    from corpora.tasks.candidates import Candidates, Shard
 
 Reject = Callable[[str], None]
 """Takes the reason why a candidate is left out."""
@@ -131,19 +131,51 @@ class Builder(Declared):
         """Write all configurations from the candidates, which are split."""
         raise NotImplementedError
 
-    def build(self, inputs: Iterable[Any], target: Target) -> dict[str, Any]:
-        """Build the dataset from documents with a sentence layer; returns the manifest.
+    def collect_part(
+        self, inputs: Sequence[Path], target: Target, rank: int = 0, of: int = 1
+    ) -> None:
+        """Make each `of`th shard of candidates from `rank` on, one for each file of `inputs`.
 
-        Candidate shards that are there already, made by other workers, are used as they are.
+        The files are Parquet shards of documents with sentences, or of pairs. Shards that are
+        there are kept, so that several workers share them out and a broken build goes on.
+        """
+        from corpora.tasks.candidates import Shard, shard_path, write_shard
+
+        for number in range(rank, len(inputs), of):
+            if not shard_path(target, number).exists():
+                shard = Shard()
+                rows = self.collected(inputs[number], target, shard)
+                write_shard(shard, rows, self, target, number)
+
+    def collected(self, path: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
+        """The candidate rows of an input file; `shard` notes its documents and the rejects."""
+        from corpora.store.documents import documents_in
+        from corpora.tasks.candidates import candidates_of
+
+        return candidates_of(self, documents_in(path), target, shard)
+
+    def select(self, taken: Candidates) -> None:
+        """Split the documents."""
+        taken.split(self.prescribed)
+
+    def build(self, inputs: Iterable[Any], target: Target) -> dict[str, Any]:
+        """Build the dataset; returns the manifest.
+
+        `inputs`: documents with a sentence layer, or the files that `collect_part` takes; what
+        it has made of them is used as it is.
         Raises `InputError` if not one row can be made, or if two documents have one id.
         """
         from corpora.tasks.candidates import Candidates, collect
 
+        files = inputs if isinstance(inputs, Sequence) else ()
         with DatasetFolder(
             target.folder, target.stage.dataset_name, target.stage, self.card
         ) as dataset:
-            collect(self, inputs, target)
+            if files and all(isinstance(file, Path) for file in files):
+                self.collect_part(files, target)
+            else:
+                collect(self, inputs, target)
             with Candidates(self, target, dataset) as taken:
-                taken.split(self.prescribed)
+                self.select(taken)
                 self.write(taken, dataset)
             return dataset.finish(self.default)

@@ -11,11 +11,12 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from dataclasses import dataclass, field
+from itertools import count, islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,18 +25,17 @@ from corpora.document import Document
 from corpora.errors import InputError
 from corpora.rng import stable_id, stream
 from corpora.splits import SPLITS, Assignment, assign
-from corpora.store.atomic import replacing
+from corpora.store.atomic import write_parquet
 from corpora.store.engine import BATCH, Engine
-from corpora.store.folder import DatasetFolder
+from corpora.store.folder import CANDIDATES, DatasetFolder
 from corpora.store.splitwriter import SplitWriter
 from corpora.tasks.builder import Builder, Row, Target
 
 Prescribed = Callable[[Mapping[str, tuple[str, int]], Target], Assignment | None]
 """`Builder.prescribed`."""
 
-FOLDER = ".candidates"
-DOCUMENTS_PER_SHARD = 256
-REJECTS = b"discorpora:rejects"
+DOCUMENTS_PER_SHARD = 4096
+REJECTS = "discorpora:rejects"
 
 COMMON = pa.schema(
     [
@@ -65,75 +65,84 @@ DOCUMENTS = pa.schema(
 """A document, or a part of one: `whole` is the id of the source's document."""
 
 
+@dataclass
+class Shard:
+    """What is noted of a shard beside its rows: its documents, and what was left out and why."""
+
+    documents: list[dict[str, Any]] = field(default_factory=list)
+    rejects: Counter[str] = field(default_factory=Counter)
+
+
 def collect(builder: Builder, documents: Iterable[Document], target: Target) -> None:
-    """Write the candidates of documents as shards; those that are there are kept."""
+    """Write the candidates of documents as shards; what is there is removed."""
+    shutil.rmtree(target.folder / CANDIDATES, ignore_errors=True)
     iterator = iter(documents)
-    shard = 0
-    while some := list(islice(iterator, DOCUMENTS_PER_SHARD)):
-        collect_shard(builder, some, target, f"{shard:05d}")
-        shard += 1
-    if not shard:
-        collect_shard(builder, (), target, "00000")
+    for number in count():
+        some = list(islice(iterator, DOCUMENTS_PER_SHARD))
+        if number and not some:
+            return
+        shard = Shard()
+        write_shard(shard, candidates_of(builder, some, target, shard), builder, target, number)
 
 
-def collect_shard(
-    builder: Builder, documents: Iterable[Document], target: Target, name: str
+def write_shard(
+    shard: Shard, rows: Iterable[pa.RecordBatch], builder: Builder, target: Target, number: int
 ) -> None:
-    """Write the candidates of some documents as the shard `name`, unless it is there."""
-    folder = target.folder / FOLDER
-    path = folder / f"{name}.rows.parquet"
-    if path.exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    rejects: Counter[str] = Counter()
-    about: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] = []
+    """Write the rows of a shard, then what was noted meanwhile: with this file it is whole."""
+    path = shard_path(target, number)
+    write_parquet(path.with_suffix(".rows"), rows, pa.schema([*COMMON, *builder.columns]))
+    documents = pa.RecordBatch.from_pylist(shard.documents, DOCUMENTS)
+    write_parquet(path, [documents], DOCUMENTS, {REJECTS: json.dumps(shard.rejects)})
+
+
+def shard_path(target: Target, number: int) -> Path:
+    """The file of a shard of candidates that is written last."""
+    return target.folder / CANDIDATES / f"{number:05d}.documents"
+
+
+def candidates_of(
+    builder: Builder, documents: Iterable[Document], target: Target, shard: Shard
+) -> Iterator[pa.RecordBatch]:
+    """The candidates of documents, with random priorities and the keys of their texts."""
+    schema = pa.schema([*COMMON, *builder.columns])
+    equal = [builder.columns.names.index(name) for name in builder.equal]
+    rows: list[tuple[Any, ...]] = []
     for document in documents:
-        made = list(builder.candidates(document, lambda reason: rejects.update((reason,))))
         parts: dict[tuple[str, str], list[Row]] = {}
-        for row in made:
+        for row in builder.candidates(document, lambda reason: shard.rejects.update((reason,))):
             parts.setdefault((row.part, row.doc or document.id), []).append(row)
         # A document without candidates stays known: an id that comes twice is an error anyway.
         for (part, doc), own in (parts or {("", document.id): []}).items():
-            about.append(_about(document, part, doc, len(own)))
-            rows += _numbered(own, part, doc, document, builder, target)
-    schema = pa.schema([*COMMON, *builder.columns])
-    _write(folder / f"{name}.documents.parquet", about, DOCUMENTS, rejects)
-    _write(path, rows, schema, rejects)
+            shard.documents.append(
+                {
+                    "part": part,
+                    "doc": doc,
+                    "doc_key": stable_id(doc),
+                    "whole": document.id,
+                    "group": document.group,
+                    "source": document.source,
+                    "language": document.language,
+                    "candidates": len(own),
+                }
+            )
+            random = stream(target.seed, target.stage_of(part), doc)
+            priorities = random.integers(0, 2**63 - 1, size=len(own)).tolist()
+            for number, (row, priority) in enumerate(zip(own, priorities, strict=True)):
+                key = text_key([row.values[i] for i in equal] or [part, doc, number])
+                about = (part, doc, number, document.group, document.licence, priority, key)
+                rows.append((*about, *row.values))
+        if len(rows) >= BATCH:
+            yield batch_of_rows(rows, schema)
+            rows = []
+    if rows:
+        yield batch_of_rows(rows, schema)
 
 
-def _about(document: Document, part: str, doc: str, candidates: int) -> dict[str, Any]:
-    return {
-        "part": part,
-        "doc": doc,
-        "doc_key": stable_id(doc),
-        "whole": document.id,
-        "group": document.group,
-        "source": document.source,
-        "language": document.language,
-        "candidates": candidates,
-    }
-
-
-def _numbered(
-    rows: list[Row], part: str, doc: str, document: Document, builder: Builder, target: Target
-) -> Iterator[dict[str, Any]]:
-    """Rows with a number, a random priority, and the key of the texts that make duplicates."""
-    random = stream(target.seed, target.stage_of(part), doc)
-    priorities = random.integers(0, 2**63 - 1, size=len(rows)).tolist()
-    names = builder.columns.names
-    for number, (row, priority) in enumerate(zip(rows, priorities, strict=True)):
-        values = dict(zip(names, row.values, strict=True))
-        yield {
-            "part": part,
-            "doc": doc,
-            "number": number,
-            "group": document.group,
-            "licence": document.licence,
-            "priority": priority,
-            "key": text_key([values[name] for name in builder.equal] or [part, doc, number]),
-            **values,
-        }
+def batch_of_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of Python values, in the order of the schema, as a record batch."""
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def text_key(values: Any) -> int:
@@ -142,44 +151,40 @@ def text_key(values: Any) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
-def _write(
-    path: Path, rows: list[dict[str, Any]], schema: pa.Schema, rejects: Counter[str]
-) -> None:
-    table = pa.Table.from_pylist(rows, schema)
-    table = table.replace_schema_metadata({REJECTS: json.dumps(rejects)})
-    with replacing(path) as partial:
-        pq.write_table(table, partial, compression="zstd")
-
-
 class Candidates:
     """All candidates of a dataset, under an engine; use as a context manager.
 
-    After `split` these can be queried: `document` (`DOCUMENTS` and `split`), `candidate` (`COMMON`
-    and the builder's columns), and `kept`: part, doc, number, priority and split of each candidate
-    that is no duplicate and is in a split. The shards are removed at the end.
+    Its tables: `candidate` (`COMMON` and the builder's columns), `documents` (`DOCUMENTS`),
+    `single` (part, doc, number, priority of each candidate that is not a duplicate), and after
+    `split` also `kept` (those of `single` that are in a split, and the split). The shards are
+    removed at the end, but for an error.
     """
 
     def __init__(self, builder: Builder, target: Target, dataset: DatasetFolder) -> None:
         self.builder, self.target, self.dataset = builder, target, dataset
-        self.folder = target.folder / FOLDER
+        self.folder = target.folder / CANDIDATES
         self.engine = Engine(target.folder, threads=target.threads, memory=target.memory)
         self.assignments: dict[str, dict[str, Any]] = {}
 
     def __enter__(self) -> Self:
-        self.engine.view("candidate", str(self.folder / "*.rows.parquet"))
-        self.engine.view("documents", str(self.folder / "*.documents.parquet"))
-        for path in sorted(self.folder.glob("*.rows.parquet")):
-            counts = json.loads(pq.read_schema(path).metadata[REJECTS])
+        self.engine.view("candidate", str(self.folder / "*.rows"))
+        self.engine.view("documents", str(self.folder / "*.documents"))
+        for path in sorted(self.folder.glob("*.documents")):
+            counts = json.loads(pq.read_schema(path).metadata[REJECTS.encode()])
             for reason, number in counts.items():
                 self.dataset.reject(reason, number)
         self._check_ids()
         languages = "select distinct language from documents where candidates > 0"
         self.dataset.languages |= {language for (language,) in self.engine.rows(languages)}
+        self.engine.run(_SINGLE)
+        number = "select (select count(*) from candidate) - (select count(*) from single)"
+        self.dataset.reject("exact_duplicate", int(self.engine.value(number)))
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.engine.__exit__(*error)
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        self.engine.__exit__()
+        if kind is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _check_ids(self) -> None:
         twice = self.engine.rows(
@@ -193,28 +198,33 @@ class Candidates:
                 hint="ids must differ over all sources of a dataset: is a source named twice?",
             )
 
-    def split(self, prescribed: Prescribed | None = None) -> None:
+    def split(
+        self,
+        prescribed: Prescribed | None = None,
+        *,
+        weigh: Literal["documents", "single"] = "documents",
+    ) -> None:
         """Give each document a split: as prescribed, as the division says, or by the shares.
 
-        Makes `document` and `kept`; duplicates and what is in no split are counted.
+        The weight of a document is the number of its candidates, or of those in `single`.
         """
-        query = "select distinct part from documents where candidates > 0 order by part"
-        parts = [part for (part,) in self.engine.rows(query)]
+        self.engine.run(_WEIGHED[weigh])
         self.engine.run(
             "create table split (part varchar not null, doc varchar not null, split varchar)"
         )
+        parts = [
+            part for (part,) in self.engine.rows("select distinct part from weighed order by part")
+        ]
         drawn = {"": parts} if self.builder.one_split else {part: [part] for part in parts}
         for name, some in drawn.items():
             self.assignments[name] = self._split_parts(name, some, prescribed)
         self.engine.run(_KEPT)
-        one = self.assignments.get("")
         self.dataset.details |= {
-            "split": one if one is not None else self.assignments,
+            "split": self.assignments.get("", self.assignments),
             "settings": {"seed": self.target.seed, **self.builder.identity()},
         }
-        number, distinct, kept = self.engine.rows(_COUNTS)[0]
-        self.dataset.reject("exact_duplicate", number - distinct)
-        self.dataset.reject("document_in_no_split", distinct - kept)
+        number = "select (select count(*) from single) - (select count(*) from kept)"
+        self.dataset.reject("document_in_no_split", int(self.engine.value(number)))
 
     def _split_parts(
         self, name: str, parts: list[str], prescribed: Prescribed | None
@@ -301,39 +311,47 @@ class Candidates:
             path.unlink()
 
 
-_WEIGHTS = """
-select doc, min("group"), sum(candidates)::bigint from documents
-where list_contains($parts, part) and candidates > 0 group by doc order by doc
-"""
-
-_WHOLES = """
-select part, doc, whole from documents
-where list_contains($parts, part) and candidates > 0
-"""
-
-_SUMS = """
-select split, sum(candidates) from documents join split using (part, doc)
-where list_contains($parts, part) group by split
-"""
-
-_KEPT = """
-create table kept as
+_SINGLE = """
+create table single as
 with ranked as (
     select part, doc, number, priority,
         row_number() over (partition by part, key order by priority, doc, number) as place
     from candidate
 )
-select part, doc, number, priority, split
-from ranked join split using (part, doc)
-where place = 1 and split is not null
+select part, doc, number, priority from ranked where place = 1
 """
 """Of equal candidates the one of lowest priority stays."""
 
-_COUNTS = """
-select
-    (select count(*) from candidate),
-    (select count(*) from (select distinct part, key from candidate)),
-    (select count(*) from kept)
+_WEIGHED = {
+    "documents": """
+create view weighed as select * from documents where candidates > 0
+""",
+    "single": """
+create view weighed as
+with weight as (select part, doc, count(*) as number from single group by part, doc)
+select documents.* replace (number as candidates) from documents join weight using (part, doc)
+""",
+}
+
+_WEIGHTS = """
+select doc, min("group"), sum(candidates)::bigint from weighed
+where list_contains($parts, part) group by doc order by doc
+"""
+
+_WHOLES = """
+select part, doc, whole from weighed where list_contains($parts, part)
+"""
+
+_SUMS = """
+select split, sum(candidates) from weighed join split using (part, doc)
+where list_contains($parts, part) group by split
+"""
+
+_KEPT = """
+create table kept as
+select part, doc, number, priority, split
+from single join split using (part, doc)
+where split is not null
 """
 
 _OF_SPLIT = """

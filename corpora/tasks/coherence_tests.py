@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+
+from pydantic import field_validator
 
 from corpora.errors import ConfigError
 from corpora.readers.coherence import SETS
@@ -12,12 +12,9 @@ from corpora.readers.source import SeenIds
 from corpora.schemas import COHERENCE_TESTS
 from corpora.sentences import SPLITTERS
 from corpora.store.card import Card
-from corpora.store.folder import DatasetFolder, used
+from corpora.store.folder import DatasetFolder
 from corpora.tasks.coherence_sets import READS, Test
-from corpora.tasks.given import Given, Unique, opened_sources
-from corpora.tasks.target import Target
-
-VERSION = 2
+from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
 
 CARD = Card(
     title="Coherence test sets",
@@ -62,67 +59,44 @@ CARD = Card(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """`splitter`: what splits summaries into sentences (`corpora.sentences.SPLITTERS`)."""
+class CoherenceTests(FromSources):
+    """Test sets of pairs of texts, of which one reads better."""
+
+    name, version = "coherence_tests", 2
+    paper = "Jwalapuram, Joty and Lin 2022, sections 2.2 and 2.3"
+    card = CARD
+    kinds = tuple(READS)
+    gives = dict.fromkeys(SETS, COHERENCE_TESTS)
+    texts = dict.fromkeys(SETS, ("pos", "neg"))
 
     splitter: str = "rules"
+    """What splits summaries into sentences (`corpora.sentences.SPLITTERS`)."""
 
-    def __post_init__(self) -> None:
-        if self.splitter not in SPLITTERS:
+    @field_validator("splitter")
+    @classmethod
+    def _known(cls, splitter: str) -> str:
+        if splitter not in SPLITTERS:
             raise ConfigError(
-                f"splitter = {self.splitter!r}", hint=f"one of {', '.join(sorted(SPLITTERS))}"
+                f"splitter = {splitter!r}", hint=f"one of {', '.join(sorted(SPLITTERS))}"
             )
+        return splitter
 
+    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
+        """The tests of each file, all in the split `test`; those that repeat one are counted."""
+        seen: dict[str, SeenIds] = {}
+        repeated = dataset.details.setdefault("exact_duplicates", {})
 
-def configurations(settings: Settings) -> Iterable[str]:
-    """What `Builder.configurations` gives."""
-    return SETS
+        def differing(name: str, place: str, tests: Iterator[Test]) -> Rows:
+            for test in tests:
+                if test["pos"] == test["neg"]:
+                    dataset.reject(f"identical_{name}")
+                    continue
+                text = "\n".join((*test["pos"], "", *test["neg"]))
+                repeated[name] += not seen[name].add(text)
+                yield place, test
 
-
-def build(
-    sources: Iterable[Given], settings: Settings, target: Target, *, max_bad_share: float = 1.0
-) -> dict[str, Any]:
-    """Build one configuration a test set, all in the split `test`; returns the manifest.
-
-    `sources` are `(spec, options)` of the kinds `coherence`, `storycloze` and `summeval`. Raises
-    `InputError` for an id that comes twice in a set, where a file's name does not tell its set,
-    and where more than `max_bad_share` of a source's records are bad.
-    """
-    with target.dataset(CARD) as dataset:
-        ids, texts = Unique(), dict[str, SeenIds]()
-        found: dict[str, int] = {}
-        for reader, source, licence in opened_sources(sources, READS, dataset, max_bad_share):
-            sets = READS[source.kind](reader, source, settings.splitter, dataset)
-            for name, where, tests in sets:
-                kept = _kept(tests, name, where, ids, dataset)
-                rows = _counted(kept, name, texts.setdefault(name, SeenIds()), dataset)
-                columns = ("pos", "neg")
-                number = dataset.write(name, "test", rows, COHERENCE_TESTS, texts=columns)
-                dataset.count_licence(licence, number - found.get(name, 0))
-                found[name] = number
-        dataset.details |= {"settings": used(settings, target.seed)}
-        return dataset.finish(next((name for name in SETS if found.get(name)), None))
-
-
-def _kept(
-    tests: Iterable[Test], name: str, where: str, ids: Unique, dataset: DatasetFolder
-) -> Iterator[Test]:
-    """The tests but for those of two equal texts."""
-    for test in tests:
-        if test["pos"] == test["neg"]:
-            dataset.reject(f"identical_{name}")
-            continue
-        ids.check(name, test["id"], where)
-        yield test
-
-
-def _counted(
-    tests: Iterable[Test], name: str, seen: SeenIds, dataset: DatasetFolder
-) -> Iterator[Test]:
-    """The tests as they are; those that repeat an earlier one of the set are counted."""
-    repeated = dataset.details.setdefault("exact_duplicates", {})
-    repeated.setdefault(name, 0)
-    for test in tests:
-        repeated[name] += not seen.add("\n".join((*test["pos"], "", *test["neg"])))
-        yield test
+        for reader, source, licence in sources:
+            for name, place, tests in READS[source.kind](reader, source, self.splitter, dataset):
+                seen.setdefault(name, SeenIds())
+                repeated.setdefault(name, 0)
+                yield Part(name, "test", licence, differing(name, place, tests))

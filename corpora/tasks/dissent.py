@@ -1,31 +1,39 @@
 """The DisSent datasets (Nie, Bennett, Goodman 2019, sections 2 and 4), from tables of pairs.
 
-Two passes over the Parquet files that extraction writes: the first decides which pairs stay and
-where their documents go, the second copies them, column by column, into the configurations, in an
-order that neither the files' nor the documents' changes.
+Each Parquet file that extraction writes becomes a shard of candidates, column by column: the
+pairs of fitting lengths with a marker that is asked for. Queries then leave out duplicates, split
+the documents and put the pairs into an order that neither the files' nor the documents' changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
-from corpora.schemas import PAIRS, dissent
-from corpora.splits import SPLITS, Assignment, Shares
+from corpora.errors import ConfigError, InputError
+from corpora.rng import stable_id, stream
+from corpora.schemas import DISSENT, MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, dissent
+from corpora.splits import SPLITS
 from corpora.store.card import Card
-from corpora.store.folder import DatasetFolder, used
-from corpora.tasks.dissent_survey import COLUMNS, Ints, Mask, Settings, Survey, read_pairs
-from corpora.tasks.reordered import Reordered
-from corpora.tasks.target import Target
+from corpora.store.folder import DatasetFolder
+from corpora.tasks.builder import Builder, Part, Target
+from corpora.tasks.candidates import COMMON, Candidates, Shard, text_key
 
-__all__ = ["CARD", "VERSION", "Settings", "build"]
+ROWS_PER_BATCH = 16_384
 
-VERSION = 2
+COLUMNS = (
+    *("doc", "group", "source", "licence", "language", "marker"),
+    *("s1", "s2", "position", "order", "has_clauses"),
+)
 
 CARD = Card(
     title="DisSent: pairs of clauses and the marker that joined them",
@@ -66,84 +74,212 @@ CARD = Card(
 )
 
 
-def configurations(settings: Settings) -> Iterable[str]:
-    """What `Builder.configurations` gives."""
-    return settings.configs
+class Dissent(Builder):
+    """DisSent: pairs of clauses and the marker that joined them, in four sets of markers."""
+
+    name, version = "dissent", 2
+    paper = "Nie, Bennett and Goodman 2019, sections 2 and 4"
+    reads = "pairs"
+    card = CARD
+    gives = dict.fromkeys(("all", "books8", "books5", "balanced"), DISSENT)
+    default = "all"
+    columns = pa.schema([PAIRS.field(name) for name in ("marker", "s1", "s2", "position", "order")])
+    equal = ("marker", "s1", "s2")
+
+    markers: Annotated[tuple[str, ...], Field(min_length=1)] = MARKERS_ALL
+    """The labels of `all`, in this order; pairs with other markers are left out."""
+    require_clauses: bool = True
+    """Both sides need a finite verb or copula and an overt subject (section 2)."""
+    min_words: int = 5
+    """The fewest words of a side (at white space)."""
+    max_words: int = 50
+    """The most words of a side."""
+    max_ratio: float = 5.0
+    """How many times longer than the other a side may be."""
+    near_duplicates: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Of pairs whose words are alike to this Jaccard similarity (estimated by MinHash of 128
+    values) or more one stays, chosen at random; 0 for off. Equal pairs are left out anyway."""
+    balanced_cap: Annotated[int, Field(ge=0)] = 0
+    """How often each marker occurs in `balanced`; 0 for as often as the rarest that occurs."""
+    train: Part = 0.9
+    """The share of the training split (section 4.3)."""
+    validation: Part = 0.05
+    """The share of the validation split."""
+    test: Part = 0.05
+    """The share of the test split."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len(set(self.markers)) != len(self.markers):
+            raise ConfigError(f"markers = {list(self.markers)}", hint="name each marker once")
+        self.shares()
+        return self
+
+    def sets(self) -> Mapping[str, Sequence[str]]:
+        """The configurations and their label names; sets that do not fit are left out."""
+        smaller = {"books8": MARKERS_8, "books5": MARKERS_5}
+        fitting = {name: names for name, names in smaller.items() if {*names} <= {*self.markers}}
+        return {"all": self.markers, **fitting, "balanced": self.markers}
+
+    def configurations(self) -> tuple[str, ...]:
+        return tuple(self.sets())
+
+    def collected(self, path: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
+        """The pairs of a file that pass the filters.
+
+        Priorities are raw words of the stream of their document, one for each of its pairs.
+        """
+        schema = pa.schema([*COMMON, *self.columns])
+        documents: dict[tuple[str, str], dict[str, Any]] = {}
+        seen: Counter[tuple[str, str]] = Counter()
+        for batch in read_pairs(path):
+            fits = self._fitting(batch, shard.rejects)
+            number = np.empty(batch.num_rows, np.int32)
+            priority = np.empty(batch.num_rows, np.int64)
+            codes = batch["doc"].dictionary_encode().indices.to_numpy()
+            starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+            firsts = batch.select(["doc", "source", "group", "language"]).take(pa.array(starts))
+            ends = [*starts[1:], batch.num_rows]
+            for first, start, end in zip(firsts.to_pylist(), starts, ends, strict=True):
+                doc = first["doc"]
+                own = (doc, first["source"])
+                key = stable_id(doc)
+                more = {"part": "", "whole": doc, "doc_key": key, "candidates": 0}
+                documents.setdefault(own, {**first, **more})
+                documents[own]["candidates"] += int(fits[start:end].sum())
+                # Raw words, so that a document cut by a batch goes on where it stopped.
+                random = stream(target.seed, target.stage.name, doc).bit_generator
+                random.advance(seen[own])  # type: ignore[attr-defined]
+                priority[start:end] = random.random_raw(end - start) >> np.uint64(1)
+                number[start:end] = np.arange(seen[own], seen[own] + end - start)
+                seen[own] += end - start
+            kept = batch.filter(pa.array(fits))
+            texts = zip(*(kept[name].to_pylist() for name in self.equal), strict=True)
+            columns = {
+                **{name: kept[name] for name in kept.schema.names},
+                "part": pa.repeat("", kept.num_rows),
+                "number": number[fits],
+                "priority": priority[fits],
+                "key": np.fromiter(map(text_key, texts), np.uint64, kept.num_rows),
+            }
+            arrays = [pa.array(columns[name]) for name in schema.names]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        shard.documents += documents.values()
+
+    def _fitting(self, batch: pa.RecordBatch, rejects: Counter[str]) -> NDArray[np.bool_]:
+        """Which pairs pass the filters; the others are counted by the first that they fail."""
+        s1, s2 = _words(batch["s1"]), _words(batch["s2"])
+        shorter, longer = np.minimum(s1, s2), np.maximum(s1, s2)
+        known = pc.is_in(batch["marker"], pa.array(self.markers, pa.string()))
+        clauses = batch["has_clauses"].to_numpy(zero_copy_only=False)
+        tests = {
+            "marker_not_in_set": ~known.to_numpy(zero_copy_only=False),
+            "no_clauses": ~clauses & self.require_clauses,
+            "too_short": shorter < self.min_words,
+            "too_long": longer > self.max_words,
+            "unlike_lengths": longer > self.max_ratio * shorter,
+        }
+        left_out = np.zeros(batch.num_rows, bool)
+        for reason, failed in tests.items():
+            rejects[reason] += int((failed & ~left_out).sum())
+            left_out |= failed
+        return ~left_out
+
+    def select(self, taken: Candidates) -> None:
+        """Leave out pairs that are nearly the same, then split: each pair that stays weighs one."""
+        if self.near_duplicates:
+            from corpora.tasks.near_duplicates import near_duplicates
+
+            rows = (row for batch in taken.engine.batches(_TEXTS) for row in batch.to_pylist())
+            alike = list(near_duplicates(rows, self.markers, self.near_duplicates, taken.folder))
+            taken.engine.run("create table alike (doc varchar, number integer)")
+            docs, numbers = zip(*alike, strict=True) if alike else ((), ())
+            taken.engine.insert("alike", pa.table({"doc": docs, "number": numbers}))
+            taken.engine.run(_WITHOUT_ALIKE)
+            taken.dataset.reject("near_duplicate", len(alike))
+        taken.split(weigh="single")
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """Each pair goes to the configurations that have its marker; `balanced` takes the first."""
+        counts = dict(taken.engine.rows(_MARKERS))
+        absent = [marker for marker in self.markers if marker not in counts]
+        if absent:
+            dataset.note(f"No pair was found for: {', '.join(absent)}.")
+        cap = self.balanced_cap or min(counts.values(), default=0)
+        dataset.note(f"`balanced` has at most {cap:,} pairs of each marker.")
+        dataset.details["balanced_cap"] = cap
+        for pairs in taken.engine.batches(_IN_ORDER, {"cap": cap}, ROWS_PER_BATCH):
+            dataset.count_licences(pairs["licence"])
+            for config, markers in self.sets().items():
+                rows = _labelled(pairs, markers)
+                fits = pc.greater_equal(rows["label"], 0)
+                if config == "balanced":
+                    fits = pc.and_(fits, pairs["fair"])
+                for split in SPLITS:
+                    # The other configurations are parts of `all`: their overlap is in its.
+                    texts = ("s1", "s2") if config == "all" else ()
+                    writer = dataset.writer(
+                        config, split, rows.schema, texts=texts, long=("s1", "s2")
+                    )
+                    writer.append(rows.filter(pc.and_(fits, pc.equal(pairs["split"], split))))
 
 
-def build(inputs: Sequence[Path], settings: Settings, target: Target) -> dict[str, Any]:
-    """Build the dataset from Parquet files of `PAIRS`; returns the manifest.
+_TEXTS = """
+select doc, number, marker, s1, s2
+from single join candidate using (part, doc, number)
+order by single.priority, doc, number
+"""
 
-    Raises `InputError` for a file that is no table of pairs.
+_WITHOUT_ALIKE = """
+delete from single using alike
+where single.doc = alike.doc and single.number = alike.number
+"""
+
+_MARKERS = """
+select marker, count(*) from kept join candidate using (part, doc, number) group by marker
+"""
+
+_IN_ORDER = """
+with ranked as (
+    select doc, number, split,
+        row_number() over (partition by marker order by kept.priority, doc, number) as place
+    from kept join candidate using (part, doc, number)
+)
+select candidate.*, split, place <= $cap as fair
+from ranked join candidate using (doc, number)
+order by priority, doc, number
+"""
+
+
+def read_pairs(path: Path) -> Iterator[pa.RecordBatch]:
+    """The columns that a dataset needs of a table of pairs, batch by batch.
+
+    Raises `InputError` for a file that is not a table of pairs.
     """
-    with target.dataset(CARD) as dataset:
-        plan = _plan(inputs, dataset, settings, target)
-        _copy(inputs, dataset, settings, *plan)
-        return dataset.finish("all")
+    try:
+        file = pq.ParquetFile(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"cannot be read as Parquet: {error}", where=str(path)) from error
+    if missing := sorted(set(COLUMNS) - set(file.schema_arrow.names)):
+        raise InputError(
+            f"has no column {', '.join(missing)}",
+            where=str(path),
+            hint=f"a table of pairs has the columns {', '.join(PAIRS.names)}",
+        )
+    with file:
+        for batch in file.iter_batches(ROWS_PER_BATCH, columns=list(COLUMNS)):
+            yield batch.select(list(COLUMNS))
 
 
-def _plan(
-    inputs: Sequence[Path], dataset: DatasetFolder, settings: Settings, target: Target
-) -> tuple[Assignment, Ints, Mask]:
-    """The first pass: the splits, the pairs that stay in their order, and what is `balanced`."""
-    with Survey(settings, dataset.folder, seed=target.seed, stage=target.stage.name) as survey:
-        for batch in read_pairs(inputs):
-            survey.add(batch)
-        kept = survey.kept(dataset)
-    shares = Shares(settings.train, settings.validation, settings.test)
-    assignment = target.assign(survey.documents(kept), shares)
-    dataset.details |= {"split": assignment.to_dict(), "settings": used(settings, target.seed)}
-    return assignment, survey.order(kept), survey.balanced(kept, dataset)
-
-
-def _copy(
-    inputs: Sequence[Path],
-    dataset: DatasetFolder,
-    settings: Settings,
-    assignment: Assignment,
-    order: Ints,
-    balanced: Mask,
-) -> None:
-    """The second pass: each kept pair goes to the configurations that it belongs to."""
-    start = 0
-    for pairs in _in_order(inputs, order, balanced.size, dataset.folder):
-        fair = balanced[order[start : start + pairs.num_rows]]
-        start += pairs.num_rows
-        dataset.count_licences(pairs["licence"])
-        splits = np.array([assignment.split[doc] for doc in pairs["doc"].to_pylist()], object)
-        for config, markers in settings.configs.items():
-            table = _labelled(pairs, markers)
-            fits = table["label"].to_numpy() >= 0
-            if config == "balanced":
-                fits &= fair
-            for split in SPLITS:
-                # The other configurations are parts of `all`: their overlap is in its.
-                texts = ("s1", "s2") if config == "all" else ()
-                writer = dataset.writer(config, split, table.schema, texts=texts, long=("s1", "s2"))
-                writer.append(table.filter(pa.array(fits & (splits == split))))
-
-
-def _in_order(
-    inputs: Sequence[Path], order: Ints, pairs: int, folder: Path
-) -> Iterator[pa.RecordBatch]:
-    """The rows `order` of the inputs, which have so many `pairs`, in this order."""
-    place = np.full(pairs, -1)
-    place[order] = np.arange(order.size)
-    schema = pa.schema([PAIRS.field(name) for name in COLUMNS])
-    with Reordered(folder, schema, order.size) as rows:
-        start = 0
-        for batch in read_pairs(inputs):
-            part = place[start : start + batch.num_rows]
-            start += batch.num_rows
-            inside = np.flatnonzero(part >= 0)
-            rows.add(batch.take(pa.array(inside)), part[inside])
-        yield from rows.read()
+def _words(column: pa.Array) -> NDArray[np.int64]:
+    parts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(column))
+    return pc.list_value_length(parts).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _labelled(pairs: pa.RecordBatch, markers: Sequence[str]) -> pa.RecordBatch:
     """The columns of a dataset, -1 as label where the marker is not one of its labels."""
     schema = dissent(markers)
-    found = pc.index_in(pairs["marker"], pa.array(markers, pa.string())).fill_null(-1)
+    label = pc.index_in(pairs["marker"], pa.array(markers, pa.string())).fill_null(-1)
     columns = {name: pairs[name] for name in schema.names if name != "label"}
-    columns["label"] = found.cast(pa.int64())
+    columns["label"] = label.cast(pa.int64())
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Literal
+from typing import Annotated, Literal, Self
+
+import pyarrow as pa
+from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
-from corpora.splits import Shares
+from corpora.splits import SPLITS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.discoeval.common import lead, one_of, units
-from corpora.tasks.intrusion_search import Pair, Search, pairs_of
-from corpora.tasks.sentence_features import SentenceFeatures
-from corpora.tasks.target import Target, split_candidates
+from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.candidates import Candidates
+from corpora.tasks.discoeval.common import lead, units
 
-VERSION = 5
 TEXTS_A_BATCH = 256
 ROWS_PER_GROUP = 2_048
 
@@ -75,133 +75,137 @@ CARD = Card(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Which texts, how similar an intruder is, and the shares of the splits.
+class Intrusion(Builder):
+    """Texts, and the same with one sentence replaced by one of a similar text."""
 
-    `take`: `lead`, the lead section of a document (the whole document where it has no sections),
-    or `windows`, each unit `within` a document (`paragraph`, `section`, `document`) cut into
-    texts. A text has `min_sentences` to `max_sentences` (a lead is cut to them); sentences of
-    fewer than `min_words` words are no intruders.
-    `similar`: from how many of the most similar texts the intruder may come;
-    `max_text_similarity`: a text more alike than that is a copy, and passed over.
-    `min_similarity`, `max_similarity`: of the intruder to the rest of the text (cosine of
-    TF-IDF); it is also no more alike to any one sentence of it. `max_ratio`: of the lengths of
-    the two. `max_cost`: how much the intruder may differ from the replaced sentence, in squared
-    steps (`corpora.tasks.intruders`): lower is harder, and gives fewer rows. `per_text`: pairs of
-    one text at most, each with the intruder at another place (more than one: to train on).
-    `choose`: `matched`, the intruder that differs least from what it replaces; or `random`, any
-    that keeps to the bounds: easier, and then `max_cost` is not asked.
-    """
+    name, version = "intrusion", 5
+    paper = "Shen et al. 2021; Jwalapuram, Joty and Lin 2022, section 2.3"
+    card = CARD
+    gives = {"detection": INTRUSION_DETECTION, "pairwise": INTRUSION_PAIRWISE}
+    default = "detection"
+    columns = pa.schema([INTRUSION_DETECTION.field("sentences")])
+    equal = ("sentences",)
 
     take: Literal["lead", "windows"] = "lead"
+    """`lead`: the lead section of a document (the whole document where it has no sections);
+    `windows`: each unit `within` a document, cut into texts."""
     within: Literal["paragraph", "section", "document"] = "paragraph"
-    min_sentences: int = 3
-    max_sentences: int = 8
+    """The unit that is cut into texts."""
+    min_sentences: Annotated[int, Field(ge=2)] = 3
+    """The fewest sentences of a text."""
+    max_sentences: Annotated[int, Field(le=127)] = 8
+    """The most sentences of a text; a lead is cut to them."""
     min_words: int = 4
-    similar: int = 50
+    """Sentences of fewer words are no intruders."""
+    similar: Annotated[int, Field(ge=1)] = 50
+    """From how many of the most similar texts the intruder may come."""
     max_text_similarity: float = 0.8
-    min_similarity: float = 0.03
-    max_similarity: float = 0.6
-    max_ratio: float = 2.0
+    """A text more alike than that is a copy, and passed over."""
+    min_similarity: Annotated[float, Field(ge=0)] = 0.03
+    """The least similarity of the intruder to the rest of the text (cosine of TF-IDF)."""
+    max_similarity: Annotated[float, Field(le=1)] = 0.6
+    """The greatest; the intruder is also no more alike to any one sentence of the text."""
+    max_ratio: Annotated[float, Field(ge=1)] = 2.0
+    """How many times longer than the replaced sentence the intruder may be, or shorter."""
     max_cost: float = 20.0
-    per_text: int = 1
+    """How much the intruder may differ from the replaced sentence, in squared steps
+    (`corpora.tasks.intruders`): lower is harder, and gives fewer rows."""
+    per_text: Annotated[int, Field(ge=1)] = 1
+    """Pairs of one text at most, each with the intruder at another place (more than one: to
+    train on)."""
     choose: Literal["matched", "random"] = "matched"
-    train: float = 0.8
-    validation: float = 0.1
-    test: float = 0.1
+    """`matched`: the intruder that differs least from what it replaces; `random`: any that keeps
+    to the bounds, which is easier, and then `max_cost` is not asked."""
+    train: Part = 0.8
+    """The share of the documents in the training split."""
+    validation: Part = 0.1
+    """The share of the documents in the validation split."""
+    test: Part = 0.1
+    """The share of the documents in the test split."""
 
-    def __post_init__(self) -> None:
-        one_of("take", self.take, ("lead", "windows"))
-        one_of("within", self.within, ("paragraph", "section", "document"))
-        one_of("choose", self.choose, ("matched", "random"))
-        if not 2 <= self.min_sentences <= self.max_sentences <= 127:
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.min_sentences > self.max_sentences:
             raise ConfigError(
                 f"min_sentences {self.min_sentences} and max_sentences {self.max_sentences}",
-                hint="2 <= min_sentences <= max_sentences <= 127",
+                hint="min_sentences <= max_sentences",
             )
-        if not 0 <= self.min_similarity < self.max_similarity <= 1:
+        if self.min_similarity >= self.max_similarity:
             raise ConfigError(
                 f"min_similarity {self.min_similarity} and max_similarity {self.max_similarity}",
-                hint="0 <= min_similarity < max_similarity <= 1",
+                hint="min_similarity < max_similarity",
             )
-        if min(self.similar, self.max_ratio, self.per_text) < 1:
-            raise ConfigError(
-                f"similar = {self.similar}, max_ratio = {self.max_ratio}, "
-                f"per_text = {self.per_text}",
-                hint="1 or more",
-            )
-        Shares(self.train, self.validation, self.test)
+        self.shares()
+        return self
 
-
-def configurations(settings: Settings) -> Iterable[str]:
-    """What `Builder.configurations` gives."""
-    return ("detection", "pairwise")
-
-
-def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest.
-
-    In memory stay about 150 bytes a text.
-    """
-    with (
-        target.dataset(CARD) as dataset,
-        target.pool() as pool,
-        SentenceFeatures(target.folder) as features,
-    ):
-        for document in documents:
-            found = list(texts_of(document, settings, dataset))
-            pool.add(document, found)
-            features.add(found)
-        search = Search(pool, features, settings)
-        for split, rows in split_candidates(pool, settings, dataset):
-            _write(split, pairs_of(rows, search, dataset), dataset)
-        return dataset.finish("detection")
-
-
-def texts_of(document: Document, settings: Settings, dataset: DatasetFolder) -> Iterator[list[str]]:
-    """The texts of one document; the others are counted as too short."""
-    sentences = document.sentence_texts()
-    if settings.take == "lead":
-        found = [lead(document, sentences)[: settings.max_sentences]]
-    else:
-        found = [
-            unit[start : start + settings.max_sentences]
-            for unit in units(document, sentences, settings.within)
-            for start in range(0, len(unit), settings.max_sentences)
-        ]
-    for text in found:
-        if len(text) >= settings.min_sentences and all(text):
-            yield text
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """The texts of one document; the others are counted as too short."""
+        sentences = document.sentence_texts()
+        if self.take == "lead":
+            texts = [lead(document, sentences)[: self.max_sentences]]
         else:
-            dataset.reject("too_few_sentences")
+            texts = [
+                unit[start : start + self.max_sentences]
+                for unit in units(document, sentences, self.within)
+                for start in range(0, len(unit), self.max_sentences)
+            ]
+        for text in texts:
+            if len(text) >= self.min_sentences and all(text):
+                yield Row((text,))
+            else:
+                reject("too_few_sentences")
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """Each pair as one row of `pairwise` and two of `detection`."""
+        from corpora.tasks.intrusion_search import Search
+        from corpora.tasks.sentence_features import SentenceFeatures
+
+        with (
+            taken.mapped(_TEXTS) as texts,
+            SentenceFeatures(taken.target.folder) as features,
+        ):
+            for batch in texts.to_batches(TEXTS_A_BATCH):
+                features.add(batch["sentences"].to_pylist())
+            search = Search(self, taken.target, texts, features)
+            start = 0
+            for split in SPLITS:
+                rows = range(start, start + taken.count(split))
+                start = rows.stop
+                detection = dataset.writer(
+                    "detection",
+                    split,
+                    INTRUSION_DETECTION,
+                    texts=("sentences",),
+                    rows_per_group=2 * ROWS_PER_GROUP,
+                )
+                # Its texts are those of `detection`, and so is their overlap.
+                pairwise = dataset.writer(
+                    "pairwise",
+                    split,
+                    INTRUSION_PAIRWISE,
+                    long=("pos", "neg"),
+                    rows_per_group=ROWS_PER_GROUP,
+                )
+                pairs = search.pairs_of(rows, dataset)
+                while some := list(islice(pairs, TEXTS_A_BATCH)):
+                    pairwise.extend(some)
+                    detection.extend(
+                        {"doc": pair["doc"], "label": label, "position": at, "sentences": text}
+                        for pair in some
+                        for label, at, text in (
+                            (0, -1, pair["pos"]),
+                            (1, pair["position"], pair["neg"]),
+                        )
+                    )
 
 
-def _write(split: str, pairs: Iterable[Pair], dataset: DatasetFolder) -> None:
-    """Each pair as one row of `pairwise` and two of `detection`."""
-    detection = dataset.writer(
-        "detection",
-        split,
-        INTRUSION_DETECTION,
-        texts=("sentences",),
-        rows_per_group=2 * ROWS_PER_GROUP,
-    )
-    # Its texts are those of `detection`, and so is their overlap.
-    pairwise = dataset.writer(
-        "pairwise",
-        split,
-        INTRUSION_PAIRWISE,
-        long=("pos", "neg"),
-        rows_per_group=ROWS_PER_GROUP,
-    )
-    iterator = iter(pairs)
-    while some := list(islice(iterator, TEXTS_A_BATCH)):
-        pairwise.extend(some)
-        detection.extend(
-            {"doc": pair["doc"], "label": label, "position": position, "sentences": sentences}
-            for pair in some
-            for label, position, sentences in (
-                (0, -1, pair["pos"]),
-                (1, pair["position"], pair["neg"]),
-            )
-        )
+_TEXTS = """
+select doc || '#' || number as id, doc_key, licence, sentences
+from candidate
+    join documents using (part, doc)
+    left join kept using (part, doc, number)
+order by
+    case split when 'train' then 0 when 'validation' then 1 when 'test' then 2 else 3 end,
+    sha256(id), doc, number
+"""
+"""All texts, those of a split together: the last ones, duplicates, count as texts do in TF-IDF."""

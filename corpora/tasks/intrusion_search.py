@@ -6,18 +6,22 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from corpora.readers.source import SeenIds
-from corpora.rng import stable_id, stream
+from corpora.rng import stream
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.intruders import Intruder, Scene, find_intruder
-from corpora.tasks.pool import Pool, Rows
 from corpora.tasks.postings import Postings
 from corpora.tasks.sentence_features import SentenceFeatures
 from corpora.tasks.similar import FEATURES, MOST
 
 if TYPE_CHECKING:
-    from corpora.tasks.intrusion import Settings
+    from corpora.tasks.builder import Target
+    from corpora.tasks.intrusion import Intrusion
+
+Rows = NDArray[np.int64]
 
 FROM_ONE_DOCUMENT = 20
 """So many texts of the host's own document are passed over in the search for another one."""
@@ -26,33 +30,37 @@ Pair = dict[str, Any]
 """A row of `INTRUSION_PAIRWISE`, with the `licences` of its two documents."""
 
 
-def pairs_of(rows: Rows, search: Search, dataset: DatasetFolder) -> Iterator[Pair]:
-    """The pairs of each text of a split that an intruder can be found for."""
-    pool, settings = search.pool, search.settings
-    keys = np.array([stable_id(pool.place(row)) for row in rows.tolist()], np.uint64)
-    rows = rows[np.lexsort((rows, keys))]
-    profiles = map(search.features.profile, rows.tolist())
-    with Postings(dataset.folder, profiles, FEATURES, most=MOST) as index:
-        for at, row in enumerate(rows.tolist()):
-            others, similarity = index.nearest(at, settings.similar + FROM_ONE_DOCUMENT)
-            near = rows[others[similarity <= settings.max_text_similarity]]
-            pairs = search.pairs(row, near)
-            if isinstance(pairs, str):
-                dataset.reject(pairs)
-                continue
-            for pair in pairs:
-                for licence in pair.pop("licences"):
-                    dataset.count_licence(licence)
-                yield pair
-
-
 class Search:
-    """Looks for the intruders of texts; a sentence, wherever it stands, intrudes only once."""
+    """Looks for the intruders of texts; a sentence, wherever it stands, intrudes only once.
 
-    def __init__(self, pool: Pool, features: SentenceFeatures, settings: Settings) -> None:
-        self.pool, self.features, self.settings = pool, features, settings
-        self.used = np.zeros((len(pool), settings.max_sentences), bool)
+    `texts` are mapped to memory; a row is a text's place there and in `features`.
+    """
+
+    def __init__(
+        self, settings: Intrusion, target: Target, texts: pa.Table, features: SentenceFeatures
+    ) -> None:
+        self.settings, self.target = settings, target
+        self.texts, self.features = texts, features
+        self.documents = texts["doc_key"].to_numpy()
+        self.used = np.zeros((len(texts), settings.max_sentences), bool)
         self.said = SeenIds()
+
+    def pairs_of(self, rows: range, dataset: DatasetFolder) -> Iterator[Pair]:
+        """The pairs of each text of a split that an intruder can be found for."""
+        settings = self.settings
+        profiles = map(self.features.profile, rows)
+        with Postings(self.target.folder, profiles, FEATURES, most=MOST) as index:
+            for at, row in enumerate(rows):
+                others, similarity = index.nearest(at, settings.similar + FROM_ONE_DOCUMENT)
+                near = rows.start + others[similarity <= settings.max_text_similarity]
+                pairs = self.pairs(row, near)
+                if isinstance(pairs, str):
+                    dataset.reject(pairs)
+                    continue
+                for pair in pairs:
+                    for licence in pair.pop("licences"):
+                        dataset.count_licence(licence)
+                    yield pair
 
     def pairs(self, row: int, near: Rows) -> list[Pair] | str:
         """The pairs of one text, or the reason why there is none.
@@ -61,13 +69,14 @@ class Search:
         bounds. Where the best one there shows too much, the text gives a pair less rather than
         one elsewhere, or easy positions would be the rule.
         """
-        pool, settings = self.pool, self.settings
-        elsewhere = pool.documents_of(near) != pool.documents_of(np.array([row]))
+        settings = self.settings
+        elsewhere = self.documents[near] != self.documents[row]
         donors = near[elsewhere][: settings.similar].tolist()
         if not donors:
             return "no_similar_text"
         scene, places = self._scene(row, donors)
-        random = stream(pool.seed, pool.stage, pool.place(row))
+        id = self.texts["id"][row].as_py()
+        random = stream(self.target.seed, self.target.stage.name, id)
         draw = random if settings.choose == "random" else None
         found: list[Pair] = []
         tried = 0
@@ -100,7 +109,7 @@ class Search:
             scene.usable[chosen.guest] = False
             donor, number = places[chosen.guest].tolist()
             self.used[donor, number] = True
-            pair = _row(row, position, chosen, donor, number, self.pool)
+            pair = self._row(row, position, chosen, donor, number)
             said = pair["neg"][position].casefold()
             # Of sentences without a word (`* * *`) no similarity tells that they are equal.
             if said not in map(str.casefold, pair["pos"]) and self.said.add(said):
@@ -119,19 +128,17 @@ class Search:
         scene = self.features.scene(found, usable)
         return scene, np.stack([text, number], axis=1)[len(scene.host) :]
 
-
-def _row(row: int, position: int, chosen: Intruder, donor: int, number: int, pool: Pool) -> Pair:
-    record, other = pool.record(row), pool.record(donor)
-    sentences = record["sentences"]
-    changed = list(sentences)
-    changed[position] = other["sentences"][number]
-    return {
-        "doc": pool.place(row),
-        "donor": pool.place(donor),
-        "position": position,
-        "similarity": chosen.similarity,
-        "replaced_similarity": chosen.replaced,
-        "pos": sentences,
-        "neg": changed,
-        "licences": {record["licence"], other["licence"]},
-    }
+    def _row(self, row: int, position: int, chosen: Intruder, donor: int, number: int) -> Pair:
+        (host,), (other,) = (self.texts.slice(at, 1).to_pylist() for at in (row, donor))
+        changed = list(host["sentences"])
+        changed[position] = other["sentences"][number]
+        return {
+            "doc": host["id"],
+            "donor": other["id"],
+            "position": position,
+            "similarity": chosen.similarity,
+            "replaced_similarity": chosen.replaced,
+            "pos": host["sentences"],
+            "neg": changed,
+            "licences": {host["licence"], other["licence"]},
+        }

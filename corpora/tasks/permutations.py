@@ -1,194 +1,127 @@
-"""Unique random permutations for many documents at once, in numpy.
+"""Random orders of sentences for many documents at once, in numpy.
 
-A permutation of up to 20 sentences is one integer: the digits of its Fisher-Yates swaps in the
-factorial number system. Rank 0 is the original order, and two permutations are equal exactly if
-their ranks are. So drawing k permutations of a document is drawing k different integers, and
-only those that are kept are turned into orders. Above 20 sentences, where n! leaves 64 bits,
-orders are drawn and told apart by a 64-bit hash: unequal hashes prove unequal orders, and a
-collision costs no more than one good order.
-
-Draws come from SplitMix64 (Steele, Lea, Flood 2014) keyed by document: a counter-based
-generator gives all draws of all documents in one array operation, where a numpy generator for
-each document would cost more than the permutations (docs/decisions/012).
+An order is drawn by sorting random words, one a sentence. A document gets the first orders drawn
+that read unlike the original and unlike one another: where sentences are equal, orders are
+compared by their texts. The words come from SplitMix64 (Steele, Lea, Flood 2014) keyed by
+document: a numpy generator for each document would cost more than its orders do.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from math import factorial, prod, sqrt
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from math import factorial, log1p, prod
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpora.rng import Words, mixed, stable_id, stream
+from corpora.schemas import PERMUTED_ORDERS
 
-Orders = NDArray[np.uint8]
-Mask = NDArray[np.bool_]
-Scalar = TypeVar("Scalar", bound=np.generic)
-
-LARGEST_RANKED = 20
 LARGEST = 255
-_DENSE = 3
-_BLOCK = 8192
-_HALF_WORD = 12  # 12! fits 32 bits, which divide faster
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""The most sentences of a document: places are bytes."""
+
+AT_ONCE = 1 << 16
+"""Words that are drawn at a time: they stay in the processor's cache."""
+
+BYTE, TWO_BYTES, EIGHT = np.uint64(0xFF), np.uint64(0xFFFF), np.uint64(8)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+WEIGHTS = mixed(np.arange(1, LARGEST + 1, dtype=np.uint64) * GOLDEN)
 
 
-def document_ids(documents: Sequence[str]) -> Words:
-    """The stable ids of documents; hashed once for all stages that permute them."""
-    return np.fromiter(map(stable_id, documents), np.uint64, len(documents))
+def document_keys(seed: int, stage: str, documents: Sequence[str]) -> Words:
+    """One key a document: it depends on the seed, the stage and the document's id alone."""
+    ids = np.fromiter(map(stable_id, documents), np.uint64, len(documents))
+    return mixed(ids ^ stream(seed, stage).integers(0, 2**64, dtype=np.uint64))
 
 
-def document_keys(seed: int, stage: str, ids: Words) -> Words:
-    """One key a document: the stage's own stream, told apart by the documents' ids."""
-    of_stage = stream(seed, stage).integers(0, 2**64, dtype=np.uint64)
-    return mixed(ids ^ of_stage)
-
-
-def distinct_orders(sentences: Sequence[Hashable]) -> int:
+def distinct_orders(sentences: Sequence[str]) -> int:
     """How many different texts the orders of `sentences` give, the original included."""
-    repeated = Counter(sentences).values()
-    return factorial(len(sentences)) // prod(map(factorial, repeated))
+    return factorial(len(sentences)) // prod(map(factorial, Counter(sentences).values()))
 
 
-def permutations(keys: Words, n: int, k: int) -> Orders:
-    """`k` different permutations of `n` sentences for each key, never the original.
+def permutations(keys: Words, texts: NDArray[np.uint64], total: int, k: int) -> NDArray[np.uint8]:
+    """`k` orders [documents, k, n] for each key that give `k` texts, none of them the original.
 
-    Returns orders [documents, k, n]. Raises `ValueError` if there are fewer than k.
+    `texts` [documents, n] has equal numbers for equal sentences of a document, and each document
+    has `total` distinct orders. Raises `ValueError` if they are fewer than `k` and the original.
     """
-    if not 1 <= n <= LARGEST or k > factorial(n) - 1:
+    n = texts.shape[1]
+    if not 1 <= n <= LARGEST or k >= total:
         raise ValueError(f"{n} sentences have no {k} other orders")
-    if n > LARGEST_RANKED:
-        return _drawn_orders(keys, n, k)
-    ranks = _distinct(keys, factorial(n) - 1, k) + np.uint64(1)
-    return unranked(ranks.ravel(), n).reshape(len(keys), k, n)
-
-
-def permutations_of_text(key: np.uint64, sentences: Sequence[Hashable], k: int) -> Orders:
-    """`k` orders [k, n] of one document with repeated sentences: all *texts* differ.
-
-    Swapping two equal sentences gives the original text, so orders are told apart by what they
-    read like. Raises `ValueError` if there are fewer than k.
-    """
-    n, drawn = len(sentences), 2 * k
-    if n > LARGEST or k > distinct_orders(sentences) - 1:
-        raise ValueError(f"these {n} sentences have no {k} other orders")
-    classes = np.unique([hash(s) for s in sentences], return_inverse=True)[1].astype(np.uint8)
-    while True:
-        orders = _any_orders(np.array([key]), n, drawn)[0]
-        read = np.ascontiguousarray(classes[orders])
-        first = np.unique(read.view(f"V{n}").ravel(), return_index=True)[1]
-        other = np.sort(first[(read[first] != classes).any(axis=1)])
-        if other.size >= k:
-            return orders[other[:k]]
-        drawn *= 2
-
-
-def unranked(ranks: Words, n: int) -> Orders:
-    """The permutations [ranks, n] with these ranks; 0 is the original order."""
-    orders = np.empty((ranks.size, n), np.uint8)
-    for start in range(0, ranks.size, _BLOCK):  # a block's arrays stay in the processor's cache
-        part = slice(start, start + _BLOCK)
-        orders[part] = _unranked(ranks[part], n).T
-    return orders
-
-
-def _unranked(ranks: Words, n: int) -> Orders:
-    """The same for few ranks, as columns: a swap works on whole rows, one row a position."""
-    orders = np.repeat(np.arange(n, dtype=np.uint8)[:, None], ranks.size, axis=1)
-    flat, column = orders.reshape(-1), np.arange(ranks.size)
-    word = np.uint32 if n <= _HALF_WORD else np.uint64
-    rest: NDArray[Any] = ranks.astype(word)
-    for position in range(n - 1, 0, -1):
-        base = word(position + 1)
-        quotient = rest // base
-        other = (position - (rest - quotient * base).astype(np.int64)) * ranks.size + column
-        rest = quotient
-        chosen = flat.take(other)
-        flat[other] = orders[position]
-        orders[position] = chosen
-    return orders
-
-
-def _distinct(keys: Words, total: int, k: int) -> Words:
-    """The first k different integers below `total` of each key's draws: [keys, k]."""
-    if total < _DENSE * k:
-        shuffled = np.argsort(_draws(keys, total), axis=1, kind="stable")
-        return shuffled[:, :k].astype(np.uint64)
-    limit = 2**64 - 2**64 % total  # draws beyond it would make small integers more likely
-    accepted = limit / 2**64 * (1 - k / (2 * total))
-    drawn = int(k / accepted + 3 * sqrt(k * (1 - accepted))) + 1
-    result = np.empty((len(keys), k), np.uint64)
+    result = np.empty((len(keys), k, n), np.uint8)
+    share = min(total, 2**62)
+    number = 3 + int(-share * log1p(-k / share))  # so many draws give k different ones on average
+    both = texts << EIGHT | np.arange(n, dtype=np.uint64)
+    original = (texts * WEIGHTS[:n]).sum(axis=1)
     todo = np.arange(len(keys))
     while todo.size:
-        draws = _draws(keys[todo], drawn)
-        values = draws % np.uint64(total)
-        good = _first_of_each(values)
-        if limit < 2**64:
-            good &= draws < np.uint64(limit)
-        todo = _take_first(result, todo, values, good)
-        drawn *= 2
+        short = []
+        steps = np.arange(1, number * n + 1, dtype=np.uint64) * GOLDEN
+        size = max(1, AT_ONCE // steps.size)
+        for some in (todo[start : start + size] for start in range(0, todo.size, size)):
+            # A word's last two bytes say which sentence it is of, and how that reads.
+            words = mixed(keys[some, None] + steps).reshape(-1, number, n)
+            words = np.sort((words & ~TWO_BYTES) | both[some, None], axis=2)
+            orders = words.astype(np.uint8)
+            # Texts are compared by 64 bits: where these are equal by chance an order is lost.
+            hashes = ((words >> EIGHT & BYTE) * WEIGHTS[:n]).sum(axis=2)
+            good = _first_of_each(hashes) & (hashes != original[some, None])
+            good &= np.cumsum(good, axis=1) <= k
+            enough = np.count_nonzero(good, axis=1) == k
+            result[some[enough]] = orders[enough][good[enough]].reshape(-1, k, n)
+            short.append(some[~enough])
+        todo, number = np.concatenate(short), 2 * number
     return result
 
 
-def _drawn_orders(keys: Words, n: int, k: int) -> Orders:
-    """As `permutations`, for any n: orders are drawn and compared by hash."""
-    result = np.empty((len(keys), k, n), np.uint8)
-    todo, drawn = np.arange(len(keys)), k + 1
-    while todo.size:
-        orders = _any_orders(keys[todo], n, drawn)
-        good = _first_of_each(_hashes(orders)) & (orders != np.arange(n)).any(axis=2)
-        todo = _take_first(result, todo, orders, good)
-        drawn *= 2
-    return result
-
-
-def _any_orders(keys: Words, n: int, number: int) -> Orders:
-    """Random orders [keys, number, n], repetitions and the original among them."""
-    draws = _draws(keys, number * n).reshape(len(keys), number, n)
-    return np.argsort(draws, axis=2, kind="stable").astype(np.uint8)
-
-
-def _take_first(
-    result: NDArray[Scalar], todo: NDArray[np.int64], values: NDArray[Scalar], good: Mask
-) -> NDArray[np.int64]:
-    """Fill rows `todo` of `result` that have enough good values; returns the rows that have not."""
-    k = result.shape[1]
-    enough = np.count_nonzero(good, axis=1) >= k
-    if good[:, :k].all():
-        result[todo] = values[:, :k]
-        return todo[:0]
-    kept = good[enough]
-    kept &= np.cumsum(kept, axis=1) <= k
-    result[todo[enough]] = values[enough][kept].reshape(-1, *result.shape[1:])
-    return todo[~enough]
-
-
-def _first_of_each(values: Words) -> Mask:
+def _first_of_each(values: Words) -> NDArray[np.bool_]:
     """Where a row's value has not occurred before in that row."""
+    order = np.argsort(values, axis=1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=1)
     first = np.ones(values.shape, bool)
-    ordered = np.sort(values, axis=1)
-    rows = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
-    if rows.size:
-        order = np.argsort(values[rows], axis=1, kind="stable")
-        ordered = ordered[rows]
-        again = np.zeros(order.shape, bool)
-        again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
-        first[rows[:, None], order] = ~again
+    np.put_along_axis(first, order[:, 1:], ordered[:, 1:] != ordered[:, :-1], axis=1)
     return first
 
 
-def _hashes(orders: Orders) -> Words:
-    """A 64-bit hash of each order [documents, number]."""
-    value = np.zeros(orders.shape[:2], np.uint64)
-    for position in range(orders.shape[2]):
-        value = mixed(value ^ orders[:, :, position])
-    return value
+def order_rows(
+    keys: Words,
+    ids: Sequence[str],
+    sentences: Sequence[list[str]],
+    wanted: Callable[[int], tuple[int, int]],
+) -> pa.RecordBatch | None:
+    """The rows of documents, by `PERMUTED_ORDERS`, in the order of the documents; None for none.
+
+    `wanted`: how many rows a document has and how many negatives each, by its distinct orders.
+    """
+    alike: dict[tuple[int, int], list[int]] = {}
+    for position, texts in enumerate(sentences):
+        alike.setdefault((len(texts), distinct_orders(texts)), []).append(position)
+    positions, repetitions, negatives = [], [], []
+    for (n, total), some in alike.items():
+        rows, each = wanted(total)
+        if rows:
+            read = np.array([_alike(sentences[place]) for place in some], np.uint64)
+            orders = permutations(keys[some], read, total, rows * each)
+            inner = pa.FixedSizeListArray.from_arrays(pa.array(orders.ravel()), n)
+            outer = pa.FixedSizeListArray.from_arrays(inner, each)
+            negatives.append(outer.cast(PERMUTED_ORDERS.field("orders").type))
+            positions.append(np.repeat(some, rows))
+            repetitions.append(np.tile(np.arange(rows, dtype=np.uint8), len(some)))
+    if not negatives:
+        return None
+    documents = np.concatenate(positions)
+    columns = [
+        pa.array(ids).take(pa.array(documents)),
+        pa.array(np.concatenate(repetitions)),
+        pa.concat_arrays(negatives),
+    ]
+    batch = pa.RecordBatch.from_arrays(columns, schema=PERMUTED_ORDERS)
+    return batch.take(pa.array(np.argsort(documents, kind="stable")))
 
 
-def _draws(keys: Words, number: int) -> Words:
-    """The first `number` draws of each key: [keys, number]."""
-    steps = np.arange(1, number + 1, dtype=np.uint64) * _GOLDEN
-    return mixed(keys[:, None] + steps)
+def _alike(sentences: Sequence[str]) -> list[int]:
+    """Numbers that are equal where sentences are: the last place of each."""
+    last = {sentence: place for place, sentence in enumerate(sentences)}
+    return [last[sentence] for sentence in sentences]

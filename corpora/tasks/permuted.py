@@ -5,29 +5,28 @@ The sentences stand once, in the configuration `documents`; a negative is an ord
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import pyarrow as pa
+from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
-from corpora.readers.source import SeenIds
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS
-from corpora.splits import Shares
+from corpora.splits import SPLITS
 from corpora.store.atomic import sha256
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.permutations import LARGEST, document_ids, document_keys
-from corpora.tasks.permuted_orders import order_rows
-from corpora.tasks.target import Target, split_candidates
+from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.candidates import Candidates
+from corpora.tasks.permutations import LARGEST, document_keys, order_rows
 
-VERSION = 1
 DOCUMENTS_PER_BATCH = 256
+CountTokens = Callable[[Sequence[str]], list[int]]
 ROWS_PER_GROUP = {"pairwise": 16_384, "contrastive": 8_192, "ranked": 1_024}
 
 CARD = Card(
@@ -70,57 +69,81 @@ CARD = Card(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The paper's numbers, each a setting.
+class Permuted(Builder):
+    """Documents and permutations of their sentences, stored as orders."""
 
-    `min_sentences`: shorter documents (and blocks) are left out. `block_from`: documents of that
-    many sentences are cut into blocks of `block_size`. `max_tokens`: a document is cut to that
-    many tokens, by whole sentences; `tokenizer`: what counts them, `words` (at white space), the
-    path of a `tokenizer.json`, or a Hub id.
-    `repetitions`: how often a document is repeated at most. `contrastive`, `ranked`: negatives a
-    row. `min_ranked`: a ranked row holds at least so many.
-    `train`, `validation`, `test`: shares of the documents. `tokenizer_sha256` is no setting: it
-    follows from the tokenizer's file.
-    """
+    name, version = "permuted", 2
+    paper = "Jwalapuram, Joty and Lin 2022, section 2.1"
+    card = CARD
+    gives = {
+        "documents": PERMUTED_DOCUMENTS,
+        **dict.fromkeys(("pairwise", "contrastive", "ranked"), PERMUTED_ORDERS),
+    }
+    default = "documents"
+    columns = pa.schema([PERMUTED_DOCUMENTS.field(name) for name in ("id", "sentences")])
+    equal = ("sentences",)
 
-    min_sentences: int = 4
-    block_from: int = 20
+    min_sentences: Annotated[int, Field(ge=2)] = 4
+    """Shorter documents (and blocks) are left out."""
+    block_from: Annotated[int, Field(le=LARGEST + 1)] = 20
+    """Documents of that many sentences are cut into blocks."""
     block_size: int = 10
-    max_tokens: int = 600
+    """The sentences of a block."""
+    max_tokens: Annotated[int, Field(ge=1)] = 600
+    """A document is cut to that many tokens, by whole sentences."""
     tokenizer: str = "words"
-    repetitions: int = 20
-    contrastive: int = 5
-    ranked: int = 50
-    min_ranked: int = 5
-    train: float = 0.8
-    validation: float = 0.1
-    test: float = 0.1
-    tokenizer_sha256: str = field(init=False, default="")
+    """What counts tokens: `words` (at white space), the path of a `tokenizer.json`, or a Hub id."""
+    repetitions: Annotated[int, Field(ge=1, le=255)] = 20
+    """How often a document is repeated at most."""
+    contrastive: Annotated[int, Field(ge=1)] = 5
+    """The negatives of a row of `contrastive`."""
+    ranked: Annotated[int, Field(ge=1)] = 50
+    """The negatives of a row of `ranked`."""
+    min_ranked: Annotated[int, Field(ge=1)] = 5
+    """The fewest negatives of a row of `ranked`."""
+    train: Part = 0.8
+    """The share of the documents in the training split."""
+    validation: Part = 0.1
+    """The share of the documents in the validation split."""
+    test: Part = 0.1
+    """The share of the documents in the test split."""
 
-    def __post_init__(self) -> None:
-        path = Path(self.tokenizer)
-        if path.is_file():
-            object.__setattr__(self, "tokenizer_sha256", sha256(path))
-        if not 2 <= self.min_sentences <= self.block_size < self.block_from <= LARGEST + 1:
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if not self.min_sentences <= self.block_size < self.block_from:
             raise ConfigError(
                 f"min_sentences {self.min_sentences}, block_size {self.block_size} and "
                 f"block_from {self.block_from} do not fit together",
-                hint=f"2 <= min_sentences <= block_size < block_from <= {LARGEST + 1}",
+                hint="min_sentences <= block_size < block_from",
             )
-        if not 1 <= self.repetitions <= 255:
-            raise ConfigError(f"repetitions = {self.repetitions}", hint="1 to 255")
-        if min(self.contrastive, self.max_tokens) < 1:
-            raise ConfigError(
-                f"contrastive = {self.contrastive}, max_tokens = {self.max_tokens}",
-                hint="1 or more",
-            )
-        if not 1 <= self.min_ranked <= self.ranked:
+        if self.min_ranked > self.ranked:
             raise ConfigError(
                 f"min_ranked = {self.min_ranked}, ranked = {self.ranked}",
-                hint="1 <= min_ranked <= ranked",
+                hint="min_ranked <= ranked",
             )
-        Shares(self.train, self.validation, self.test)
+        self.shares()
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """The settings, and the contents of the tokenizer's file."""
+        path = Path(self.tokenizer)
+        digest = sha256(path) if path.is_file() else ""
+        return {**super().identity(), "tokenizer_sha256": digest}
+
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """The positives of one document: itself, or its blocks where it is long."""
+        sentences = [text for text in document.sentence_texts() if text]
+        cut = len(sentences) >= self.block_from
+        size = self.block_size if cut else max(1, len(sentences))
+        count = token_counter(self.tokenizer)
+        for number, start in enumerate(range(0, len(sentences), size)):
+            block = sentences[start : start + size]
+            lengths = accumulate(count(block))
+            kept = block[: sum(length <= self.max_tokens for length in lengths)]
+            if len(kept) >= self.min_sentences:
+                yield Row((f"{document.id}#{number}" if cut else document.id, kept))
+            else:
+                reject("too_few_sentences" if len(kept) == len(block) else "sentences_too_long")
 
     def rows(self, config: str, distinct: int) -> tuple[int, int]:
         """How many rows a document has in `config`, and how many negatives each.
@@ -133,83 +156,38 @@ class Settings:
             return 1, distinct - 1
         return rows, negatives
 
-
-CONFIGS = ("pairwise", "contrastive", "ranked")
-CountTokens = Callable[[Sequence[str]], list[int]]
-
-
-def configurations(settings: Settings) -> Iterable[str]:
-    """What `Builder.configurations` gives."""
-    return ("documents", *CONFIGS)
-
-
-def build(documents: Iterable[Document], settings: Settings, target: Target) -> dict[str, Any]:
-    """Build the dataset from documents with a sentence layer; returns the manifest."""
-    count = _counter(settings.tokenizer)
-    with target.dataset(CARD) as dataset, target.pool() as pool:
-        ids = SeenIds()
-        for document in documents:
-            found = dict(blocks(document, settings, count, dataset.reject))
-            pool.add(document, list(found.values()), list(found))
-            _check_ids(document, found, ids)
-        for split, rows in split_candidates(pool, settings, dataset):
-            # Made in any case: the card tells of a split without a row.
-            dataset.writer("documents", split, PERMUTED_DOCUMENTS, texts=("sentences",))
-            for batch in pool.read(rows, DOCUMENTS_PER_BATCH):
-                _write(batch, split, dataset, settings, target)
-        return dataset.finish("documents")
-
-
-def _check_ids(document: Document, found: Iterable[str], ids: SeenIds) -> None:
-    """Raise `InputError` for a block with the id of another document, or the other way round."""
-    for id in found:
-        if not ids.add(id):
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """The positives once, and their orders in each other configuration."""
+        for id, source in taken.engine.rows(_TWICE):
             raise InputError(
                 f"two positives have the id {id!r}",
-                where=document.source,
+                where=source,
                 hint="long documents are cut into blocks DOCUMENT#NUMBER; give the document "
                 "that has such an id another one",
             )
+        target = taken.target
+        for split in SPLITS:
+            positives = dataset.writer("documents", split, PERMUTED_DOCUMENTS, texts=("sentences",))
+            for batch in taken.of_split(split, size=DOCUMENTS_PER_BATCH):
+                taken.write(positives, [batch])
+                ids, sentences = batch["id"].to_pylist(), batch["sentences"].to_pylist()
+                for config, size in ROWS_PER_GROUP.items():
+                    keys = document_keys(target.seed, f"{target.stage.name}/{config}", ids)
+                    rows = order_rows(keys, ids, sentences, partial(self.rows, config))
+                    if rows is not None:
+                        writer = dataset.writer(config, split, PERMUTED_ORDERS, rows_per_group=size)
+                        writer.append(rows)
 
 
-def blocks(
-    document: Document, settings: Settings, count: CountTokens, reject: Callable[[str], None]
-) -> Iterator[tuple[str, list[str]]]:
-    """The positives of one document, with their ids: itself, or its blocks where it is long."""
-    sentences = [text for text in document.sentence_texts() if text]
-    cut = len(sentences) >= settings.block_from
-    size = settings.block_size if cut else max(1, len(sentences))
-    for number, start in enumerate(range(0, len(sentences), size)):
-        block = sentences[start : start + size]
-        lengths = accumulate(count(block))
-        kept = block[: sum(length <= settings.max_tokens for length in lengths)]
-        if len(kept) >= settings.min_sentences:
-            yield (f"{document.id}#{number}" if cut else document.id), kept
-        else:
-            reject("too_few_sentences" if len(kept) == len(block) else "sentences_too_long")
+_TWICE = """
+select id, max(source)
+from candidate join documents using (part, doc)
+group by id having count(*) > 1 order by id limit 1
+"""
 
 
-def _write(
-    batch: pa.RecordBatch, split: str, dataset: DatasetFolder, settings: Settings, target: Target
-) -> None:
-    """Write a batch of positives and their orders in all configurations."""
-    dataset.count_licences(batch["licence"])
-    columns = [batch["id"], batch["group"], batch["sentences"]]
-    positives = pa.RecordBatch.from_arrays(columns, schema=PERMUTED_DOCUMENTS)
-    dataset.writer("documents", split, PERMUTED_DOCUMENTS, texts=("sentences",)).append(positives)
-    ids, sentences = batch["id"].to_pylist(), batch["sentences"].to_pylist()
-    words = document_ids(ids)
-    for config in CONFIGS:
-        keys = document_keys(target.seed, f"{target.stage.name}/{config}", words)
-        rows = order_rows(keys, ids, sentences, partial(settings.rows, config))
-        if rows is not None:
-            writer = dataset.writer(
-                config, split, PERMUTED_ORDERS, rows_per_group=ROWS_PER_GROUP[config]
-            )
-            writer.append(rows)
-
-
-def _counter(tokenizer: str) -> CountTokens:
+@cache
+def token_counter(tokenizer: str) -> CountTokens:
     """What counts the tokens of sentences."""
     if tokenizer == "words":
         return lambda texts: [len(text.split()) for text in texts]

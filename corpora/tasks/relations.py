@@ -11,8 +11,7 @@ from pydantic import field_validator
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
 from corpora.splits import SPLITS, Assignment
-from corpora.splits.prescribed import prescribed
-from corpora.splits.table import table_hash
+from corpora.splits.prescribed import prescribed, table_hash
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Target
 from corpora.tasks.candidates import Candidates

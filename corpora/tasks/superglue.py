@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
-
-import pyarrow as pa
+from typing import Literal
 
 from corpora.errors import ConfigError, nearest
 from corpora.readers import Reader, jsonl
 from corpora.readers.hub import Hub
 from corpora.readers.records import Place
 from corpora.readers.source import Source
-from corpora.readers.superglue import SPLIT_NAMES, TASKS, Row, SuperGlue, rows
+from corpora.readers.superglue import SPLIT_NAMES, TASKS, SuperGlue, rows
 from corpora.schemas import COPA, RECORD, RTE
 from corpora.store.card import Card
-from corpora.store.folder import DatasetFolder, used
-from corpora.tasks.given import Given, Unique, opened_sources
-from corpora.tasks.target import Target
+from corpora.store.folder import DatasetFolder
+from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
 
-VERSION = 1
-READS = ("superglue", "hub")
-SCHEMAS: dict[str, pa.Schema] = {"rte": RTE, "copa": COPA, "record": RECORD}
-TEXTS = {
-    "rte": ("premise", "hypothesis"),
-    "copa": ("premise", "choice1", "choice2"),
-    "record": ("query",),
-}
 HUB_SPLITS = ("train", "validation")
 """What is read of the Hub's version without an option: the labels of `test` are hidden."""
 
@@ -68,92 +56,70 @@ CARD = Card(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """`tasks`: which of rte, copa and record."""
+class Superglue(FromSources):
+    """RTE, COPA and ReCoRD, as they are published."""
 
-    tasks: tuple[str, ...] = ("rte", "copa", "record")
+    name, version = "superglue", 1
+    paper = "Wang et al. 2019"
+    card = CARD
+    kinds = ("superglue", "hub")
+    gives = {"rte": RTE, "copa": COPA, "record": RECORD}
+    default = "rte"
+    texts = {
+        "rte": ("premise", "hypothesis"),
+        "copa": ("premise", "choice1", "choice2"),
+        "record": ("query",),
+    }
 
-    def __post_init__(self) -> None:
-        for task in self.tasks:
-            if task not in TASKS:
+    tasks: tuple[Literal["rte", "copa", "record"], ...] = ("rte", "copa", "record")
+    """Which of the tasks; each is a configuration."""
+
+    def configurations(self) -> tuple[str, ...]:
+        return self.tasks
+
+    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
+        """Each file of `superglue:FOLDER`, or each part of a dataset of the Hub."""
+        for reader, source, licence in sources:
+            for task, split, records in self._records(reader, source):
+                yield Part(task, split, licence, _labelled(source, records, task, dataset))
+
+    def _records(
+        self, reader: Reader, source: Source
+    ) -> Iterator[tuple[str, str, Iterable[Place]]]:
+        """Task, split and records; of the Hub all tasks, train and validation, unless the options
+        `config` and `split` name one."""
+        if isinstance(reader, SuperGlue):
+            for path in source.files:
+                task, split = reader.part_of(path)
+                if task in self.tasks:
+                    yield task, split, jsonl.records(path)
+                else:
+                    source.skipped["other_task"] += 1
+            return
+        assert isinstance(reader, Hub)
+        split = reader.split if "split" in reader.model_fields_set else ""
+        for name in (reader.config,) if reader.config else self.tasks:
+            if name not in TASKS:
                 raise ConfigError(
-                    f"tasks holds {task!r}", hint=f"{nearest(task, TASKS)}tasks: {', '.join(TASKS)}"
+                    f"config = {name!r}",
+                    where="hub: config",
+                    hint=f"{nearest(name, TASKS)}one of {', '.join(TASKS)}, or none for all",
                 )
+            for part in (split,) if split else HUB_SPLITS:
+                if part not in SPLIT_NAMES:
+                    raise ConfigError(f"split = {part!r}", hint=f"one of {', '.join(SPLIT_NAMES)}")
+                yield name, SPLIT_NAMES[part], reader.records(source.target, name, part)
 
 
-def configurations(settings: Settings) -> Iterable[str]:
-    """What `Builder.configurations` gives."""
-    return settings.tasks
-
-
-def build(
-    sources: Iterable[Given], settings: Settings, target: Target, *, max_bad_share: float = 1.0
-) -> dict[str, Any]:
-    """Build a configuration a task; returns the manifest.
-
-    `sources` are `(spec, options)`: `superglue:FOLDER`, or `hub:aps/super_glue` (all three tasks,
-    train and validation; options `config` and `split` narrow it). Raises `InputError` for an id
-    that comes twice in a split, and where more than `max_bad_share` of a source's records are bad.
-    """
-    with target.dataset(CARD) as dataset:
-        ids = Unique()
-        for reader, source, licence in opened_sources(sources, READS, dataset, max_bad_share):
-            for task, split, records in _parts(reader, source, settings):
-                found = _labelled(source, records, task, split, ids, dataset)
-                writer = dataset.writer(task, split, SCHEMAS[task], texts=TEXTS[task])
-                before = writer.rows
-                dataset.write(task, split, found, SCHEMAS[task], texts=TEXTS[task])
-                dataset.count_licence(licence, writer.rows - before)
-        dataset.details |= {"settings": used(settings, target.seed)}
-        return dataset.finish(next(iter(settings.tasks), None))
-
-
-def _parts(
-    reader: Reader, source: Source, settings: Settings
-) -> Iterator[tuple[str, str, Iterable[Place]]]:
-    """Task, split and records of each file, or of each part of a Hub dataset."""
-    if isinstance(reader, SuperGlue):
-        for path in source.files:
-            task, split = reader.part_of(path)
-            if task in settings.tasks:
-                yield task, split, jsonl.records(path)
-            else:
-                source.skipped["other_task"] += 1
-        return
-    assert isinstance(reader, Hub)
-    split = reader.split if "split" in reader.model_fields_set else ""
-    for name in (reader.config,) if reader.config else settings.tasks:
-        if name not in TASKS:
-            raise ConfigError(
-                f"config = {name!r}",
-                where="hub: config",
-                hint=f"{nearest(name, TASKS)}one of {', '.join(TASKS)}, or none for all",
-            )
-        for part in (split,) if split else HUB_SPLITS:
-            if part not in SPLIT_NAMES:
-                raise ConfigError(f"split = {part!r}", hint=f"one of {', '.join(SPLIT_NAMES)}")
-            yield name, SPLIT_NAMES[part], reader.records(source.target, name, part)
-
-
-def _labelled(
-    source: Source,
-    records: Iterable[Place],
-    task: str,
-    split: str,
-    ids: Unique,
-    dataset: DatasetFolder,
-) -> Iterator[Row]:
+def _labelled(source: Source, records: Iterable[Place], task: str, dataset: DatasetFolder) -> Rows:
+    """The examples of a task whose label is not hidden."""
     last = ""
     for where, row in rows(task, records, source.refuse):
         source.good += where != last
         last = where
-        hidden = not row["answers"] if task == "record" else row["label"] < 0
-        if hidden:
+        if not row["answers"] if task == "record" else row["label"] < 0:
             dataset.reject("label_hidden")
-            continue
-        if task == "record" and not set(row["answers"]) & set(row["entities"]):
+        elif task == "record" and not set(row["answers"]) & set(row["entities"]):
             dataset.reject("answer_is_no_entity")
-            continue
-        ids.check(f"{task}/{split}", row["id"], where)
-        yield row
+        else:
+            yield where, row

@@ -10,12 +10,13 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
+from math import factorial
 from random import Random
 from time import process_time
 
 import numpy as np
 
-from corpora.tasks.permutations import document_ids, document_keys, permutations
+from corpora.tasks.permutations import document_keys, permutations
 from corpora.tasks.permuted import DOCUMENTS_PER_BATCH
 
 
@@ -59,8 +60,9 @@ def ours(documents: int, n: int, k: int) -> None:
     """Keys, draws and orders, in the batches of the builder."""
     names = [f"document-{i}" for i in range(documents)]
     for start in range(0, documents, DOCUMENTS_PER_BATCH):
-        ids = document_ids(names[start : start + DOCUMENTS_PER_BATCH])
-        permutations(document_keys(1, "bench", ids), n, k)
+        ids = names[start : start + DOCUMENTS_PER_BATCH]
+        texts = np.tile(np.arange(n, dtype=np.uint64), (len(ids), 1))
+        permutations(document_keys(1, "bench", ids), texts, factorial(n), k)
 
 
 def one_by_one(

@@ -13,7 +13,8 @@ from corpora.export import export_discoeval, tokenised
 from corpora.readers.discoeval import read_discoeval
 from corpora.sentences import split_document
 from corpora.store.atomic import staged
-from corpora.tasks import find_builder
+from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Target
 
 TASKS = {"sp": "SP", "bso": "BSO", "dc": "DC", "ssp": "SSP"}
 
@@ -49,12 +50,12 @@ def chat(number: int) -> Document:
 @pytest.fixture
 def built(tmp_path, stage):
     def build(dataset: str, name: str = "", **settings) -> Path:
-        folder, builder = tmp_path / (name or dataset), find_builder(dataset)
+        folder, builder = tmp_path / (name or dataset), BUILDERS.find(dataset)
         documents = [make(i) for i in range(30) for make in (paper, chat)]
         if dataset != "dc":
             documents = documents[::2]
         with staged(folder) as partial:
-            builder.build(documents, partial, builder.settings(**settings), seed=1, stage=stage)
+            builder.of(settings).build(documents, Target(partial, stage, 1))
         return folder
 
     return build
@@ -134,10 +135,9 @@ def test_punctuation_and_clitics_stand_alone(text, tokens):
 def test_other_folders_are_refused(tmp_path, stage, make_document):
     with pytest.raises(InputError, match="no dataset in"):
         export_discoeval(tmp_path / "nothing", tmp_path / "out")
-    builder = find_builder("conpono")
+    builder = BUILDERS.find("conpono").of({"min_sentences": 2})
     with staged(tmp_path / "c") as partial:
-        chosen = builder.settings(min_sentences=2)
-        builder.build([make_document("d")], partial, chosen, seed=1, stage=stage)
+        builder.build([make_document("d")], Target(partial, stage, 1))
     with pytest.raises(InputError, match="not a dataset that DiscoEval has"):
         export_discoeval(tmp_path / "c", tmp_path / "out")
 

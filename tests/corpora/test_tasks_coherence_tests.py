@@ -14,9 +14,10 @@ import pytest
 from corpora.errors import ConfigError, InputError
 from corpora.readers.coherence import SETS
 from corpora.store.atomic import staged
-from corpora.tasks import find_builder
-from corpora.tasks.coherence_tests import Settings
+from corpora.tasks.builder import Target
+from corpora.tasks.coherence_tests import CoherenceTests
 
+PROBES = [name.removeprefix("probe_") for name in SETS if name.startswith("probe_")]
 TEXT = ["Ada opened the gate.", "The goat walked out.", "She ran after it."]
 OTHER = ["Ada opened the gate.", "The soup was cold.", "She ran after it."]
 CLOZE = (
@@ -26,17 +27,14 @@ CLOZE = (
     "s2,One.,Two.,Three.,Four.,Good.,Bad.,1\n"
 )
 
-PROBES = [name.removeprefix("probe_") for name in SETS if name.startswith("probe_")]
-
 
 @pytest.fixture
 def built(tmp_path, stage) -> Callable[..., tuple[dict[str, list[dict]], dict[str, Any]]]:
-    def build(*sources: tuple[str, dict], **settings: float):
+    def build(*sources: tuple[str, dict], max_bad_share: float = 1.0):
         folder = tmp_path / f"built{len(list(tmp_path.glob('built*')))}" / "data"
         with staged(folder) as partial:
-            manifest = find_builder("coherence_tests").build(
-                sources, partial, Settings(), seed=1, stage=stage, **settings
-            )
+            target = Target(partial, stage, 1, max_bad_share=max_bad_share)
+            manifest = CoherenceTests().build(sources, target)
         paths = folder.glob("*/test-*.parquet")
         return {path.parent.name: pq.read_table(path).to_pylist() for path in paths}, manifest
 
@@ -54,7 +52,7 @@ def pickled(path: Path, value: Any) -> Path:
 
 
 def test_the_builder_reads_sources():
-    assert find_builder("coherence_tests").reads == "sources"
+    assert CoherenceTests.reads == "sources"
     assert len(PROBES) == 8 and {f"probe_{name}" for name in PROBES} < set(SETS)
 
 
@@ -205,15 +203,16 @@ def test_a_name_that_tells_no_set_asks_for_one(built, tmp_path):
     path = jsonl(tmp_path / "pairs.jsonl", {"pos": TEXT, "neg": OTHER})
     with pytest.raises(InputError, match=r"pairs\.jsonl.*which test set"):
         built((f"coherence:{path}", {}))
-    with pytest.raises(ConfigError, match="set = 'instead': did you mean 'insted'"):
+    with pytest.raises(ConfigError, match="unknown test set 'instead'") as error:
         built((f"coherence:{path}", {"set": "instead"}))
+    assert "insted" in error.value.hint
 
 
 def test_a_source_of_another_kind_or_named_twice_is_an_error(built, tmp_path):
     path = jsonl(tmp_path / "insted.jsonl", {"id": "a", "pos": TEXT, "neg": OTHER})
-    with pytest.raises(InputError, match="two rows of 'insted' have the id 'a'"):
+    with pytest.raises(InputError, match="two rows of 'insted/test' have the id 'a'"):
         built((f"coherence:{path}", {}), (f"coherence:{path}", {}))
-    with pytest.raises(ConfigError, match="jsonl: is no source of"):
+    with pytest.raises(ConfigError, match="jsonl: is not a source of"):
         built((f"jsonl:{path}", {}))
 
 
@@ -223,7 +222,7 @@ def test_the_folder_loads_and_is_the_same_each_time(tmp_path, stage, load, folde
     for folder in folders:
         with staged(folder) as partial:
             given = [(f"coherence:{path}", {})]
-            find_builder("coherence_tests").build(given, partial, Settings(), seed=1, stage=stage)
+            CoherenceTests().build(given, Target(partial, stage, 1))
     assert folder_bytes(folders[0]) == folder_bytes(folders[1])
     assert load(folders[0], "insted")["test"][0]["pos"] == TEXT
 

@@ -13,8 +13,8 @@ import pytest
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.store.atomic import staged, write_parquet
-from corpora.tasks import find_builder
-from corpora.tasks.dissent import Settings
+from corpora.tasks.builder import Target
+from corpora.tasks.dissent import Dissent
 
 WORDS = (
     *("The", "miller", "carried", "nine", "heavy", "stones"),
@@ -46,19 +46,17 @@ def pairs() -> list[dict]:
 def built(tmp_path, stage):
     def build(rows, name="x", batch=100, files=2, **settings):
         folder = tmp_path / name
-        cut = len(rows) // files + 1
+        documents = list(dict.fromkeys((row["doc"], row["source"]) for row in rows))
+        file = {document: i * files // len(documents) for i, document in enumerate(documents)}
         paths = []
-        for number, start in enumerate(range(0, len(rows), cut)):
-            part = rows[start : start + cut]
+        for number in range(files):
+            part = [row for row in rows if file[row["doc"], row["source"]] == number]
             batches = [pairs_to_batch(part[i : i + batch]) for i in range(0, len(part), batch)]
             paths.append(folder / f"pairs-{number}.parquet")
             write_parquet(paths[-1], batches, PAIRS)
         target = folder / "data"
-        chosen = Settings(**settings)
         with staged(target) as partial:
-            return target, find_builder("dissent").build(
-                paths, partial, chosen, seed=1, stage=stage
-            )
+            return target, Dissent.of(settings).build(paths, Target(partial, stage, 1))
 
     return build
 
@@ -176,6 +174,22 @@ def test_batches_and_files_change_no_byte(built, pairs, batch, folder_bytes):
     assert folder_bytes(one) == folder_bytes(two)
 
 
+def test_a_document_cut_by_a_batch_goes_on_where_it_stopped(
+    built, pairs, folder_bytes, monkeypatch
+):
+    whole = built(pairs, "whole")[0]
+    monkeypatch.setattr("corpora.tasks.dissent.ROWS_PER_BATCH", 7)
+    assert folder_bytes(whole) == folder_bytes(built(pairs, "parts")[0])
+
+
+def test_a_document_in_two_files_is_refused(tmp_path, stage):
+    paths = [tmp_path / f"pairs-{number}.parquet" for number in range(2)]
+    for path in paths:
+        write_parquet(path, [pairs_to_batch([pair(1)])], PAIRS)
+    with pytest.raises(InputError, match="two documents have the id 'd1'"):
+        Dissent().build(paths, Target(tmp_path / "data.partial", stage, 1))
+
+
 def test_absent_markers_are_said_and_keep_their_labels(built, pairs, load):
     few = [p for p in pairs if p["marker"] in MARKERS_8]
     folder, manifest = built(few)
@@ -191,27 +205,26 @@ def test_a_corpus_without_pairs_is_an_error(built):
 def test_a_file_of_another_form_is_named(tmp_path, stage):
     other = tmp_path / "other.parquet"
     pq.write_table(pa.table({"doc": ["d"], "text": ["x"]}), other)
+    target = Target(tmp_path / "data.partial", stage, 1)
     with pytest.raises(InputError, match=r"other\.parquet.*no column"):
-        find_builder("dissent").build(
-            [other], tmp_path / "data.partial", Settings(), seed=1, stage=stage
-        )
+        Dissent().build([other], target)
     other.write_text("no parquet at all")
     with pytest.raises(InputError, match=r"other\.parquet"):
-        find_builder("dissent").build(
-            [other], tmp_path / "data.partial", Settings(), seed=1, stage=stage
-        )
+        Dissent().build([other], target)
 
 
 @pytest.mark.parametrize("bad", [{"markers": ("and", "and")}, {"near_duplicates": 3.0}])
 def test_settings_that_do_not_fit_are_refused(bad):
     with pytest.raises(ConfigError):
-        Settings(**bad)
+        Dissent.of(bad)
 
 
 def test_two_sources_with_one_id_are_refused(built, pairs):
     again = [{**row, "source": "another"} for row in pairs]
     with pytest.raises(InputError, match="two documents have the id"):
         built([*pairs, *again])
+    with pytest.raises(InputError, match="another, s: two documents have the id 'd0'"):
+        built([pairs[0], again[0]], files=1)
 
 
 def test_so_many_markers_as_one_names(built):
@@ -227,16 +240,6 @@ def test_the_order_of_files_and_documents_changes_no_byte(built, pairs, folder_b
         documents[row["doc"]].append(row)
     turned = [row for name in reversed(documents) for row in documents[name]]
     assert folder_bytes(built(pairs, "one")[0]) == folder_bytes(built(turned, "two", files=5)[0])
-
-
-def test_rows_that_do_not_fit_in_memory_are_sorted_in_parts(
-    built, pairs, folder_bytes, monkeypatch
-):
-    whole = built(pairs, "whole")[0]
-    monkeypatch.setattr("corpora.tasks.reordered.IN_MEMORY", 37)
-    parts = built(pairs, "parts")[0]
-    assert folder_bytes(whole) == folder_bytes(parts)
-    assert not [name for name in folder_bytes(parts) if name.startswith(".")]
 
 
 def alike(number: int, shared: int, doc: str) -> tuple[dict, dict]:
@@ -279,5 +282,5 @@ def test_which_near_duplicate_stays_hangs_on_the_pairs_alone(built, folder_bytes
 )
 def test_values_that_cannot_be_are_named(bad, said):
     with pytest.raises(ConfigError) as caught:
-        Settings(**bad)
-    assert caught.value.message == said
+        Dissent.of(bad)
+    assert caught.value.message.startswith(f"{said}: expected ")

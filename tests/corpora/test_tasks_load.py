@@ -13,6 +13,7 @@ from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.sentences import split_document
 from corpora.store.atomic import write_parquet
 from corpora.tasks import BUILDERS, candidates
+from tests.corpora.test_tasks_dissent import pair
 
 SOURCES = {
     "sp": ("sample:stories", "sample:abstracts"),
@@ -40,8 +41,6 @@ SETTINGS = {
 def inputs(name: str, folder: Path):
     """Documents of the sample, or for `dissent` a table of pairs."""
     if name == "dissent":
-        from tests.corpora.test_tasks_dissent import pair
-
         rows = [pair(i, MARKERS_ALL[i % 15]) for i in range(300)]
         batch = pairs_to_batch(sorted(rows, key=lambda row: row["doc"]))
         write_parquet(folder / "pairs.parquet", [batch], PAIRS)

@@ -12,8 +12,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.splits import SPLITS
-from corpora.splits.prescribed import prescribed
-from corpora.splits.table import read_table
+from corpora.splits.prescribed import prescribed, read_table
 from corpora.tasks import BUILDERS
 from corpora.tasks.discoeval.pdtb import sense_at
 from corpora.tasks.relations import text_of

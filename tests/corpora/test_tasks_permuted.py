@@ -17,19 +17,24 @@ from hypothesis import strategies as st
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
 from corpora.store.atomic import staged
-from corpora.tasks import find_builder, permuted
+from corpora.tasks.builder import Target
 from corpora.tasks.permutations import (
     distinct_orders,
-    document_ids,
     document_keys,
+    order_rows,
     permutations,
-    permutations_of_text,
-    unranked,
 )
-from corpora.tasks.permuted import Settings
+from corpora.tasks.permuted import ROWS_PER_GROUP, Permuted, token_counter
 
-IDS = document_ids([f"d{i}" for i in range(3000)])
+IDS = [f"d{i}" for i in range(3000)]
 KEYS = document_keys(1, "permuted", IDS[:50])
+
+
+def drawn(keys: np.ndarray, n: int, k: int) -> np.ndarray:
+    """Orders of `n` sentences that all differ."""
+    return permutations(
+        keys, np.tile(np.arange(n, dtype=np.uint64), (len(keys), 1)), factorial(n), k
+    )
 
 
 def check(orders: np.ndarray, n: int, k: int) -> None:
@@ -43,39 +48,38 @@ def check(orders: np.ndarray, n: int, k: int) -> None:
 # --- drawing permutations ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7, 8, 10, 15, 19, 20, 21, 40])
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7, 8, 10, 15, 19, 20, 21, 40, 255])
 @pytest.mark.parametrize("k", [1, 20, 100, 1000])
 def test_permutations_are_unique_and_never_the_original(n, k):
     k = min(k, factorial(n) - 1)
-    orders = permutations(KEYS[:8], n, k)
+    orders = drawn(KEYS[:8], n, k)
     assert orders.shape == (8, k, n) and orders.dtype == np.uint8
     check(orders, n, k)
 
 
-def test_ranks_and_permutations_are_one_to_one():
-    orders = unranked(np.arange(720, dtype=np.uint64), 6).tolist()
-    assert sorted(map(tuple, orders)) == sorted(all_permutations(range(6)))
-    assert orders[0] == list(range(6))
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7, 8])
+def test_all_permutations_can_be_asked_for(n):
+    orders = drawn(KEYS[:2], n, factorial(n) - 1)
+    assert set(map(tuple, orders[1].tolist())) == {*all_permutations(range(n))} - {tuple(range(n))}
 
 
 def test_a_document_gets_the_same_orders_in_any_company():
-    together = permutations(KEYS, 9, 1000)
-    alone = permutations(KEYS[17:18], 9, 1000)
-    assert (together[17] == alone[0]).all()
-    assert (permutations(KEYS, 9, 20) == together[:, :20]).all()
+    together = drawn(KEYS, 9, 1000)
+    assert (together[17] == drawn(KEYS[17:18], 9, 1000)[0]).all()
+    assert (drawn(KEYS, 9, 20) == together[:, :20]).all()
 
 
 def test_other_seeds_stages_and_documents_give_other_orders():
     ways = ((1, "a"), (2, "a"), (1, "b"))
     keys = np.concatenate([document_keys(seed, stage, IDS) for seed, stage in ways])
-    assert np.unique(keys).size == 3 * IDS.size
+    assert np.unique(keys).size == 3 * len(IDS)
 
 
 @pytest.mark.parametrize("n", [4, 10, 25])
 def test_every_sentence_is_as_often_at_every_place(n):
     k = 20
     keys = document_keys(3, "uniform", IDS)
-    orders = permutations(keys, n, k).reshape(-1, n)
+    orders = drawn(keys, n, k).reshape(-1, n)
     shares = np.stack([(orders == sentence).mean(axis=0) for sentence in range(n)])
     expected = (factorial(n - 1) - np.eye(n)) / (factorial(n) - 1)  # the original is never drawn
     assert np.abs(shares - expected).max() < 0.01
@@ -83,18 +87,22 @@ def test_every_sentence_is_as_often_at_every_place(n):
 
 def test_too_many_are_refused():
     with pytest.raises(ValueError, match="3 sentences have no 6"):
-        permutations(KEYS, 3, 6)
+        drawn(KEYS, 3, 6)
 
 
 @hypothesis_settings(max_examples=50, deadline=None)
-@given(st.lists(st.sampled_from("abcd"), min_size=2, max_size=7), st.integers(1, 60))
-def test_where_sentences_are_equal_the_texts_differ(sentences, k):
-    k = min(k, distinct_orders(sentences) - 1)
-    if k == 0:
-        return
-    orders = permutations_of_text(KEYS[0], sentences, k)
-    texts = {tuple(sentences[i] for i in order) for order in orders.tolist()}
-    assert len(texts) == k and tuple(sentences) not in texts
+@given(st.lists(st.lists(st.sampled_from("abcd"), min_size=2, max_size=7), max_size=4))
+def test_where_sentences_are_equal_the_texts_differ(documents):
+    """Each document gets all its orders but the original, whatever stands beside it."""
+    ids = IDS[: len(documents)]
+    rows = order_rows(KEYS[: len(ids)], ids, documents, lambda total: (total - 1, 1))
+    found = rows.to_pylist() if rows else []
+    for id, sentences in zip(ids, documents, strict=True):
+        orders = [row["orders"][0] for row in found if row["document"] == id]
+        texts = {tuple(sentences[i] for i in order) for order in orders}
+        assert len(texts) == len(orders) == distinct_orders(sentences) - 1
+        assert tuple(sentences) not in texts
+    assert [row["document"] for row in found] == sorted(row["document"] for row in found)
 
 
 # --- settings ----------------------------------------------------------------------------------
@@ -111,20 +119,20 @@ def test_where_sentences_are_equal_the_texts_differ(sentences, k):
     ],
 )
 def test_rows_have_their_full_number_of_negatives(n, expected):
-    assert {c: Settings().rows(c, factorial(n)) for c in expected} == expected
+    assert {c: Permuted().rows(c, factorial(n)) for c in expected} == expected
 
 
 @pytest.mark.parametrize("bad", [{"block_size": 30}, {"block_from": 400}, {"min_sentences": 1}])
 def test_settings_that_do_not_fit_are_refused(bad):
     with pytest.raises(ConfigError):
-        Settings(**bad)
+        Permuted.of(bad)
 
 
 def test_an_unknown_tokenizer_is_an_error_that_says_what_is_possible(tmp_path):
     broken = tmp_path / "tokenizer.json"
     broken.write_text("{}")
     with pytest.raises(ConfigError) as caught:
-        permuted._counter(str(broken))
+        token_counter(str(broken))
     assert "words" in caught.value.hint
 
 
@@ -141,11 +149,8 @@ def documents(make_document):
 def built(tmp_path, documents, stage):
     def build(name="x", documents=documents, **settings):
         folder = tmp_path / name / "data"
-        chosen = Settings(**settings)
         with staged(folder) as partial:
-            return folder, find_builder("permuted").build(
-                documents, partial, chosen, seed=1, stage=stage
-            )
+            return folder, Permuted.of(settings).build(documents, Target(partial, stage, 1))
 
     return build
 
@@ -168,13 +173,13 @@ def test_long_documents_become_blocks_and_short_ones_are_left_out(built, documen
 def test_no_permutation_of_a_document_comes_twice(built):
     folder, _ = built()
     length = {row["id"]: len(row["sentences"]) for row in table(folder, "documents")}
-    for config in permuted.CONFIGS:
+    for config in ROWS_PER_GROUP:
         of_document: dict[str, list] = {}
         for row in table(folder, config):
             of_document.setdefault(row["document"], []).append(row)
         for document, rows in of_document.items():
             n = length[document]
-            number, negatives = Settings().rows(config, factorial(n))
+            number, negatives = Permuted().rows(config, factorial(n))
             assert [row["repetition"] for row in rows] == list(range(number))
             assert {len(row["orders"]) for row in rows} == {negatives}
             orders = [order for row in rows for order in row["orders"]]
@@ -187,7 +192,7 @@ def test_a_document_and_its_blocks_are_in_one_split_of_all_configurations(built)
     for split in ("train", "validation", "test"):
         for row in table(folder, "documents", split):
             where.setdefault(row["id"].split("#")[0], set()).add(split)
-        for config in permuted.CONFIGS:
+        for config in ROWS_PER_GROUP:
             for row in table(folder, config, split):
                 where[row["document"].split("#")[0]].add(split)
     assert {len(splits) for splits in where.values()} == {1}
@@ -241,7 +246,7 @@ def test_the_folder_loads(built, load):
 @pytest.mark.parametrize("wrong", ["contrastive", "ranked", "min_ranked", "max_tokens"])
 def test_a_number_below_one_is_refused(wrong):
     with pytest.raises(ConfigError, match=f"{wrong} = 0"):
-        Settings(**{wrong: 0})
+        Permuted.of({wrong: 0})
 
 
 def test_a_block_with_the_id_of_another_document_is_refused(built, make_document):

@@ -12,8 +12,10 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
+from corpora.readers.superglue import TASKS
 from corpora.store.atomic import staged
-from corpora.tasks import find_builder, superglue
+from corpora.tasks.builder import Target
+from corpora.tasks.superglue import Superglue
 
 PASSAGE = "Ada met Ben in Porto. Ada left.\n@highlight\nBen stayed."
 RTE = {"premise": "The ferry sank.", "hypothesis": "A boat sank.", "label": "entailment", "idx": 0}
@@ -54,8 +56,7 @@ def built(tmp_path, stage) -> Callable[..., tuple[dict[str, list[dict]], dict[st
         folder = tmp_path / f"built{len(list(tmp_path.glob('built*')))}" / "data"
         with staged(folder) as partial:
             given = [*before, (spec, options or {})]
-            chosen = superglue.Settings(**settings)
-            manifest = find_builder("superglue").build(given, partial, chosen, seed=1, stage=stage)
+            manifest = Superglue.of(settings).build(given, Target(partial, stage, 1))
         paths = folder.glob("*/*.parquet")
         names = {path: f"{path.parent.name}/{path.name.partition('-')[0]}" for path in paths}
         return {name: pq.read_table(path).to_pylist() for path, name in names.items()}, manifest
@@ -110,7 +111,7 @@ def test_a_folder_in_the_layout_of_the_hub(built, tmp_path):
         idx = {"passage": 0, "query": 4}
         write(folder / "record" / f"{split}.jsonl", flat | {"answers": ["Ada"], "idx": idx})
     rows, _ = built(f"hub:{folder}")
-    assert set(rows) == {f"{t}/{s}" for t in superglue.TASKS for s in ("train", "validation")}
+    assert set(rows) == {f"{t}/{s}" for t in TASKS for s in ("train", "validation")}
     assert rows["record/train"][0]["entities"] == ["Ada", "Ben"]
     assert rows["record/train"][0]["id"] == "0-4"
     rows, _ = built(f"hub:{folder}", {"config": "copa", "split": "validation"}, tasks=("copa",))
@@ -152,9 +153,7 @@ def test_too_many_bad_records_are_an_error(stage, tmp_path):
     write(tmp_path / "ReCoRD" / "val.jsonl", RECORD, {})  # two queries of one record
     given = [(f"superglue:{tmp_path / 'ReCoRD'}", {})]
     with pytest.raises(InputError, match="1 bad records beside 1 good records"):
-        find_builder("superglue").build(
-            given, tmp_path / "o", superglue.Settings(), seed=1, stage=stage, max_bad_share=0.4
-        )
+        Superglue().build(given, Target(tmp_path / "o", stage, 1, max_bad_share=0.4))
 
 
 def test_a_source_of_tasks_that_are_not_wanted_is_no_error(built, benchmark):
@@ -182,9 +181,9 @@ def test_a_name_that_tells_nothing_asks_for_an_option(built, tmp_path):
 
 
 def test_wrong_settings_and_sources_are_refused(built, benchmark):
-    with pytest.raises(ConfigError, match="tasks holds 'rto'"):
+    with pytest.raises(ConfigError, match="'rto': did you mean 'rte'"):
         built(f"superglue:{benchmark}", tasks=("rto",))
-    with pytest.raises(ConfigError, match="is no source of"):
+    with pytest.raises(ConfigError, match="is not a source of"):
         built(f"jsonl:{benchmark}")
     with pytest.raises(InputError, match="two rows of 'rte/train'"):
         write(benchmark / "RTE" / "train.jsonl", RTE, RTE)

@@ -88,11 +88,12 @@ def test_gold_trees_must_fit_the_sentences() -> None:
 @pytest.mark.slow
 def test_stanzas_words_become_columns() -> None:
     conll = pytest.importorskip("stanza.utils.conll")
+    from extract.parsers.base import GoldTokens
     from extract.parsers.stanza import _words
 
     result = conll.CoNLL.conll2doc(input_str=CONLL)
-    spans = [(0, 5), (0, 5), (6, 8), (9, 16), (17, 19), (20, 25), (25, 26)]
-    rows = list(_words(result.sentences, 10, 0, spans))
+    starts, ends = [0, 0, 6, 9, 17, 20, 25], [5, 5, 8, 16, 19, 25, 26]
+    rows = list(_words(result.sentences, 10, 0, GoldTokens([], starts, ends)))
     assert [r[3] for r in rows] == ["Do", "n't", "go", "because", "it", "rains", "."]
     assert [r[2] for r in rows] == [12, 12, -1, 15, 15, 12, 12]
     assert rows[0][:2] == rows[1][:2] == (0, 5)

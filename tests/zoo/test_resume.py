@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from workflows import programs
 from zoo.train import train
 from zoo.training import checkpoints, job
 
@@ -152,26 +151,6 @@ def test_accelerate_launch_needs_no_configuration(
         check=True,
         capture_output=True,
     )
-    assert contents(tmp_path / "pairs") == undisturbed["pairs"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not programs.forks_are_safe(), reason="an accelerator is here: no forks")
-def test_a_fork_trains_the_same(
-    pairs_folder: Path,
-    undisturbed: dict[str, dict[str, bytes]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(programs, "_servers", servers := [])
-    monkeypatch.setattr(programs, "_fresh", None)
-    caplog.set_level("INFO", logger="discorpora")
-    words = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(tmp_path / "pairs")]
-    assert programs.Program("zoo.train", words, 1).run() == ""
-    assert f"  the model is in {tmp_path / 'pairs'}" in caplog.messages
-    servers[0].channel.close()
-    assert servers[0].process.wait(30) == 0
     assert contents(tmp_path / "pairs") == undisturbed["pairs"]
 
 

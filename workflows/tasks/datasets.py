@@ -85,7 +85,7 @@ class Divide(StageTask):
 
     def settings(self) -> dict[str, Any]:
         from corpora.splits.division import VERSION
-        from corpora.splits.table import table_hash
+        from corpora.splits.prescribed import table_hash
 
         settings = self.build.splits.model_dump(exclude={"table"})
         if self.table:
@@ -110,7 +110,7 @@ class Divide(StageTask):
 
     def work(self, folder: Path) -> dict[str, Any]:
         from corpora.splits.division import Division, divide
-        from corpora.splits.table import read_table
+        from corpora.splits.prescribed import read_table
         from corpora.store.documents import DocumentSizes
 
         served, shares = self.served(), self.build.splits.shares

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,7 @@ class Sentences(SourceStage):
     """Split every paragraph of a source into sentences: the layer that all builders read."""
 
     stage = "sentences"
+    version = 2
 
     def requires(self) -> Documents:
         return Documents(config=self.config, source=self.source)
@@ -97,24 +98,24 @@ class Sentences(SourceStage):
         return {"splitter": self.splitter}
 
     def code(self) -> list[str]:
-        return ["corpora.sentences"]
+        return ["corpora.sentences.shards"]
 
     @property
     def splitter(self) -> str:
         return self.entry.splitter or self.build.sentences.splitter
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from corpora.store.documents import count_sentences, iter_documents, write_sentences
+        from corpora.sentences.shards import split_documents
 
-        documents = iter_documents(self.requires().folder)
-        count = write_sentences(documents, folder, self.splitter)
-        return {"documents": count, "sentences": count_sentences(folder)}
+        upstream = self.requires()
+        sentences = split_documents(upstream.folder, folder, self.splitter)
+        return {"documents": upstream.manifest()["counts"]["documents"], "sentences": sentences}
 
     def documents(self) -> Iterator[Document]:
         """The source's documents with this stage's sentence layer."""
-        from corpora.store.documents import iter_with_sentences
+        from corpora.store.documents import iter_documents
 
-        return iter_with_sentences(self.requires().folder, self.folder)
+        return iter_documents(self.folder)
 
 
 class Parse(SourceStage):
@@ -154,7 +155,7 @@ class Parse(SourceStage):
 
         chosen = self.chosen()
         return {
-            **asdict(chosen),
+            **chosen.model_dump(),
             "markers": list(chosen.markers),
             "patterns": patterns_hash(chosen.language) if chosen.prefilter else "",
             "code": PARSE_VERSION,
@@ -194,10 +195,7 @@ class Parse(SourceStage):
     def documents(self) -> Iterator[Document]:
         from corpora.store.documents import iter_documents
 
-        upstream = self.requires()
-        if isinstance(upstream, Sentences):
-            return upstream.documents()
-        return iter_documents(upstream.folder)
+        return iter_documents(self.requires().folder)
 
     def work(self, folder: Path) -> dict[str, Any]:
         return self.part(folder, 0, 1)
@@ -206,7 +204,7 @@ class Parse(SourceStage):
         from extract.stages import Part, parse
 
         documents = track(self.documents(), f"parsing {self.source}: documents")
-        return parse(documents, folder, self.chosen(), part=Part(rank, of))
+        return parse(documents, folder, self.chosen(), part=Part(rank, of)).model_dump()
 
 
 class Pairs(SourceStage):
@@ -268,4 +266,5 @@ class Pairs(SourceStage):
             parsed=markers_of(parses.folder),
         )
         found = iter_parses(parses.folder)
-        return extract(parses.documents(), found, folder, chosen, part=Part(rank, of))
+        counts = extract(parses.documents(), found, folder, chosen, part=Part(rank, of))
+        return counts.model_dump()

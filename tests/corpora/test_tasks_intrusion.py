@@ -15,7 +15,9 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.store.atomic import staged
-from corpora.tasks import find_builder, intrusion
+from corpora.tasks import intrusion
+from corpora.tasks.builder import Target
+from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.similar import Categories, Neighbours, Profiles
 
 THINGS = [
@@ -46,10 +48,8 @@ def built(tmp_path, documents, stage):
     def build(name="x", documents=documents, seed=1, **settings):
         folder = tmp_path / name / "data"
         with staged(folder) as partial:
-            chosen = find_builder("intrusion").settings(**{"max_similarity": 0.9, **settings})
-            return folder, find_builder("intrusion").build(
-                documents, partial, chosen, seed=seed, stage=stage
-            )
+            builder = Intrusion.of({"max_similarity": 0.9, **settings})
+            return folder, builder.build(documents, Target(partial, stage, seed))
 
     return build
 
@@ -194,7 +194,7 @@ def test_the_folder_loads_in_both_forms(built, load):
 )
 def test_settings_that_do_not_fit_are_refused(bad):
     with pytest.raises(ConfigError):
-        intrusion.Settings(**bad)
+        Intrusion.of(bad)
 
 
 # --- similar texts -------------------------------------------------------------------------------

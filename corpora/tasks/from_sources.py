@@ -1,0 +1,124 @@
+"""Builders that read sources themselves: test sets and benchmarks, which are not running text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from corpora.errors import BadRecord, ConfigError, InputError
+from corpora.ingest import check_bad_share
+from corpora.readers import Reader, opened
+from corpora.readers.source import SeenIds, Source
+from corpora.store.folder import DatasetFolder
+from corpora.tasks.builder import Builder, Target
+
+Given = tuple[str, Mapping[str, Any]]
+"""A source's spec and its options; `licence` and `language` may be among them."""
+
+Opened = tuple[Reader, Source, str]
+"""A source with its reader, and the licence of its rows."""
+
+BAD_SHOWN = 20
+
+Rows = Iterator[tuple[str, Mapping[str, Any]]]
+"""Rows of a configuration, each with its place; `id` must differ in a split."""
+
+
+class Part(NamedTuple):
+    """Rows of one split of a configuration, from one file of a source."""
+
+    config: str
+    split: str
+    licence: str
+    rows: Rows
+
+
+class FromSources(Builder):
+    """A builder whose rows stand in sources, in their splits.
+
+    The first of its configurations that has rows loads without being named.
+    """
+
+    reads = "sources"
+    default = ""
+    kinds: ClassVar[tuple[str, ...]]
+    """The kinds of sources that it reads."""
+    texts: ClassVar[Mapping[str, tuple[str, ...]]]
+    """The columns of text of each configuration: their overlap between splits is counted."""
+
+    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
+        """What the sources give, each with its reader and the licence of its rows.
+
+        Good records are counted in `source.good`, what is left out by design in `source.skipped`.
+        """
+        raise NotImplementedError
+
+    def build(self, inputs: Iterable[Given], target: Target) -> dict[str, Any]:
+        """Build the dataset from sources; returns the manifest.
+
+        Raises `ConfigError` for a source of another kind, and `InputError` for an id that comes
+        twice in a split, for a source without a good record, and where more than
+        `target.max_bad_share` of a source's records are bad.
+        """
+        with DatasetFolder(
+            target.folder, target.stage.dataset_name, target.stage, self.card
+        ) as dataset:
+            ids: dict[tuple[str, str], SeenIds] = {}
+            filled = set()
+            sources = self._opened(inputs, target.max_bad_share, dataset)
+            for config, split, licence, rows in self.parts(sources, dataset):
+                schema, texts = self.gives[config], self.texts[config]
+                writer = dataset.writer(config, split, schema, texts=texts)
+                before = writer.rows
+                seen = ids.setdefault((config, split), SeenIds())
+                writer.extend(_unique(rows, seen, f"{config}/{split}"))
+                dataset.count_licence(licence, writer.rows - before)
+                filled |= {config} if writer.rows else set()
+            dataset.details |= {"settings": {"seed": target.seed, **self.identity()}}
+            return dataset.finish(next((c for c in self.configurations() if c in filled), None))
+
+    def _opened(
+        self, given: Iterable[Given], max_bad_share: float, dataset: DatasetFolder
+    ) -> Iterator[Opened]:
+        """Each source and the licence of its rows; bad records are counted and shown."""
+        for spec, options in given:
+            bad = BadRecords(dataset)
+            reader, source = opened(spec, options, on_bad=bad.add)
+            if source.kind not in self.kinds:
+                raise ConfigError(
+                    f"{source.kind}: is not a source of {dataset.name!r}",
+                    where=str(options.get("name") or spec),
+                    hint=f"it is made from {', '.join(f'{kind}:' for kind in self.kinds)}",
+                )
+            dataset.languages.add(source.language)
+            yield reader, source, str(reader.licence or reader.own_licence)
+            if source.good or source.bad or not source.skipped:
+                check_bad_share(spec, source.good, source.bad, max_bad_share, bad.first, "record")
+
+
+def _unique(rows: Rows, ids: SeenIds, where: str) -> Iterator[Mapping[str, Any]]:
+    """The rows without their places; raises `InputError` for an id that came before."""
+    for place, row in rows:
+        if not ids.add(row["id"]):
+            raise InputError(
+                f"two rows of {where!r} have the id {row['id']!r}",
+                where=place,
+                hint="is a source named twice, or are there two files of one name?",
+            )
+        yield row
+
+
+class BadRecords:
+    """Counts a source's bad records in the manifest, shows some there and keeps the first."""
+
+    def __init__(self, dataset: DatasetFolder) -> None:
+        self.dataset = dataset
+        self.first: BadRecord | None = None
+
+    def add(self, record: BadRecord) -> None:
+        self.first = self.first or record
+        self.dataset.reject("bad_record")
+        shown = self.dataset.details.setdefault("bad_records", [])
+        if len(shown) < BAD_SHOWN:
+            place = record.where.rpartition("/")[2]
+            shown.append(f"{place}: {record.reason}"[:200])
