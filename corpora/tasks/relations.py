@@ -41,7 +41,8 @@ class Treebank(Builder):
     rows_per_group: ClassVar[int] = 0
 
     table: str = ""
-    """A file of lines `SPLIT<TAB>DOCUMENT` that says the splits."""
+    """A file of lines `SPLIT<TAB>DOCUMENT` that says the splits. Without one they are those of the
+    treebank; documents of other sources are divided by the shares."""
     train: Part = 0.8
     validation: Part = 0.1
     test: Part = 0.1
