@@ -61,7 +61,7 @@ class Validate(StageTask):
         documents = chain.from_iterable(task.requires().documents() for task in tasks)
         folders = [task.folder for task in tasks]
         gold = self.sources()[0].spec
-        settings = {**self.settings(), "patterns": self.build.extract.patterns}
+        settings = {**self.settings(), "patterns": self.build.patterns}
         return validate_stage(documents, folders, gold, folder, settings)
 
 
