@@ -12,7 +12,7 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from zoo.evaluate.compare import compare, published_tables
-from zoo.evaluate.compare_columns import Cell
+from zoo.evaluate.table import Cell
 
 
 def dataset(revision: str, config: str = "all", name: str = "dissent") -> dict[str, Any]:
@@ -88,11 +88,11 @@ def test_models_rules_and_published_rows_in_one_table(tmp_path: Path) -> None:
     assert shown["model", "minilm"]["all accuracy"].text == "60.0 [50.0, 70.0]"
     assert shown["rule", "rule: majority"]["all accuracy"] == Cell(40.0, n=1200)
     assert shown["published", "BERT"]["all accuracy"] == Cell(77.5)
-    text = compare([one, two]).to_markdown()
+    text = compare([one, two]).render()
     assert "| BERT (published: Nie, Bennett and Goodman 2019, table 5) | 60.1 | 77.5 |" in text
     assert "| *n, examples judged here* | 1,200 | 1,200 |\n| bilstm |" in text
-    assert json.loads(compare([one]).to_json())["tables"][0]["examples"]["all F1"] == 1200
-    assert {line["n"] for line in csv.DictReader(io.StringIO(compare([one]).to_csv()))} == {
+    assert json.loads(compare([one]).render("json"))["tables"][0]["examples"]["all F1"] == 1200
+    assert {line["n"] for line in csv.DictReader(io.StringIO(compare([one]).render("csv")))} == {
         "1200",
         "",
     }
@@ -132,7 +132,7 @@ def test_a_rule_that_hangs_on_the_model_has_a_row_for_each(tmp_path: Path) -> No
     (table,) = compare([result("a", 0.6), result("b", 0.7)]).tables
     rules = {r.name: r.cells["permuted accuracy"].value for r in table.rows if r.kind == "rule"}
     assert rules == {"rule: random": 50.0, "rule: longer": 60.0, "rule: longer (b|x)": 70.0}
-    assert "| rule: longer (b\\|x) | 70.0 [60.0, 80.0] |" in compare([tmp_path]).to_markdown()
+    assert "| rule: longer (b\\|x) | 70.0 [60.0, 80.0] |" in compare([tmp_path]).render()
 
 
 def test_two_revisions_are_refused_and_both_named(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_model_folder_and_the_suite_on_it_share_columns(tmp_path: Path) -> Non
     write(folder / "results.json", trained | {"metrics": {"validation": metrics}})
     with pytest.raises(InputError, match=r"split validation; .*split test"):
         compare([folder, other])
-    assert "split validation" in compare([folder]).to_markdown()
+    assert "split validation" in compare([folder]).render()
 
 
 def test_the_notes_of_all_seeds_are_kept(tmp_path: Path) -> None:
@@ -349,10 +349,10 @@ def test_the_published_tables_are_whole() -> None:
         tables = published_tables(suite)
         assert tables
         for table in tables:
-            assert table["paper"] and table["source"]
-            for name, *values in table["rows"]:
-                assert isinstance(name, str) and len(values) == len(table["columns"])
+            assert table.paper and table.source
+            for name, *values in table.rows:
+                assert isinstance(name, str) and len(values) == len(table.columns)
                 assert all(v == "" or -1 <= v <= 100 for v in values)
-    averaged = [t for t in published_tables("discoeval") if t["columns"][-1] == "avg"]
-    for _, *tasks, mean in (row for table in averaged for row in table["rows"]):
+    averaged = [t for t in published_tables("discoeval") if t.columns[-1] == "avg"]
+    for _, *tasks, mean in (row for table in averaged for row in table.rows):
         assert sum(tasks) / len(tasks) == pytest.approx(mean, abs=0.11)

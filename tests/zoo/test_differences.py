@@ -15,18 +15,19 @@ import pytest
 from corpora.errors import InputError
 from tests.zoo.test_compare import dataset, dissent, write
 from zoo.evaluate.bootstrap import of_ratio
-from zoo.evaluate.classification import confusion_matrix, macro_f1
 from zoo.evaluate.compare import compare
-from zoo.evaluate.differences import Parts, differences
 from zoo.evaluate.outcomes import (
     Outcomes,
+    Parts,
+    differences,
     joined,
     numbered,
     place_of,
     read_outcomes,
     write_outcomes,
 )
-from zoo.evaluate.saving import save
+from zoo.evaluate.results import save
+from zoo.evaluate.scores import confusion_matrix, macro_f1
 from zoo.evaluate.suites import Permuted
 
 
@@ -225,7 +226,7 @@ def test_a_result_is_never_beside_the_outcomes_of_an_earlier_one(
     def full(path: Path, value: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("zoo.evaluate.saving.write_json", full)
+    monkeypatch.setattr("zoo.evaluate.results.write_json", full)
     with pytest.raises(OSError, match="no space"):
         save(Permuted(), path, result, [Outcomes("x", units, np.zeros(2))])
     assert path.is_file() and not place_of(path).is_file()

@@ -16,8 +16,9 @@ from corpora.errors import InputError
 from corpora.rng import stream
 from corpora.store.atomic import read_json
 from zoo.evaluate import bootstrap
-from zoo.evaluate.outcomes import Outcomes
-from zoo.evaluate.pairwise_tests import RIGHT, mcnemar, outcomes_of, shared_sets, test_results
+from zoo.evaluate.bootstrap import RIGHT, TIE, WRONG, McNemar, mcnemar
+from zoo.evaluate.outcomes import PROBES, Outcomes
+from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import (
     BASELINE,
     Scorer,
@@ -33,10 +34,9 @@ if TYPE_CHECKING:
     from zoo.evaluate.suites import Pairwise
 
 RULES = ("random", "longer", "shorter", "tfidf")
-PROBES = "probe_"
 
 
-def evaluate(options: Pairwise, request: Request) -> dict[str, Any]:
+def evaluate(options: Pairwise, request: Request) -> Result:
     """Accuracy on each test set, beside the rules; `against` where a second model is named."""
     from zoo.evaluate.pairwise_sets import open_sets
 
@@ -51,27 +51,25 @@ def evaluate(options: Pairwise, request: Request) -> dict[str, Any]:
         each.name: evaluate_set(each, model, rules, request.seed, prompt=options.prompt)
         for each in found.sets
     }
-    result = {
-        "model": describe(request.model, model),
-        "dataset": dict(found.description),
-        "protocol": protocol,
-        "examples": sum(each["pairs"] for each in sets.values()),
-        "cut": cut_of(model),
-        "encoder": encoder,
-        "metrics": {"sets": sets, "means": _means(sets), "resampled": "groups"},
-        "notes": notes,
-        "outcomes": [
-            Outcomes(
-                each.name,
-                [pair.group for pair in each.pairs],
-                np.array([found == RIGHT for found in sets[each.name]["outcomes"]]),
-            )
-            for each in found.sets
-        ],
-    }
+    more: dict[str, Any] = {"cut": cut_of(model), "encoder": encoder}
+    metrics = {"sets": sets, "means": _means(sets), "resampled": "groups"}
     if second is not None:
-        result["against"] = _against(second, options, found.sets, result, request.seed)
-    return result
+        kept = {**own, "metrics": metrics}
+        more["against"] = _against(second, options, found.sets, kept, request.seed)
+    outcomes = []
+    for each in found.sets:
+        right = np.array([letter == RIGHT for letter in sets[each.name]["outcomes"]])
+        outcomes.append(Outcomes(each.name, [pair.group for pair in each.pairs], right))
+    return Result(
+        model=describe(request.model, model),
+        dataset=dict(found.description),
+        protocol=protocol,
+        examples=sum(each["pairs"] for each in sets.values()),
+        metrics=metrics,
+        notes=notes,
+        outcomes=outcomes,
+        more=more,
+    )
 
 
 def evaluate_set(
@@ -124,11 +122,9 @@ def compare(
     so the interval draws whole units.
     """
     wins, ties = coherent > other, coherent == other
-    _, index = np.unique(np.asarray(units), return_inverse=True)
-    per_unit = np.bincount(index, weights=wins), np.bincount(index)
     return {
         "value": float(wins.mean()),
-        **bootstrap.of_ratio(*per_unit, seed=seed, name=name),
+        **bootstrap.of_groups(wins, np.asarray(units), seed, name),
         "ties": int(ties.sum()),
     }
 
@@ -236,3 +232,58 @@ def _against(
 def _names(features: Mapping[str, Any]) -> list[tuple[str, str]]:
     known = {"length": ("longer", "shorter")}
     return [known.get(name, (f"more {name}", f"less {name}")) for name in features]
+
+
+def outcomes_of(coherent: np.ndarray, other: np.ndarray) -> str:
+    """One character a pair: `1` the coherent text scores higher, `0` lower, `=` a tie."""
+    signs = np.sign(coherent - other).astype(int)
+    return "".join(np.array([WRONG, TIE, RIGHT])[signs + 1])
+
+
+def test_results(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, McNemar]:
+    """McNemar for each set that two results of the suite `pairwise` share (`shared_sets`)."""
+    sets, others = one["metrics"]["sets"], two["metrics"]["sets"]
+    return {
+        name: mcnemar(sets[name]["outcomes"], others[name]["outcomes"])
+        for name in shared_sets(one, two)
+    }
+
+
+def shared_sets(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+    """The names of the sets that two results have.
+
+    Raises `InputError` if there are none, a set of the same name holds other pairs, or the
+    protocols differ.
+    """
+    protocols = one.get("protocol", {}), two.get("protocol", {})
+    for key in protocols[0].keys() & protocols[1].keys():
+        if protocols[0][key] != protocols[1][key]:
+            raise InputError(
+                f"{_name(one)} was measured with {key} = {protocols[0][key]}, {_name(two)} with "
+                f"{key} = {protocols[1][key]}",
+                hint="evaluate both models alike",
+            )
+    sets, others = one["metrics"]["sets"], two["metrics"]["sets"]
+    shared = [name for name in sets if name in others]
+    if not shared:
+        raise InputError(
+            "the two results have no test set in common",
+            where=f"{', '.join(sets)} | {', '.join(others)}",
+        )
+    for name in shared:
+        digests = sets[name]["pairs_digest"], others[name]["pairs_digest"]
+        if digests[0] != digests[1]:
+            raise InputError(
+                f"the set {name!r} is not the same in both results: pairs {digests[0]} "
+                f"of {_name(one)}, {digests[1]} of {_name(two)}",
+                hint="evaluate both models on the same data (and --limit)",
+            )
+    return shared
+
+
+test_results.__test__ = False  # type: ignore[attr-defined]  # not a test of pytest
+
+
+def _name(result: Mapping[str, Any]) -> str:
+    model = result.get("model", {})
+    return f"{model.get('name', '?')} on {result.get('dataset', {}).get('revision', '?')}"

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from corpora.errors import InputError
-from corpora.store.atomic import write_text
 from zoo.evaluate import Request
-from zoo.evaluate.discoeval import layers, report
+from zoo.evaluate.discoeval import report
 from zoo.evaluate.discoeval.data import Found, TaskData, read
 from zoo.evaluate.discoeval.protocol import (
     inputs_under,
+    per_layer,
     representation_of,
     run_task,
     split_of,
 )
 from zoo.evaluate.encoders import BackboneEncoder, as_encoder, load_encoder
-from zoo.evaluate.saving import finished, save
+from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.suites import DiscoEval
 from zoo.evaluate.vectors import Text
 
@@ -30,7 +30,7 @@ log = logging.getLogger("zoo")
 DEFAULTS = DiscoEval(cache="")
 
 
-def evaluate(options: DiscoEval, request: Request) -> dict[str, Any]:
+def evaluate(options: DiscoEval, request: Request) -> Result:
     """Every task that the data has."""
     # Read first: a wrong folder is said before a model is loaded.
     found = read(request.data, options.tasks, limit=request.limit)
@@ -78,9 +78,9 @@ def run(
         encoder = as_encoder(what, name)
     result = _run(encoder, found, options, split, seed, limit)
     model = str(what) if isinstance(what, str | Path) else ""
-    kept, outcomes = finished(options, result, split=split, seed=seed, model=model)
+    kept = finished(options, result, split=split, seed=seed, model=model)
     if json:
-        save(options, Path(json), kept, outcomes)
+        save(options, Path(json), kept, result.outcomes)
     return kept
 
 
@@ -90,21 +90,9 @@ def texts(data: str | Path, options: DiscoEval = DEFAULTS, *, limit: int = 0) ->
     return _texts(found, options)
 
 
-def write_files(result: Mapping[str, Any], stem: Path) -> list[Path]:
-    """`STEM.table.md`; with layers also `STEM.layers.csv`, `.svg` and `.png`."""
-    files = [stem.with_name(f"{stem.name}.table.md")]
-    write_text(files[0], report.table(result))
-    if "layers" in result["metrics"]:
-        place = stem.with_name(f"{stem.name}.layers")
-        csv = place.with_name(f"{place.name}.csv")
-        layers.write_csv(csv, result["metrics"]["layers"])
-        files += [csv, *layers.write_heat_map(place, result["metrics"]["layers"])]
-    return files
-
-
 def _run(
     encoder: Any, found: Found, options: DiscoEval, split: str, seed: int, limit: int
-) -> dict[str, Any]:
+) -> Result:
     for data in found.tasks:  # all of them before the first is encoded
         split_of(data, split)
     for name, reason in found.skipped.items():
@@ -118,10 +106,10 @@ def _run(
         domains.setdefault(data.task.name, {})[data.domain] = one
     metrics = {**report.summary(domains), "skipped": found.skipped}
     if options.layers:
-        metrics["layers"] = layers.per_layer(found.tasks, encoder, options, split, seed)
-    return {
-        "model": _describe(encoder, options),
-        "dataset": [
+        metrics["layers"] = per_layer(found.tasks, encoder, options, split, seed)
+    return Result(
+        model=_describe(encoder, options),
+        dataset=[
             {
                 "task": data.task.name,
                 "labels": list(data.labels),
@@ -130,14 +118,14 @@ def _run(
             }
             for data in found.tasks
         ],
-        "protocol": _protocol(options, domains, limit),
-        "examples": sum(
+        protocol=_protocol(options, domains, limit),
+        examples=sum(
             one["rows"][one["split"]] for each in domains.values() for one in each.values()
         ),
-        "metrics": metrics,
-        "notes": [f"{data.name}: {note}" for data in found.tasks for note in _notes(data, split)],
-        "outcomes": outcomes,
-    }
+        metrics=metrics,
+        notes=[f"{data.name}: {note}" for data in found.tasks for note in _notes(data, split)],
+        outcomes=outcomes,
+    )
 
 
 def _notes(data: TaskData, split: str) -> list[str]:
