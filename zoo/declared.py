@@ -149,6 +149,8 @@ class StepRecipe(Recipe):
     """Weight decay of AdamW."""
     max_grad_norm: AtLeast0 = 1.0
     """Maximum gradient norm; 0 disables clipping."""
+    processes: Positive = 1
+    """Processes that train together, each on a GPU of its own (`accelerate launch`)."""
     bf16: bool | Literal["auto"] = False
     """bfloat16 in the forward pass; `auto`: on a GPU that has it."""
     compile: bool = False

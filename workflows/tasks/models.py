@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 import luigi
 
 from corpora.declared import portable
+from corpora.errors import DiscorporaError
 from workflows import fits
 from workflows.sources import SourceRecord, file_hash, files_hash
 from workflows.stage import StageTask
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
-from workflows.training import Chosen, chosen_recipe, evaluate, train
+from workflows.training import Chosen, Judged, chosen_recipe, evaluate, train
 
 PLACES = frozenset({"backbone", "vectors"})
 """Settings of recipes that name a file or folder, or a model of the Hub."""
@@ -157,7 +158,9 @@ class Evaluate(ModelStage):
         with tempfile.TemporaryDirectory() as place:
             data = self.data(Path(place) / "data")
             model = self.requires()[0].folder
-            counts = evaluate(self.plan, self.name, model, data, folder, self.build)
+            [counts] = evaluate([Judged(self.plan, data, folder)], self.name, model, self.build)
+        if isinstance(counts, DiscorporaError):
+            raise counts
         return {**counts, **self.seen()}
 
     def seen(self) -> dict[str, int]:
