@@ -137,7 +137,7 @@ def test_of_a_few_units_no_interval_is_given_and_the_result_says_why() -> None:
 
 def test_length_alone_says_nothing_about_permutations() -> None:
     length = np.array([5.0, 7.0, 9.0])
-    found = baselines({"length": (length, length)}, ["a", "b", "c"], 0)
+    found = baselines((length, length), ["a", "b", "c"], 0)
     assert found["longer"]["ties"] == found["shorter"]["ties"] == 3
     assert set(found) == {"random", "longer", "shorter"}
 

@@ -369,8 +369,6 @@ def _table(suite: str, results: Sequence[Measured], published: bool) -> Table:
         protocols = {str(result.protocol.get("protocol", "")) for result in results}
         papers, said = _published_rows(suite, columns, protocols)
         rows, notes = [*rows, *papers], [*notes, *said]
-        named = {row.name for row in papers}
-        rows += [row for row in _carried_rows(results, columns) if row.name not in named]
     return Table(suite, columns, rows, notes)
 
 
@@ -380,22 +378,25 @@ def _model_rows(results: Sequence[Measured]) -> list[Row]:
     Results of equal name get rows of their own where they share a column or are of models that
     differ in type or training data.
     """
-    models: list[tuple[Measured, Row]] = []
+    models: list[list[Measured]] = []
     for one in results:
-        for first, row in models:
-            if first.may_be(one) and not row.cells.keys() & one.cells.keys():
-                cells, outcomes = {**row.cells, **one.cells}, {**row.outcomes, **one.outcomes}
-                more = replace(row, cells=cells, outcomes=outcomes)
-                models[models.index((first, row))] = first, more
+        for same in models:
+            shared = any(one.cells.keys() & other.cells.keys() for other in same)
+            if same[0].may_be(one) and not shared:
+                same.append(one)
                 break
         else:
-            row = Row(one.model, "model", one.cells, str(one.path), one.outcomes)
-            models.append((one, row))
-    names = [row.name for _, row in models]
-    return [
-        row if names.count(row.name) == 1 else replace(row, name=f"{row.name} ({row.source})")
-        for _, row in models
-    ]
+            models.append([one])
+    names = [same[0].model for same in models]
+    rows = []
+    for first, *others in models:
+        cells, outcomes = dict(first.cells), dict(first.outcomes)
+        for other in others:
+            cells |= other.cells
+            outcomes |= other.outcomes
+        name = first.model if names.count(first.model) == 1 else f"{first.model} ({first.path})"
+        rows.append(Row(name, "model", cells, str(first.path), outcomes))
+    return rows
 
 
 def _rule_rows(results: Sequence[Measured]) -> list[Row]:
@@ -434,17 +435,6 @@ def _published_rows(
         if len(rows) > before and table.data:
             notes.append(f"Published rows of {source}: {table.data}.")
     return rows, notes
-
-
-def _carried_rows(results: Sequence[Measured], columns: Sequence[str]) -> list[Row]:
-    """The published rows that a result brings along, once each."""
-    rows: dict[str, Row] = {}
-    for result in results:
-        for row in result.result["metrics"].get("published", []):
-            cells = {c: Cell(float(v)) for c, v in row["figures"].items() if c in columns}
-            if cells:
-                rows.setdefault(row["model"], Row(row["model"], "published", cells, row["source"]))
-    return list(rows.values())
 
 
 def _notes(suite: str, results: Sequence[Measured]) -> list[str]:

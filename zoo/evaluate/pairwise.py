@@ -45,14 +45,22 @@ def evaluate(options: Pairwise, request: Request) -> Result:
     own = {"model": {"name": Path(request.model).name}, "protocol": protocol}
     second = _second(options.against, request.seed, found.sets, own)
     model = load_scorer(request.model, request.seed)
-    rules, encoder = _rules(options.encoder, request.seed)
-    notes = [] if encoder or options.encoder else ["no encoder for the rule cosine: see --encoder"]
+    rules = {name: baseline(name, request.seed) for name in RULES}
+    encoder = options.encoder or default_encoder()
+    notes = [] if encoder else ["no encoder for the rule cosine: see --encoder"]
+    if encoder in ("", "none"):
+        encoder = ""
+    else:
+        rules["cosine"], encoder = baseline(f"cosine:{encoder}"), encoder_name(encoder)
     sets = {
         each.name: evaluate_set(each, model, rules, request.seed, prompt=options.prompt)
         for each in found.sets
     }
     more: dict[str, Any] = {"cut": cut_of(model), "encoder": encoder}
-    metrics = {"sets": sets, "means": _means(sets), "resampled": "groups"}
+    # The paper gives the probes one by one (table 3).
+    probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
+    mean = {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
+    metrics = {"sets": sets, "means": mean, "resampled": "groups"}
     if second is not None:
         kept = {**own, "metrics": metrics}
         more["against"] = _against(second, options, found.sets, kept, request.seed)
@@ -130,18 +138,18 @@ def compare(
 
 
 def baselines(
-    features: Mapping[str, tuple[np.ndarray, np.ndarray]], units: Sequence[str], seed: int
+    lengths: tuple[np.ndarray, np.ndarray], units: Sequence[str], seed: int
 ) -> dict[str, Any]:
-    """`random`, and for each feature (such as the length) "more" and "less is coherent".
+    """The rules beside a model: `random`, `longer` and `shorter`.
 
-    A feature is the pair of its values for the coherent and the other texts.
+    `lengths` are those of the coherent and of the other texts.
     """
-    random = stream(seed, "zoo.evaluate.random").random((2, len(units)))
-    found = {"random": compare(random[0], random[1], units, seed, "random")}
-    for (more, less), (coherent, other) in zip(_names(features), features.values(), strict=True):
-        found[more] = compare(coherent, other, units, seed, more)
-        found[less] = compare(-coherent, -other, units, seed, less)
-    return found
+    random, (coherent, other) = stream(seed, "zoo.evaluate.random"), lengths
+    return {
+        "random": compare(*random.random((2, len(units))), units, seed, "random"),
+        "longer": compare(coherent, other, units, seed, "longer"),
+        "shorter": compare(-coherent, -other, units, seed, "shorter"),
+    }
 
 
 def describe(name: str, model: Scorer) -> dict[str, str]:
@@ -163,25 +171,6 @@ def cut_of(model: Scorer) -> int:
     return int(getattr(getattr(model, "encoder", model), "cut", 0))
 
 
-def _rules(encoder: str, seed: int) -> tuple[dict[str, Scorer], str]:
-    """The rules, and the name of the encoder of `cosine` ("" where that is left out)."""
-    rules = {name: baseline(name, seed) for name in RULES}
-    encoder = encoder or default_encoder()
-    if encoder in ("", "none"):
-        return rules, ""
-    return {**rules, "cosine": baseline(f"cosine:{encoder}", seed)}, encoder_name(encoder)
-
-
-def _means(sets: Mapping[str, Any]) -> dict[str, Any]:
-    """The mean over the probes, which the paper gives one by one (table 3)."""
-    probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
-    return {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
-
-
-READ = ("accuracy", "outcomes")
-"""What is read of each set of a result that `--against` names."""
-
-
 def _second(
     against: str, seed: int, sets: Sequence[TestSet], own: Mapping[str, Any]
 ) -> Scorer | Mapping[str, Any] | None:
@@ -198,7 +187,8 @@ def _second(
     digests = {each.name: {"pairs_digest": each.digest} for each in sets}
     try:
         for name in shared_sets({**own, "metrics": {"sets": digests}}, found):
-            _ = found["model"], *(found["metrics"]["sets"][name][key] for key in READ)
+            each = found["metrics"]["sets"][name]
+            _ = found["model"], each["accuracy"], each["outcomes"]
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"no whole result of the suite pairwise: {error}", where=against) from None
     return found
@@ -227,11 +217,6 @@ def _against(
             **mcnemar(own, outcomes_of(*scores)),
         }
     return {"model": describe(options.against, other), "test": "McNemar, exact", "sets": tests}
-
-
-def _names(features: Mapping[str, Any]) -> list[tuple[str, str]]:
-    known = {"length": ("longer", "shorter")}
-    return [known.get(name, (f"more {name}", f"less {name}")) for name in features]
 
 
 def outcomes_of(coherent: np.ndarray, other: np.ndarray) -> str:

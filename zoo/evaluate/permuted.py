@@ -97,7 +97,7 @@ class Scored:
             "pairs": len(names),
             "documents": len(set(names)),
             "identical": self.identical,
-            "baselines": baselines({"length": self.lengths}, names, seed),
+            "baselines": baselines(self.lengths, names, seed),
             "resampled": "documents",
         }
 
