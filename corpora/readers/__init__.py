@@ -23,6 +23,7 @@ __all__ = [
     "parse_spec",
     "read_documents",
     "source_files",
+    "split_spec",
 ]
 
 _FOLDER = "corpora.readers"
@@ -118,12 +119,21 @@ def source_files(spec: str) -> list[Path]:
 
 def parse_spec(spec: str) -> tuple[type[Reader], str]:
     """The reader of a source spec, and its path or id. Only that reader is imported."""
+    kind, target = split_spec(spec)
+    return READERS.find(kind), target
+
+
+def split_spec(spec: str) -> tuple[str, str]:
+    """The kind of a source spec, or the reference of its reader, and its path or id.
+
+    Raises `InputError` for a spec that says no kind; nothing is imported.
+    """
     kind, colon, target = spec.partition(":")
     if colon and kind in READERS:
-        return READERS.find(kind), target
+        return kind, target
     there = Path(spec).exists()  # a file's own name may have a colon
     if not there and (own := _OWN.fullmatch(spec)):
-        return READERS.find(own["reference"]), own["target"]
+        return own["reference"], own["target"]
     kinds = f"kinds are {', '.join(f'{name}:' for name in READERS)}"
     if colon and not {"/", "."} & set(kind) and not there:
         raise InputError(
@@ -131,7 +141,7 @@ def parse_spec(spec: str) -> tuple[type[Reader], str]:
         )
     for bare, suffixes in BARE.items():
         if spec.endswith(suffixes):
-            return READERS.find(bare), spec
+            return bare, spec
     raise InputError(
         f"{spec!r} does not say what kind of source it is", hint=f"write kind:PATH; {kinds}"
     )

@@ -173,3 +173,14 @@ def test_every_file_that_a_reader_opens_is_a_file_of_the_source(tmp_path: Path) 
         (tmp_path / name).write_bytes(pickle.dumps([]))
     found = source_files(f"coherence:{tmp_path / 'lmvlm.pkl'}")
     assert [path.name for path in found] == ["LMvLM_Annotations.pkl", "lmvlm.pkl"]
+
+
+def test_no_reader_imports_anything_heavy() -> None:
+    """What only one of them needs is imported when it reads."""
+    code = (
+        "import sys; from corpora.readers import READERS;"
+        "[READERS.find(kind) for kind in READERS.own]; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"datasets", "pyarrow", "mwxml", "mwparserfromhell", "torch", "spacy", "pandas"}
+    assert not heavy & set(done.stdout.split())
