@@ -66,26 +66,26 @@ class Sides:
         )
 
 
-def sides_of(batch: Batch, found: Matches, mode: str) -> Sides:
+def sides_of(batch: Batch, matches: Matches, mode: str) -> Sides:
     """Both sides of every match, and whether they are what `mode` asks for."""
-    rows = batch.row[found.first]
+    rows = batch.row[matches.first]
     size = batch.offsets[rows + 1] - batch.offsets[rows]
     block = np.cumsum(size, dtype=np.int64) // WORDS_AT_ONCE
     bounds = [*np.flatnonzero(np.diff(block, prepend=-1)).tolist(), len(rows)]
     whole: list[Runs] = []
     spoken: list[Runs] = []
     for first, last in pairwise(bounds):
-        part = _Block(batch, found.take(np.arange(first, last)), first)
+        part = _Block(batch, matches.take(np.arange(first, last)), first)
         side = part.sides()
         whole.append(part.runs(np.where(side > 2, side - 2, side)))
         spoken.append(part.runs(np.where(side > 2, 0, side)) if (side > 2).any() else whole[-1])
-    before = _sentences_before(batch, found)
-    spans, texts = (_columns(batch, len(found), runs, before) for runs in (whole, spoken))
-    s1, s2 = _clauses(batch, found, ("statement",))
+    before = _sentences_before(batch, matches)
+    spans, texts = (_columns(batch, len(matches), runs, before) for runs in (whole, spoken))
+    s1, s2 = _clauses(batch, matches, ("statement",))
     has_clauses = s1 & s2
     if mode == "own_subjects":
         pro_drop = batch.patterns.table.pro_drop
-        s1, s2 = _clauses(batch, found, ("finite",) if pro_drop else ("finite", "subject"))
+        s1, s2 = _clauses(batch, matches, ("finite",) if pro_drop else ("finite", "subject"))
     strict = mode != "recall"
     why = [texts[0].counts == 0, texts[1].counts == 0, strict & ~s1, strict & ~s2]
     return Sides(spans, texts, has_clauses, np.select(why, [1, 2, 3, 4], 0).astype(np.int8))
@@ -111,11 +111,11 @@ def _columns(
     )
 
 
-def _sentences_before(batch: Batch, found: Matches) -> tuple[Ints, Ints, Ints]:
+def _sentences_before(batch: Batch, matches: Matches) -> tuple[Ints, Ints, Ints]:
     """The matches that look back, with start and end of the sentence before, without its stop."""
     spans: list[tuple[int, int, int]] = []
-    for i in np.flatnonzero(found.s1 == PREVIOUS).tolist():
-        row = batch.row[found.first[i]]
+    for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
+        row = batch.row[matches.first[i]]
         document = batch.documents[batch.row_doc[row]]
         if document.sentences is None:
             continue
@@ -130,7 +130,7 @@ def _sentences_before(batch: Batch, found: Matches) -> tuple[Ints, Ints, Ints]:
     return owner, start_of, end_of
 
 
-def _clauses(batch: Batch, found: Matches, needs: Sequence[str]) -> tuple[BoolArray, BoolArray]:
+def _clauses(batch: Batch, matches: Matches, needs: Sequence[str]) -> tuple[BoolArray, BoolArray]:
     """Whether the heads of S1 and S2 have all the properties of `needs`.
 
     For the sentence before, its root tells; where that sentence was not parsed, it has none.
@@ -139,12 +139,12 @@ def _clauses(batch: Batch, found: Matches, needs: Sequence[str]) -> tuple[BoolAr
     whole = (batch.traits & need) == need
     row_is_clause = np.zeros(len(batch.row_doc) + 1, dtype=bool)
     row_is_clause[batch.row[(batch.head < 0) & whole]] = True
-    row = batch.row[found.first]
+    row = batch.row[matches.first]
     before = np.maximum(row - 1, 0)
     parsed = (row > 0) & (batch.row_doc[before] == batch.row_doc[row])
     parsed &= batch.row_sentence[before] == batch.row_sentence[row] - 1
-    looking = (found.s1 == PREVIOUS) & parsed & row_is_clause[before]
-    return ((found.s1 >= 0) & whole[found.s1]) | looking, whole[found.s2]
+    looking = (matches.s1 == PREVIOUS) & parsed & row_is_clause[before]
+    return ((matches.s1 >= 0) & whole[matches.s1]) | looking, whole[matches.s2]
 
 
 class _Block:
@@ -154,9 +154,9 @@ class _Block:
     match's sentence to its place.
     """
 
-    def __init__(self, batch: Batch, found: Matches, number: int) -> None:
-        self.batch, self.found, self.number = batch, found, number
-        rows = batch.row[found.first]
+    def __init__(self, batch: Batch, matches: Matches, number: int) -> None:
+        self.batch, self.matches, self.number = batch, matches, number
+        rows = batch.row[matches.first]
         size = batch.offsets[rows + 1] - batch.offsets[rows]
         self.shift = np.cumsum(size, dtype=np.int32) - size - batch.offsets[rows]
         self.match = np.repeat(np.arange(len(rows), dtype=np.int32), size)
@@ -170,7 +170,7 @@ class _Block:
 
     def sides(self) -> Marks:
         """For each place the side of its nearest marked ancestor; 3 and 4 are muted."""
-        found, shift = self.found, self.shift
+        matches, shift = self.matches, self.shift
         here = np.arange(len(self.token), dtype=np.int32)
         pointer = np.where(self.head >= 0, self.head + shift[self.match], here)
         side, opener = np.zeros((2, len(here)), dtype=np.int8)
@@ -179,20 +179,20 @@ class _Block:
             marked[children] = True
             side[children] = value
             opener[children] = opens
-        subordinate = self.batch.patterns.subordinates[found.row]
-        opener[(found.first + shift)[subordinate]] = 2
-        same = np.flatnonzero(found.s1 >= 0)
-        s1, s2 = found.s1[same] + shift[same], found.s2 + shift
+        subordinate = self.batch.patterns.subordinates[matches.row]
+        opener[(matches.first + shift)[subordinate]] = 2
+        same = np.flatnonzero(matches.s1 >= 0)
+        s1, s2 = matches.s1[same] + shift[same], matches.s2 + shift
         marked[s1] = marked[s2] = True
         side[s1] = 1
         side[s2] = 2
-        which, token = found.marker_tokens()
+        which, token = matches.marker_tokens()
         marker = token + shift[which]
         own = marker[(side[marker] == 0) | (side[marker] > 2)]
         marked[own], side[own] = True, 0
         pointer[marked] = here[marked]
         stray = self.labelled("stray") & ~marked
-        stray &= (self.head == found.token[self.match]) & (self.token > self.head)
+        stray &= (self.head == matches.token[self.match]) & (self.token > self.head)
         pointer[stray] = s2[self.match[stray]]
         for _ in range(MAX_DOUBLINGS):
             jumped = pointer[pointer]
@@ -210,7 +210,7 @@ class _Block:
         With the mark that they get, and the side (1 or 2) that they open as a muted subordinator.
         """
         batch, patterns = self.batch, self.batch.patterns
-        s1, s2 = self.found.s1[self.match], self.found.s2[self.match]
+        s1, s2 = self.matches.s1[self.match], self.matches.s2[self.match]
         children = np.flatnonzero(((self.head == s1) | (self.head == s2)) & (self.head >= 0))
         match, token, head = self.match[children], self.token[children], self.head[children]
         label = self.label[children]
@@ -220,12 +220,12 @@ class _Block:
         place[(token > head) & (other > head) & (token > other)] = 2
         kind = batch.has(token, patterns.bits["clause"]).astype(np.int8)
         kind[batch.has(token, patterns.bits["subject"])] = 2
-        where = (self.found.row[match], owner, place, kind, label)
+        where = (self.matches.row[match], owner, place, kind, label)
         modifier = patterns.classes["modifier"][label]
         yield children[modifier], 5 + owner[modifier], 0
         # A subordinator introduces from before the subject, copula, auxiliary and object.
         clause = match * 2 + owner
-        first_core = np.full(2 * len(self.found), len(batch), dtype=np.int32)
+        first_core = np.full(2 * len(self.matches), len(batch), dtype=np.int32)
         core = np.flatnonzero(patterns.classes["core"][label])[::-1]
         first_core[clause[core]] = token[core]
         introduces = (token < head) & (token < first_core[clause])
@@ -245,7 +245,7 @@ class _Block:
         batch, patterns, match = self.batch, self.batch.patterns, self.match
         marks = np.flatnonzero((side == 1) & ~self.words)
         marks = marks[patterns.terminal[batch.form[self.token[marks]]]]
-        marks = marks[~patterns.subordinates[self.found.row[match[marks]]]]
+        marks = marks[~patterns.subordinates[self.matches.row[match[marks]]]]
         spoken = np.flatnonzero(self.words)
         at = np.searchsorted(spoken, marks) - 1
         marks, before = marks[at >= 0], spoken[at[at >= 0]]
@@ -253,7 +253,7 @@ class _Block:
         if len(marks) == 0:
             return
         auxiliary, subject = batch.leftmost_child("auxiliary"), batch.leftmost_child("subject")
-        s1 = self.found.s1[match[marks]]
+        s1 = self.matches.s1[match[marks]]
         asks = (auxiliary[s1] < subject[s1]) & (subject[s1] < len(batch))
         own = np.flatnonzero((side == 1) & self.words)
         opening = self.token[own[np.searchsorted(match[own], match[marks])]]

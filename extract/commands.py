@@ -22,8 +22,7 @@ from extract.extractor import Extractor
 from extract.pairs import Pair, Reject
 from extract.patterns import resolve_markers
 from extract.shards import iter_pairs
-from extract.validate import Validation, tree_source, validate
-from extract.validate.report import plot, to_markdown
+from extract.validate import Validation, plot, to_markdown, tree_source, validate
 
 FORMATS = (".jsonl", ".parquet")
 PAIRS_A_BATCH = 8192

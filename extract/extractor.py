@@ -189,13 +189,13 @@ class Extractor:
             Spans([0, start], [len(previous), len(text)]) if previous else Spans([0], [len(text)])
         )
         document = Document(id="", text=text, language=self.settings.language, sentences=spans)
-        found: list[Pair | Reject] = []
+        results: list[Pair | Reject] = []
         parses = list(self.parser.parse([document]))
-        columns = self._extract([document], parses, Counter(), found.append)
-        found.extend(columns.pairs())
+        columns = self._extract([document], parses, Counter(), results.append)
+        results.extend(columns.pairs())
         here = [
             r
-            for r in found
+            for r in results
             if _begin(r) >= start
             and marker in (None, r.marker)
             and (rejects or isinstance(r, Pair))
@@ -217,46 +217,46 @@ class Extractor:
         patterns = self._compiled(parses[0])
         batch = Batch.of(documents, parses, patterns)
 
-        def refuse(found: Matches, why: Ints, reasons: Sequence[str]) -> None:
+        def refuse(matches: Matches, why: Ints, reasons: Sequence[str]) -> None:
             for number, n in enumerate(np.bincount(why, minlength=1).tolist()):
                 if n:
                     counts[reasons[number]] += n
             if on_reject is not None:
-                for reject in _rejects(batch, found, [reasons[k] for k in why.tolist()]):
+                for reject in _rejects(batch, matches, [reasons[k] for k in why.tolist()]):
                     on_reject(reject)
 
-        found = find_candidates(batch)
-        asked = patterns.wanted[found.sequence]
-        others = found.take(~asked)
+        matches = find_candidates(batch)
+        asked = patterns.wanted[matches.sequence]
+        others = matches.take(~asked)
         refuse(others, np.zeros(len(others), np.int32), ["multiword"])
-        found = found.take(asked)
-        match(batch, found, whole_clauses=self.settings.mode != "recall")
-        failed = found.row < 0
-        refuse(found.take(failed), found.stage[failed], REASONS)
-        found = found.take(~failed)
-        sides = sides_of(batch, found, self.settings.mode)
+        matches = matches.take(asked)
+        match(batch, matches, whole_clauses=self.settings.mode != "recall")
+        failed = matches.row < 0
+        refuse(matches.take(failed), matches.stage[failed], REASONS)
+        matches = matches.take(~failed)
+        sides = sides_of(batch, matches, self.settings.mode)
         refused = sides.refused > 0
-        refuse(found.take(refused), sides.refused[refused], REFUSALS)
-        return self._columns(batch, found.take(~refused), sides.take(~refused))
+        refuse(matches.take(refused), sides.refused[refused], REFUSALS)
+        return self._columns(batch, matches.take(~refused), sides.take(~refused))
 
-    def _columns(self, batch: Batch, found: Matches, sides: Sides) -> PairColumns:
-        rows = batch.row[found.first]
+    def _columns(self, batch: Batch, matches: Matches, sides: Sides) -> PairColumns:
+        rows = batch.row[matches.first]
         doc = batch.row_doc[rows]
         (s1, s2), text = sides.spans, self.settings.text
         # The marker's spans: one, or two of a correlative.
-        first = np.stack([found.first, found.second], axis=1).ravel()
-        length = np.stack([found.length, found.second_length], axis=1).ravel()
+        first = np.stack([matches.first, matches.second], axis=1).ravel()
+        length = np.stack([matches.length, matches.second_length], axis=1).ravel()
         last = (first + length - 1)[length > 0]
-        counts = (1 + (found.second_length > 0)).astype(np.int32)
+        counts = (1 + (matches.second_length > 0)).astype(np.int32)
         return PairColumns(
             documents=batch.documents,
             markers=[s.name for s in batch.patterns.sequences],
             patterns=[row.pattern.id for row in batch.patterns.rows],
             doc=doc,
             sentence=batch.row_sentence[rows],
-            marker=found.sequence,
-            pattern=found.row,
-            previous=found.s1 == PREVIOUS,
+            marker=matches.sequence,
+            pattern=matches.row,
+            previous=matches.s1 == PREVIOUS,
             s1_first=s1.start[s1.offsets[:-1]] < s2.start[s2.offsets[:-1]],
             has_clauses=sides.has_clauses,
             marker_spans=SpanColumn.of(counts, batch.start[first[length > 0]], batch.end[last]),
@@ -318,11 +318,11 @@ def batches(
         yield group
 
 
-def _rejects(batch: Batch, found: Matches, reasons: Sequence[str]) -> Iterator[Reject]:
+def _rejects(batch: Batch, matches: Matches, reasons: Sequence[str]) -> Iterator[Reject]:
     """The candidates as `Reject` objects."""
-    rows = batch.row[found.first].tolist()
-    starts, ends = batch.start[found.first], batch.end[found.first + found.length - 1]
-    names = [batch.patterns.sequences[s].name for s in found.sequence.tolist()]
+    rows = batch.row[matches.first].tolist()
+    starts, ends = batch.start[matches.first], batch.end[matches.first + matches.length - 1]
+    names = [batch.patterns.sequences[s].name for s in matches.sequence.tolist()]
     spans = zip(starts.tolist(), ends.tolist(), strict=True)
     for row, name, reason, span in zip(rows, names, reasons, spans, strict=True):
         document = batch.documents[batch.row_doc[row]].id

@@ -89,8 +89,8 @@ def find_candidates(batch: Batch) -> Matches:
         claimed[_tokens(first, sequence.words)] = True
         claimed[_tokens(second, sequence.second)] = True
         columns.append(np.stack([np.full(len(first), number, dtype=np.int32), first, second]))
-    found = np.concatenate(columns, axis=1)
-    number, first, second = found[:, np.argsort(found[1], kind="stable")]
+    table = np.concatenate(columns, axis=1)
+    number, first, second = table[:, np.argsort(table[1], kind="stable")]
     length = np.array([len(s.words) for s in sequences], dtype=np.int32)[number]
     second_length = np.array([len(s.second) for s in sequences], dtype=np.int32)[number]
     later = np.array([s.like_second for s in sequences], dtype=bool)[number]
@@ -163,27 +163,27 @@ def _head_token(batch: Batch, first: Ints, length: Ints) -> Ints:
     return token
 
 
-def match(batch: Batch, found: Matches, whole_clauses: bool = False) -> None:
+def match(batch: Batch, matches: Matches, whole_clauses: bool = False) -> None:
     """Fill in row, heads and stage: rows in the order of the table, the first that holds wins.
 
     With `whole_clauses`, S1 of a subordinate clause is the nearest clause above that is finite or
     has a subject, whatever the row says: what lies between could not stand alone.
     """
-    matcher = _Matcher(batch, found, whole_clauses)
+    matcher = _Matcher(batch, matches, whole_clauses)
     for marker, rows in batch.patterns.rows_of.items():
-        which = np.flatnonzero(batch.patterns.uses[marker][found.sequence])
+        which = np.flatnonzero(batch.patterns.uses[marker][matches.sequence])
         for row in rows:
             if len(which) == 0:
                 break
             matcher.try_row(row, which)
-            which = which[found.row[which] < 0]
+            which = which[matches.row[which] < 0]
 
 
 class _Matcher:
     """What the rows ask of a batch, worked out once for all of them."""
 
-    def __init__(self, batch: Batch, found: Matches, whole_clauses: bool) -> None:
-        self.batch, self.found, self.whole_clauses = batch, found, whole_clauses
+    def __init__(self, batch: Batch, matches: Matches, whole_clauses: bool) -> None:
+        self.batch, self.matches, self.whole_clauses = batch, matches, whole_clauses
         self.patterns = batch.patterns
         self.conjunct_before = batch.previous_conjunct()
         self.first_core = batch.leftmost_child("core")
@@ -196,20 +196,20 @@ class _Matcher:
 
     def try_row(self, row: Row, which: Ints) -> None:
         """Narrow `which` condition by condition, and note how far each candidate came."""
-        batch, found, pattern = self.batch, self.found, row.pattern
+        batch, matches, pattern = self.batch, self.matches, row.pattern
 
         def reached(stage: int) -> None:
-            found.stage[which] = np.maximum(found.stage[which], stage)
+            matches.stage[which] = np.maximum(matches.stage[which], stage)
 
         reached(1)
-        token = found.token[which]
+        token = matches.token[which]
         fits = row.deprels[batch.label[token]] & batch.has(token, row.tags)
         after = np.minimum(token + 1, len(batch) - 1)
         which = which[fits & ~row.not_before[batch.word[after]]]
         reached(2)
         if len(which) == 0:
             return
-        s2 = self.s2_head(row, found.token[which])
+        s2 = self.s2_head(row, matches.token[which])
         placed = (s2 >= 0) & self.placed(row, which, s2)
         if pattern.uninverted:
             placed &= ~self.inverted(which, s2)
@@ -220,24 +220,24 @@ class _Matcher:
         reached(4)
         if len(which) == 0:
             return
-        s1 = self.s1_head(row, found.token[which], s2)
-        fits = self.s1_fits(row, found.lead[which], s1, s2)
+        s1 = self.s1_head(row, matches.token[which], s2)
+        fits = self.s1_fits(row, matches.lead[which], s1, s2)
         which, s2, s1 = which[fits], s2[fits], s1[fits]
         reached(5)
         if pattern.order != "any":
             ordered = (s1 < s2) == (pattern.order == "s1_first")
             which, s2, s1 = which[ordered], s2[ordered], s1[ordered]
-        found.row[which], found.s2[which], found.s1[which] = row.index, s2, s1
+        matches.row[which], matches.s2[which], matches.s1[which] = row.index, s2, s1
 
     def placed(self, row: Row, which: Ints, s2: Ints) -> BoolArray:
         """Whether the marker stands where the row wants it, seen from S2's head."""
-        place, first = row.pattern.place, self.found.lead[which]
+        place, first = row.pattern.place, self.matches.lead[which]
         if place == "initial":
             return self.opening[first] < self.batch.offsets[self.batch.row[first]]
         if place == "edge":
             return (first < s2) & (first < self.first_core[np.maximum(s2, 0)])
         if place == "after_governor":
-            return first > self.batch.head[self.found.token[which]]
+            return first > self.batch.head[self.matches.token[which]]
         if place in ("before", "after"):
             return (first < s2) == (place == "before")
         return np.ones(len(first), dtype=bool)
@@ -248,8 +248,8 @@ class _Matcher:
         "So do I" says the same of another: "so" is a pro-form. A question is turned round anyway.
         """
         batch = self.batch
-        first = self.found.first[which]
-        verb = np.minimum(first + self.found.length[which], len(batch) - 1)
+        first = self.matches.first[which]
+        verb = np.minimum(first + self.matches.length[which], len(batch) - 1)
         auxiliary = self.patterns.classes["auxiliary"][batch.label[verb]]
         auxiliary &= (batch.head[verb] == s2) | (batch.head[verb] == first)
         subject = self.first_subject[np.maximum(s2, 0)]

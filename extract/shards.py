@@ -126,10 +126,10 @@ def shard_paths(folder: Path | Sequence[Path], stem: str) -> list[Path]:
     """The shards `stem-*.parquet` in order; InputError if a folder has none."""
     paths: list[Path] = []
     for part in [folder] if isinstance(folder, Path) else folder:
-        found = sorted(part.glob(f"{stem}-*.parquet"))
-        if not found:
+        shards = sorted(part.glob(f"{stem}-*.parquet"))
+        if not shards:
             raise InputError(f"no {stem}-*.parquet in {part}; was the stage before it run?")
-        paths.extend(found)
+        paths.extend(shards)
     return paths
 
 

@@ -11,11 +11,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
-from zoo.declared import RECIPES
+from zoo.declared import RECIPES, StepRecipe
 from zoo.presets import parse_options, read_preset, shipped
 from zoo.training import data, job
 
@@ -51,11 +52,16 @@ def train(words: Sequence[str]) -> None:
         raise ConfigError("no recipe given", hint=USAGE)
     preset = read_preset(words[0])
     recipe = preset.recipe(parse_options(words[1:]))
+    for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():
+        if find_spec(name) is None:
+            extra = "report" if name == "tensorboard" else name
+            hint = f"pip install 'discorpora[{extra}]'"
+            raise ConfigError(f"report_to names {name}, which is not installed", hint=hint)
     revision = data.revision_of(recipe.dataset)
     if job.already_made(preset, recipe, revision):
         log.info("%s is already made", recipe.output)
         return
-    if getattr(recipe, "processes", 1) > 1 and "WORLD_SIZE" not in os.environ:
+    if isinstance(recipe, StepRecipe) and recipe.processes > 1 and "WORLD_SIZE" not in os.environ:
         _launch(words, recipe.processes, recipe.threads)
         return
     with job.working(preset, recipe, revision) as run:

@@ -140,14 +140,14 @@ class Hub:
             except Exception as error:
                 # All of the client's errors, whatever their kind: each is explained, none leaks.
                 failure = _failure(error, self.api.endpoint)
-            message, hint, wait = failure.message, failure.hint, failure.wait
+            hint, wait = failure.hint, failure.wait
+            message = f"{doing}: {failure.message.replace(self.token, 'hf_***')[:300]}"
             if wait is None:
                 wait = min(settings.first_wait * 2 ** (attempt - 1), settings.longest_wait)
             elif wait > settings.longest_wait:
                 hint = f"the Hub asks to wait {wait:.0f} s: publish again after that"
             if failure.passing:
                 message += f" (try {attempt} of {settings.attempts})"
-            message = f"{doing}: {message}".replace(self.token, "hf_***")
             if not failure.passing or wait > settings.longest_wait:
                 break
             if attempt < settings.attempts:
@@ -180,14 +180,14 @@ def _failure(error: Exception, endpoint: str) -> Failure:
         hint = "look at the network and HF_ENDPOINT, then publish again: what is up is kept"
         return Failure(True, f"no connection to {endpoint}", hint)
     if answer is None:
-        return Failure(False, " ".join(str(error).split())[:300] or type(error).__name__, "")
+        return Failure(False, " ".join(str(error).split()) or type(error).__name__, "")
     status = int(answer.status_code)
     refused = (f"the Hub refused it ({status})", "")
     if status >= 500:
         refused = (f"the Hub has a failure of its own ({status})", AGAIN)
     message, hint = MEANINGS.get(status, refused)
     texts = (getattr(link, "server_message", None) for link in links)
-    said = " ".join(next((str(text) for text in texts if text), "").split())[:300]
+    said = " ".join(next((str(text) for text in texts if text), "").split())
     message = f"{message} ({said})" if said else message
     return Failure(status in TRANSIENT, message, hint, _asked_wait(answer.headers))
 

@@ -55,15 +55,20 @@ class Remote:
                     where=plan.repo_id,
                     hint="make it private in its settings on the Hub, or choose another name",
                 )
-        options = {"repo_type": plan.kind, "revision": revision}
         entries = hub.api.list_repo_tree(
-            plan.repo_id, recursive=True, repo_type=plan.kind, revision=revision
+            plan.repo_id, recursive=True, revision=revision, repo_type=plan.kind
         )
         files = {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
         def content(path: str) -> bytes | None:
-            """A small file, past the client's cache: that would show a revision as it was."""
-            url = hf_hub_url(plan.repo_id, path, endpoint=hub.api.endpoint, **options)
+            # Past the client's cache: what the Hub holds now is compared.
+            url = hf_hub_url(
+                plan.repo_id,
+                path,
+                repo_type=plan.kind,
+                revision=revision,
+                endpoint=hub.api.endpoint,
+            )
             return hub.request("GET", url) if path in files else None
 
         return cls(revision, files, content(MANIFEST), content(CARD))

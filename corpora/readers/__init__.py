@@ -14,7 +14,16 @@ from corpora.errors import BadRecord, InputError, nearest
 from corpora.readers.base import Reader
 from corpora.readers.source import OnBad, Refused, SeenIds, Source, check_id
 
-__all__ = ["READERS", "OnBad", "Reader", "open_source", "opened", "parse_spec", "source_files"]
+__all__ = [
+    "READERS",
+    "OnBad",
+    "Reader",
+    "open_source",
+    "opened",
+    "parse_spec",
+    "read_documents",
+    "source_files",
+]
 
 _FOLDER = "corpora.readers"
 READERS = Registry(
@@ -44,24 +53,14 @@ READERS = Registry(
     },
 )
 BARE = {
-    ".txt": "text",
-    ".txt.gz": "text",
-    ".jsonl": "jsonl",
-    ".jsonl.gz": "jsonl",
-    ".ndjson": "jsonl",
-    ".ndjson.gz": "jsonl",
-    ".parquet": "parquet",
-    ".conllu": "conllu",
-    ".conllu.gz": "conllu",
-    ".xml": "wikipedia",
-    ".xml.bz2": "wikipedia",
-    ".xml.gz": "wikipedia",
-    ".dis": "rst",
-    ".rs3": "rst",
-    ".rs4": "rst",
-    ".pdf.json": "peerread",
-    ".story": "cnn",
-    ".story.gz": "cnn",
+    "text": (".txt", ".txt.gz"),
+    "jsonl": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"),
+    "parquet": (".parquet",),
+    "conllu": (".conllu", ".conllu.gz"),
+    "wikipedia": (".xml", ".xml.bz2", ".xml.gz"),
+    "rst": (".dis", ".rs3", ".rs4"),
+    "peerread": (".pdf.json",),
+    "cnn": (".story", ".story.gz"),
 }
 """The suffixes that tell the kind of a bare path, without an import of every reader."""
 
@@ -90,7 +89,7 @@ def open_source(
     reader, source = opened(spec, options, on_bad=on_bad)
     if skipped is not None:
         source.skipped = skipped
-    return _documents(reader, source)
+    return read_documents(reader, source)
 
 
 def opened(
@@ -130,15 +129,17 @@ def parse_spec(spec: str) -> tuple[type[Reader], str]:
         raise InputError(
             f"unknown kind of source {kind!r} in {spec!r}", hint=nearest(kind, READERS) + kinds
         )
-    for suffix, bare in BARE.items():
-        if spec.endswith(suffix):
+    for bare, suffixes in BARE.items():
+        if spec.endswith(suffixes):
             return READERS.find(bare), spec
     raise InputError(
         f"{spec!r} does not say what kind of source it is", hint=f"write kind:PATH; {kinds}"
     )
 
 
-def _documents(reader: Reader, source: Source) -> Iterator[Document]:
+def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
+    """The documents of an open source, their ids checked; `source` counts. Raises as `open_source`
+    does from the first document on."""
     seen, spec = SeenIds(), f"{source.kind}:{source.target}"
     licence = reader.licence if isinstance(reader.licence, str) else ""
     licence = licence or reader.own_licence

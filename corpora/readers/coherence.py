@@ -18,7 +18,7 @@ from corpora.errors import InputError
 from corpora.readers import jsonl
 from corpora.readers.base import Reader
 from corpora.readers.files import find_files
-from corpora.readers.layouts import as_document, strings, typed
+from corpora.readers.layouts import as_document, strings, typed, wrong_type
 from corpora.readers.plain_pickle import load_plain
 from corpora.readers.source import DOCUMENT_LIMIT, OnBad, Refused, Source, check_unicode, rows_of
 
@@ -183,18 +183,16 @@ def annotations_of(path: Path) -> list[Path]:
 
 def _votes_beside(path: Path) -> list[list[int]]:
     """For each annotator the votes, in the order of the records of `path`; none without a file."""
-    if not (beside := annotations_of(path)):
-        return []
-    value = load_plain(beside[0])
-    if not isinstance(value, list | tuple) or not all(isinstance(v, list | tuple) for v in value):
-        raise InputError(
-            f"a pickle of {typed(value)}, expected a list of votes for each annotator",
-            where=str(beside[0]),
-        )
-    return [
-        [_VOTES.get(str(vote), -1) if isinstance(vote, str | int) else -1 for vote in coder]
-        for coder in value
-    ]
+    for beside in annotations_of(path):
+        coders = load_plain(beside)
+        if isinstance(coders, list | tuple) and all(isinstance(c, list | tuple) for c in coders):
+            return [
+                [_VOTES.get(str(vote), -1) if isinstance(vote, str | int) else -1 for vote in coder]
+                for coder in coders
+            ]
+        expected = "expected a list of votes for each annotator"
+        raise InputError(f"a pickle of {typed(coders)}, {expected}", where=str(beside))
+    return []
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
@@ -213,15 +211,17 @@ def _pairs(record: Any, name: str, where: str) -> Iterator[CoherencePair]:
         raise Refused("not a pair: expected an object with 'pos' and 'neg' (or 'negs')")
     id = record.get("id", name)
     if not isinstance(id, str):
-        raise Refused(f"wrong type: field 'id' is {typed(id)}, expected a string")
+        raise wrong_type("id", id, "a string")
     pos = _sentences(record["pos"], "pos")
     reference = str(record.get("reference_file", ""))[:512]
     prompt = tuple(strings(record.get("prompt"), "prompt"))
     check_unicode("".join(prompt))
-    votes = _votes(record.get("votes", ()))
+    votes = record.get("votes", ())
+    if not isinstance(votes, list | tuple) or any(vote not in (-1, 0, 1) for vote in votes):
+        raise wrong_type("votes", votes, "1, 0 and -1")
     if "neg" in record:
         neg = _sentences(record["neg"], "neg")
-        yield CoherencePair(id, id, pos, neg, where, reference, prompt, votes)
+        yield CoherencePair(id, id, pos, neg, where, reference, prompt, tuple(map(int, votes)))
         return
     negatives = record.get("negs")
     if not isinstance(negatives, list | tuple) or not 0 < len(negatives) <= _SENTENCES:
@@ -231,17 +231,11 @@ def _pairs(record: Any, name: str, where: str) -> Iterator[CoherencePair]:
         yield CoherencePair(f"{id}:{number}", id, pos, neg, where, reference, prompt)
 
 
-def _votes(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple) or any(vote not in (-1, 0, 1) for vote in value):
-        raise Refused(f"wrong type: field 'votes' is {typed(value)}, expected 1, 0 and -1")
-    return tuple(map(int, value))
-
-
 def _sentences(value: Any, name: str) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(
         isinstance(s, str) for s in value[:_SENTENCES]
     ):
-        raise Refused(f"wrong type: field {name!r} is {typed(value)}, expected a list of strings")
+        raise wrong_type(name, value, "a list of strings")
     if len(value) > _SENTENCES or sum(map(len, value)) > DOCUMENT_LIMIT:
         raise Refused(f"too long: {name!r} has more than {_SENTENCES:,} sentences or is too large")
     sentences = tuple(value)

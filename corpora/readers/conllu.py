@@ -12,7 +12,7 @@ from pathlib import Path
 from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens
 from corpora.errors import BadRecord, ConfigError
 from corpora.readers.base import Reader
-from corpora.readers.conllu_sentence import Sentence, parse_sentence
+from corpora.readers.conllu_sentence import add_sentence
 from corpora.readers.files import read_lines
 from corpora.readers.source import DOCUMENT_LIMIT, Refused, Source
 
@@ -138,37 +138,23 @@ class _Building:
         gap = PARAGRAPH_BREAK if new_paragraph else "" if self.glued else " "
         at = self.at + (len(gap) if self.pieces else 0)
         try:
-            sentence = parse_sentence(lines, at, len(self.tokens))
             if at > DOCUMENT_LIMIT:
                 raise Refused(f"too long: more than {DOCUMENT_LIMIT:,} characters")
+            text, self.glued = add_sentence(lines, at, self.tokens)
         except Refused as refusal:
             line = int(refusal.where or 0)
             self.refuse(f"{self.path}:{after - len(lines) + line}", str(refusal), lines[line])
             return
         if self.pieces:
             self.pieces.append(gap)
-        self._append(sentence, at, new_paragraph, heading)
-
-    def _append(self, sentence: Sentence, at: int, new_paragraph: bool, heading: bool) -> None:
-        self.pieces.append(sentence.text)
-        self.at = at + len(sentence.text)
-        self.glued = sentence.glued
+        self.pieces.append(text)
+        self.at = at + len(text)
         self.sentences.add(at, self.at)
         if new_paragraph:
             self.paragraphs.add(at, self.at)
             self.headings.append(heading)
         else:
             self.paragraphs.end[-1] = self.at
-        tokens = self.tokens
-        tokens.form.extend(sentence.form)
-        tokens.start.extend(sentence.start)
-        tokens.end.extend(sentence.end)
-        tokens.upos.extend(sentence.upos)
-        tokens.xpos.extend(sentence.xpos)
-        tokens.feats.extend(sentence.feats)
-        tokens.deprel.extend(sentence.deprel)
-        tokens.head.extend(sentence.head)
-        tokens.offsets.append(len(tokens.form))
 
     @property
     def genre(self) -> str:

@@ -80,9 +80,7 @@ class Mapper:
             return value
         if isinstance(value, int | float) and not isinstance(value, bool):
             return str(value)
-        raise Refused(
-            f"wrong type: field {self.names[role]!r} is {typed(value)}, expected a string"
-        )
+        raise wrong_type(self.names[role], value, "a string")
 
     def strings(self, record: Record, role: str) -> list[str]:
         return strings(record.get(self.names[role]), self.names[role])
@@ -92,9 +90,7 @@ class Mapper:
         value = record.get(self.names[role])
         if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
             return value
-        raise Refused(
-            f"wrong type: field {self.names[role]!r} is {typed(value)}, expected a list of objects"
-        )
+        raise wrong_type(self.names[role], value, "a list of objects")
 
 
 def strings(value: object, name: str) -> list[str]:
@@ -105,7 +101,23 @@ def strings(value: object, name: str) -> list[str]:
         return [value]
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value
-    raise Refused(f"wrong type: field {name!r} is {typed(value)}, expected a list of strings")
+    raise wrong_type(name, value, "a list of strings")
+
+
+def filled(record: Record, name: str) -> str:
+    """The text of a field without the white space around it; `Refused` if it is none or empty."""
+    value = record.get(name)
+    if not isinstance(value, str):
+        raise wrong_type(name, value, "a string")
+    if not value.strip():
+        raise Refused(f"no text: {name!r} is empty")
+    check_unicode(value)
+    return value.strip()
+
+
+def wrong_type(name: str, value: object, expected: str) -> Refused:
+    """Why the value of a field is not taken."""
+    return Refused(f"wrong type: field {name!r} is {typed(value)}, expected {expected}")
 
 
 def typed(value: object) -> str:
@@ -207,19 +219,17 @@ def _conversations(turns: Sequence[Record], field: str) -> list[int]:
 
     Names are numbered as they come; where no turn of the record says one, the record is one.
     """
-    found = [turn.get(field) for turn in turns]
-    for value in found:
-        if not isinstance(value, int | str | None) or isinstance(value, bool):
-            raise Refused(
-                f"wrong type: field {field!r} is {typed(value)}, expected a number or a name"
-            )
-    given = [value for value in found if value is not None]
+    names = [turn.get(field) for turn in turns]
+    for name in names:
+        if not isinstance(name, int | str | None) or isinstance(name, bool):
+            raise wrong_type(field, name, "a number or a name")
+    given = [name for name in names if name is not None]
     if not given:
-        return [0] * len(found)
-    if all(isinstance(value, int) for value in given):
-        return [-1 if value is None else int(value) for value in found]
-    names = {name: number for number, name in enumerate(dict.fromkeys(map(str, given)))}
-    return [-1 if value is None else names[str(value)] for value in found]
+        return [0] * len(names)
+    if all(isinstance(name, int) for name in given):
+        return [-1 if name is None else int(name) for name in names]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(map(str, given)))}
+    return [-1 if name is None else numbers[str(name)] for name in names]
 
 
 def from_paragraphs(run: Sequence[Record], source: Source, name: str, mapper: Mapper) -> Document:

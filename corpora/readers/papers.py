@@ -10,7 +10,7 @@ from corpora.document import Document
 from corpora.readers import jsonl
 from corpora.readers.base import Reader
 from corpora.readers.files import read_json
-from corpora.readers.layouts import Record, as_article, as_document, typed
+from corpora.readers.layouts import Record, as_article, as_document, wrong_type
 from corpora.readers.source import Refused, Source
 
 _NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?\s+\S")
@@ -39,7 +39,7 @@ def _abstract(record: Record) -> dict[str, Any]:
         raise Refused("no abstract: expected the fields 'id' and 'abstract' of arXiv's metadata")
     categories = record.get("categories") or ""
     if not isinstance(categories, str):
-        raise Refused(f"wrong type: field 'categories' is {typed(categories)}, expected a string")
+        raise wrong_type("categories", categories, "a string")
     return {
         "id": id,
         "title": record.get("title"),
@@ -75,7 +75,7 @@ def _paper(value: Any) -> dict[str, Any]:
         raise Refused("no paper: expected an object with the object 'metadata'")
     sections = metadata.get("sections") or []
     if not isinstance(sections, list) or not all(isinstance(s, dict) for s in sections):
-        raise Refused(f"wrong type: field 'sections' is {typed(sections)}")
+        raise wrong_type("sections", sections, "a list of objects")
     return {
         "title": metadata.get("title"),
         "abstract": _prose(metadata.get("abstractText"), "abstractText"),
@@ -94,7 +94,7 @@ def _prose(text: Any, name: str) -> list[str]:
     if text is None:
         return []
     if not isinstance(text, str):
-        raise Refused(f"wrong type: field {name!r} is {typed(text)}, expected a string")
+        raise wrong_type(name, text, "a string")
     return [line for line in text.split("\n") if any(map(str.isalpha, line))]
 
 

@@ -16,8 +16,8 @@ from corpora.errors import BadRecord, InputError
 from corpora.readers.base import Encoding, Reader
 from corpora.readers.files import find_files, refuse_binary
 from corpora.readers.news import START
-from corpora.readers.pdtb_rows import Row, parse_rows
-from corpora.readers.source import OnBad, Source
+from corpora.readers.pdtb_rows import parse_rows
+from corpora.readers.source import OnBad, Refused, Source
 
 SIZE_LIMIT = 64 << 20
 """Largest file taken, in bytes: gold and raw files are read whole."""
@@ -82,20 +82,14 @@ def read_gold(
             continue
         try:
             yield _read_document(name, path, texts.get(name), folder, on_bad, encoding)
-        except _BadDocument as error:
-            _refuse(error.record, on_bad)
+        except Refused as refusal:
+            _refuse(BadRecord(refusal.where, str(refusal)), on_bad)
 
 
 def gold_files(folder: Path) -> list[Path]:
     """All files that `read_gold` reads, sorted: the source's fingerprint is theirs."""
     folder = Path(folder)
     return sorted([*_files(folder, "gold").values(), *_files(folder, "raw").values()])
-
-
-class _BadDocument(Exception):
-    def __init__(self, record: BadRecord) -> None:
-        super().__init__(record.reason)
-        self.record = record
 
 
 def _files(folder: Path, part: str) -> dict[str, Path]:
@@ -123,7 +117,7 @@ def _read_document(
 ) -> Document:
     if raw is None:
         where = str(folder / "raw" / path.parent.name / name)
-        raise _BadDocument(BadRecord(where, f"the raw text of {str(path)!r} is missing"))
+        raise Refused(f"the raw text of {str(path)!r} is missing", where)
     rows = []
     for row in parse_rows(_read(path, encoding), str(path)):
         if isinstance(row, BadRecord):
@@ -132,7 +126,7 @@ def _read_document(
             rows.append(row)
     text = _reading(_read(raw, encoding), rows)
     if not text.strip():
-        raise _BadDocument(BadRecord(str(raw), "no text: the raw file has none"))
+        raise Refused("no text: the raw file has none", str(raw))
     relations = []
     for row in rows:
         spans = (*row.connective_spans, *row.arg1_spans, *row.arg2_spans)
@@ -140,17 +134,7 @@ def _read_document(
             reason = f"a span lies outside of the text, which has {len(text)} characters ({raw})"
             _refuse(BadRecord(row.where, reason, outside), on_bad)
         else:
-            relations.append(
-                Relation(
-                    kind=row.kind,
-                    connective=row.connective,
-                    connective_spans=row.connective_spans,
-                    arg1_spans=row.arg1_spans,
-                    arg2_spans=row.arg2_spans,
-                    senses=row.senses,
-                    where=row.where,
-                )
-            )
+            relations.append(row)
     return Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
 
 
@@ -163,8 +147,7 @@ def _refuse(record: BadRecord, on_bad: OnBad | None) -> None:
 
 def _read(path: Path, encoding: str) -> str:
     if path.stat().st_size > SIZE_LIMIT:
-        reason = f"too long: more than {SIZE_LIMIT >> 20} MiB"
-        raise _BadDocument(BadRecord(str(path), reason))
+        raise Refused(f"too long: more than {SIZE_LIMIT >> 20} MiB", str(path))
     data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     refuse_binary(data, path)
     try:
@@ -173,10 +156,10 @@ def _read(path: Path, encoding: str) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         reason = f"byte 0x{data[error.start]:02x} at offset {error.start} is not {encoding}"
         hint = " (a Wall Street Journal file? set encoding to latin-1)"
-        raise _BadDocument(BadRecord(f"{path}:{line}", reason + hint)) from None
+        raise Refused(reason + hint, f"{path}:{line}") from None
 
 
-def _reading(text: str, rows: list[Row]) -> str:
+def _reading(text: str, rows: list[Relation]) -> str:
     """The text, with `\\r\\n` as one character if the offsets were counted so.
 
     A checkout may have given a file other line ends than its annotators saw. The explicit

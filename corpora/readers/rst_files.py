@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,27 +89,22 @@ def _close(stack: list[_Open], texts: dict[int, str]) -> Node | None:
             raise Refused(f"not a tree: expected a root, not {done.head[:40]!r}", str(done.line))
         stack[-1].fields[done.head] = done.values
         return None
-    node = _node(done, texts)
+    relation = " ".join(done.fields.get("rel2par", [])) or SPAN
+    node = Node(done.head != "Satellite", relation, children=done.children)
+    leaf = done.fields.get("leaf")
+    if leaf is not None or not done.children:
+        number = leaf[0] if leaf else ""
+        if done.children or not (number.isascii() and number.isdigit() and len(number) < 9):
+            reason = f"bad tree: a {done.head} that is neither a leaf nor a span"
+            raise Refused(reason, str(done.line))
+        if int(number) in texts:
+            raise Refused(f"bad tree: the leaf {number} comes twice", str(done.line))
+        node.edu = int(number) - 1
+        texts[int(number)] = " ".join(done.fields.get("text", []))
     if not stack:
         return node
     stack[-1].children.append(node)
     return None
-
-
-def _node(done: _Open, texts: dict[int, str]) -> Node:
-    relation = " ".join(done.fields.get("rel2par", [])) or SPAN
-    node = Node(done.head != "Satellite", relation, children=done.children)
-    leaf = done.fields.get("leaf")
-    if leaf is None and done.children:
-        return node
-    number = leaf[0] if leaf else ""
-    if done.children or not (number.isascii() and number.isdigit() and len(number) < 9):
-        raise Refused(f"bad tree: a {done.head} that is neither a leaf nor a span", str(done.line))
-    node.edu = int(number) - 1
-    if node.edu + 1 in texts:
-        raise Refused(f"bad tree: the leaf {number} comes twice", str(done.line))
-    texts[node.edu + 1] = " ".join(done.fields.get("text", []))
-    return node
 
 
 @dataclass(slots=True)
@@ -129,97 +124,74 @@ def parse_rs(path: Path) -> tuple[Node, list[str]]:
     The primary tree only: the secondary edges and signals of eRST are not read. Raises
     `Refused` for another structure than one tree, `BadXml` for XML that is not taken.
     """
-    body, types = _body(path)
-    units, texts = _units(body)
-    root = _root(units)
+    units, texts, types = _units(path)
+    roots = [unit for unit in units.values() if not unit.parent]
+    if len(roots) != 1:
+        raise Refused(f"bad tree: {len(roots)} units have no parent, expected one root")
     for unit in units.values():
-        if unit is not root:
+        if unit.parent:
+            if unit.parent not in units:
+                raise Refused(f"bad tree: a parent is {unit.parent[:40]!r}, which is not there")
             units[unit.parent].children.append(unit)
-    return _Converter(types).node(root, True, SPAN, 0), texts
+    return _node(roots[0], types, True, SPAN, 0), texts
 
 
-def _body(path: Path) -> tuple[list[ElementTree.Element], dict[str, set[str]]]:
-    """The segments and groups of a file, and the types that its header gives each relation."""
-    xml = GuardedXml(read_chunks(path), path)
+def _units(path: Path) -> tuple[dict[str, _Unit], list[str], dict[str, set[str]]]:
+    """Segments and groups by id, the segments' texts, and the types that the header gives each
+    relation."""
+    xml, size = GuardedXml(read_chunks(path), path), 0
     parser: Any = ElementTree.XMLPullParser(("end",))
-    body: list[ElementTree.Element] = []
+    units: dict[str, _Unit] = {}
+    texts: list[str] = []
     types: dict[str, set[str]] = defaultdict(set)
-    size = 0
     while chunk := xml.read():
         parser.feed(chunk)
         size += len(chunk)
         if size > DOCUMENT_LIMIT:
             raise Refused(f"too long: more than {DOCUMENT_LIMIT >> 20} MiB")
         for _, element in parser.read_events():
-            if element.tag in ("segment", "group"):
-                body.append(element)
-            elif element.tag == "rel":
+            if element.tag == "rel":
                 types[element.get("name", "")].add(element.get("type", ""))
-    return body, types
-
-
-def _units(body: Iterable[ElementTree.Element]) -> tuple[dict[str, _Unit], list[str]]:
-    units: dict[str, _Unit] = {}
-    texts: list[str] = []
-    for element in body:
-        id, segment = element.get("id", ""), element.tag == "segment"
-        if not id or id in units:
-            raise Refused(f"bad tree: the unit {id[:40]!r} comes twice, or has no id")
-        edu = len(texts) if segment else -1
-        type = "segment" if segment else element.get("type", SPAN)
-        relation = element.get("relname", SPAN)
-        units[id] = _Unit(edu, type, element.get("parent", ""), relation)
-        if segment:
-            texts.append(" ".join("".join(element.itertext()).split()))
+            if element.tag not in ("segment", "group"):
+                continue
+            id, segment = element.get("id", ""), element.tag == "segment"
+            if not id or id in units:
+                raise Refused(f"bad tree: the unit {id[:40]!r} comes twice, or has no id")
+            units[id] = _Unit(
+                edu=len(texts) if segment else -1,
+                type="segment" if segment else element.get("type", SPAN),
+                parent=element.get("parent", ""),
+                relation=element.get("relname", SPAN),
+            )
+            if segment:
+                texts.append(" ".join("".join(element.itertext()).split()))
     if not texts:
         raise Refused("no text: the file has no segment")
-    return units, texts
+    return units, texts, types
 
 
-def _root(units: dict[str, _Unit]) -> _Unit:
-    roots = [unit for unit in units.values() if not unit.parent]
-    if len(roots) != 1:
-        raise Refused(f"bad tree: {len(roots)} units have no parent, expected one root")
-    for unit in units.values():
-        if unit.parent and unit.parent not in units:
-            raise Refused(f"bad tree: a parent is {unit.parent[:40]!r}, which is not there")
-    return roots[0]
+def _node(
+    unit: _Unit, types: Mapping[str, set[str]], nucleus: bool, relation: str, depth: int
+) -> Node:
+    """A unit with its satellites: a satellite, which names its nucleus, becomes a sibling of it.
 
-
-class _Converter:
-    """From units to nodes: a satellite, which names its nucleus, becomes a sibling of it."""
-
-    def __init__(self, types: Mapping[str, set[str]]) -> None:
-        self.types = types
-
-    def node(self, unit: _Unit, nucleus: bool, relation: str, depth: int) -> Node:
-        """A unit with its satellites.
-
-        A `span` group stands for its nucleus; satellites of the group stand a level above
-        those of the nucleus.
-        """
-        if depth > NESTING_LIMIT:
-            raise Refused(f"too deep: a tree nested more than {NESTING_LIMIT} levels")
-        inner = [child for child in unit.children if self._is_nucleus(child, unit)]
-        satellites = [child for child in unit.children if not self._is_nucleus(child, unit)]
-        if unit.edu >= 0:
-            core = Node(edu=unit.edu)
-        elif not inner:
-            raise Refused("bad tree: a group without a nucleus")
-        else:
-            core = Node(
-                children=[self.node(child, True, child.relation, depth + 1) for child in inner]
-            )
-        if not satellites:
-            core.nucleus, core.relation = nucleus, relation
-            return core
-        around = [self.node(child, False, child.relation, depth + 1) for child in satellites]
-        return Node(nucleus, relation, children=[core, *around])
-
-    def _is_nucleus(self, child: _Unit, parent: _Unit) -> bool:
-        if parent.edu >= 0:
-            return False
-        if child.relation == SPAN:
-            return True
-        known = self.types.get(child.relation)
-        return parent.type == MULTINUCLEAR and (not known or MULTINUCLEAR in known)
+    A `span` group stands for its nucleus; satellites of the group stand a level above those of the
+    nucleus.
+    """
+    if depth > NESTING_LIMIT:
+        raise Refused(f"too deep: a tree nested more than {NESTING_LIMIT} levels")
+    inner: list[Node] = []
+    around: list[Node] = []
+    for child in unit.children:
+        known = types.get(child.relation)
+        several = unit.type == MULTINUCLEAR and (not known or MULTINUCLEAR in known)
+        within = unit.edu < 0 and (child.relation == SPAN or several)
+        node = _node(child, types, within, child.relation, depth + 1)
+        (inner if within else around).append(node)
+    if unit.edu < 0 and not inner:
+        raise Refused("bad tree: a group without a nucleus")
+    core = Node(edu=unit.edu, children=inner)
+    if not around:
+        core.nucleus, core.relation = nucleus, relation
+        return core
+    return Node(nucleus, relation, children=[core, *around])

@@ -14,8 +14,8 @@ from typing import Any
 from corpora.document import Document
 from corpora.readers import jsonl
 from corpora.readers.base import Reader
-from corpora.readers.layouts import Record, as_document, typed
-from corpora.readers.source import OnBad, Refused, Source, check_id, check_unicode, rows_of
+from corpora.readers.layouts import Record, as_document, filled
+from corpora.readers.source import OnBad, Refused, Source, check_id, rows_of
 
 RATING = "coherence"
 
@@ -57,25 +57,13 @@ def read_summaries(path: Path, on_bad: OnBad | None = None) -> Iterator[Summary]
 
 
 def _summary(record: Record, where: str) -> Iterator[Summary]:
-    for field in ("id", "model_id", "decoded"):
-        if not isinstance(record.get(field), str):
-            found = typed(record[field]) if field in record else "not there"
-            raise Refused(f"wrong type: field {field!r} is {found}, expected a string")
-    text = record["decoded"].strip()
-    if not text:
-        raise Refused("no text: 'decoded' is empty")
-    check_unicode(text)
-    names = check_id(record["id"]), check_id(record["model_id"])
-    yield Summary(*names, text, _ratings(record.get("expert_annotations")), where)
-
-
-def _ratings(annotations: Any) -> tuple[float, ...]:
+    document, system = (check_id(filled(record, name)) for name in ("id", "model_id"))
+    text, annotations = filled(record, "decoded"), record.get("expert_annotations")
     if not isinstance(annotations, list) or not annotations:
         raise Refused("no ratings: 'expert_annotations' is no list of ratings")
-    ratings = []
-    for annotation in annotations:
-        value = annotation.get(RATING) if isinstance(annotation, Mapping) else None
-        if not isinstance(value, int | float) or not 1 <= value <= 5:
-            raise Refused(f"no ratings: {RATING!r} is not from 1 to 5 for each expert")
-        ratings.append(float(value))
-    return tuple(ratings)
+    ratings: list[Any] = [
+        one.get(RATING) if isinstance(one, Mapping) else None for one in annotations
+    ]
+    if not all(isinstance(rating, int | float) and 1 <= rating <= 5 for rating in ratings):
+        raise Refused(f"no ratings: {RATING!r} is not from 1 to 5 for each expert")
+    yield Summary(document, system, text, tuple(map(float, ratings)), where)

@@ -14,7 +14,7 @@ from corpora.document import Document
 from corpora.errors import InputError
 from corpora.readers import jsonl
 from corpora.readers.base import Reader
-from corpora.readers.layouts import as_document, typed
+from corpora.readers.layouts import Record, as_document, filled, typed, wrong_type
 from corpora.readers.records import Place
 from corpora.readers.source import OnBad, Refused, Source, check_unicode, rows_of
 
@@ -88,76 +88,82 @@ def rows(task: str, records: Iterable[Place], on_bad: OnBad | None) -> Iterator[
     A bad record goes to `on_bad`; without it the first one raises `InputError`.
     """
 
-    def build(record: Mapping[str, Any], where: str) -> Iterator[tuple[str, Row]]:
-        for row in TASKS[task](record):
-            yield where, row
-
-    return rows_of(records, build, on_bad)
+    return rows_of(records, lambda record, where: ((where, r) for r in TASKS[task](record)), on_bad)
 
 
-def _rte(record: Mapping[str, Any]) -> list[Row]:
-    names = {"entailment": 0, "not_entailment": 1}
-    texts = {name: _text(record, name) for name in ("premise", "hypothesis")}
-    return [{"id": _id(record), **texts, "label": _label(record, names)}]
+def _rte(record: Record) -> Iterator[Row]:
+    texts = {name: filled(record, name) for name in ("premise", "hypothesis")}
+    label = _label(record, {"entailment": 0, "not_entailment": 1})
+    yield {"id": _id(record), **texts, "label": label}
 
 
-def _copa(record: Mapping[str, Any]) -> list[Row]:
-    texts = {name: _text(record, name) for name in ("premise", "question", "choice1", "choice2")}
+def _copa(record: Record) -> Iterator[Row]:
+    texts = {name: filled(record, name) for name in ("premise", "question", "choice1", "choice2")}
     if texts["question"] not in ("cause", "effect"):
         raise Refused(f"no question: {texts['question'][:40]!r}, expected cause or effect")
-    return [{"id": _id(record), **texts, "label": _label(record, {})}]
+    yield {"id": _id(record), **texts, "label": _label(record, {})}
 
 
-def _record(record: Mapping[str, Any]) -> list[Row]:
-    if isinstance(record.get("passage"), str):
-        texts = {name: _text(record, name) for name in ("passage", "query")}
-        lists = {name: _distinct(_list(record, name)) for name in ("entities", "answers")}
-        return [_with_placeholder({"id": _id(record), **texts, **lists})]
+def _record(record: Record) -> Iterator[Row]:
+    """Both forms: the Hub's rows of one query, and the benchmark's passages with theirs."""
     passage = record.get("passage")
+    if isinstance(passage, str):
+        text = filled(record, "passage")
+        entities, answers = _list(record, "entities"), _list(record, "answers")
+        yield _query(_id(record), text, filled(record, "query"), entities, answers)
+        return
     if not isinstance(passage, Mapping):
-        raise Refused(f"wrong type: field 'passage' is {typed(passage)}, expected an object")
-    text = _text(passage, "text")
-    entities = _distinct([_span(text, span) for span in _list(passage, "entities")])
-    rows: list[Row] = []
+        raise wrong_type("passage", passage, "an object")
+    text = filled(passage, "text")
+    entities = [_entity(text, span) for span in _list(passage, "entities")]
     for query in _list(record, "qas"):
         if not isinstance(query, Mapping):
             raise Refused(f"wrong type: 'qas' holds {typed(query)}, expected objects")
-        answers = [_text(a, "text") if isinstance(a, Mapping) else a for a in _answers(query)]
-        row = {"id": f"{_id(record)}-{_id(query)}", "passage": text, "query": _text(query, "query")}
-        rows.append(_with_placeholder({**row, "entities": entities, "answers": _distinct(answers)}))
-    return rows
+        given = _list(query, "answers") if query.get("answers") is not None else []
+        answers = [filled(a, "text") if isinstance(a, Mapping) else a for a in given]
+        id = f"{_id(record)}-{_id(query)}"
+        yield _query(id, text, filled(query, "query"), entities, answers)
 
 
-TASKS: dict[str, Callable[[Mapping[str, Any]], list[Row]]] = {
+TASKS: dict[str, Callable[[Record], Iterator[Row]]] = {
     "rte": _rte,
     "copa": _copa,
     "record": _record,
 }
 
 
-def _text(record: Mapping[str, Any], name: str) -> str:
-    value = record.get(name)
-    if not isinstance(value, str):
-        raise Refused(f"wrong type: field {name!r} is {typed(value)}, expected a string")
-    if not value.strip():
-        raise Refused(f"no text: {name!r} is empty")
-    check_unicode(value)
-    return value.strip()
+def _query(id: str, passage: str, query: str, entities: list[Any], answers: list[Any]) -> Row:
+    if PLACEHOLDER not in query:
+        raise Refused(f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
+    row: Row = {"id": id, "passage": passage, "query": query}
+    for name, values in (("entities", entities), ("answers", answers)):
+        if not all(isinstance(value, str) for value in values):
+            raise Refused("wrong type: entities and answers are expected to be strings")
+        check_unicode("".join(values))
+        row[name] = list(dict.fromkeys(values))
+    return row
 
 
-def _label(record: Mapping[str, Any], names: Mapping[str, int]) -> int:
+def _entity(text: str, span: Any) -> str:
+    """The entity at `start` to `end`; ReCoRD counts the last character in."""
+    start, end = (span.get(k) for k in ("start", "end")) if isinstance(span, Mapping) else (0, -1)
+    if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start <= end < len(text):
+        raise Refused(f"bad span: {str(span)[:60]} in a passage of {len(text)} characters")
+    return text[start : end + 1]
+
+
+def _label(record: Record, names: Mapping[str, int]) -> int:
     value = record.get("label")
     if value is None or value == -1:
         return -1
     label = names.get(value, value) if isinstance(value, str) else value
     if isinstance(label, bool) or label not in (0, 1):
-        raise Refused(
-            f"no label: {str(value)[:40]!r}, expected one of {', '.join(names) or '0, 1'}"
-        )
+        expected = ", ".join(names) or "0, 1"
+        raise Refused(f"no label: {str(value)[:40]!r}, expected one of {expected}")
     return int(label)
 
 
-def _id(record: Mapping[str, Any]) -> str:
+def _id(record: Record) -> str:
     value = record.get("idx")
     if isinstance(value, Mapping):  # the Hub's ReCoRD: passage and query
         return "-".join(str(part)[:40] for part in value.values())
@@ -166,33 +172,8 @@ def _id(record: Mapping[str, Any]) -> str:
     raise Refused(f"no id: field 'idx' is {typed(value)}, expected a number")
 
 
-def _list(record: Mapping[str, Any], name: str) -> list[Any]:
+def _list(record: Record, name: str) -> list[Any]:
     value = record.get(name)
     if not isinstance(value, list):
-        raise Refused(f"wrong type: field {name!r} is {typed(value)}, expected a list")
+        raise wrong_type(name, value, "a list")
     return value
-
-
-def _answers(query: Mapping[str, Any]) -> list[Any]:
-    return _list(query, "answers") if query.get("answers") is not None else []
-
-
-def _span(text: str, span: Any) -> str:
-    """The entity at `start` to `end`; ReCoRD counts the last character in."""
-    start, end = (span.get(k) for k in ("start", "end")) if isinstance(span, Mapping) else (0, -1)
-    if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start <= end < len(text):
-        raise Refused(f"bad span: {str(span)[:60]} in a passage of {len(text)} characters")
-    return text[start : end + 1]
-
-
-def _distinct(values: list[Any]) -> list[str]:
-    if not all(isinstance(value, str) for value in values):
-        raise Refused("wrong type: entities and answers are expected to be strings")
-    check_unicode("".join(values))
-    return list(dict.fromkeys(values))
-
-
-def _with_placeholder(row: Row) -> Row:
-    if PLACEHOLDER not in row["query"]:
-        raise Refused(f"no {PLACEHOLDER}: {row['query'][:60]!r} leaves nothing out")
-    return row

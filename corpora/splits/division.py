@@ -166,15 +166,13 @@ class Division:
     def __contains__(self, document: str) -> bool:
         return int(self.codes(_keys([document]))[0]) >= 0
 
-    def split_of(self, document: str) -> str:
-        return self.splits_of([document])[0]
-
     def splits_of(self, documents: Sequence[str]) -> list[str]:
         """The split of each document. Raises `InputError` for one that was not divided."""
         codes = self.codes(_keys(documents))
-        for missing in np.flatnonzero(codes < 0)[:1]:
+        missing = np.flatnonzero(codes < 0)
+        if missing.size:
             raise InputError(
-                f"the document {documents[missing]!r} is in no split",
+                f"the document {documents[missing[0]]!r} is in no split",
                 hint="the documents were divided before they changed: remove the folder of the "
                 "stage `division` and run again",
             )

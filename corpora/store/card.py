@@ -10,6 +10,8 @@ from itertools import islice, pairwise
 from string import Template
 from typing import Any
 
+from pydantic import BaseModel
+
 from corpora.licences import shown
 
 
@@ -33,8 +35,11 @@ class Card:
     languages: Sequence[str] = ("en",)
 
 
-def render(manifest: Mapping[str, Any], card: Card) -> str:
-    """The text of `README.md`: YAML for the Hub, then Markdown for people."""
+def render(manifest: Mapping[str, Any], card: Card, builder: type[BaseModel] | None = None) -> str:
+    """The text of `README.md`: YAML for the Hub, then Markdown for people.
+
+    What a setting means is said by the field of the `builder`.
+    """
     from huggingface_hub import DatasetCardData
 
     configs, stage, licence = manifest["configs"], manifest["stage"], manifest["licence"]
@@ -60,6 +65,8 @@ def render(manifest: Mapping[str, Any], card: Card) -> str:
     made_by += [f"{library} {version}" for library, version in manifest["versions"].items()]
     # What the builder used, defaults included; what the stage was given, if it does not say.
     settings = manifest["details"].get("settings", stage["settings"])
+    fields = {} if builder is None else builder.model_fields
+    meanings = {name: " ".join((field.description or "").split()) for name, field in fields.items()}
     template = resources.files("corpora").joinpath("templates", "dataset.md")
     return Template(template.read_text(encoding="utf-8")).substitute(
         front_matter=DatasetCardData(**front_matter(manifest, card)).to_yaml().strip(),
@@ -78,7 +85,13 @@ def render(manifest: Mapping[str, Any], card: Card) -> str:
         licence=f"{licence['id']}, from sources under {', '.join(licence['sources'])}. "
         f"It {verdict} be passed on{reason}.",
         command=stage["command"] or "(not recorded)",
-        settings=json.dumps(settings, indent=2, sort_keys=True, ensure_ascii=False),
+        settings=_table(
+            ["setting", "value", "meaning"],
+            (
+                (name, json.dumps(value, ensure_ascii=False), meanings.get(name, ""))
+                for name, value in sorted(settings.items())
+            ),
+        ),
         stage="; ".join(made_by),
         limits=_list(card.limits),
         citation=card.citation.strip(),

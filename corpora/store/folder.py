@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from corpora import licences
+from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
 from corpora.splits import SPLITS
 from corpora.store import card as cards
@@ -32,7 +33,7 @@ from corpora.store.atomic import (
     write_parquet,
     write_text,
 )
-from corpora.store.keys import shared
+from corpora.store.engine import Engine
 from corpora.store.splitwriter import SplitWriter
 
 __all__ = [
@@ -98,12 +99,12 @@ class DatasetFolder:
     """Writes one dataset into `folder`, the partial folder that `staged` yields.
 
     A context manager: an exception closes all open files. Splits are written side by side, in
-    constant memory but for 8 bytes a text, from which the overlap between splits is counted. What
-    a broken build left in a partial folder is removed; a folder with other contents is refused
-    with a `DiscorporaError`.
+    constant memory; the overlap between splits is counted at the end. What a broken build left in
+    a partial folder is removed, but for candidates; a folder with other contents is refused with a
+    `DiscorporaError`. The fields of `builder` say on the card what its settings mean.
 
         with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
-            dataset.write("default", "train", batches, schema, texts=("s1", "s2"))
+            dataset.write("default", "train", rows, schema, texts=("s1", "s2"))
             dataset.count_licences(licences_of_the_rows)
             manifest = dataset.finish()
     """
@@ -115,10 +116,12 @@ class DatasetFolder:
         stage: Stage,
         card: cards.Card,
         *,
+        builder: type[Declared] | None = None,
         rows_per_shard: int = 1_048_576,
         rows_per_group: int = 16_384,
     ) -> None:
         self.folder, self.name, self.stage, self.card = folder, name, stage, card
+        self.builder = builder
         self.rows_per_shard, self.rows_per_group = rows_per_shard, rows_per_group
         self.rejects: Counter[str] = Counter()
         self.licences: Counter[str] = Counter()
@@ -126,6 +129,7 @@ class DatasetFolder:
         self.notes: list[str] = []
         self.details: dict[str, Any] = {}
         self._writers: dict[tuple[str, str], SplitWriter] = {}
+        self._texts: dict[str, tuple[str, ...]] = {}
         cleared(folder, keep=CANDIDATES)
 
     def __enter__(self) -> DatasetFolder:
@@ -153,13 +157,13 @@ class DatasetFolder:
         if split not in SPLITS:
             raise ValueError(f"split {split!r} is none of {', '.join(SPLITS)}")
         key = (config, split)
+        self._texts[config] = tuple(texts)
         if key not in self._writers:
             self._writers[key] = SplitWriter(
                 self.folder / config,
                 split,
                 schema,
-                texts=texts,
-                long=long,
+                texts=(*texts, *long),
                 rows_per_shard=self.rows_per_shard,
                 rows_per_group=rows_per_group or self.rows_per_group,
             )
@@ -169,12 +173,12 @@ class DatasetFolder:
         self,
         config: str,
         split: str,
-        rows: Iterable[Mapping[str, Any]] | Iterable[pa.RecordBatch],
+        rows: Iterable[Mapping[str, Any]],
         schema: pa.Schema,
         *,
         texts: Sequence[str] = (),
     ) -> int:
-        """Write all `rows` (dictionaries or record batches) of one split; returns their number."""
+        """Write all `rows` of one split; returns their number."""
         writer = self.writer(config, split, schema, texts=texts)
         writer.extend(rows)
         return writer.rows
@@ -224,7 +228,7 @@ class DatasetFolder:
                 "documents: docs/adding-a-stage.md",
             )
         manifest = self._manifest(configs)
-        write_text(self.folder / "README.md", cards.render(manifest, self.card))
+        write_text(self.folder / "README.md", cards.render(manifest, self.card, self.builder))
         write_json(self.folder / MANIFEST, manifest)
         return manifest
 
@@ -267,16 +271,32 @@ class DatasetFolder:
 
     def _overlap(self, configs: Iterable[str]) -> dict[str, dict[str, int]]:
         """Distinct texts in more than one split, by configuration and pair of splits."""
-        found: dict[str, dict[str, int]] = {}
-        for config in configs:
-            keys = {
-                split: writer.text_keys()
-                for (name, split), writer in self._writers.items()
-                if name == config and writer.texts
-            }
-            for one, two in combinations(keys, 2):
-                found.setdefault(config, {})[f"{one}/{two}"] = shared(keys[one], keys[two])
-        return found
+        overlap: dict[str, dict[str, int]] = {}
+        with Engine(self.folder) as engine:
+            for config in configs:
+                splits = {s: w for (name, s), w in self._writers.items() if name == config}
+                for one, two in combinations(splits if self._texts[config] else (), 2):
+                    # The smaller of the two is held in memory, the other one passes by.
+                    many, few = sorted((splits[one], splits[two]), key=lambda w: -w.rows)
+                    query = f"""
+                        with many as ({_texts(many, self._texts[config])}),
+                            few as (select distinct text from ({_texts(few, self._texts[config])}))
+                        select count(distinct text) from many join few using (text)
+                    """
+                    number = int(engine.value(query)) if few.rows else 0
+                    overlap.setdefault(config, {})[f"{one}/{two}"] = number
+        return overlap
+
+
+def _texts(writer: SplitWriter, columns: Sequence[str]) -> str:
+    """A query for the texts of a split, which is written."""
+    files = str(writer.folder / f"{writer.split}-*.parquet").replace("'", "''")
+    queries = []
+    for column in columns:
+        listed = pa.types.is_list(writer.schema.field(column).type)
+        text = f'unnest("{column}")' if listed else f'"{column}"'
+        queries.append(f"select {text} as text from read_parquet('{files}')")
+    return " union all ".join(queries)
 
 
 _STAGE_KEYS = ("name", "version", "hash", "settings", "upstream", "command")

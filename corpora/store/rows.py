@@ -114,20 +114,12 @@ def _hub_type(kind: pa.DataType) -> dict[str, Any]:
     return {"dtype": name, "_type": "Value"}
 
 
-Columns = dict[str, list[Any]]
-
-
-def columns_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> Columns:
-    """Dictionaries as columns of Python values; a missing field is a `KeyError`, not a null."""
-    columns: Columns = {name: [] for name in schema.names}
+def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Dictionaries as one record batch; a missing field is a `KeyError`, not a null."""
+    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
     for start in range(0, len(rows), ROWS_IN_CACHE):  # each is visited once a column
         some = rows[start : start + ROWS_IN_CACHE]
         for name, values in columns.items():
             values.extend(map(itemgetter(name), some))
-    return columns
-
-
-def batch_of(columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
-    """Columns of Python values as one record batch."""
     arrays = [pa.array(columns[field.name], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from corpora.errors import InputError
 from corpora.store.atomic import replacing, sha256
-from corpora.store.keys import Keys
 from corpora.store.rows import (
     RowGroups,
     batch_of,
     class_names,
-    columns_of,
     hub_features,
     open_parquet,
 )
@@ -36,8 +33,7 @@ class SplitWriter:
     A split without rows has no file: `datasets` refuses a split of none. N is known at the end,
     so shards carry a working name until `close`. Shards and row groups have fixed numbers of
     rows: the bytes depend on the rows alone. `texts` names string columns (or lists of strings)
-    whose distinct values are remembered as 8 bytes each; `long` names those that are texts, but
-    are remembered elsewhere.
+    whose values hardly repeat.
     """
 
     def __init__(
@@ -47,12 +43,10 @@ class SplitWriter:
         schema: pa.Schema,
         *,
         texts: Sequence[str] = (),
-        long: Sequence[str] = (),
         rows_per_shard: int = 1_048_576,
         rows_per_group: int = 16_384,
     ) -> None:
         self.folder, self.split, self.schema, self.texts = folder, split, schema, tuple(texts)
-        self._long = (*texts, *long)
         self.rows = 0
         self.features = hub_features(schema)
         self.examples: list[dict[str, Any]] = []
@@ -63,7 +57,6 @@ class SplitWriter:
         self._label_counts = {
             name: np.zeros(len(names), np.int64) for name, names in self._labels.items()
         }
-        self._keys = Keys()
         self._shards: list[Path] = []
         self._shard_rows: list[int] = []
         self._shard_groups = 0
@@ -72,36 +65,16 @@ class SplitWriter:
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Add the rows of one record batch."""
-        for name in self.texts:
-            column = batch[name]
-            values = column.flatten() if pa.types.is_list(column.type) else column
-            self._keys.add(values.to_pylist())
-        self._add(batch)
-
-    def extend(self, rows: Iterable[Mapping[str, Any]] | Iterable[pa.RecordBatch]) -> None:
-        """Add rows, given as dictionaries or as record batches."""
-        iterator = iter(rows)
-        while some := list(islice(iterator, 1)):
-            if isinstance(some[0], pa.RecordBatch):
-                self.append(some[0])
-                continue
-            some += cast("Iterator[Mapping[str, Any]]", islice(iterator, self._rows_per_group - 1))
-            self._extend(cast("list[Mapping[str, Any]]", some))
-
-    def _extend(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add rows given as dictionaries: their texts are not made anew from Arrow."""
-        columns = columns_of(rows, self.schema)
-        for name in self.texts:
-            listed = pa.types.is_list(self.schema.field(name).type)
-            values = columns[name]
-            self._keys.add(list(chain.from_iterable(values)) if listed else values)
-        self._add(batch_of(columns, self.schema))
-
-    def _add(self, batch: pa.RecordBatch) -> None:
         self.rows += batch.num_rows
         self._count(batch)
         for group in self._groups.add(batch):
             self._write(group)
+
+    def extend(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add rows given as dictionaries."""
+        iterator = iter(rows)
+        while some := list(islice(iterator, self._rows_per_group)):
+            self.append(batch_of(some, self.schema))
 
     def close(self) -> dict[str, Any]:
         """Finish the files under their final names; returns the split's entry in the manifest."""
@@ -127,10 +100,6 @@ class SplitWriter:
                 self._open.close()
             self._open = None
 
-    def text_keys(self) -> NDArray[np.int64]:
-        """The hashes of the distinct texts of this split, sorted."""
-        return self._keys.sorted()
-
     def _write(self, group: pa.Table) -> None:
         if self._open is None or self._shard_groups == self._groups_per_shard:
             self._close_shard()
@@ -142,7 +111,7 @@ class SplitWriter:
 
     def _next_shard(self) -> None:
         path = self.folder / f".{self.split}-{len(self._shards):05d}.writing"
-        self._open = open_parquet(path, self.schema, texts=self._long)
+        self._open = open_parquet(path, self.schema, texts=self.texts)
         self._shards.append(path)
         self._shard_rows.append(0)
         self._shard_groups = 0

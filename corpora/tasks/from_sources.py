@@ -60,9 +60,7 @@ class FromSources(Builder):
         twice in a split, for a source without a good record, and where more than
         `target.max_bad_share` of a source's records are bad.
         """
-        with DatasetFolder(
-            target.folder, target.stage.dataset_name, target.stage, self.card
-        ) as dataset:
+        with self.dataset(target) as dataset:
             ids: dict[tuple[str, str], SeenIds] = {}
             filled = set()
             sources = self._opened(inputs, target.max_bad_share, dataset)

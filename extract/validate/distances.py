@@ -137,20 +137,20 @@ class Distances:
 def measure(pairs: Sequences, gold: Sequences) -> Distances:
     """Align every pair by both criteria, with and without the gold of its own document."""
     none = np.full((2, 2, len(pairs)), np.nan, dtype=np.float32)
-    found = Distances(*(dict(zip((PAPER, STRICT), rows, strict=True)) for rows in none))
+    result = Distances(*(dict(zip((PAPER, STRICT), rows, strict=True)) for rows in none))
     if not len(pairs) or not len(gold):
-        return found
+        return result
     gold = gold.take(np.argsort(gold.doc, kind="stable"))  # _align_paper relies on it
     step = max(1, CELLS // len(gold))
     for start in range(0, len(pairs), step):
-        _align_paper(pairs, gold, slice(start, start + step), found)
+        _align_paper(pairs, gold, slice(start, start + step), result)
     # Of one marker each: no other cell can pass the strict criterion.
     for marker in np.unique(pairs.marker):
         rows, columns = (np.flatnonzero(side.marker == marker) for side in (pairs, gold))
         step = max(1, CELLS // max(1, len(columns)))
         for start in range(0, len(rows) if len(columns) else 0, step):
-            _align_strict(pairs, gold.take(columns), rows[start : start + step], found)
-    return found
+            _align_strict(pairs, gold.take(columns), rows[start : start + step], result)
+    return result
 
 
 def summary(
@@ -187,11 +187,11 @@ def distances(one: Sequence[str], other: Sequence[str]) -> Floats:
         return _matrix(one, other)
     short_other, long_other = _by_length(other)
     of_short, of_long = ([one[i] for i in indices] for indices in (short, long))
-    found = np.empty((len(one), len(other)), dtype=np.float32)
-    found[short] = _matrix(of_short, other)
-    found[np.ix_(long, short_other)] = _matrix([other[i] for i in short_other], of_long).T
-    found[np.ix_(long, long_other)] = _matrix(of_long, [other[i] for i in long_other])
-    return found
+    result = np.empty((len(one), len(other)), dtype=np.float32)
+    result[short] = _matrix(of_short, other)
+    result[np.ix_(long, short_other)] = _matrix([other[i] for i in short_other], of_long).T
+    result[np.ix_(long, long_other)] = _matrix(of_long, [other[i] for i in long_other])
+    return result
 
 
 def _matrix(one: Sequence[str], other: Sequence[str]) -> Floats:
@@ -205,20 +205,20 @@ def _by_length(strings: Sequence[str]) -> tuple[list[int], list[int]]:
     return short, [i for i, string in enumerate(strings) if len(string) > SHORT]
 
 
-def _align_paper(pairs: Sequences, gold: Sequences, rows: slice, found: Distances) -> None:
+def _align_paper(pairs: Sequences, gold: Sequences, rows: slice, result: Distances) -> None:
     d1 = distances(pairs.first[rows], gold.first)
     d2 = distances(pairs.second[rows], gold.second)
     nearest = np.minimum(d1, d2)
-    found.own[PAPER][rows] = _quality(nearest, d1, d2, nearest.min(axis=1) < BELOW)
+    result.own[PAPER][rows] = _quality(nearest, d1, d2, nearest.min(axis=1) < BELOW)
     # The gold is sorted by document, so a pair's own document is one run of columns.
     docs = pairs.doc[rows]
     runs = np.searchsorted(gold.doc, docs, "left"), np.searchsorted(gold.doc, docs, "right")
     for row, (first, last) in enumerate(zip(*runs, strict=True)):
         nearest[row, first:last] = np.inf
-    found.control[PAPER][rows] = _quality(nearest, d1, d2, nearest.min(axis=1) < BELOW)
+    result.control[PAPER][rows] = _quality(nearest, d1, d2, nearest.min(axis=1) < BELOW)
 
 
-def _align_strict(pairs: Sequences, gold: Sequences, rows: Ints, found: Distances) -> None:
+def _align_strict(pairs: Sequences, gold: Sequences, rows: Ints, result: Distances) -> None:
     chunk = pairs.take(rows)
     d1 = distances(chunk.first, gold.first)
     # Both have to be near: the second sides matter only where the first ones are.
@@ -232,7 +232,7 @@ def _align_strict(pairs: Sequences, gold: Sequences, rows: Ints, found: Distance
     )
     farthest = np.maximum(d1, d2)
     same = chunk.doc[:, None] == gold.doc
-    for target, left_out in ((found.own, ~same), (found.control, same)):
+    for target, left_out in ((result.own, ~same), (result.control, same)):
         key = np.where(left_out, np.float32(np.inf), farthest)
         target[STRICT][rows] = _quality(key, d1, d2, key.min(axis=1) <= AT_MOST)
 

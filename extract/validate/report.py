@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from corpora.intervals import FEW
-from extract.validate import Blocks, Validation
 from extract.validate.distances import PAPER, STRICT, Alignment
+from extract.validate.scoring import Blocks, Validation
 from extract.validate.strict import Score
 
 _STRICT_HEAD = (

@@ -201,6 +201,14 @@ def test_files_that_people_added_stay(server: HubServer, send: Publish, tmp_path
     assert [remote(server).get(path) for path in added] == [b"<svg/>"] * 2
 
 
+def test_a_manifest_of_somebody_else_owns_no_files(server: HubServer, send: Publish) -> None:
+    server.make(ID)
+    for path, data in (("old.csv", b"a"), (MANIFEST, b'[{"configs": "old.csv"}]')):
+        edit(server, path, data)
+    assert send().status == "published"
+    assert remote(server)["old.csv"] == b"a"
+
+
 def test_a_file_lost_on_the_hub_is_sent_again(server: HubServer, send: Publish) -> None:
     send()
     repository = server.repository(ID)
@@ -717,6 +725,17 @@ def test_the_token_is_in_no_error_of_this_process(
         assert TOKEN not in f"{error!r}{error}{error.args}{vars(error)}"
     assert TOKEN not in "\n".join(r.getMessage() for r in caplog.records if "corpora" in r.name)
     assert TOKEN not in repr(Hub(TOKEN))
+
+
+@pytest.mark.parametrize("length", range(270, 300, 6))
+def test_a_message_that_is_cut_holds_no_part_of_the_token(
+    server: HubServer, send: Publish, length: int
+) -> None:
+    said = json.dumps({"error": "x" * length + TOKEN}).encode()
+    server.fail(ROUTES["create"], status=403, body=said)
+    with pytest.raises(DiscorporaError) as caught:
+        send()
+    assert TOKEN[:9] not in str(caught.value)
 
 
 def test_a_token_that_no_header_can_hold_is_not_quoted(folder: Path) -> None:

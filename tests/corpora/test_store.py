@@ -244,6 +244,22 @@ def test_the_manifest_says_what_is_in_the_folder(tmp_path, stage):
     assert manifest["licence"]["id"] == "unknown" and not manifest["licence"]["redistributable"]
 
 
+def test_texts_in_two_splits_are_counted_once(tmp_path, stage):
+    listed = pa.schema([pa.field("text", pa.string()), pa.field("s", pa.list_(pa.string()))])
+    splits = {
+        "train": [{"text": "a", "s": ["b", "a"]}, {"text": "a", "s": []}],
+        "validation": [{"text": "x", "s": ["a", "b", "a"]}],
+        "test": [{"text": "it's b", "s": ["x", "x", "b"]}],
+    }
+    folder = tmp_path / "it's" / "d"
+    with staged(folder) as partial, DatasetFolder(partial, "d", stage, CARD) as data:
+        for split, some in splits.items():
+            data.write("one", split, some, listed, texts=("text", "s"))
+        data.count_licences(pa.array(["MIT"]))
+        overlap = data.finish("one")["overlap"]
+    assert overlap == {"one": {"train/validation": 2, "train/test": 1, "validation/test": 2}}
+
+
 def test_many_shards_are_numbered_of_their_number(tmp_path, stage, load):
     make(tmp_path / "d", stage, number=1000, rows_per_shard=300, rows_per_group=100)
     names = sorted(p.name for p in (tmp_path / "d" / "one").glob("train*"))

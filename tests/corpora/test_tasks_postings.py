@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corpora.store.keys import Keys, shared
 from corpora.tasks import postings
 from corpora.tasks.postings import Postings
 
@@ -49,13 +48,3 @@ def test_frequent_features_are_not_looked_up_and_work_is_bounded(tmp_path, monke
     monkeypatch.setattr(postings, "READ", 7)
     with index(dense, tmp_path) as found:
         assert found.nearest(0, 3)[0].tolist() == [1, 2, 3]
-
-
-def test_distinct_texts_are_counted_once(monkeypatch):
-    monkeypatch.setattr("corpora.store.keys.MERGED_AT", 3)
-    one, two = Keys(), Keys()
-    for texts in (["a", "b", "a"], ["c", "b"], ["a"]):
-        one.add(texts)
-    two.add(["x", "c", "a"])
-    assert len(one.sorted()) == 3
-    assert shared(one.sorted(), two.sorted()) == 2 and shared(one.sorted(), Keys().sorted()) == 0

@@ -313,3 +313,13 @@ def test_a_users_patterns_reach_the_worker_processes(tmp_path: Path) -> None:
     text = "The valley was dry, whereas the hills were green."
     extractor = Extractor(markers="mine", patterns=tmp_path / "mine.toml", workers=2)
     assert [p.marker for p in extractor.pairs([Document(id="d", text=text)])] == ["whereas"]
+
+
+@pytest.mark.slow
+def test_the_embedded_parser_finds_the_markers_of_most_examples() -> None:
+    table = load_patterns("en", "ud")
+    extractor = Extractor(markers=table.markers)
+    documents = [Document(id=row.id, text=row.example) for row in table.patterns]
+    found = {(pair.doc, pair.marker) for pair in extractor.pairs(documents)}
+    hits = sum((row.id, row.marker) in found for row in table.patterns)
+    assert hits >= 0.75 * len(table.patterns)

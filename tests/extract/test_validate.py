@@ -18,9 +18,8 @@ from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
 from corpora.rng import stream
 from extract.pairs import Pair
-from extract.validate import Validation, tree_source, validate
+from extract.validate import Validation, plot, to_markdown, tree_source, validate
 from extract.validate.material import GoldText, WordMap, _last_subsequence
-from extract.validate.report import plot, to_markdown
 from extract.validate.strict import draws, summary
 
 FIXTURES = Path(__file__).parent.parent / "data" / "validate"

@@ -61,7 +61,8 @@ class Validate(StageTask):
         documents = chain.from_iterable(task.requires().documents() for task in tasks)
         folders = [task.folder for task in tasks]
         gold = self.sources()[0].spec
-        return validate_stage(documents, folders, gold, folder, self.settings())
+        settings = {**self.settings(), "patterns": self.build.patterns}
+        return validate_stage(documents, folders, gold, folder, settings)
 
 
 class Divide(StageTask):

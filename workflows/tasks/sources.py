@@ -157,7 +157,7 @@ class Parse(SourceStage):
         return {
             **chosen.model_dump(),
             "markers": list(chosen.markers),
-            "patterns": patterns_hash(chosen.language) if chosen.prefilter else "",
+            "patterns": patterns_hash(chosen.language, chosen.patterns) if chosen.prefilter else "",
             "code": PARSE_VERSION,
             "pipeline": self.pipeline(),
         }
@@ -184,6 +184,7 @@ class Parse(SourceStage):
             markers=self.build.markers(language) if options.prefilter else (),
             language=language,
             prefilter=options.prefilter,
+            patterns=self.build.patterns,
         )
 
     def pipeline(self) -> str:
@@ -236,7 +237,7 @@ class Pairs(SourceStage):
             "language": language,
             "mode": self.mode_name,
             "text": options.text,
-            "patterns": patterns_hash(language),
+            "patterns": patterns_hash(language, self.build.patterns),
             "code": EXTRACT_VERSION,
         }
 
@@ -262,6 +263,7 @@ class Pairs(SourceStage):
             language=self.entry.language or "en",
             mode=self.mode_name,
             text=options.text,
+            patterns=self.build.patterns,
             scheme=scheme_of(parses.folder),
             parsed=markers_of(parses.folder),
         )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import pickle
 import random
 from contextlib import suppress
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document
@@ -18,7 +15,7 @@ from corpora.errors import BadRecord, DiscorporaError
 from corpora.readers import open_source
 from corpora.store.document_columns import document_batch
 from tests.corpora.test_bad_input import KINDS
-from tests.corpora.test_readers_more_bad import GOOD, NAMES, PAIRS
+from tests.corpora.test_readers_pickles import PAIRS
 from tests.corpora.test_tasks_superglue import COPA, RECORD
 
 FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
@@ -54,21 +51,21 @@ PIECES = (
 )
 
 
-def table() -> bytes:
-    file = io.BytesIO()
-    pq.write_table(pa.table({"id": ["a", "b"], "text": ["One.", "Two."]}), file)
-    return file.getvalue()
-
-
 SEEDS = [
-    *((kind, NAMES[kind], content) for kind, content in GOOD.items()),
-    ("parquet", "x.parquet", table()),
+    *(
+        (name.partition(" ")[0], kind.name.format(0), kind.file(*map(kind.good, range(2))))
+        for name, kind in KINDS.items()
+        if not (kind.beside or kind.whole)
+    ),
+    *(
+        (name.partition(" ")[0], kind.name.format(0), kind.good(0))
+        for name, kind in KINDS.items()
+        if kind.whole and not kind.beside
+    ),
     ("wikipedia", "x.xml", (FIXTURES / "harbour-wiki.xml").read_bytes()),
     ("rst", "x.rs3", (FIXTURES / "rst" / "ferry.rs3").read_bytes()),
     ("rst", "x.dis", (FIXTURES / "rst" / "market.out.dis").read_bytes()),
     *(("coherence", "x.pkl", pickle.dumps(PAIRS, protocol)) for protocol in (0, 2, 4)),
-    ("summeval", "x.jsonl", KINDS["summeval"].good(0) + KINDS["summeval"].good(1)),
-    ("superglue", "RTE/train.jsonl", KINDS["superglue"].good(0) + KINDS["superglue"].good(1)),
     ("superglue", "ReCoRD/val.jsonl", json.dumps(RECORD).encode() + b"\n"),
     ("superglue", "COPA/val.jsonl", json.dumps(COPA).encode() + b"\n"),
 ]

@@ -6,14 +6,11 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
-from corpora.licences import TABLE
-from corpora.readers import READERS, open_source, source_files
+from corpora.readers import open_source, source_files
 from corpora.readers.coherence import read_pairs
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.readers.irc import read_log
@@ -40,37 +37,6 @@ def csv_file(path: Path, *rows: list[str]) -> Path:
     lines = (",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
-
-
-def test_every_kind_has_a_licence_of_the_table_and_a_summary() -> None:
-    for kind in READERS.own:
-        reader = READERS.find(kind)
-        assert reader.name == kind
-        assert reader.own_licence in TABLE and reader.summary()
-
-
-def test_parquet_reads_what_jsonl_reads(tmp_path: Path) -> None:
-    rows = [
-        {"id": "a", "title": "I", "text": "First.\n\nSecond.", "tags": ["x", "y"], "n": 1},
-        {"id": "b", "title": None, "text": "Third.", "tags": [], "n": 2},
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet", row_group_size=1)
-    (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = {"categories": "tags", "name": "x", "licence": "CC0-1.0"}
-    found = list(open_source(str(tmp_path / "x.parquet"), options))
-    assert found == list(open_source(str(tmp_path / "x.jsonl"), options))
-    assert (found[0].categories, paragraphs(found[0])) == (("x", "y"), ["First.", "Second."])
-
-
-def test_parquet_has_the_layouts_of_jsonl(tmp_path: Path) -> None:
-    rows = [
-        {"book": "b", "chapter_id": "b/1", "text": "One."},
-        {"book": "b", "chapter_id": "b/1", "text": "Two."},
-        {"book": "b", "chapter_id": "b/2", "text": "Three."},
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet")
-    first, second = open_source(f"parquet:{tmp_path}")
-    assert (first.id, paragraphs(first), second.group) == ("b/1", ["One.", "Two."], "b")
 
 
 def test_a_chat_log_has_conversations(tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""What holds of every builder under the engine: threads, memory and workers change no byte."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from corpora.errors import InputError
+from corpora.store.atomic import staged
+from corpora.store.documents import write_documents
+from corpora.store.engine import Engine
+from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Target
+from tests.corpora.test_tasks_load import SETTINGS, SOURCES, inputs
+
+NAMES = ["dissent", *SOURCES]
+
+
+def files_of(name: str, folder: Path) -> list[Path]:
+    """Shards of documents, or for `dissent` of pairs."""
+    if name == "dissent":
+        return inputs(name, folder)
+    write_documents(inputs(name, folder), folder, docs_per_shard=5)
+    return sorted(folder.glob("documents-*.parquet"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_threads_memory_and_workers_change_no_byte(name, tmp_path, stage, folder_bytes):
+    builder = BUILDERS.find(name).of(SETTINGS.get(name, {}))
+    files = files_of(name, tmp_path)
+    made = []
+    for way, (threads, memory, workers) in enumerate(
+        [(1, "512MB", 1), (2, "64MB", 2), (4, "512MB", 3)]
+    ):
+        folder = tmp_path / str(way) / "data"
+        with staged(folder) as partial:
+            target = Target(partial, stage, 1, threads=threads, memory=memory)
+            for rank in reversed(range(1, workers)):  # the build makes those of rank 0 itself
+                builder.collect_part(files, target, rank, workers)
+            builder.build(files, target)
+        made.append(folder_bytes(folder))
+    assert made[0] == made[1] == made[2]
+    documents = tmp_path / "documents" / "data"
+    if name != "dissent":
+        with staged(documents) as partial:
+            builder.build(inputs(name, tmp_path), Target(partial, stage, 1))
+        assert folder_bytes(documents) == made[0]
+
+
+def test_shards_that_are_there_are_kept_and_removed_at_the_end(tmp_path, stage, monkeypatch):
+    builder = BUILDERS.find("bso")()
+    files = files_of("bso", tmp_path)
+    with staged(tmp_path / "data") as partial:
+        target = Target(partial, stage, 1)
+        builder.collect_part(files, target)
+        monkeypatch.setattr("corpora.tasks.candidates.candidates_of", None)
+        builder.build(files, target)
+    assert {path.name for path in (tmp_path / "data").iterdir()} == {
+        *("README.md", "manifest.json", "default"),
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "dissent"])
+def test_two_documents_with_one_id_are_refused(name, tmp_path, build):
+    documents = list(inputs(name, tmp_path))
+    documents.append(replace(documents[0], source="another"))
+    with pytest.raises(InputError, match="two documents have the id") as error:
+        build(name, documents, **SETTINGS.get(name, {}))
+    assert "another" in str(error.value.where)
+
+
+def test_more_rows_than_fit_in_memory_come_in_the_same_order(tmp_path):
+    query = "select sha256(range::varchar) as text from range(500000) order by text"
+    hashes = []
+    for threads, memory, spills in ((1, "512MB", False), (2, "48MB", True)):
+        digest = hashlib.sha256()
+        with Engine(tmp_path, threads=threads, memory=memory) as engine:
+            for number, batch in enumerate(engine.batches(query)):
+                digest.update("".join(batch["text"].to_pylist()).encode())
+                if number == 0:
+                    assert any((tmp_path / ".spill").rglob("*")) == spills
+        hashes.append((number, digest.hexdigest()))
+    assert hashes[0] == hashes[1]
+    assert not (tmp_path / ".spill").exists()
