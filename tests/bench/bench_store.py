@@ -25,12 +25,13 @@ from corpora.sentences import split_document
 from corpora.store.atomic import staged, write_parquet
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, Stage
-from corpora.tasks import find_builder
+from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Target
 
 CARD = Card("Bench", "Rows.", "None.", {}, "@misc{x}")
 BATCH = 16_384
 TEXTS = ("s1", "s2")  # as the builder of DisSent: overlaps between splits are counted
-BUILDERS = {name: find_builder(name) for name in ("sp", "bso", "permuted", "dissent")}
+NAMES = ("sp", "bso", "permuted", "dissent")
 UNIT = 1000
 
 
@@ -121,7 +122,7 @@ def documents(number: int) -> Iterator[Document]:
 
 def pairs(number: int) -> Iterator[pa.RecordBatch]:
     """100 pairs a document."""
-    spans, markers = [[0, 5]], find_builder("dissent").settings().markers
+    spans, markers = [[0, 5]], BUILDERS.find("dissent")().markers
     shared = {
         **{"source": "s", "licence": "CC0-1.0", "language": "en", "marker_spans": spans},
         **{"s1_spans": spans, "s2_spans": spans, "has_clauses": True, "pattern": "x"},
@@ -139,19 +140,19 @@ def pairs(number: int) -> Iterator[pa.RecordBatch]:
 def peak(builder: str, size: int) -> int:
     """Peak memory in MB of one builder over `size` documents, measured in this process."""
     with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder) / "pairs.parquet", Path(folder) / "d"
-        made = BUILDERS[builder]
+        source, target = Path(folder) / "pairs.parquet", Target(Path(folder) / "d", STAGE, 1)
+        made = BUILDERS.find(builder)()
         if builder == "dissent":
             write_parquet(source, pairs(size), PAIRS)
-            made.build([source], target, made.settings(), seed=1, stage=STAGE)
+            made.build([source], target)
         else:
-            made.build(documents(size), target, made.settings(), seed=1, stage=STAGE)
+            made.build(documents(size), target)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 def memory() -> None:
     sys.stdout.write("| builder | 1 x, MB | 10 x, MB | ratio |\n|---|--:|--:|--:|\n")
-    for builder in BUILDERS:
+    for builder in NAMES:
         sizes = []
         for size in (UNIT, 10 * UNIT):
             command = [sys.executable, __file__, "--peak", builder, "--size", str(size)]
@@ -169,7 +170,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--memory", action="store_true", help="peak memory instead of speed")
-    parser.add_argument("--peak", choices=sorted(BUILDERS), help=argparse.SUPPRESS)
+    parser.add_argument("--peak", choices=sorted(NAMES), help=argparse.SUPPRESS)
     parser.add_argument("--size", type=int, default=UNIT, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.peak:

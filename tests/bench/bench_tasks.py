@@ -27,7 +27,8 @@ from corpora.schemas import PAIRS
 from corpora.sentences import split_document
 from corpora.store.atomic import staged, write_parquet
 from corpora.store.folder import Stage
-from corpora.tasks import find_builder
+from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Target
 
 UNIT = 300
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -114,12 +115,12 @@ def inputs(name: str, size: int, books: Path | None, folder: Path) -> Any:
 
 def measured(name: str, size: int, books: Path | None) -> tuple[int, float, int]:
     """Peak memory in MB, processor seconds and rows of one builder."""
-    builder, start = find_builder(name), process_time()
+    start = process_time()
     stage = Stage(name, 1, "0", sources=[{"spec": "bench", "licence": "CC0-1.0"}])
     with tempfile.TemporaryDirectory() as folder, staged(Path(folder) / "d") as partial:
         source = inputs(name, size, books, Path(folder))
-        chosen = builder.settings(**({} if books and name == "intrusion" else SETTINGS[name]))
-        manifest = builder.build(source, partial, chosen, seed=1, stage=stage)
+        settings = {} if books and name == "intrusion" else SETTINGS[name]
+        manifest = BUILDERS.find(name).of(settings).build(source, Target(partial, stage, 1))
     splits = [s for config in manifest["configs"].values() for s in config["splits"].values()]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return memory, process_time() - start, sum(split["rows"] for split in splits)

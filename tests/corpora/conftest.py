@@ -87,14 +87,12 @@ def build(tmp_path: Path, stage: Stage) -> Callable[..., Built]:
         *,
         seed: int = 1,
         division: Division | None = None,
-        threads: int = 1,
         **settings: Any,
     ) -> Built:
         chosen = BUILDERS.find(builder).of(settings)
         folder = tmp_path / name / "data"
         with staged(folder) as partial:
-            target = Target(partial, stage, seed, division, threads=threads)
-            return folder, chosen.build(inputs, target)
+            return folder, chosen.build(inputs, Target(partial, stage, seed, division))
 
     return build
 

@@ -12,7 +12,7 @@ from corpora.readers.jsonl import SAMPLE
 from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.sentences import split_document
 from corpora.store.atomic import write_parquet
-from corpora.tasks import BUILDERS, candidates
+from corpora.tasks import BUILDERS
 from tests.corpora.test_tasks_dissent import pair
 
 SOURCES = {
@@ -68,12 +68,3 @@ def test_each_configuration_loads_with_its_names_and_types(name, tmp_path, build
             for column, feature in data.features.items():
                 if names := getattr(feature, "names", None):
                     assert set(data[column]) <= set(range(len(names)))
-
-
-@pytest.mark.parametrize("name", SOURCES)
-def test_shards_and_threads_change_no_byte(name, build, tmp_path, folder_bytes, monkeypatch):
-    settings = SETTINGS.get(name, {})
-    one, _ = build(name, inputs(name, tmp_path), "one", **settings)
-    monkeypatch.setattr(candidates, "DOCUMENTS_PER_SHARD", 3)
-    two, _ = build(name, inputs(name, tmp_path), "two", threads=3, **settings)
-    assert folder_bytes(one) == folder_bytes(two)
