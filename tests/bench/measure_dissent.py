@@ -22,11 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zoo.evaluate.confusions import save_pictures
+
 from corpora.store.atomic import is_complete, staged, write_json, write_text
 from corpora.store.folder import Stage
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Target
-from zoo.evaluate.confusion import save
 
 CONFIGS = ("all", "books8", "books5")
 SIZES = (1000, 4000, 16000, 0)
@@ -168,7 +169,7 @@ def draw(figures: Sequence[dict[str, Any]], path: Path) -> None:
         if figures:
             axes.axhline(figures[0]["majority"][metric], color="black", linestyle=":")
         axes.legend()
-    save(figure, [path])
+    save_pictures(figure, [path])
 
 
 def main() -> int:
