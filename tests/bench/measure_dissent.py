@@ -22,12 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoo.evaluate.confusions import save_pictures
-
 from corpora.store.atomic import is_complete, staged, write_json, write_text
 from corpora.store.folder import Stage
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Target
+from zoo.evaluate.confusions import save_pictures
 
 CONFIGS = ("all", "books8", "books5")
 SIZES = (1000, 4000, 16000, 0)
