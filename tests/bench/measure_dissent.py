@@ -168,7 +168,7 @@ def draw(figures: Sequence[dict[str, Any]], path: Path) -> None:
         if figures:
             axes.axhline(figures[0]["majority"][metric], color="black", linestyle=":")
         axes.legend()
-    save_pictures(figure, [path])
+    save_pictures(figure, path.with_suffix(""))
 
 
 def main() -> int:
