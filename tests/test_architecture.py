@@ -59,7 +59,7 @@ def test_importing_a_room_loads_nothing_heavy(room: str) -> None:
 
 def test_the_hashes_of_a_whole_build_load_nothing_heavy(tmp_path: Path) -> None:
     code = (
-        "from workflows.runner import options\n"
+        "from workflows.settings import options\n"
         "from workflows.tasks import BuildAll\n"
         f"with options('sample', {str(tmp_path)!r}):\n"
         "    assert len(BuildAll(config='sample').hash) == 16\n"

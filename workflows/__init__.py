@@ -4,7 +4,7 @@ Importing it loads no torch, transformers, spacy, stanza or datasets: a stage lo
 needs when it runs.
 """
 
-from workflows.luigi_settings import set_defaults
+from workflows.settings import set_defaults
 from workflows.tasks import *  # noqa: F403 (Luigi finds the tasks of the module that it is told)
 from workflows.tasks import __all__ as __all__
 

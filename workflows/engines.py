@@ -28,6 +28,7 @@ from luigi.interface import core
 from corpora.errors import ConfigError, DiscorporaError, nearest
 from extract.pool import in_order
 from workflows.config import DATA_VARIABLE
+from workflows.settings import options
 from workflows.tables import Engine
 
 if TYPE_CHECKING:
@@ -60,8 +61,6 @@ class Share:
 
     def __call__(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
         """Make the shards of worker `rank`."""
-        from workflows.runner import options
-
         os.chdir(self.place)
         if self.data:
             os.environ[DATA_VARIABLE] = self.data

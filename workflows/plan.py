@@ -10,7 +10,7 @@ import typer
 from workflows import preflight
 from workflows.links import walk
 from workflows.parsers import lacking
-from workflows.runner import options
+from workflows.settings import options, planning
 from workflows.tasks import BuildAll, Parse, Train
 from workflows.training import external_inputs
 
@@ -23,7 +23,7 @@ def show_plan(config: str, output: str) -> None:
 
     Raises `ConfigError` for an engine that cannot be used, as the build would.
     """
-    with options(config, output), preflight.planning():
+    with options(config, output), planning():
         task = BuildAll(config=config)
         preflight.check_engine(task)
         stages = [t for t in walk(task) if t.stage != "all"]

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from corpora.errors import ConfigError, InputError
+from workflows import engines
+from workflows.links import walk
 from workflows.parsers import lacking
+from workflows.settings import looking
+from workflows.tasks.sources import Parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from workflows.sources import SourceRecord
     from workflows.stage import StageTask
-
-_planning: ContextVar[bool] = ContextVar("planning", default=False)
-
-
-@contextmanager
-def planning() -> Iterator[None]:
-    """Build the graph only to look at it: missing sources are no error."""
-    token = _planning.set(True)
-    try:
-        yield
-    finally:
-        _planning.reset(token)
-
-
-def looking() -> bool:
-    """Whether the graph is built only to look at it: then nothing is written either."""
-    return _planning.get()
 
 
 def check(task: StageTask) -> None:
@@ -54,15 +37,10 @@ def check(task: StageTask) -> None:
 def check_engine(task: StageTask) -> None:
     """Raise `ConfigError` for an engine that cannot be used."""
     if task.build.engine.kind != "here":
-        from workflows import engines
-
         engines.check(task.build.engine, task.build.path)
 
 
 def _check_parsers(task: StageTask) -> None:
-    from workflows.links import walk
-    from workflows.tasks.sources import Parse
-
     for stage in walk(task):
         if isinstance(stage, Parse) and not stage.output().exists():
             reason, how = lacking(stage.parser_name)

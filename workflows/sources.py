@@ -14,7 +14,7 @@ from corpora.errors import DiscorporaError, InputError
 from corpora.readers import parse_spec, source_files
 from corpora.readers.source import below
 from corpora.store.atomic import MANIFEST, is_complete, read_json, write_json
-from workflows.preflight import looking
+from workflows.settings import looking
 
 MISSING = "missing"
 

@@ -23,18 +23,11 @@ from corpora.store.atomic import MANIFEST, AlreadyMade, is_complete, staged, wri
 from corpora.store.folder import Stage
 from workflows import console, usage
 from workflows.config import load_build
+from workflows.settings import discorpora
 from workflows.sources import SourceRecord, fingerprint
 from workflows.tables import BuildFile
 
 log = logging.getLogger("discorpora")
-
-
-class discorpora(luigi.Config):
-    """The section `[discorpora]` of `luigi.cfg`."""
-
-    config = luigi.Parameter(default="sample", description="the default build file")
-    output = luigi.Parameter(default="build", description="where everything is built")
-    debug = luigi.BoolParameter(default=False, description="show tracebacks")
 
 
 def _digest(values: Mapping[str, Any]) -> str:

@@ -20,10 +20,17 @@ from corpora.document import Document
 from corpora.splits import SPLITS, Assignment, Shares
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, Stage
+from corpora.tasks.candidates import (
+    Candidates,
+    Shard,
+    candidates_of,
+    collect,
+    shard_path,
+    write_shard,
+)
 
 if TYPE_CHECKING:
     from corpora.splits.division import Division
-    from corpora.tasks.candidates import Candidates, Shard
 
 Reject = Callable[[str], None]
 """Takes the reason why a candidate is left out."""
@@ -139,8 +146,6 @@ class Builder(Declared):
         The files are Parquet shards of documents with sentences, or of pairs. Shards that are
         there are kept, so that several workers share them out and a broken build goes on.
         """
-        from corpora.tasks.candidates import Shard, shard_path, write_shard
-
         for number in range(rank, len(inputs), of):
             if not shard_path(target, number).exists():
                 shard = Shard()
@@ -150,7 +155,6 @@ class Builder(Declared):
     def collected(self, path: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
         """The candidate rows of an input file; `shard` notes its documents and the rejects."""
         from corpora.store.documents import documents_in
-        from corpora.tasks.candidates import candidates_of
 
         return candidates_of(self, documents_in(path), target, shard)
 
@@ -172,8 +176,6 @@ class Builder(Declared):
         it has made of them is used as it is.
         Raises `InputError` if not one row can be made, or if two documents have one id.
         """
-        from corpora.tasks.candidates import Candidates, collect
-
         files = inputs if isinstance(inputs, Sequence) else ()
         with self.dataset(target) as dataset:
             if files and all(isinstance(file, Path) for file in files):

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,9 +29,11 @@ from corpora.store.atomic import write_parquet
 from corpora.store.engine import BATCH, Engine
 from corpora.store.folder import CANDIDATES, DatasetFolder
 from corpora.store.splitwriter import SplitWriter
-from corpora.tasks.builder import Builder, Row, Target
 
-Prescribed = Callable[[Mapping[str, tuple[str, int]], Target], Assignment | None]
+if TYPE_CHECKING:
+    from corpora.tasks.builder import Builder, Row, Target
+
+Prescribed = Callable[[Mapping[str, tuple[str, int]], "Target"], Assignment | None]
 """`Builder.prescribed`."""
 
 DOCUMENTS_PER_SHARD = 4096

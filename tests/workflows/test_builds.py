@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.workflows.conftest import luigi_command, luigi_environment
-from workflows.runner import options
+from workflows.settings import options
 from workflows.tasks import BuildAll, Sentences
 
 SMALL = """
@@ -125,13 +125,13 @@ def test_the_scheduler_is_a_local_one_unless_another_is_named(
 ) -> None:
     from luigi.configuration.cfg_parser import LuigiConfigParser
 
-    from workflows import luigi_settings
+    from workflows import settings
 
     config = LuigiConfigParser()
     config.read_dict({"core": settings})
-    monkeypatch.setattr(luigi_settings.luigi.configuration, "get_config", lambda: config)
-    monkeypatch.setattr(luigi_settings.sys, "argv", ["luigi", *words])
-    luigi_settings.set_defaults()
+    monkeypatch.setattr(settings.luigi.configuration, "get_config", lambda: config)
+    monkeypatch.setattr(settings.sys, "argv", ["luigi", *words])
+    settings.set_defaults()
     assert config.getboolean("core", "local_scheduler", False) is local
     assert config.get("scheduler", "retry_count") == "1"
 

@@ -10,10 +10,10 @@ import pytest
 from corpora.errors import ConfigError
 from corpora.readers import open_source
 from tests.workflows.conftest import TINY
-from workflows import preflight
+from workflows import settings
 from workflows.config import load_build
 from workflows.links import walk
-from workflows.runner import options
+from workflows.settings import options
 from workflows.tables import BuildFile
 from workflows.tasks import BuildAll
 from workflows.tasks.sources import Parse
@@ -24,7 +24,7 @@ def graph(tmp_path: Path) -> Iterator[Callable[[Path], dict[str, str]]]:
     """A function from a build file to the hashes of its stages, by title."""
 
     def hashes(config: Path) -> dict[str, str]:
-        with options(str(config), str(tmp_path / "out")), preflight.planning():
+        with options(str(config), str(tmp_path / "out")), settings.planning():
             return {task.title: task.hash for task in walk(BuildAll(config=str(config)))}
 
     return hashes
@@ -255,7 +255,7 @@ def test_a_source_in_a_language_that_the_parser_does_not_know_is_refused(tmp_pat
     config.write_text(spanish, encoding="utf-8")
     with (
         options(str(config), str(tmp_path / "out")),
-        preflight.planning(),
+        settings.planning(),
         pytest.raises(ConfigError, match="knows English, not 'es'"),
     ):
         Parse(config=str(config), source="stories").settings()

@@ -14,8 +14,8 @@ from corpora.readers import open_source
 from corpora.splits import SPLITS
 from tests.workflows.conftest import TINY
 from tests.workflows.test_config import CHAIN, _fresh, graph
-from workflows import preflight
-from workflows.runner import options
+from workflows import settings
+from workflows.settings import options
 from workflows.tables import SAMPLE
 from workflows.tasks import Dataset, Evaluate
 
@@ -256,7 +256,7 @@ def test_a_build_holds_out_the_same_documents_in_all_its_datasets(
                 split = path.name.partition("-")[0]
                 assert split_of.setdefault(name.partition("#")[0], split) == split, (path, name)
     assert set(split_of.values()) == {"train", "validation", "test"}
-    with options(str(config), str(tmp_path / "out")), preflight.planning():
+    with options(str(config), str(tmp_path / "out")), settings.planning():
         counts = {
             on: Evaluate(config=str(config), name="bilstm", on=on).manifest()["counts"]
             for on in ("held-out", "trained-on")
@@ -266,7 +266,7 @@ def test_a_build_holds_out_the_same_documents_in_all_its_datasets(
     assert 0 < counts["trained-on"]["rows_seen"] < counts["trained-on"]["rows"]
     assert [details["settings"][split] for split in SPLITS] == [0.6, 0.2, 0.2]
     assert "one division for all datasets of the build (train 0.6" in details["split"]["reason"]
-    with options(str(config), str(tmp_path / "out")), preflight.planning():
+    with options(str(config), str(tmp_path / "out")), settings.planning():
         manifest = Dataset(config=str(config), name="sp").manifest()
     # The division has read all sources; in the dataset are the texts of one.
     assert [source["name"] for source in manifest["sources"]] == ["stories"]
@@ -279,7 +279,7 @@ def test_what_a_model_starts_from_counts_as_training(
     write_config: Callable[[str], Path], tmp_path: Path
 ) -> None:
     config = str(write_config(CHAIN))
-    with options(config, str(tmp_path / "out")), preflight.planning():
+    with options(config, str(tmp_path / "out")), settings.planning():
         task = Evaluate(config=config, name="second", on="elsewhere")
         learned = [(dataset.name, of) for dataset, of in task.learned_from()]
         assert learned == [("permuted", "contrastive"), ("dissent", "all")]

@@ -10,11 +10,11 @@ import pytest
 from luigi.task_register import Register
 
 from corpora.errors import DiscorporaError
-from workflows import preflight
+from workflows import settings
 from workflows.config import load_build
 from workflows.links import walk
 from workflows.plan import show_plan
-from workflows.runner import options
+from workflows.settings import options
 from workflows.tasks import BuildAll
 
 BUILD = """
@@ -180,7 +180,7 @@ MISFITS = {
 
 
 def plan(config: Path, output: Path) -> None:
-    with options(str(config), str(output)), preflight.planning():
+    with options(str(config), str(output)), settings.planning():
         walk(BuildAll(config=str(config)))
 
 

@@ -215,9 +215,12 @@ def build(
     ] = False,
 ) -> None:
     """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""
+    from workflows.cli.show import show_status
     from workflows.runner import run_build
 
-    raise typer.Exit(run_build(config, output, workers, retrain=retrain))
+    if status := run_build(config, output, workers, retrain=retrain):
+        raise typer.Exit(status)
+    show_status(config, output)
 
 
 @app.command()

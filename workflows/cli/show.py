@@ -14,9 +14,8 @@ from rich.table import Table
 
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.store.atomic import read_json
-from workflows import preflight
 from workflows.report.summary import Row, collapsed, table
-from workflows.runner import options
+from workflows.settings import options, planning
 from workflows.tasks import BuildAll
 
 NO_TERMINAL_WIDTH = 132
@@ -24,7 +23,7 @@ NO_TERMINAL_WIDTH = 132
 
 def show_status(config: str, output: str, *, every: bool = False) -> None:
     """Print the table of what was built (`every` source by itself), and where it is."""
-    with options(config, output), preflight.planning():
+    with options(config, output), planning():
         task = BuildAll(config=config)
         rows, place = table(task), task.root / task.build.name
         rows = rows if every else collapsed(rows)

@@ -13,8 +13,7 @@ import torch
 from torch.utils.data import Dataset
 
 from corpora.errors import ConfigError, InputError
-from zoo.coherence.modeling import pad
-from zoo.texts import TextEncoder
+from zoo.texts import TextEncoder, pad
 
 log = logging.getLogger("zoo")
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,65 +12,13 @@ import pyarrow as pa
 from corpora.errors import InputError
 from corpora.rng import stream
 from corpora.store.atomic import MANIFEST
+from zoo.evaluate.discoeval import original
+from zoo.evaluate.discoeval.examples import Found, Split, TaskData
 from zoo.evaluate.discoeval.tasks import TASKS, Task
 from zoo.training.data import open_dataset, read_manifest, split_spec
 
-Slot = list[list[str]]
-"""One place of every example: the texts that stand in it (several for a subtree's EDUs)."""
-
 TRAIN_SHARE = 0.75
 """Of the validation set, where there is no training set."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """Examples as columns: `slots[k][example]`, `labels [examples]`.
-
-    `units [examples]`: examples with the same number belong together (an incoherent text with
-    its original, a swapped pair with the unswapped).
-    """
-
-    slots: tuple[Slot, ...]
-    labels: np.ndarray
-    units: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def take(self, rows: np.ndarray) -> Split:
-        slots = tuple([slot[row] for row in rows.tolist()] for slot in self.slots)
-        return Split(slots, self.labels[rows], self.units[rows])
-
-
-@dataclass(frozen=True)
-class TaskData:
-    """One task in one domain. `labels` are the names of the classes."""
-
-    task: Task
-    domain: str
-    labels: tuple[str, ...]
-    splits: dict[str, Split]
-    revision: str = ""
-    notes: tuple[str, ...] = ()
-    dataset: str = ""
-    """The name of the dataset that discorpora built."""
-
-    @property
-    def name(self) -> str:
-        return f"{self.task.name} {self.domain}"
-
-    def describe(self) -> dict[str, Any]:
-        rows = {split: len(examples) for split, examples in self.splits.items()}
-        about = {"domain": self.domain, "revision": self.revision, "rows": rows}
-        return {**about, "name": self.dataset} if self.dataset else about
-
-
-@dataclass
-class Found:
-    """What a folder holds of the suite, and why parts of it are left out."""
-
-    tasks: list[TaskData] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
 
 
 def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
@@ -80,8 +27,6 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
     `spec` is a built dataset folder or Hub id (`@CONFIG`), a folder of built folders, or a folder
     in DiscoEval's own layout (`SP/wiki/train.txt`). Raises `InputError` if it holds none.
     """
-    from zoo.evaluate.discoeval import original
-
     wanted = tuple(tasks) or tuple(TASKS)
     place = Path(split_spec(spec)[0])
     if original.is_original(place):

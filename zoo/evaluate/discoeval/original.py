@@ -12,7 +12,7 @@ from corpora.errors import BadRecord, InputError
 from corpora.readers.discoeval import read_discoeval
 from corpora.readers.files import read_lines
 from corpora.store.atomic import sha256
-from zoo.evaluate.discoeval.data import Found, Split, TaskData
+from zoo.evaluate.discoeval.examples import Found, Split, TaskData
 from zoo.evaluate.discoeval.tasks import TASKS, Task
 
 FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from corpora.errors import InputError
-from zoo.evaluate import Request
+from zoo.evaluate import SUITES, Request
 from zoo.evaluate.discoeval import report
-from zoo.evaluate.discoeval.data import Found, read
+from zoo.evaluate.discoeval.data import read
+from zoo.evaluate.discoeval.examples import Found
 from zoo.evaluate.discoeval.protocol import (
     inputs_under,
     per_layer,
@@ -21,12 +22,12 @@ from zoo.evaluate.discoeval.protocol import (
 )
 from zoo.evaluate.encoders import BackboneEncoder, as_encoder, load_encoder
 from zoo.evaluate.results import Result, finished, save
-from zoo.evaluate.suites import DiscoEval
 from zoo.evaluate.vectors import Text
 
-log = logging.getLogger("zoo")
+if TYPE_CHECKING:
+    from zoo.evaluate.suites import DiscoEval
 
-DEFAULTS = DiscoEval(cache="")
+log = logging.getLogger("zoo")
 
 
 def evaluate(options: DiscoEval, request: Request) -> Result:
@@ -40,7 +41,7 @@ def evaluate(options: DiscoEval, request: Request) -> Result:
 def run(
     what: Any,
     data: str | Path,
-    options: DiscoEval = DEFAULTS,
+    options: DiscoEval | None = None,
     *,
     name: str = "",
     split: str = "test",
@@ -56,6 +57,7 @@ def run(
     A function takes a list of texts and returns `[texts, dim]`. Arrays are a mapping from text to
     vector, or one array whose rows are those of `texts(data, options, limit=limit)`.
     """
+    options = options or _defaults()
     found = read(str(data), options.tasks, limit=limit)
     if isinstance(what, np.ndarray):
         what = _by_text(_texts(found, options), what)
@@ -68,6 +70,10 @@ def run(
     return kept
 
 
+def _defaults() -> DiscoEval:
+    return cast("DiscoEval", SUITES.find("discoeval")(cache=""))
+
+
 def _loaded(model: str, options: DiscoEval) -> BackboneEncoder:
     return load_encoder(
         model,
@@ -78,8 +84,9 @@ def _loaded(model: str, options: DiscoEval) -> BackboneEncoder:
     )
 
 
-def texts(data: str | Path, options: DiscoEval = DEFAULTS, *, limit: int = 0) -> list[Text]:
+def texts(data: str | Path, options: DiscoEval | None = None, *, limit: int = 0) -> list[Text]:
     """The distinct texts (and, with the protocol `pairs`, pairs) that the suite has encoded."""
+    options = options or _defaults()
     found = read(str(data), options.tasks, limit=limit)
     return _texts(found, options)
 

@@ -1,0 +1,104 @@
+"""Settings of a run: the section `[discorpora]` of `luigi.cfg`, and Luigi's own where none is set.
+
+Every stage reads them: which build file, where to build, whether the graph is only looked at.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import luigi
+
+
+class discorpora(luigi.Config):
+    """The section `[discorpora]` of `luigi.cfg`."""
+
+    config = luigi.Parameter(default="sample", description="the default build file")
+    output = luigi.Parameter(default="build", description="where everything is built")
+    debug = luigi.BoolParameter(default=False, description="show tracebacks")
+
+
+DEFAULTS = {
+    # Luigi itself ends with 0 when a task has failed.
+    "retcode": {
+        "already_running": "10",
+        "missing_data": "20",
+        "not_run": "25",
+        "task_failed": "30",
+        "scheduling_error": "35",
+        "unhandled_exception": "40",
+    },
+    # A failed stage fails for a reason that trying again does not change.
+    "scheduler": {"retry_count": "1"},
+    "core": {"no_configure_logging": "true"},
+}
+
+
+CENTRAL = ("scheduler_host", "scheduler_port", "scheduler_url")
+"""Who names one of these, as an option or (`default_...`) in `[core]`, has a central scheduler."""
+
+
+def set_defaults() -> None:
+    """Set what no `luigi.cfg` has set; the `luigi` command reads it after it has loaded us."""
+    settings = luigi.configuration.get_config()
+    given = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in sys.argv[1:]}
+    named = (n in given or _has(settings, n) or _has(settings, f"default_{n}") for n in CENTRAL)
+    if not any(named):
+        # Luigi's default is one at localhost:8082, which few have: a minute's wait and a traceback.
+        _set(settings, "core", "local_scheduler", "true")
+    for section, values in DEFAULTS.items():
+        for key, value in values.items():
+            _set(settings, section, key, value)
+
+
+def _has(settings: Any, key: str) -> bool:
+    return bool(settings.has_option("core", key))
+
+
+def _set(settings: Any, section: str, key: str, value: str) -> None:
+    if not settings.has_option(section, key):
+        settings.set(section, key, value)
+
+
+@contextmanager
+def options(config: str, output: str, workers: int = 1) -> Iterator[None]:
+    """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it."""
+    settings = luigi.configuration.get_config()
+    wanted = {
+        ("discorpora", "config"): config,
+        ("discorpora", "output"): output,
+        ("core", "workers"): str(workers),
+    }
+    before = {place: settings.get(*place, None) for place in wanted}
+    for place, value in wanted.items():
+        settings.set(*place, value)
+    try:
+        yield
+    finally:
+        for (section, key), value in before.items():
+            if value is None:
+                settings.remove_option(section, key)
+            else:
+                settings.set(section, key, value)
+
+
+_planning: ContextVar[bool] = ContextVar("planning", default=False)
+
+
+@contextmanager
+def planning() -> Iterator[None]:
+    """Build the graph only to look at it: missing sources are no error."""
+    token = _planning.set(True)
+    try:
+        yield
+    finally:
+        _planning.reset(token)
+
+
+def looking() -> bool:
+    """Whether the graph is built only to look at it: then nothing is written either."""
+    return _planning.get()
