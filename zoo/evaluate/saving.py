@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from corpora.code import versions
 from corpora.errors import ConfigError
 from corpora.store.atomic import write_json
-from corpora.store.folder import versions
 from zoo.declared import Suite
 from zoo.evaluate.bootstrap import notes_of
 from zoo.evaluate.learned import other_revisions, trained_on
