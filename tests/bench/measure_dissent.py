@@ -25,7 +25,7 @@ from typing import Any
 from corpora.store.atomic import is_complete, staged, write_json, write_text
 from corpora.store.folder import Stage
 from corpora.tasks import find_builder
-from zoo.evaluate.confusion import save
+from zoo.evaluate.confusions import save_pictures
 
 CONFIGS = ("all", "books8", "books5")
 SIZES = (1000, 4000, 16000, 0)
@@ -168,7 +168,7 @@ def draw(figures: Sequence[dict[str, Any]], path: Path) -> None:
         if figures:
             axes.axhline(figures[0]["majority"][metric], color="black", linestyle=":")
         axes.legend()
-    save(figure, [path])
+    save_pictures(figure, path.with_suffix(""))
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
 from zoo.evaluate import SUITES, Request
-from zoo.evaluate.saving import check_place, finished, save
+from zoo.evaluate.results import check_place, finished, save
 from zoo.presets import parse_options
 
 log = logging.getLogger("zoo")
@@ -76,19 +76,14 @@ def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
         batch_size=options.batch_size,
         limit=options.limit,
     )
-    result, outcomes = finished(
-        suite,
-        suite.evaluate(request),
-        split=options.split,
-        seed=options.seed,
-        model=options.model,
-    )
+    result = suite.evaluate(request)
+    kept = finished(suite, result, split=options.split, seed=options.seed, model=options.model)
     if options.name:
-        result["model"] = {**result["model"], "name": options.name}
+        kept["model"] = {**kept["model"], "name": options.name}
     if options.json is None:
-        sys.stdout.write(json.dumps(result, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(kept, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         return
-    save(suite, options.json, result, outcomes)
+    save(suite, options.json, kept, result.outcomes)
 
 
 def _prepare_torch(threads: int) -> None:
