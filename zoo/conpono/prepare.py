@@ -21,9 +21,8 @@ from zoo.conpono.packing import check_packing
 from zoo.conpono.segments import Geometry
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore
-from zoo.training.data import SPLITS, Dataset
+from zoo.training.data import SPLITS, Dataset, batches
 from zoo.training.job import Job, is_main_process
-from zoo.training.rows import batches
 
 if TYPE_CHECKING:
     from zoo.conpono.recipes import Conpono
