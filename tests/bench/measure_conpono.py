@@ -35,7 +35,8 @@ from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.store.atomic import is_complete, staged, write_json, write_text
 from corpora.store.folder import Stage
-from corpora.tasks import find_builder
+from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Target
 from zoo.evaluate.differences import differences
 from zoo.evaluate.discoeval.data import read
 from zoo.evaluate.discoeval.features import features_of
@@ -126,9 +127,9 @@ def build(data: Path, folder: Path) -> None:
     if not is_complete(folder):
         stage = Stage("conpono", 1, "measure-conpono-1")
         with staged(folder) as partial:
-            conpono = find_builder("conpono")
-            settings = conpono.settings(merge_above=10, train=0.96, validation=0.02, test=0.02)
-            conpono.build(documents(data), partial, settings, seed=13, stage=stage)
+            shares = {"train": 0.96, "validation": 0.02, "test": 0.02}
+            conpono = BUILDERS.find("conpono").of({"merge_above": 10, **shares})
+            conpono.build(documents(data), Target(partial, stage, 13))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from typing import Any
 
 from corpora.store.atomic import is_complete, staged, write_json, write_text
 from corpora.store.folder import Stage
-from corpora.tasks import find_builder
+from corpora.tasks.builder import Target
+from corpora.tasks.dissent import Dissent
 from zoo.evaluate.confusion import save
 
 CONFIGS = ("all", "books8", "books5")
@@ -85,10 +86,9 @@ def build(pairs: Sequence[Path], folder: Path) -> None:
     """The dataset of the novels alone; the open build's has two treebanks too."""
     if is_complete(folder):
         return
-    dissent = find_builder("dissent")
-    settings = dissent.settings(train=0.8, validation=0.1, test=0.1)
+    dissent = Dissent.of({"train": 0.8, "validation": 0.1, "test": 0.1})
     with staged(folder) as partial:
-        dissent.build(pairs, partial, settings, seed=13, stage=Stage("dissent", 1, "novels"))
+        dissent.build(pairs, Target(partial, Stage("dissent", 1, "novels"), 13))
 
 
 def command(run: Run, data: Path, output: Path, backbone: str) -> list[str]:
