@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-MEMORY = "512MB"
+MEMORY = "256MB"
 """What DuckDB holds in memory; the rest is spilled to the output's own folder."""
 BATCH = 4096
 

@@ -261,10 +261,12 @@ class DatasetFolder:
     def _overlap(self, configs: Iterable[str]) -> dict[str, dict[str, int]]:
         """Distinct texts in more than one split, by configuration and pair of splits."""
         overlap: dict[str, dict[str, int]] = {}
-        with Engine(self.folder) as engine:
-            for config in configs:
-                splits = {s: w for (name, s), w in self._writers.items() if name == config}
-                for one, two in combinations(splits if self._texts[config] else (), 2):
+        for config in configs:
+            splits = {s: w for (name, s), w in self._writers.items() if name == config}
+            if not self._texts[config]:
+                continue
+            with Engine(self.folder) as engine:
+                for one, two in combinations(splits, 2):
                     # The smaller of the two is held in memory, the other one passes by.
                     many, few = sorted((splits[one], splits[two]), key=lambda w: -w.rows)
                     query = f"""

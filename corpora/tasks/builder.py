@@ -19,6 +19,7 @@ from corpora.declared import Declared
 from corpora.document import Document
 from corpora.splits import SPLITS, Assignment, Shares
 from corpora.store.card import Card
+from corpora.store.engine import MEMORY
 from corpora.store.folder import DatasetFolder, Stage
 from corpora.tasks.candidates import (
     Candidates,
@@ -69,7 +70,7 @@ class Target:
     division: Division | None = None
     max_bad_share: float = 1.0
     threads: int = 1
-    memory: str = "512MB"
+    memory: str = MEMORY
 
     def stage_of(self, part: str) -> str:
         """The name of the random streams of a part."""
@@ -176,10 +177,9 @@ class Builder(Declared):
         it has made of them is used as it is.
         Raises `InputError` if not one row can be made, or if two documents have one id.
         """
-        files = inputs if isinstance(inputs, Sequence) else ()
         with self.dataset(target) as dataset:
-            if files and all(isinstance(file, Path) for file in files):
-                self.collect_part(files, target)
+            if isinstance(inputs, Sequence) and inputs and isinstance(inputs[0], Path):
+                self.collect_part(inputs, target)
             else:
                 collect(self, inputs, target)
             with Candidates(self, target, dataset) as taken:
