@@ -205,8 +205,11 @@ def refuse_binary(chunk: bytes, path: Path) -> None:
         )
 
 
-def read_whole(path: Path, encoding: str = "utf-8") -> str:
-    """The text of a file, line ends as `\\n`; `Refused`, with its line, if it cannot be taken."""
+def read_whole(path: Path, encoding: str = "utf-8", hint: str = "") -> str:
+    """The text of a file, line ends as `\\n`; `Refused`, with its line, if it cannot be taken.
+
+    `hint` says what else to do with a file that is too long.
+    """
     lines: list[str] = []
     size = 0
     for line in read_lines(path, encoding):
@@ -214,7 +217,8 @@ def read_whole(path: Path, encoding: str = "utf-8") -> str:
             raise Refused(line.reason, line.where)
         size += len(line) + 1
         if size > DOCUMENT_LIMIT:
-            raise Refused(f"too long: more than {DOCUMENT_LIMIT:,} characters", str(path))
+            reason = f"too long: more than {DOCUMENT_LIMIT:,} characters; split the file{hint}"
+            raise Refused(reason, str(path))
         lines.append(line)
     return "\n".join(lines)
 

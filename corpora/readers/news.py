@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 
 from corpora.document import Document
@@ -11,7 +10,7 @@ from corpora.errors import InputError
 from corpora.readers.base import Encoding, Reader
 from corpora.readers.files import find_files, read_whole
 from corpora.readers.layouts import as_document, with_sentences
-from corpora.readers.source import Refused, Source, paragraphs_of
+from corpora.readers.source import Refused, Source, blocks_of, paragraphs_of
 
 START = ".START"
 _HIGHLIGHT = "@highlight"
@@ -76,9 +75,8 @@ class Wsj(Reader):
         paragraphs, the lines `.START` are dropped."""
         for path in source.files:
             with source.refusing(path):
-                lines = [line.strip() for line in self._text(path).split("\n")]
-                kept = ["" if line == START else line for line in lines]
-                blocks = [list(block) for filled, block in groupby(kept, bool) if filled]
+                lines = self._text(path).split("\n")
+                blocks = blocks_of("" if line.strip() == START else line for line in lines)
                 if not blocks:
                     raise Refused("no text: the file has none")
                 text, paragraphs, sentences = with_sentences(blocks)

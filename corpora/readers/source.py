@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import TypeVar
 
@@ -210,17 +210,14 @@ def clean(paragraph: str) -> str:
     return " ".join(filter(None, map(str.strip, lines)))
 
 
+def blocks_of(lines: Iterable[str]) -> list[list[str]]:
+    """The lines without white space around them, in blocks that blank lines separate."""
+    return [list(block) for filled, block in groupby(map(str.strip, lines), bool) if filled]
+
+
 def paragraphs_of(text: str) -> list[str]:
     """The paragraphs of a running text: blocks of lines that blank lines separate."""
-    paragraphs: list[str] = []
-    block: list[str] = []
-    for line in [*text.splitlines(), ""]:
-        if line := line.strip():
-            block.append(line)
-        elif block:
-            paragraphs.append(" ".join(block))
-            block = []
-    return paragraphs
+    return [" ".join(block) for block in blocks_of(text.splitlines())]
 
 
 def joined(paragraphs: list[str]) -> tuple[str, Spans]:

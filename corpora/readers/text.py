@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from corpora.document import Document
-from corpora.errors import BadRecord
 from corpora.readers.base import Reader, Whole
-from corpora.readers.files import read_lines
+from corpora.readers.files import read_lines, read_whole
 from corpora.readers.layouts import sentence_documents, with_sentences
 from corpora.readers.records import check_layout
-from corpora.readers.source import DOCUMENT_LIMIT, Refused, Source, check_id, joined
+from corpora.readers.source import Refused, Source, blocks_of, check_id, joined
+
+_CUT = ' (or set document_lines with layout = "lines")'
 
 
 class Text(Reader):
@@ -48,7 +48,7 @@ class Text(Reader):
                 yield from sentence_documents(read_lines(path), source, name, limit, group)
                 continue
             with source.refusing(path):
-                blocks = _blocks(path)
+                blocks = blocks_of(read_whole(path, hint=_CUT).split("\n"))
                 if not blocks:
                     raise Refused("no text: the file has none")
                 sentences = None
@@ -64,23 +64,3 @@ class Text(Reader):
                     paragraphs=paragraphs,
                     sentences=sentences,
                 )
-
-
-def _blocks(path: Path) -> list[list[str]]:
-    """The lines of a file, grouped by blank lines; `Refused` for a bad line: no text has holes."""
-    blocks: list[list[str]] = [[]]
-    size = 0
-    for line in read_lines(path):
-        if isinstance(line, BadRecord):
-            raise Refused(line.reason, line.where)
-        size += len(line)
-        if size > DOCUMENT_LIMIT:
-            raise Refused(
-                f"too long: more than {DOCUMENT_LIMIT:,} characters; split the file"
-                ' (or set document_lines with layout = "lines")'
-            )
-        if line := line.strip():
-            blocks[-1].append(line)
-        elif blocks[-1]:
-            blocks.append([])
-    return [block for block in blocks if block]

@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.licences import TABLE
 from corpora.readers import READERS, open_source, parse_spec, source_files
+from corpora.readers.jsonl import SAMPLE
 from corpora.readers.source import SeenIds
 
 FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
@@ -168,11 +170,36 @@ def test_only_the_named_reader_is_imported() -> None:
     assert set(done.stdout.split()) == {"text", *shared}
 
 
-def test_every_file_that_a_reader_opens_is_a_file_of_the_source(tmp_path: Path) -> None:
-    for name in ("lmvlm.pkl", "LMvLM_Annotations.pkl", "other_Annotations.pkl"):
-        (tmp_path / name).write_bytes(pickle.dumps([]))
-    found = source_files(f"coherence:{tmp_path / 'lmvlm.pkl'}")
-    assert [path.name for path in found] == ["LMvLM_Annotations.pkl", "lmvlm.pkl"]
+def test_every_file_that_a_reader_opens_is_a_file_of_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = [{"pos": ["One.", "Two."], "neg": ["Two.", "One."]}]
+    for name, value in (
+        ("lmvlm", pairs),
+        ("LMvLM_Annotations", [["0"]]),
+        ("other_Annotations", []),
+    ):
+        (tmp_path / f"{name}.pkl").write_bytes(pickle.dumps(value))
+    opened: set[Path] = set()
+    really_open = Path.open
+
+    def spying(self: Path, *args: Any, **kwargs: Any) -> Any:
+        opened.add(self)
+        return really_open(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", spying)
+    for spec, number in (
+        (f"irc:{FIXTURES / 'irc' / 'pond.ascii.txt'}", 2),
+        (f"rst:{FIXTURES / 'rst' / 'market.out.dis'}", 3),
+        (f"coherence:{tmp_path / 'lmvlm.pkl'}", 2),
+        (f"pdtb:{SAMPLE / 'gold'}", 62),
+        ("sample:", 5),
+    ):
+        opened.clear()
+        options = {"context": 0} if spec.startswith("irc") else {}
+        assert list(open_source(spec, options))
+        assert opened == set(source_files(spec)) and len(opened) == number
+    assert {path.name for path in opened} == {path.name for path in SAMPLE.glob("*.jsonl")}
 
 
 def test_no_reader_imports_anything_heavy() -> None:
