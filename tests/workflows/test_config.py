@@ -249,6 +249,20 @@ def test_parses_depend_on_the_markers_and_their_table(
     assert _fresh(graph, config)[parses] != found[1]
 
 
+def test_parses_depend_on_the_contents_of_pattern_files(tmp_path: Path, graph: Callable) -> None:
+    row = "[[pattern]]\nid = 'x'\nmarker = 'whereas'\ndeprels = ['mark']\ncomment = 'c'\n"
+    hashes = []
+    for name, example in (("a", "one"), ("b", "one"), ("c", "two")):
+        (tmp_path / name).mkdir()
+        patterns = tmp_path / name / "mine.toml"
+        patterns.write_text(f"{row}example = '{example}'\n", encoding="utf-8")
+        change = f"[extract]\nmarkers = 'all15,whereas'\npatterns = ['{patterns}']\n[datasets.sp]"
+        config = tmp_path / f"{name}.toml"
+        config.write_text(TINY.replace("[datasets.sp]", change), encoding="utf-8")
+        hashes.append(graph(config)["parse stories/embedded"])
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
 def test_a_source_in_a_language_that_the_parser_does_not_know_is_refused(tmp_path: Path) -> None:
     config = tmp_path / "es.toml"
     spanish = TINY.replace('name = "stories"', 'name = "stories"\nlanguage = "es"')
