@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn.functional import log_softmax
 
-from zoo.coherence.modeling import pad
+from zoo.coherence.data import pad
 from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, pad_rows
 from zoo.evaluate.pairwise import cut_of
 from zoo.train import train

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import torch
@@ -17,13 +17,11 @@ from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import ModelOutput
 
 from zoo.backbones import Pooling, max_positions, pooled, stands_last
+from zoo.coherence.data import Documents, encode_documents, pad
 from zoo.coherence.scoring import load_reference, mean_scores
 from zoo.modeling import ZooModel, known_to_auto
 from zoo.texts import TextEncoder, batches_by_length
 from zoo.trials import warn_of_padding
-
-if TYPE_CHECKING:
-    from zoo.coherence.data import Documents
 
 log = logging.getLogger("zoo")
 
@@ -142,8 +140,6 @@ class CoherenceScorer(ZooModel):
 
     def documents(self, table: pa.Table) -> Documents:
         """The rows of a table with `id` and `sentences`, cut and encoded as in training."""
-        from zoo.coherence.data import encode_documents  # it uses `pad` of this module
-
         return encode_documents(table, self.encoder)
 
     @property
@@ -186,17 +182,6 @@ class CoherenceScorer(ZooModel):
             for row, score in zip(rows, found, strict=True):
                 scores[row] = score
         return scores
-
-
-def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:
-    """`input_ids` and `attention_mask` `[texts, tokens]`, padded on the right."""
-    width = max(len(text) for text in texts)
-    ids = torch.full((len(texts), width), pad_id, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for row, text in enumerate(texts):
-        ids[row, : len(text)] = torch.as_tensor(text)
-        mask[row, : len(text)] = 1
-    return ids, mask
 
 
 known_to_auto(CoherenceConfig, model=CoherenceScorer)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
-from zoo.coherence.modeling import pad
+from zoo.coherence.data import pad
 from zoo.coherence.objectives import PairwiseMargin, ranking_accuracy
 from zoo.coherence.recipes import Unc
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids

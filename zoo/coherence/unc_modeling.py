@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBas
 from transformers.utils import ModelOutput
 
 from corpora.errors import ConfigError
-from zoo.coherence.modeling import pad
+from zoo.coherence.data import pad
 from zoo.coherence.scoring import as_sentences
 from zoo.modeling import ZooModel, known_to_auto
 
