@@ -12,6 +12,7 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,14 @@ def _is_text(node: Any) -> bool:
     """A docstring, or another text that stands for itself."""
     value = node.value if isinstance(node, ast.Expr) else None
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def versions(*libraries: str) -> dict[str, str]:
+    """The installed versions of `libraries`."""
+    found = {}
+    for library in libraries:
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            found[library] = "not installed"
+    return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from corpora import licences
+from corpora.code import versions
 from corpora.errors import DiscorporaError, InputError
 from corpora.splits import SPLITS
 from corpora.store import card as cards
@@ -79,17 +79,6 @@ class Stage:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def versions(*libraries: str) -> dict[str, str]:
-    """The installed versions of `libraries` (by default those that shape the bytes)."""
-    found = {}
-    for library in libraries or LIBRARIES:
-        try:
-            found[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:
-            found[library] = "not installed"
-    return found
 
 
 def used(settings: Any, seed: int) -> dict[str, Any]:
@@ -259,7 +248,7 @@ class DatasetFolder:
             "overlap": self._overlap(configs),
             "notes": self.notes,
             "details": self.details,
-            "versions": versions(),
+            "versions": versions(*LIBRARIES),
         }
 
     def _overlap(self, configs: Iterable[str]) -> dict[str, dict[str, int]]:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
+from corpora.code import versions
 from corpora.errors import InputError
 from corpora.store.atomic import MANIFEST, sha256, staged, write_json
-from corpora.store.folder import versions
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.modeling import save_model
 from zoo.training.job import LIBRARIES

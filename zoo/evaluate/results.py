@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from corpora.code import versions
 from corpora.errors import ConfigError
 from corpora.store.atomic import write_json
-from corpora.store.folder import versions
 from zoo.declared import Suite
 from zoo.evaluate.bootstrap import notes_of
 from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes

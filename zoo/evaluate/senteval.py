@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from corpora.code import versions
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.extras import require
-from corpora.store.folder import versions
 from zoo.evaluate.results import Result
 
 if TYPE_CHECKING:

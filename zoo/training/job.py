@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from corpora.code import versions
 from corpora.errors import ConfigError
 from corpora.store.atomic import MANIFEST, is_complete, partial_path, sha256, staged, write_json
-from corpora.store.folder import versions
 from zoo import plugins
-from zoo.declared import Recipe
+from zoo.declared import Recipe, StepRecipe
 from zoo.presets import About, Preset
 from zoo.training.checkpoints import newest
 from zoo.training.data import split_spec
@@ -50,6 +50,12 @@ class Job:
     trained_on: int = 0
     """Examples that there are to train on after every limit: rows, or what a recipe draws from
     them (CONPONO a paragraph each, the criteria a sentence)."""
+
+    @property
+    def steps(self) -> StepRecipe:
+        """The recipe of a run that takes optimizer steps."""
+        assert isinstance(self.recipe, StepRecipe)
+        return self.recipe
 
     @property
     def finished(self) -> bool:

@@ -42,7 +42,7 @@ KEEP_BEST = {"metric_for_best_model": "accuracy", "load_best_model_at_end": True
 
 def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     """The Trainer's arguments from a recipe's settings; `more` overrides them."""
-    recipe = job.recipe
+    recipe = job.steps
     # Beside the output: what the Trainer writes into its own folder goes with the checkpoints.
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(job.logs)
     values: dict[str, Any] = {
@@ -119,7 +119,7 @@ class ZooTrainer(Trainer):
             lengths, self.args.train_batch_size * self.args.world_size, job.recipe.seed
         )
         self.add_callback(_EpochOfSampler(self.sampler))
-        self.add_callback(_SaveInside(job.recipe.save_steps, job.recipe.eval_steps))
+        self.add_callback(_SaveInside(job.steps.save_steps, job.steps.eval_steps))
         self.add_callback(self.throughput)
         self.remove_callback(PrinterCallback)
         self.add_callback(LogLines())
@@ -237,7 +237,7 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
 
 def out_of_memory(job: Job) -> DiscorporaError:
     """What a run that needs more memory than the GPU has can do, with the settings that it has."""
-    recipe = job.recipe
+    recipe = job.steps
     ways = [
         f"lower batch_size (now {recipe.batch_size}) and raise gradient_accumulation by the same "
         "factor to keep the batch"
