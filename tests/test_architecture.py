@@ -17,6 +17,7 @@ ALLOWED = {
     "zoo": {"corpora"},
     "workflows": {"corpora", "extract", "zoo"},
 }
+FAMILIES = ("coherence", "conpono", "criteria", "dissent", "parser")
 HEAVY = ("torch", "transformers", "spacy", "stanza", "datasets")
 
 
@@ -38,6 +39,21 @@ def test_imports_go_one_way(room: str) -> None:
         assert others <= ALLOWED[room], f"{path} imports {sorted(others - ALLOWED[room])}"
 
 
+def imported_modules(path: Path) -> set[str]:
+    """The modules that a file imports from anywhere in it, lazily or not."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    named = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
+    return named | {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+
+
+@pytest.mark.parametrize("folder", ["evaluate", "training", *FAMILIES])
+def test_no_family_of_models_is_known_outside_it(folder: str) -> None:
+    others = tuple(f"zoo.{family}" for family in FAMILIES if family != folder)
+    for path in (ROOT / "zoo" / folder).rglob("*.py"):
+        known = {m for m in imported_modules(path) if m.startswith(others)}
+        assert not known, f"{path} imports {sorted(known)}"
+
+
 def test_the_files_of_the_rooms_are_found() -> None:
     for room in ROOMS:
         assert len(list((ROOT / room).rglob("*.py"))) > 3
@@ -52,7 +68,10 @@ def loaded_after(code: str) -> set[str]:
     return set(ast.literal_eval(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("room", [*ROOMS, "workflows.cli.app", "extract.embedded", "zoo.catalogue"])
+@pytest.mark.parametrize(
+    "room",
+    [*ROOMS, "workflows.cli.app", "extract.embedded", "zoo.catalogue", "zoo.evaluate.suites"],
+)
 def test_importing_a_room_loads_nothing_heavy(room: str) -> None:
     assert loaded_after(f"import {room}") == set()
 

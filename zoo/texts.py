@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from corpora.document import Spans, paragraph_spans
 
@@ -93,14 +91,3 @@ def _glue(tokenizer: PreTrainedTokenizerBase) -> str:
 
     whole = ids(" ".join(PROBE))
     return "" if ids(PROBE[0]) + ids(PROBE[1]) == whole else " "
-
-
-def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:
-    """`input_ids` and `attention_mask` `[texts, tokens]`, padded on the right."""
-    width = max(len(text) for text in texts)
-    ids = torch.full((len(texts), width), pad_id, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for row, text in enumerate(texts):
-        ids[row, : len(text)] = torch.as_tensor(text)
-        mask[row, : len(text)] = 1
-    return ids, mask

@@ -26,14 +26,13 @@ from torch.nn.functional import cosine_similarity
 from transformers import AutoModel, BertConfig, BertModel
 
 from zoo.backbones import training_attention
-from zoo.coherence.data import Documents
+from zoo.coherence.data import Documents, pad
 from zoo.coherence.mining import Miner, Slices
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin
 from zoo.declared import BackboneRecipe
 from zoo.evaluate.scorers import default_encoder
-from zoo.texts import pad
 
 NEGATIVES, CANDIDATES, SENTENCES, QUEUE = 5, 50, 10, 1000
 

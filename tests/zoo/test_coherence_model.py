@@ -13,12 +13,12 @@ import pytest
 import torch
 
 from corpora.errors import InputError
-from zoo.backbones import max_positions
 from zoo.coherence import CoherenceConfig, CoherenceScorer
-from zoo.coherence.data import candidates, encode_documents, instances, intrusion_tables
+from zoo.coherence.data import candidates, encode_documents, instances, intrusion_tables, pad
+from zoo.coherence.modeling import max_positions
 from zoo.coherence.objectives import ContrastiveMargin
 from zoo.modeling import config_from, load_backbone, save_model
-from zoo.texts import TextEncoder, batches_by_length, pad
+from zoo.texts import TextEncoder, batches_by_length
 from zoo.vocabularies import train_subwords
 
 from .conftest import STORY, orders_of, story_documents

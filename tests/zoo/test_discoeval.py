@@ -24,11 +24,11 @@ from zoo.evaluate import discoeval
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.discoeval import probe
-from zoo.evaluate.discoeval.data import divide, read
-from zoo.evaluate.discoeval.examples import Split, TaskData
+from zoo.evaluate.discoeval.data import Split, TaskData, divide
 from zoo.evaluate.discoeval.features import COMBINE, features_of, inputs_of
 from zoo.evaluate.discoeval.probe import Settings, fit
 from zoo.evaluate.discoeval.protocol import vectors_of
+from zoo.evaluate.discoeval.reading import read
 from zoo.evaluate.discoeval.report import COLUMNS, published
 from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS
 from zoo.evaluate.encoders import FunctionEncoder

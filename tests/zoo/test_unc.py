@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch.nn.functional import log_softmax
 
+from zoo.coherence.data import pad
 from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, pad_rows
 from zoo.evaluate.pairwise import cut_of
-from zoo.texts import pad
 from zoo.train import train
 from zoo.vocabularies import train_words
 

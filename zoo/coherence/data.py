@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
+from torch import Tensor
 from torch.utils.data import Dataset
 
 from corpora.errors import ConfigError, InputError
-from zoo.texts import TextEncoder, pad
+from zoo.texts import TextEncoder
 
 log = logging.getLogger("zoo")
 
@@ -219,3 +220,14 @@ def candidates(documents: Documents, table: pa.Table, most: int) -> tuple[list[R
 
 def _nothing_left() -> InputError:
     return InputError("no document is left to train on: none has two sentences that fit")
+
+
+def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:
+    """`input_ids` and `attention_mask` `[texts, tokens]`, padded on the right."""
+    width = max(len(text) for text in texts)
+    ids = torch.full((len(texts), width), pad_id, dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)] = torch.as_tensor(text)
+        mask[row, : len(text)] = 1
+    return ids, mask

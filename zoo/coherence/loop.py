@@ -24,14 +24,13 @@ from torch import Tensor
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.store.atomic import write_json
 from zoo.backbones import training_attention
-from zoo.coherence.data import Documents
+from zoo.coherence.data import Documents, pad
 from zoo.coherence.mining import Miner, Rounds, Row, Slices, batches
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin
 from zoo.coherence.setup import annealed
 from zoo.modeling import explained, uses_bf16
-from zoo.texts import pad
 from zoo.training import checkpoints
 from zoo.training.job import Job
 

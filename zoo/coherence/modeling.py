@@ -17,10 +17,10 @@ from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import ModelOutput
 
 from zoo.backbones import Pooling, max_positions, pooled, stands_last
-from zoo.coherence.data import Documents, encode_documents
+from zoo.coherence.data import Documents, encode_documents, pad
 from zoo.coherence.scoring import load_reference, mean_scores
 from zoo.modeling import ZooModel, known_to_auto
-from zoo.texts import TextEncoder, batches_by_length, pad
+from zoo.texts import TextEncoder, batches_by_length
 from zoo.trials import warn_of_padding
 
 log = logging.getLogger("zoo")

@@ -20,9 +20,9 @@ from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBas
 from transformers.utils import ModelOutput
 
 from corpora.errors import ConfigError
+from zoo.coherence.data import pad
 from zoo.coherence.scoring import as_sentences
 from zoo.modeling import ZooModel, known_to_auto
-from zoo.texts import pad
 
 CHUNK = 512
 """Sentences that are encoded at a time while scoring."""

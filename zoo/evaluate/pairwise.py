@@ -144,9 +144,10 @@ def baselines(
 
     `lengths` are those of the coherent and of the other texts.
     """
-    random, (coherent, other) = stream(seed, "zoo.evaluate.random"), lengths
+    drawn = stream(seed, "zoo.evaluate.random").random((2, len(units)))
+    coherent, other = lengths
     return {
-        "random": compare(*random.random((2, len(units))), units, seed, "random"),
+        "random": compare(drawn[0], drawn[1], units, seed, "random"),
         "longer": compare(coherent, other, units, seed, "longer"),
         "shorter": compare(-coherent, -other, units, seed, "shorter"),
     }

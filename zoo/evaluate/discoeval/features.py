@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zoo.evaluate.discoeval.examples import Split, TaskData
+from zoo.evaluate.discoeval.data import Split, TaskData
 from zoo.evaluate.discoeval.tasks import Features
 from zoo.evaluate.vectors import Text
 

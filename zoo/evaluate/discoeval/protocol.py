@@ -10,7 +10,7 @@ import numpy as np
 
 from corpora.errors import ConfigError, nearest
 from zoo.evaluate import bootstrap
-from zoo.evaluate.discoeval.examples import TaskData
+from zoo.evaluate.discoeval.data import TaskData
 from zoo.evaluate.discoeval.features import Inputs, features_of, inputs_of
 from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder
 from zoo.evaluate.outcomes import Outcomes

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from corpora.errors import InputError
-from zoo.evaluate import SUITES, Request
+from zoo.evaluate import Request
 from zoo.evaluate.discoeval import report
-from zoo.evaluate.discoeval.data import read
-from zoo.evaluate.discoeval.examples import Found
+from zoo.evaluate.discoeval.data import Found
 from zoo.evaluate.discoeval.protocol import (
-    inputs_under,
     per_layer,
     representation_of,
     run_task,
     split_of,
 )
-from zoo.evaluate.encoders import BackboneEncoder, as_encoder, load_encoder
-from zoo.evaluate.results import Result, finished, save
-from zoo.evaluate.vectors import Text
+from zoo.evaluate.discoeval.reading import read
+from zoo.evaluate.encoders import BackboneEncoder, load_encoder
+from zoo.evaluate.results import Result
 
 if TYPE_CHECKING:
     from zoo.evaluate.suites import DiscoEval
@@ -34,47 +28,12 @@ def evaluate(options: DiscoEval, request: Request) -> Result:
     """Every task that the data has."""
     # Read first: a wrong folder is said before a model is loaded.
     found = read(request.data, options.tasks, limit=request.limit)
-    encoder = _loaded(request.model, options)
-    return _run(encoder, found, options, request.split, request.seed, request.limit)
+    encoder = load(request.model, options)
+    return evaluate_all(encoder, found, options, request.split, request.seed, request.limit)
 
 
-def run(
-    what: Any,
-    data: str | Path,
-    options: DiscoEval | None = None,
-    *,
-    name: str = "",
-    split: str = "test",
-    seed: int = 0,
-    limit: int = 0,
-    json: str | Path = "",
-) -> dict[str, Any]:
-    """Evaluate a model folder, an encoder, a function of texts, or arrays on `data`.
-
-    With `json` the result is written there too, as `discorpora evaluate discoeval --json` does it:
-    `discorpora compare` takes it, and tells by how much it differs from another one.
-
-    A function takes a list of texts and returns `[texts, dim]`. Arrays are a mapping from text to
-    vector, or one array whose rows are those of `texts(data, options, limit=limit)`.
-    """
-    options = options or _defaults()
-    found = read(str(data), options.tasks, limit=limit)
-    if isinstance(what, np.ndarray):
-        what = _by_text(_texts(found, options), what)
-    model = str(what) if isinstance(what, str | Path) else ""
-    encoder = _loaded(model, options) if model else as_encoder(what, name)
-    result = _run(encoder, found, options, split, seed, limit)
-    kept = finished(options, result, split=split, seed=seed, model=model)
-    if json:
-        save(options, Path(json), kept, result.outcomes)
-    return kept
-
-
-def _defaults() -> DiscoEval:
-    return cast("DiscoEval", SUITES.find("discoeval")(cache=""))
-
-
-def _loaded(model: str, options: DiscoEval) -> BackboneEncoder:
+def load(model: str, options: DiscoEval) -> BackboneEncoder:
+    """The encoder of a model folder or Hub id under the options."""
     return load_encoder(
         model,
         options.representation,
@@ -84,16 +43,10 @@ def _loaded(model: str, options: DiscoEval) -> BackboneEncoder:
     )
 
 
-def texts(data: str | Path, options: DiscoEval | None = None, *, limit: int = 0) -> list[Text]:
-    """The distinct texts (and, with the protocol `pairs`, pairs) that the suite has encoded."""
-    options = options or _defaults()
-    found = read(str(data), options.tasks, limit=limit)
-    return _texts(found, options)
-
-
-def _run(
+def evaluate_all(
     encoder: Any, found: Found, options: DiscoEval, split: str, seed: int, limit: int
 ) -> Result:
+    """Every task of `found` on one encoder."""
     for data in found.tasks:  # all of them before the first is encoded
         split_of(data, split)
     for name, reason in found.skipped.items():
@@ -143,24 +96,3 @@ def _run(
         notes=notes,
         outcomes=outcomes,
     )
-
-
-def _texts(found: Found, options: DiscoEval) -> list[Text]:
-    listed: dict[Text, None] = {}
-    for data in found.tasks:
-        inputs = inputs_under(data, options)
-        listed.update(dict.fromkeys([*inputs.singles, *inputs.pairs]))
-    return list(listed)
-
-
-def _by_text(texts: list[Text], vectors: np.ndarray) -> dict[Text, np.ndarray]:
-    """The rows of an array by their texts. Raises `InputError` for another number of rows."""
-    if vectors.ndim != 2 or len(vectors) != len(texts):
-        rows = f"{len(vectors)} vectors" if vectors.ndim == 2 else f"an array {vectors.shape}"
-        raise InputError(
-            f"{rows} for {len(texts)} texts",
-            where="arrays",
-            hint="take the rows of discoeval.texts(DATA, options, limit=...), with the same "
-            "options and limit as here: [texts, dim]",
-        )
-    return dict(zip(texts, vectors, strict=True))

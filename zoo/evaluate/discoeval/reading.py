@@ -1,4 +1,4 @@
-"""DiscoEval's own data folder: `SP/wiki/train.txt` and so on, tab-separated."""
+"""Reading a task's data: built dataset folders, or DiscoEval's own (`SP/wiki/train.txt`)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,114 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from corpora.errors import BadRecord, InputError
 from corpora.readers.discoeval import read_discoeval
 from corpora.readers.files import read_lines
-from corpora.store.atomic import sha256
-from zoo.evaluate.discoeval.examples import Found, Split, TaskData
+from corpora.store.atomic import MANIFEST, sha256
+from zoo.evaluate.discoeval.data import Found, Split, TaskData, prepared
 from zoo.evaluate.discoeval.tasks import TASKS, Task
+from zoo.training.data import open_dataset, read_manifest, split_spec
 
 FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
 DOMAINS = {"rocstory": "roc"}
+
+
+def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
+    """The tasks in `spec`, only those named in `tasks` if any are.
+
+    `spec` is a built dataset folder or Hub id (`@CONFIG`), a folder of built folders, or a folder
+    in DiscoEval's own layout (`SP/wiki/train.txt`). Raises `InputError` if it holds none.
+    """
+    wanted = tuple(tasks) or tuple(TASKS)
+    place = Path(split_spec(spec)[0])
+    if is_original(place):
+        found = read_original(place, wanted)
+    elif place.is_dir() and not (place / MANIFEST).is_file():
+        found = _read_several(place, wanted)
+    else:
+        built = _read_built(spec, place.name)
+        found = Found([built] if built is not None and built.task.name in wanted else [])
+    if not found.tasks:
+        raise InputError(
+            "holds no data of " + (", ".join(tasks) or "any task of DiscoEval"),
+            where=spec,
+            hint=f"give a folder built with {', '.join(task.builder for task in TASKS.values())}, "
+            "a folder of such folders, or DiscoEval's own data folder",
+        )
+    there = {data.task.name for data in found.tasks}
+    for name in tasks:
+        if name not in there:
+            found.skipped.setdefault(name, "no data of it there")
+    order = list(TASKS)
+    ready = [prepared(data, limit) for data in found.tasks]
+    found.tasks = sorted(ready, key=lambda data: (order.index(data.task.name), data.domain))
+    return found
+
+
+def _read_several(folder: Path, wanted: Sequence[str]) -> Found:
+    """Every configuration of every dataset folder below; what is no DiscoEval task is passed."""
+    found = Found()
+    for place in sorted(folder.iterdir()):
+        if not (place / MANIFEST).is_file():
+            continue
+        configs = read_manifest(place).get("configs", {})
+        for config in configs:
+            name = place.name if len(configs) == 1 else f"{place.name}@{config}"
+            try:
+                data = _read_built(f"{place}@{config}", name)
+            except InputError as error:
+                found.skipped[name] = error.message
+                continue
+            if data is not None and data.task.name in wanted:
+                found.tasks.append(data)
+    return found
+
+
+def _read_built(spec: str, domain: str) -> TaskData | None:
+    """A dataset that discorpora built; None if its builder or columns are of no task."""
+    data = open_dataset(spec)
+    if not data.splits:
+        raise InputError("has no split with rows", where=spec)
+    first = next(iter(data.splits.values()))
+    settings = data.manifest.get("stage", {}).get("settings", {})
+    builder = str(settings.get("builder", ""))
+    if builder and builder not in [task.builder for task in TASKS.values()]:
+        return None  # other data in the same columns
+    task = task_of(set(first.schema.names), builder or data.name)
+    if task is None:
+        return None
+    splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
+    labels = tuple(data.labels())
+    return TaskData(task, domain, labels, splits, data.revision, dataset=data.name)
+
+
+def task_of(columns: set[str], builder: str) -> Task | None:
+    """The task whose datasets have these columns.
+
+    Explicit and implicit relations have the same: `builder`, or the dataset's name, tells them.
+    """
+    fitting = [
+        task
+        for task in TASKS.values()
+        if ({*task.columns} == columns if task.alone else {*task.columns} <= columns)
+    ]
+    named = [task for task in fitting if task.builder == builder]
+    like = [task for task in fitting if ("explicit" in task.builder) == ("explicit" in builder)]
+    return next(iter(named or like or fitting), None)
+
+
+def _split_of(table: pa.Table, task: Task) -> Split:
+    labels = table["label"].to_numpy().astype(np.int64)
+    columns = [table[name].to_pylist() for name in task.texts]
+    if task.slots > len(columns):  # one column lists all texts of an example
+        columns = [list(column) for column in zip(*columns[0], strict=True)]
+    if isinstance(columns[0][0], str):
+        columns = [[[text] for text in column] for column in columns]
+    # The builder writes a pair and its swapped form one after the other.
+    rows = table[task.unit].to_numpy().astype(np.int64) if task.unit else np.arange(len(table))
+    return Split(tuple(columns), labels, rows // task.unit_rows)
 
 
 def is_original(folder: Path) -> bool:
@@ -28,7 +126,7 @@ def is_original(folder: Path) -> bool:
     )
 
 
-def read_folder(folder: Path, wanted: Sequence[str]) -> Found:
+def read_original(folder: Path, wanted: Sequence[str]) -> Found:
     """Every domain of every wanted task that is there. Labels of PDTB are numbers."""
     found = Found()
     for task in (task for name, task in TASKS.items() if name in wanted):

@@ -1,0 +1,78 @@
+"""The suite `discoeval` from Python, for any encoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corpora.errors import InputError
+from zoo.evaluate.discoeval.data import Found
+from zoo.evaluate.discoeval.protocol import inputs_under
+from zoo.evaluate.discoeval.reading import read
+from zoo.evaluate.discoeval.running import evaluate_all, load
+from zoo.evaluate.encoders import as_encoder
+from zoo.evaluate.results import finished, save
+from zoo.evaluate.suites import DiscoEval
+from zoo.evaluate.vectors import Text
+
+DEFAULTS = DiscoEval(cache="")
+
+
+def run(
+    what: Any,
+    data: str | Path,
+    options: DiscoEval = DEFAULTS,
+    *,
+    name: str = "",
+    split: str = "test",
+    seed: int = 0,
+    limit: int = 0,
+    json: str | Path = "",
+) -> dict[str, Any]:
+    """Evaluate a model folder, an encoder, a function of texts, or arrays on `data`.
+
+    With `json` the result is written there too, as `discorpora evaluate discoeval --json` does it:
+    `discorpora compare` takes it, and tells by how much it differs from another one.
+
+    A function takes a list of texts and returns `[texts, dim]`. Arrays are a mapping from text to
+    vector, or one array whose rows are those of `texts(data, options, limit=limit)`.
+    """
+    found = read(str(data), options.tasks, limit=limit)
+    if isinstance(what, np.ndarray):
+        what = _by_text(_texts(found, options), what)
+    model = str(what) if isinstance(what, str | Path) else ""
+    encoder = load(model, options) if model else as_encoder(what, name)
+    result = evaluate_all(encoder, found, options, split, seed, limit)
+    kept = finished(options, result, split=split, seed=seed, model=model)
+    if json:
+        save(options, Path(json), kept, result.outcomes)
+    return kept
+
+
+def texts(data: str | Path, options: DiscoEval = DEFAULTS, *, limit: int = 0) -> list[Text]:
+    """The distinct texts (and, with the protocol `pairs`, pairs) that the suite has encoded."""
+    found = read(str(data), options.tasks, limit=limit)
+    return _texts(found, options)
+
+
+def _texts(found: Found, options: DiscoEval) -> list[Text]:
+    listed: dict[Text, None] = {}
+    for data in found.tasks:
+        inputs = inputs_under(data, options)
+        listed.update(dict.fromkeys([*inputs.singles, *inputs.pairs]))
+    return list(listed)
+
+
+def _by_text(texts: list[Text], vectors: np.ndarray) -> dict[Text, np.ndarray]:
+    """The rows of an array by their texts. Raises `InputError` for another number of rows."""
+    if vectors.ndim != 2 or len(vectors) != len(texts):
+        rows = f"{len(vectors)} vectors" if vectors.ndim == 2 else f"an array {vectors.shape}"
+        raise InputError(
+            f"{rows} for {len(texts)} texts",
+            where="arrays",
+            hint="take the rows of discoeval.texts(DATA, options, limit=...), with the same "
+            "options and limit as here: [texts, dim]",
+        )
+    return dict(zip(texts, vectors, strict=True))
