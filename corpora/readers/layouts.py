@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Turns
+from corpora.document import Document, Sections, Spans, Turns
 from corpora.errors import BadRecord, InputError, nearest
 from corpora.readers.source import (
     DOCUMENT_LIMIT,
@@ -243,22 +243,15 @@ def with_sentences(paragraphs: Sequence[Sequence[str]]) -> tuple[str, Spans, Spa
 
     A space joins sentences. Raises `Refused` if the text cannot be stored.
     """
-    blocks, starts, ends, sentences = [], [], [], Spans()
-    at = 0
-    for block in paragraphs:
-        kept = [text for sentence in block if (text := clean(sentence))]
-        if not kept:
-            continue
-        starts.append(at)
-        for text in kept:
-            sentences.add(at, at + len(text))
-            at += len(text) + 1
-        ends.append(at - 1)
-        at += len(PARAGRAPH_BREAK) - 1
-        blocks.append(" ".join(kept))
-    text = PARAGRAPH_BREAK.join(blocks)
-    check_unicode(text)
-    return text, Spans(starts, ends), sentences
+    blocks = [[t for sentence in block if (t := clean(sentence))] for block in paragraphs]
+    blocks = [block for block in blocks if block]
+    text, spans = joined([" ".join(block) for block in blocks])
+    sentences = Spans()
+    for at, block in zip(spans.start, blocks, strict=True):
+        for sentence in block:
+            sentences.add(at, at + len(sentence))
+            at += len(sentence) + 1
+    return text, spans, sentences
 
 
 def _document(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -11,9 +12,10 @@ from corpora.document import PARAGRAPH_BREAK, Document, Spans
 from corpora.errors import InputError
 from corpora.readers.base import Encoding, Reader
 from corpora.readers.files import find_files, read_whole
+from corpora.readers.layouts import with_sentences
 from corpora.readers.rst_files import PARAGRAPH_MARK, parse_dis, parse_rs
 from corpora.readers.rst_tree import Node, binary_tree
-from corpora.readers.source import Refused, Source, check_unicode, joined, paragraphs_of
+from corpora.readers.source import Refused, Source, joined, paragraphs_of
 from corpora.readers.xmlguard import BadXml
 
 _STEMS = (".out.dis", ".dis", ".rs3", ".rs4")
@@ -54,7 +56,7 @@ class Rst(Reader):
                         document.licence = str(self.licence or "LDC")
                     else:
                         root, texts = parse_rs(path)
-                        document = _document(name, root, texts, [[*range(len(texts))]])
+                        document = _document(name, root, [texts])
                 except BadXml as error:
                     raise Refused(error.message, error.where) from None
                 except Refused as refusal:
@@ -83,7 +85,7 @@ class Rst(Reader):
             raw = read_whole(beside["raw"], self.encoding)
             raw = raw.replace(PARAGRAPH_MARK, PARAGRAPH_BREAK)
             return _over_raw(name, root, texts, raw, str(path))
-        return _document(name, root, *_paragraphs(texts))
+        return _document(name, root, _paragraphs(texts))
 
 
 def _beside(tree: Path) -> dict[str, Path]:
@@ -95,49 +97,34 @@ def _beside(tree: Path) -> dict[str, Path]:
     return {name: path for name, path in files.items() if path.is_file()}
 
 
-def _paragraphs(texts: list[str]) -> tuple[list[str], list[list[int]]]:
-    """The EDUs without paragraph marks, and their numbers paragraph by paragraph."""
-    paragraphs: list[list[int]] = [[]]
-    plain: list[str] = []
-    for number, text in enumerate(texts):
-        paragraphs[-1].append(number)
-        plain.append(" ".join(text.replace(PARAGRAPH_MARK, " ").split()))
+def _paragraphs(texts: list[str]) -> list[list[str]]:
+    """The EDUs without paragraph marks, paragraph by paragraph."""
+    paragraphs: list[list[str]] = [[]]
+    for text in texts:
+        paragraphs[-1].append(" ".join(text.replace(PARAGRAPH_MARK, " ").split()))
         if text.rstrip().endswith(PARAGRAPH_MARK):
             paragraphs.append([])
-    return plain, [block for block in paragraphs if block]
+    return paragraphs
 
 
-def _document(name: str, root: Node, edus: list[str], paragraphs: list[list[int]]) -> Document:
+def _document(name: str, root: Node, paragraphs: list[list[str]]) -> Document:
     """A document whose text are its EDUs, with a space between them."""
+    edus = list(chain.from_iterable(paragraphs))
     if "" in edus:
         raise Refused(f"no text: EDU {edus.index('') + 1} is empty")
-    blocks = [" ".join(edus[i] for i in block) for block in paragraphs]
-    text, layer = joined(blocks)
-    spans = Spans()
-    for (at, _), block in zip(layer, paragraphs, strict=True):
-        for number in block:
-            spans.add(at, at + len(edus[number]))
-            at += len(edus[number]) + 1
-    tree = binary_tree(root, spans)
-    return Document(id=name, text=text, paragraphs=layer, rst=tree)
+    text, layer, spans = with_sentences(paragraphs)
+    return Document(id=name, text=text, paragraphs=layer, rst=binary_tree(root, spans))
 
 
 def _over_raw(name: str, root: Node, texts: list[str], raw: str, where: str) -> Document:
     """A document of the raw text, on which the EDUs are laid: only white space may differ."""
-    edus, _ = _paragraphs(texts)
     text, layer = joined(paragraphs_of(raw))
-    source = " ".join(edus)
-    check_unicode(source)
-    at, spans = 0, []
-    for edu in edus:
-        spans.append((at, at + len(edu)))
-        at += len(edu) + 1
+    source, _, spans = with_sentences([[*chain.from_iterable(_paragraphs(texts))]])
     try:
-        found = map_spans(align(source, text, where=where), spans)
+        laid = map_spans(align(source, text, where=where), list(spans))
     except InputError as error:
         raise Refused(f'EDUs differ: {error.message} (text = "edus" reads without it)') from None
-    if len(found) != len(edus):
+    if len(laid) != len(texts):
         raise Refused("no text: an EDU is empty")
-    rst = Spans([a for a, _ in found], [b for _, b in found])
-    tree = binary_tree(root, rst)
+    tree = binary_tree(root, Spans([a for a, _ in laid], [b for _, b in laid]))
     return Document(id=name, text=text, paragraphs=layer, rst=tree)
