@@ -222,37 +222,27 @@ class BackboneEncoder:
 
         from zoo.backbones import pooled
 
-        if name == "pooled":
-            return _pooled(output, self.name)
         kind, _, layer = name.partition(":")
+        needed, what = "last_hidden_state", "vectors of tokens"
+        if name == "pooled":
+            needed, what = "pooler_output", "pooled vector"
+        elif name == "cls_mean" or layer:
+            needed, what = "hidden_states", "hidden states of its layers"
+        states = getattr(output, needed, None)
+        if states is None:
+            raise ConfigError(
+                f"the model has no {what}",
+                where=f"{self.name}, representation {name}",
+                hint=f"choose another representation: {', '.join(NAMES)}",
+            )
+        if name == "pooled":
+            return states
         if name == "cls_mean":
-            states = [pooled(layer.float(), mask, self.pooling) for layer in _deep(output)]
-            return torch.stack(states).mean(0)
-        states = _deep(output)[int(layer)] if layer else output.last_hidden_state
+            read = [pooled(layer.float(), mask, self.pooling) for layer in states]
+            return torch.stack(read).mean(0)
+        states = states[int(layer)] if layer else states
         return pooled(states.float(), mask, "mean" if kind == "mean" else self.pooling)
 
 
 def _filled(text: str) -> str:
     return text if text.strip() else EMPTY
-
-
-def _pooled(output: Any, name: str) -> Tensor:
-    found = getattr(output, "pooler_output", None)
-    if found is None:
-        raise ConfigError(
-            "the model has no pooled vector",
-            where=name,
-            hint="choose another representation: mean, cls or cls_mean",
-        )
-    return found
-
-
-def _deep(output: Any) -> Any:
-    found = getattr(output, "hidden_states", None)
-    if found is None:
-        raise ConfigError(
-            "the model gives no hidden states of its layers",
-            where="representation",
-            hint="choose mean, cls or pooled",
-        )
-    return found

@@ -19,6 +19,7 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PretrainedConfig,
+    PreTrainedModel,
 )
 
 import zoo
@@ -128,13 +129,13 @@ def need_labels(rows: int, split: str, where: str) -> None:
         )
 
 
-def predict(model: torch.nn.Module, rows: Rows, batch_size: int = 256) -> np.ndarray:
+def predict(model: PreTrainedModel, rows: Rows, batch_size: int = 256) -> np.ndarray:
     """The most probable class of each row, `[rows]`."""
     return logits(model, rows, batch_size).argmax(-1)
 
 
 @torch.inference_mode()
-def logits(model: torch.nn.Module, rows: Rows, batch_size: int = 256) -> np.ndarray:
+def logits(model: PreTrainedModel, rows: Rows, batch_size: int = 256) -> np.ndarray:
     """The model's logits of each row, `[rows, classes]`; batches hold rows of like length.
 
     Raises `InputError` if one is NaN: the first class would be answered.
@@ -142,7 +143,7 @@ def logits(model: torch.nn.Module, rows: Rows, batch_size: int = 256) -> np.ndar
     model.eval()
     device = next(model.parameters()).device
     order = np.argsort(-rows.lengths(), kind="stable")
-    found = np.zeros((len(rows), model.config.num_labels), np.float32)
+    found = np.zeros((len(rows), int(model.config.num_labels or 0)), np.float32)
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
         inputs = rows.collate([rows[int(row)] for row in batch])

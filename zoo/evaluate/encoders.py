@@ -14,7 +14,7 @@ from zoo.evaluate.backbone_encoder import AUTO, NAMES, BackboneEncoder
 from zoo.evaluate.vectors import folder_hash
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel
+    from transformers import PreTrainedModel
 
 __all__ = [
     "AUTO",
@@ -115,21 +115,19 @@ def load_encoder(
             hint="give a folder with config.json, safetensors and a tokenizer, or a Hub id",
         ) from error
     _check_loaded(loaded, report["missing_keys"], model)
+    # What a model of the zoo saw of a text in training.
+    seen = getattr(loaded.config, "vector", getattr(loaded.config, "pooling", ""))
+    encoder: Any = inner(loaded)
     return BackboneEncoder(
-        inner(loaded).to(best_device()),
+        encoder.to(best_device()),
         tokenizer,
         representation,
         name=Path(model).name,
         key=model_key(model, loaded),
         cache=cache,
         batch_tokens=batch_tokens,
-        trained_with=_trained_with(loaded.config),
+        trained_with=str(seen),
     )
-
-
-def _trained_with(config: PretrainedConfig) -> str:
-    """What a model of the zoo saw of a text: CONPONO's `vector`, the scorer's `pooling`."""
-    return str(getattr(config, "vector", getattr(config, "pooling", "")))
 
 
 def _check_loaded(loaded: PreTrainedModel, missing: Collection[str], model: str) -> None:
@@ -142,7 +140,8 @@ def _check_loaded(loaded: PreTrainedModel, missing: Collection[str], model: str)
             hint="they would be drawn at random: is it a checkpoint of another model class?",
         )
     if missing:
-        inner(loaded).pooler = None
+        encoder: Any = inner(loaded)
+        encoder.pooler = None
 
 
 def inner(model: PreTrainedModel) -> PreTrainedModel:
@@ -177,7 +176,7 @@ def as_encoder(what: Any, name: str = "", **options: Any) -> Encoder:
 
 
 def _once(
-    function: Callable[[list], Any], texts: Sequence[Any], size: Any, name: str
+    function: Callable[[list[Any]], Any], texts: Sequence[Any], size: Any, name: str
 ) -> np.ndarray:
     distinct = sorted(dict.fromkeys(texts), key=size, reverse=True)
     vectors = np.asarray(function(distinct), np.float32)

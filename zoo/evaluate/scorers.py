@@ -120,7 +120,7 @@ def load_scorer(model: str, seed: int = 0) -> Scorer:
             where=model,
             hint="give a model folder, a Hub id OWNER/NAME, or baseline:NAME",
         ) from error
-    kind = AutoModel._model_mapping.get(type(config), None)
+    kind: Any = AutoModel._model_mapping.get(type(config), None)
     if not hasattr(kind, "score"):
         raise InputError(
             f"holds a model of type {config.model_type!r}, which gives no score to a text",

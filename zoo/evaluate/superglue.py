@@ -167,9 +167,14 @@ def _scores(
     right = np.array(
         [[c in e.right for c, e in zip(r["chosen"], examples, strict=True)] for r in runs], float
     )
+    if len(examples[0].pairs) == 1:  # of the most frequent class
+        classes = np.array([example.right[0] for example in examples])
+        chance = float(np.bincount(classes).max() / len(classes))
+    else:  # of a candidate chosen at random
+        chance = float(np.mean([len(set(e.right)) / len(e.pairs) for e in examples]))
     found: dict[str, Any] = {
         "accuracy": _figure(right, seed, task.name),
-        "chance": _chance(examples),
+        "chance": chance,
         "outcomes": [_outcomes(task.name, right)],
     }
     if task.config == "record":
@@ -199,11 +204,3 @@ def _figure(each: np.ndarray, seed: int, name: str) -> dict[str, Any]:
         **bootstrap.of_ratio(each.mean(0), ones, seed=seed, name=name),
         "deviation": float(means.std(ddof=1)) if len(means) > 1 else None,
     }
-
-
-def _chance(examples: Sequence[Example]) -> float:
-    """The accuracy of the most frequent class, or of choosing a candidate at random."""
-    if len(examples[0].pairs) == 1:
-        classes = np.array([example.right[0] for example in examples])
-        return float(np.bincount(classes).max() / len(classes))
-    return float(np.mean([len(set(e.right)) / len(e.pairs) for e in examples]))

@@ -24,7 +24,7 @@ from transformers import (
 )
 
 from corpora.errors import DiscorporaError
-from zoo.backbones import pooled
+from zoo.backbones import Pooling, pooled
 from zoo.evaluate.superglue_data import Example, Task
 from zoo.training.trainer import LogLines, take_one_gpu
 
@@ -37,7 +37,7 @@ class PairModel(nn.Module):
     # Keyword arguments of `forward` are the encoded texts: the Trainer must add nothing to them.
     accepts_loss_kwargs = False
 
-    def __init__(self, backbone: PreTrainedModel, pooling: str, outputs: int) -> None:
+    def __init__(self, backbone: PreTrainedModel, pooling: Pooling, outputs: int) -> None:
         super().__init__()
         self.backbone, self.pooling = backbone, pooling
         self.dropout = nn.Dropout(getattr(backbone.config, "hidden_dropout_prob", 0.1))

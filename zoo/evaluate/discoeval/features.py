@@ -68,12 +68,12 @@ def inputs_of(data: TaskData, how: Features, lower: bool = True) -> Inputs:
             texts = [_texts(split, example, slots, how.joined) for example in range(len(split))]
             flat = [text for listed in texts for text in listed]
             cased = [_lower(text) for text in flat] if lower else flat
-            found = [known.setdefault(text, len(known)) for text in cased]
-            rows[name].append((np.array(found, np.int64), np.array([len(t) for t in texts])))
-            asked += len(found)
-    for listed in rows.values():
-        for slots, (flat, _) in zip(how.inputs, listed, strict=True):
-            flat += len(singles) if len(slots) > 1 else 0
+            numbers = np.array([known.setdefault(text, len(known)) for text in cased], np.int64)
+            rows[name].append((numbers, np.array([len(listed) for listed in texts])))
+            asked += len(numbers)
+    for inputs in rows.values():
+        for slots, (numbers, _) in zip(how.inputs, inputs, strict=True):
+            numbers += len(singles) if len(slots) > 1 else 0
     return Inputs(list(singles), list(pairs), rows, asked)  # type: ignore[arg-type]
 
 
