@@ -228,9 +228,13 @@ def refusal(
     error: ValidationError, kind: type[BaseModel], table: Any, where: Where | str = ""
 ) -> ConfigError:
     """The first problem of a table as one sentence: value, place, what was expected."""
-    first = error.errors()[0]
+    errors = error.errors()
+    # Of a union every member complains: of the first place the deepest counts.
+    start = _keys(table, errors[0])
+    alike = [each for each in errors if _keys(table, each)[: len(start)] == start]
+    first = max(alike, key=lambda each: len(_keys(table, each)))
     cause = first.get("ctx", {}).get("error")
-    keys = _keys(table, first["loc"])
+    keys = _keys(table, first)
     place = where if isinstance(where, str) else where(keys)
     lists = [number for number, part in enumerate(keys[:-1]) if isinstance(part, int)]
     key = ".".join(map(str, keys[lists[-1] + 1 :] if lists else keys))  # `where` names the entry
@@ -285,20 +289,17 @@ def _literals(about: Mapping[str, Any]) -> list[str]:
     return re.findall(r"'([^']*)'", str(about["expected"]))
 
 
-def _keys(table: Any, loc: Loc) -> Loc:
-    """The parts of pydantic's location that are keys of `table`: it names types of a union too."""
-    found: list[int | str] = []
-    here = table
-    for number, part in enumerate(loc):
-        inside = (isinstance(here, Mapping) and part in here) or (
-            isinstance(part, int) and isinstance(here, list | tuple) and part < len(here)
-        )
-        if inside:
+def _keys(table: Any, error: Mapping[str, Any]) -> Loc:
+    """The parts of an error's location that are keys of `table`: pydantic names types too."""
+    loc: Loc = error["loc"]
+    keys: list[int | str] = []
+    here: Any = table
+    for part in loc:
+        in_list = isinstance(here, list | tuple) and isinstance(part, int) and part < len(here)
+        if in_list or (isinstance(here, Mapping) and part in here):
             here = here[part]
-            found.append(part)
-        elif number == len(loc) - 1 and isinstance(here, Mapping) and part != "[key]":
-            found.append(part)  # a key that is missing
-    return tuple(found)
+            keys.append(part)
+    return (*keys, loc[-1]) if error["type"] == "missing" else tuple(keys)
 
 
 def _fields_at(kind: type[BaseModel], keys: Loc) -> list[str]:

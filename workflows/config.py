@@ -7,12 +7,12 @@ values of a wrong type are errors that name the key and the nearest valid one.
 from __future__ import annotations
 
 import os
-import re
 from functools import cache
 from pathlib import Path
 
 from corpora.declared import Loc
 from corpora.errors import ConfigError, nearest
+from corpora.readers import split_spec
 from corpora.readers.source import root_of
 from corpora.toml import TomlFile
 from workflows.fits import check_names
@@ -20,8 +20,6 @@ from workflows.tables import BuildFile, Source
 
 CONFIGS = Path(__file__).parent / "configs"
 DATA_VARIABLE = "DISCORPORA_DATA"
-OWN_READER = re.compile(r"(.*\.py:\w+):(.*)", re.DOTALL)
-"""A source whose reader is in a file: `FILE.py:Class:PATH`."""
 
 
 def config_path(name: str) -> Path:
@@ -93,9 +91,10 @@ def _expand(build: BuildFile) -> list[Source]:
                 hint=f"set the environment variable {DATA_VARIABLE}, or `data` in the build file",
             )
         spec = build.place(source.spec)
-        if own := OWN_READER.match(spec):
-            spec = f"{build.anchored(own[1])}:{own[2]}"
-        kind, _, place = spec.partition(":")
+        with build.at("sources", source._number, "spec"):
+            kind, place = split_spec(spec)
+        kind = build.anchored(kind)
+        spec = f"{kind}:{place}"
         if any(mark in place for mark in "*?["):
             place = os.path.expanduser(place)  # noqa: PTH111 - a Path would lose /./
             base = Path("/") if place.startswith("/") else Path()

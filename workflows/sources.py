@@ -10,8 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from corpora.declared import portable
 from corpora.errors import DiscorporaError, InputError
-from corpora.readers import parse_spec, source_files
+from corpora.readers import parse_spec, source_files, split_spec
 from corpora.readers.source import below
 from corpora.store.atomic import MANIFEST, is_complete, read_json, write_json
 from workflows.settings import looking
@@ -49,7 +50,8 @@ class SourceRecord:
 
     def describe(self, root: Path) -> dict[str, Any]:
         """The source as a manifest names it: nothing that depends on where it lies."""
-        kind, _, place = self.spec.partition(":")
+        kind, place = split_spec(self.spec)
+        kind = portable(kind)
         inside = place.partition("/./")[2]
         return {
             "name": self.name,

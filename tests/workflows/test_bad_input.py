@@ -64,12 +64,12 @@ CONFIG_ERRORS = {
     ),
     "a setting that its dataset refuses": (
         TINY.replace("[datasets.dissent]", "[datasets.dissent]\nvalidation = -0.1"),
-        ("datasets.dissent: validation = -0.1",),
+        ("datasets.dissent.validation: validation = -0.1",),
     ),
     "a table of splits that is not there": (
         TINY.replace('"bso", "permuted"]', '"bso", "permuted", "rst"]', 1)
         + '[datasets.rst]\ntable = "nope.tsv"\n',
-        ("datasets.rst: nope.tsv: no table of splits", "SPLIT<TAB>DOCUMENT"),
+        ("datasets.rst: table: nope.tsv: no table of splits", "SPLIT<TAB>DOCUMENT"),
     ),
     "a seed below 0": (TINY.replace("seed = 5", "seed = -1"), ("seed = -1", "build.toml")),
     "a licence that is not in the table": (
@@ -84,11 +84,11 @@ CONFIG_ERRORS = {
     ),
     "a dataset whose name leaves the output": (
         TINY.replace("[datasets.sp]", '[datasets.sp]\n[datasets."../../escape"]'),
-        ("[datasets.NAME]", "'../../escape' is no name"),
+        ("datasets", "'../../escape' cannot be a name"),
     ),
     "a model whose name leaves the output": (
         TINY + '[models."../m"]\nrecipe = "dissent/bilstm_tiny"\ndataset = "dissent"\n',
-        ("[models.NAME]", "'../m' is no name"),
+        ("models", "'../m' cannot be a name"),
     ),
     "no TOML": ("name = \n", ("not valid TOML", "line 1")),
 }
