@@ -32,9 +32,23 @@ def align(source: str, target: str, *, where: str) -> OffsetMap:
     white space and the zero-width space, word joiner and byte-order mark. Linear in the texts.
     Raises `InputError`, which names `where`, the offsets and both contexts, at a mismatch.
     """
-    codes, other = _code_points(source), _code_points(target)
-    kept, other_kept = _visible(codes), _visible(other)
-    _compare(source, target, codes[kept], other[other_kept], kept, other_kept, where)
+    kept, codes = _visible(source)
+    other_kept, other = _visible(target)
+    shared = min(len(codes), len(other))
+    different = np.flatnonzero(codes[:shared] != other[:shared])
+    if len(different) or len(codes) != len(other):
+        first = int(different[0]) if len(different) else shared
+        here, there = (
+            int(places[first]) if first < len(places) else len(text)
+            for places, text in ((kept, source), (other_kept, target))
+        )
+        raise InputError(
+            f"the two texts differ at offset {here} ({_context(source, here)}) "
+            f"and {there} ({_context(target, there)})",
+            where=where,
+            hint="they must hold the same characters, white space apart; "
+            "check that both come from the same release of the corpus",
+        )
     rank = np.searchsorted(kept, np.arange(len(source) + 1))
     return np.append(other_kept, len(target))[rank]
 
@@ -53,43 +67,17 @@ def map_spans(offsets: OffsetMap, spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def _code_points(text: str) -> NDArray[np.uint32]:
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-
-
-def _visible(codes: NDArray[np.uint32]) -> OffsetMap:
-    return np.flatnonzero(~np.isin(codes, _white())).astype(np.int64)
+def _visible(text: str) -> tuple[OffsetMap, NDArray[np.uint32]]:
+    """The offsets of a text's visible characters, and these characters."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    offsets = np.flatnonzero(~np.isin(codes, _white())).astype(np.int64)
+    return offsets, codes[offsets]
 
 
 @cache
 def _white() -> NDArray[np.uint32]:
     spaces = [c for c in range(sys.maxunicode + 1) if chr(c).isspace()]
     return np.array(spaces + [ord(c) for c in _INVISIBLE], dtype=np.uint32)
-
-
-def _compare(
-    source: str,
-    target: str,
-    codes: NDArray[np.uint32],
-    other: NDArray[np.uint32],
-    kept: OffsetMap,
-    other_kept: OffsetMap,
-    where: str,
-) -> None:
-    shared = min(len(codes), len(other))
-    different = np.flatnonzero(codes[:shared] != other[:shared])
-    if not len(different) and len(codes) == len(other):
-        return
-    first = int(different[0]) if len(different) else shared
-    here = int(kept[first]) if first < len(kept) else len(source)
-    there = int(other_kept[first]) if first < len(other_kept) else len(target)
-    raise InputError(
-        f"the two texts differ at offset {here} ({_context(source, here)}) "
-        f"and {there} ({_context(target, there)})",
-        where=where,
-        hint="they must hold the same characters, white space apart; "
-        "check that both come from the same release of the corpus",
-    )
 
 
 def _context(text: str, at: int) -> str:

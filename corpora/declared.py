@@ -236,7 +236,7 @@ def refusal(
     key = ".".join(map(str, keys[lists[-1] + 1 :] if lists else keys))  # `where` names the entry
     if isinstance(cause, ConfigError):  # a validator of the class itself
         said = f"{cause.where}: {cause.message}" if cause.where else cause.message
-        said = f"{key}: {said}" if key and key not in said else said
+        said = f"{key}: {said}" if key and not said.startswith(key) else said
         return ConfigError(said, where=place, hint=cause.hint)
     if first["type"] == "extra_forbidden":
         valid = _fields_at(kind, keys[:-1])

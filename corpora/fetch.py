@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -91,106 +91,80 @@ def fetch(
         known = ", ".join(sources)
         raise ConfigError(f"no source {name!r} to fetch", hint=f"{nearest(name, sources)}{known}")
     source, target = sources[name], folder / name
-    keeper = _keeper(source, target)
+    pooch = require("pooch", EXTRA, "to fetch a source")
+    pooch.get_logger().setLevel("WARNING")
     for file in source.files:
-        _inside(file.path, source)
-        _fetch_file(file, source, keeper, _Resuming(target / file.path, file.size, attempts, wait))
+        if Path(file.path).is_absolute() or ".." in Path(file.path).parts or "\\" in file.path:
+            raise ConfigError(f"the path {file.path!r} leads out of its folder", where=name)
+        address = source.address(file)
+        download = _Resuming(target / file.path, file.size, attempts, wait)
+        try:
+            pooch.retrieve(
+                address, f"sha256:{file.sha256}", fname=file.path, path=target, downloader=download
+            )
+        except InputError:
+            raise
+        except (OSError, ValueError) as error:
+            raise _explained(error, address, file.path, name) from None
     about = {"name": name, "revision": source.revision, "licence": source.licence}
     write_json(target / "source.json", {**about, "kind": source.kind, "url": source.url})
     return target
 
 
-def _inside(path: str, source: RemoteSource) -> None:
-    """Refuse a path of the list that leads out of the folder."""
-    if Path(path).is_absolute() or ".." in Path(path).parts or "\\" in path:
-        raise ConfigError(f"the path {path!r} leads out of its folder", where=source.name)
-
-
-def _keeper(source: RemoteSource, target: Path) -> Any:
-    pooch = require("pooch", EXTRA, "to fetch a source")
-    pooch.get_logger().setLevel("WARNING")
-    return pooch.create(
-        path=target,
-        base_url="",
-        registry={file.path: f"sha256:{file.sha256}" for file in source.files},
-        urls={file.path: source.address(file) for file in source.files},
-    )
-
-
-def _fetch_file(file: RemoteFile, source: RemoteSource, keeper: Any, download: _Resuming) -> None:
+def _explained(error: Exception, address: str, path: str, name: str) -> InputError:
     import requests
 
-    address = source.address(file)
-    try:
-        keeper.fetch(file.path, downloader=download)
-    except requests.HTTPError as error:
-        raise InputError(
-            f"the server answers {_status(error)} for {address}",
-            where=source.name,
-            hint="the file may have been moved: fetch it by hand, and tell the maintainers",
-        ) from None
-    except requests.RequestException as error:
-        raise InputError(
-            f"cannot fetch {address}: {type(error).__name__}",
-            where=source.name,
-            hint="is there a network? run it again: what has arrived is kept",
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror or error}", where=str(keeper.abspath)
-        ) from None
-    except InputError:
-        raise
-    except ValueError as error:  # pooch: the checksum
-        raise InputError(
-            f"{address} has other bytes than expected (sha256 of {file.path}); it was removed",
-            where=source.name,
-            hint="run it again; if it stays so, the file was changed at its origin",
-        ) from error
+    # What pooch raises itself: the checksum.
+    message = f"{address} has other bytes than expected (sha256 of {path}); it was removed"
+    hint = "run it again; if it stays so, the file was changed at its origin"
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        message = f"the server answers {error.response.status_code} for {address}"
+        hint = "the file may have been moved: fetch it by hand, and tell the maintainers"
+    elif isinstance(error, requests.RequestException):
+        message = f"cannot fetch {address}: {type(error).__name__}"
+        hint = "is there a network? run it again: what has arrived is kept"
+    elif isinstance(error, OSError):
+        message = f"cannot write {error.filename or path}: {error.strerror or error}"
+        hint = "have you the permission to write there, and is there space?"
+    return InputError(message, where=name, hint=hint)
 
 
-def _status(error: Any) -> int:
-    """The HTTP status of a `requests.HTTPError`."""
-    return int(error.response.status_code)
-
-
+@dataclass(slots=True)
 class _Resuming:
-    """A downloader for pooch that goes on with what an earlier attempt has left.
+    """A downloader for pooch that goes on with what an earlier attempt has left: pooch's do not.
 
     Bytes are collected in a hidden file beside the target; it is handed to pooch, which checks
     and moves it, when it has the size that was announced.
     """
 
-    def __init__(self, target: Path, size: int, attempts: int, wait: float) -> None:
-        self.part = target.with_name(f".{target.name}.part")
-        self.size, self.attempts, self.wait = size, attempts, wait
+    target: Path
+    size: int
+    attempts: int
+    wait: float
 
     def __call__(
-        self, url: str, output_file: str | Path, pooch: Any, check_only: bool = False
+        self, url: str, output_file: str | Path, pooch: object, check_only: bool = False
     ) -> None:
-        self._repeat(lambda: self._download(url))
-        self.part.replace(output_file)
-
-    def _repeat(self, download: Callable[[], None]) -> None:
         import requests
 
+        part = self.target.with_name(f".{self.target.name}.part")
         for attempt in range(self.attempts):
             try:
-                download()
-                return
-            except requests.HTTPError as error:
-                if _status(error) not in _BUSY or attempt + 1 == self.attempts:
-                    raise
-            except requests.RequestException:
-                if attempt + 1 == self.attempts:
+                self._download(url, part)
+                break
+            except requests.RequestException as error:
+                status = None if error.response is None else error.response.status_code
+                last = attempt + 1 == self.attempts
+                if last or status not in (None, *_BUSY):
                     raise
             time.sleep(self.wait * 2**attempt)
+        part.replace(output_file)
 
-    def _download(self, url: str) -> None:
+    def _download(self, url: str, part: Path) -> None:
         """One attempt; raises `requests.ConnectionError` if fewer bytes come than announced."""
         import requests
 
-        have = self._begun()
+        have = part.stat().st_size if part.is_file() else 0
         if have == self.size:
             return
         headers = {"Accept-Encoding": "identity"}
@@ -200,20 +174,17 @@ class _Resuming:
             response.raise_for_status()
             ranged = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
             resumed = response.status_code == 206 and ranged
-            with self.part.open("ab" if resumed else "wb") as file:
+            with part.open("ab" if resumed else "wb") as file:
                 for chunk in response.iter_content(_CHUNK):
                     file.write(chunk)
                     if file.tell() > self.size:
-                        self._too_long(url)
-        if self._begun() < self.size:
+                        break
+                have = file.tell()
+        if have > self.size:
+            part.unlink()
+            raise InputError(
+                f"{url} has more than the {self.size:,} bytes expected; it was removed",
+                hint="the file was changed at its origin",
+            )
+        if have < self.size:
             raise requests.ConnectionError(f"{url} ended too early")
-
-    def _begun(self) -> int:
-        return self.part.stat().st_size if self.part.is_file() else 0
-
-    def _too_long(self, url: str) -> None:
-        self.part.unlink()
-        raise InputError(
-            f"{url} has more than the {self.size:,} bytes expected; it was removed",
-            hint="the file was changed at its origin",
-        )

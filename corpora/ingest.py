@@ -6,12 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from corpora.document import Document
 from corpora.errors import BadRecord, InputError
 from corpora.progress import track
-from corpora.readers import open_source
+from corpora.readers import opened, read_documents
 from corpora.store.documents import write_documents
 
 VERSION = 2
@@ -26,67 +26,37 @@ def ingest(
     Records that the reader cannot take go to `rejects/records.jsonl` with place and reason.
     Raises `InputError` when more than `max_bad_share` of the records are bad, or none is good.
     """
-    tally = _Tally()
-    skipped: Counter[str] = Counter()
-    with _Rejects(folder / "rejects" / "records.jsonl") as rejects:
-        documents = open_source(spec, options, on_bad=rejects.add, skipped=skipped)
-        count = write_documents(tally.watch(track(documents, f"reading {spec}")), folder)
-    check_bad_share(spec, count, rejects.count, max_bad_share, rejects.first)
-    return {
-        "documents": count,
-        "paragraphs": tally.paragraphs,
-        "words": tally.words,
-        "licences": dict(sorted(tally.licences.items())),
-        "bad_records": rejects.count,
-        "bad_reasons": dict(sorted(rejects.reasons.items())),
-        "no_documents": dict(sorted(skipped.items())),
-    }
+    rejects = folder / "rejects" / "records.jsonl"
+    rejects.unlink(missing_ok=True)
+    reasons, licences, sizes = Counter[str](), Counter[str](), Counter[str]()
 
+    def on_bad(record: BadRecord) -> None:
+        reasons[record.reason.partition(":")[0]] += 1
+        line = {"where": record.where, "reason": record.reason, "value": record.value[:200]}
+        rejects.parent.mkdir(exist_ok=True)
+        with rejects.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
-class _Tally:
-    """Counts what passes by."""
-
-    def __init__(self) -> None:
-        self.paragraphs = self.words = 0
-        self.licences: Counter[str] = Counter()
-
-    def watch(self, documents: Iterator[Document]) -> Iterator[Document]:
+    def counted(documents: Iterator[Document]) -> Iterator[Document]:
         for document in documents:
-            self.paragraphs += len(document.paragraphs or ())
-            self.words += len(document.text.split())
-            self.licences[document.licence] += 1
+            sizes["paragraphs"] += len(document.paragraphs or ())
+            sizes["words"] += len(document.text.split())
+            licences[document.licence] += 1
             yield document
 
-
-class _Rejects:
-    """Writes bad records to a file as they come (no file if there is none) and counts them."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file: IO[str] | None = None
-        self.reasons: Counter[str] = Counter()
-        self.first: BadRecord | None = None
-
-    def __enter__(self) -> _Rejects:
-        self.path.unlink(missing_ok=True)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.file:
-            self.file.close()
-
-    @property
-    def count(self) -> int:
-        return sum(self.reasons.values())
-
-    def add(self, record: BadRecord) -> None:
-        if self.file is None:
-            self.path.parent.mkdir(exist_ok=True)
-            self.file = self.path.open("w", encoding="utf-8")
-            self.first = record
-        self.reasons[record.reason.partition(":")[0]] += 1
-        line = {"where": record.where, "reason": record.reason, "value": record.value[:200]}
-        self.file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    reader, source = opened(spec, options, on_bad=on_bad)
+    documents = track(read_documents(reader, source), f"reading {spec}")
+    count = write_documents(counted(documents), folder)
+    check_bad_share(spec, count, source.bad, max_bad_share, source.first_bad)
+    return {
+        "documents": count,
+        "paragraphs": sizes["paragraphs"],
+        "words": sizes["words"],
+        "licences": dict(sorted(licences.items())),
+        "bad_records": source.bad,
+        "bad_reasons": dict(sorted(reasons.items())),
+        "no_documents": dict(sorted(source.skipped.items())),
+    }
 
 
 def check_bad_share(

@@ -21,18 +21,24 @@ class Licence:
     """One row of the table. `hub` is the licence name in the Hub's card metadata.
 
     `rank` orders what a licence asks for: the strictest of the sources' is the dataset's.
-    `family` and `version` tell share-alike licences of one kind apart.
     """
 
     id: str
-    name: str
     hub: str
     rank: int
+    reason: str = ""
     redistributable: bool = True
     share_alike: bool = False
-    family: str = ""
-    version: str = ""
-    reason: str = ""
+
+    @property
+    def family(self) -> str:
+        """Share-alike licences of one kind: the id without its version."""
+        return self.id.rpartition("-")[0]
+
+    @property
+    def version(self) -> str:
+        """Of a share-alike licence; others are not told apart by it."""
+        return self.id.rpartition("-")[2] if self.share_alike else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,10 @@ class Combined:
     sources: tuple[str, ...]
     incompatible: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        verdict = "may be published" if self.redistributable else "may NOT be published"
+        return f"{self.id}: {verdict}" + (f" ({self.reason})" if self.reason else "")
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {
             "sources": list(self.sources),
@@ -57,106 +67,45 @@ class Combined:
         }
 
 
-def _closed(id: str, name: str, reason: str) -> Licence:
-    return Licence(id, name, "other", 9, redistributable=False, reason=reason)
+def _alike(id: str, hub: str, rank: int = 4, reason: str = "") -> Licence:
+    return Licence(id, hub, rank, reason, share_alike=True)
 
 
-def _by(version: str) -> Licence:
-    return Licence(
-        f"CC-BY-{version}", f"Creative Commons Attribution {version}", f"cc-by-{version}", 2
-    )
+def _closed(id: str, reason: str) -> Licence:
+    return Licence(id, "other", 9, reason, redistributable=False)
 
 
-def _by_sa(version: str) -> Licence:
-    return Licence(
-        f"CC-BY-SA-{version}",
-        f"Creative Commons Attribution-ShareAlike {version}",
-        # The Hub's list has no 2.5.
-        "other" if version == "2.5" else f"cc-by-sa-{version}",
-        4,
-        share_alike=True,
-        family="CC-BY-SA",
-        version=version,
-    )
-
-
+_US = "in the public domain in the United States; other countries may still protect it"
+_NC = "for non-commercial use only"
 _ROWS = (
-    Licence("CC0-1.0", "Creative Commons Zero 1.0", "cc0-1.0", 0),
-    Licence("PDM-1.0", "public domain", "pddl", 0),
-    Licence(
-        "public-domain-us",
-        "public domain in the United States",
-        "other",
-        1,
-        reason="in the public domain in the United States; other countries may still protect it",
-    ),
-    Licence("MIT", "MIT License", "mit", 1),
-    Licence("BSD-2-Clause", "BSD 2-Clause", "bsd-2-clause", 1),
-    Licence("BSD-3-Clause", "BSD 3-Clause", "bsd-3-clause", 1),
-    Licence("Apache-2.0", "Apache License 2.0", "apache-2.0", 1),
-    Licence("ODC-By-1.0", "Open Data Commons Attribution 1.0", "odc-by", 2),
-    *map(_by, ("2.0", "2.5", "3.0", "4.0")),
-    *map(_by_sa, ("2.5", "3.0", "4.0")),
-    Licence(
-        "ODbL-1.0",
-        "Open Database License 1.0",
-        "odbl",
-        4,
-        share_alike=True,
-        family="ODbL",
-        version="1.0",
-    ),
-    Licence(
-        "GFDL-1.3",
-        "GNU Free Documentation License 1.3",
-        "gfdl",
-        4,
-        share_alike=True,
-        family="GFDL",
-        version="1.3",
-    ),
-    Licence(
-        "CC-BY-NC-4.0",
-        "Creative Commons Attribution-NonCommercial 4.0",
-        "cc-by-nc-4.0",
-        3,
-        reason="for non-commercial use only",
-    ),
-    Licence(
-        "CC-BY-NC-SA-4.0",
-        "Creative Commons Attribution-NonCommercial-ShareAlike 4.0",
-        "cc-by-nc-sa-4.0",
-        5,
-        share_alike=True,
-        family="CC-BY-NC-SA",
-        version="4.0",
-        reason="for non-commercial use only",
+    Licence("CC0-1.0", "cc0-1.0", 0),
+    Licence("PDM-1.0", "pddl", 0),
+    Licence("public-domain-us", "other", 1, _US),
+    Licence("MIT", "mit", 1),
+    Licence("BSD-2-Clause", "bsd-2-clause", 1),
+    Licence("BSD-3-Clause", "bsd-3-clause", 1),
+    Licence("Apache-2.0", "apache-2.0", 1),
+    Licence("ODC-By-1.0", "odc-by", 2),
+    Licence("CC-BY-2.0", "cc-by-2.0", 2),
+    Licence("CC-BY-2.5", "cc-by-2.5", 2),
+    Licence("CC-BY-3.0", "cc-by-3.0", 2),
+    Licence("CC-BY-4.0", "cc-by-4.0", 2),
+    _alike("CC-BY-SA-2.5", "other"),  # the Hub's list has no 2.5
+    _alike("CC-BY-SA-3.0", "cc-by-sa-3.0"),
+    _alike("CC-BY-SA-4.0", "cc-by-sa-4.0"),
+    _alike("ODbL-1.0", "odbl"),
+    _alike("GFDL-1.3", "gfdl"),
+    Licence("CC-BY-NC-4.0", "cc-by-nc-4.0", 3, _NC),
+    _alike("CC-BY-NC-SA-4.0", "cc-by-nc-sa-4.0", 5, _NC),
+    _closed("CC-BY-ND-4.0", "CC-BY-ND-4.0 forbids passing on derived works, and a dataset is one"),
+    _closed("LDC", "the LDC User Agreement forbids passing on its texts and what contains them"),
+    _closed(
+        "research-only", "its owner gives it out on request only (e.g. ROCStories, BookCorpus)"
     ),
     _closed(
-        "CC-BY-ND-4.0",
-        "Creative Commons Attribution-NoDerivatives 4.0",
-        "CC-BY-ND-4.0 forbids passing on derived works, and a dataset is one",
+        UNKNOWN, "the licence of a source is unknown: name it in the build file (`licence = ...`)"
     ),
-    _closed(
-        "LDC",
-        "LDC User Agreement",
-        "the LDC User Agreement forbids passing on its texts and what contains them",
-    ),
-    _closed(
-        "research-only",
-        "for research on request only",
-        "its owner gives it out on request only (e.g. ROCStories, BookCorpus)",
-    ),
-    _closed(
-        UNKNOWN,
-        "unknown",
-        "the licence of a source is unknown: name it in the build file (`licence = ...`)",
-    ),
-    _closed(
-        MIXED,
-        "mixed",
-        "its documents are under different licences: give each document its own",
-    ),
+    _closed(MIXED, "its documents are under different licences: give each document its own"),
 )
 
 TABLE: dict[str, Licence] = {row.id: row for row in _ROWS}

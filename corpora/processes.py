@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import threading
 import time
+from contextlib import suppress
 
 BUILD_VARIABLE = "DISCORPORA_BUILD_PID"
 
@@ -26,16 +27,9 @@ def stop_with_build(build: int = 0) -> None:
 
 
 def _watch(pid: int) -> None:
-    while _is_alive(pid):
-        time.sleep(POLL_SECONDS)
+    with suppress(ProcessLookupError):
+        while True:
+            with suppress(PermissionError):  # it is alive, and another user's
+                os.kill(pid, 0)
+            time.sleep(POLL_SECONDS)
     os._exit(1)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

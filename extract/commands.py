@@ -8,20 +8,33 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.progress import track
 from corpora.readers import open_source, parse_spec
 from corpora.readers.pdtb import read_gold
+from corpora.schemas import PAIRS, pairs_to_batch
 from corpora.store.atomic import replacing, write_json, write_parquet, write_text
+from extract.embedded import trained_documents
 from extract.extractor import Extractor
 from extract.pairs import Pair, Reject
 from extract.patterns import resolve_markers
+from extract.shards import iter_pairs
+from extract.validate import Validation, plot, to_markdown, tree_source, validate
 
 FORMATS = (".jsonl", ".parquet")
 PAIRS_A_BATCH = 8192
+
+
+class Extracted(NamedTuple):
+    """How many documents and pairs there were, and how many candidates were rejected, by reason."""
+
+    documents: int
+    pairs: int
+    markers: dict[str, int]
+    rejects: dict[str, int]
 
 
 def extract_to_file(
@@ -31,10 +44,10 @@ def extract_to_file(
     reader_options: Mapping[str, Any],
     rejects: Path | None = None,
     **settings: Any,
-) -> dict[str, Any]:
+) -> Extracted:
     """Write the pairs of `source` to `output` (.jsonl or .parquet), which appears when whole.
 
-    `settings` are those of `Extractor`. Returns counts: documents, pairs, markers, rejects.
+    `settings` are those of `Extractor`.
     """
     if output.suffix not in FORMATS:
         raise ConfigError(
@@ -48,19 +61,38 @@ def extract_to_file(
     for target in filter(None, (output, rejects)):
         if target.is_dir():
             raise ConfigError(f"the output {str(target)!r} is a folder", hint="name a file in it")
-    tally = _Tally()
+    seen, markers = 0, Counter[str]()
+
+    def documents() -> Iterator[Document]:
+        nonlocal seen
+        for document in open_source(source, reader_options):
+            seen += 1
+            yield document
+
+    def pairs() -> Iterator[Pair]:
+        for pair in extractor.pairs(track(documents(), f"extracting from {source}")):
+            markers[pair.marker] += 1
+            yield pair
+
     with ExitStack() as stack:
-        on_reject = _line_writer(stack.enter_context(_open_new(rejects))) if rejects else None
+        on_reject = stack.enter_context(_json_lines(rejects)) if rejects else None
         extractor = Extractor(on_reject=on_reject, **settings)
-        documents = tally.documents(open_source(source, reader_options))
-        shown = track(documents, f"extracting from {source}")
-        _write(tally.pairs(extractor.pairs(shown)), output)
-    return {
-        "documents": tally.seen,
-        "pairs": sum(tally.markers.values()),
-        "markers": dict(tally.markers),
-        "rejects": dict(extractor.reject_counts),
-    }
+        if output.suffix == ".parquet":
+            made = pairs()
+            chunks = iter(lambda: list(islice(made, PAIRS_A_BATCH)), [])
+            write_parquet(output, map(pairs_to_batch, chunks), PAIRS)
+        else:
+            write = stack.enter_context(_json_lines(output))
+            for pair in pairs():
+                write(pair)
+    return Extracted(seen, sum(markers.values()), dict(markers), dict(extractor.reject_counts))
+
+
+@contextmanager
+def _json_lines(path: Path) -> Iterator[Callable[[Pair | Reject], object]]:
+    """Writes records to a file that takes its name when it is whole."""
+    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+        yield lambda record: file.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
 
 
 def validate_source(
@@ -77,8 +109,6 @@ def validate_source(
 
     `settings` are those of `Extractor`.
     """
-    from extract.validate import plot, to_markdown
-
     wanted = _read_ids(document_list) if document_list else None
     documents = [
         document
@@ -111,9 +141,7 @@ def validate_stage(
 
     Returns the counts of extracted pairs and gold relations that were compared.
     """
-    from extract.validate import plot, to_markdown
-
-    result = score(_stored_pairs(pair_folders), list(documents), gold, settings)
+    result = score(iter_pairs(pair_folders), list(documents), gold, settings)
     write_json(folder / "validation.json", result)
     write_text(folder / "validation.md", to_markdown(result) + "\n")
     plot(result, folder)
@@ -123,90 +151,23 @@ def validate_stage(
 
 def score(
     pairs: Iterable[Pair], documents: Sequence[Document], gold: str, settings: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> Validation:
     """The result of `extract.validate.validate` for pairs made with `settings`.
 
     `gold` is `pdtb:DIR`. Documents that the embedded parser was trained on count as seen; gold
     trees and other parsers have seen none that we know of.
     """
-    from extract.validate import tree_source, validate
-
     reader, target = parse_spec(gold)
-    if reader.kind != "pdtb":
+    if reader.name != "pdtb":
         raise ConfigError(f"gold relations cannot be read from {gold!r}", hint="write pdtb:DIR")
     parser = settings.get("parser", "embedded")
     given = {key: settings.get(key, False) for key in ("gold_tokens", "gold_sentences")}
-    markers = resolve_markers(settings.get("markers", "all15"), settings.get("language", "en"))
+    spec, language = settings.get("markers", "all15"), settings.get("language", "en")
+    markers = resolve_markers(spec, language, settings.get("patterns", ()))
     relations = read_gold(Path(target).expanduser(), ids={document.id for document in documents})
-    trees = tree_source(parser, **given)
-    said = {**settings, "gold": Path(target).name, "trees": trees}
-    return validate(pairs, relations, documents, markers, seen=_seen(parser), settings=said)
-
-
-def _stored_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
-    import pyarrow.parquet as pq
-
-    from extract.shards import shard_paths
-
-    for path in shard_paths(folders, "pairs"):
-        for batch in pq.ParquetFile(path).iter_batches():
-            for row in batch.to_pylist():
-                for key in ("marker_spans", "s1_spans", "s2_spans"):
-                    row[key] = tuple((start, end) for start, end in row[key])
-                yield Pair(**row)
-
-
-def _seen(parser: str) -> frozenset[str]:
-    if parser != "embedded":
-        return frozenset()
-    from extract.embedded import trained_documents
-
-    return trained_documents()
-
-
-class _Tally:
-    """Counts documents and pairs as they pass."""
-
-    def __init__(self) -> None:
-        self.seen = 0
-        self.markers: Counter[str] = Counter()
-
-    def documents(self, documents: Iterable[Document]) -> Iterator[Document]:
-        for document in documents:
-            self.seen += 1
-            yield document
-
-    def pairs(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        for pair in pairs:
-            self.markers[pair.marker] += 1
-            yield pair
-
-
-def _write(pairs: Iterator[Pair], output: Path) -> None:
-    if output.suffix == ".parquet":
-        from corpora.schemas import PAIRS, pairs_to_batch
-
-        chunks = iter(lambda: list(islice(pairs, PAIRS_A_BATCH)), [])
-        write_parquet(output, (pairs_to_batch(chunk) for chunk in chunks), PAIRS)
-        return
-    with _open_new(output) as file:
-        write = _line_writer(file)
-        for pair in pairs:
-            write(pair)
-
-
-@contextmanager
-def _open_new(path: Path) -> Iterator[IO[str]]:
-    """A text file to write that takes its name when it is whole."""
-    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
-        yield file
-
-
-def _line_writer(file: IO[str]) -> Callable[[Pair | Reject], None]:
-    def write(record: Pair | Reject) -> None:
-        file.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
-
-    return write
+    said = {**settings, "gold": Path(target).name, "trees": tree_source(parser, **given)}
+    seen = trained_documents() if parser == "embedded" else frozenset()
+    return validate(pairs, relations, documents, markers, seen=seen, settings=said)
 
 
 def _read_ids(path: Path) -> set[str]:

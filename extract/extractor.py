@@ -8,33 +8,61 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal, overload
 
+import numpy as np
+
+from corpora.declared import Table
 from corpora.document import Document, Spans
-from corpora.errors import ConfigError, nearest
-from extract.columns import PairColumns
-from extract.compiled import CompiledPatterns
-from extract.extraction import MODES, TEXTS, extract_batch
-from extract.pairs import Pair, Reject
-from extract.parse import ParsedDocument, Parser
+from corpora.errors import ConfigError
+from corpora.sentences import split
+from extract.clauses import REFUSALS, Sides, sides_of
+from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match
+from extract.pairs import Pair, PairColumns, Reject, SpanColumn
+from extract.parse import Ints, ParsedDocument, Parser
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
+from extract.patterns.compiled import CompiledPatterns
 from extract.pool import by_words, in_order
 from extract.prefilter import Prefilter
+from extract.text import texts_of
+from extract.trees import Batch
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
-OnReject = Callable[[Reject], None]
+OnReject = Callable[[Reject], object]
+Mode = Literal["recall", "require_clause", "own_subjects"]
+
+
+class PairSettings(Table):
+    """What shapes the pairs of parsed documents."""
+
+    markers: str | tuple[str, ...] = "all15"
+    """Markers and sets of them, parted by commas or as a list."""
+    language: str = "en"
+    """Which pattern table."""
+    mode: Mode = "recall"
+    """`require_clause`: both sides have a finite verb and an overt subject, be it shared with the
+    conjunct before; `own_subjects`: each side has its own."""
+    text: Literal["written", "tokenised"] = "written"
+    """The author's own text, or tokens parted by blanks."""
+    patterns: tuple[str, ...] = ()
+    """Pattern files that add markers to the table or replace their rows."""
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether the parse of the sentence before a marker's is of use."""
+        return self.mode != "recall" or self.text == "tokenised"
 
 
 class Extractor:
     """Extracts pairs with one parser, marker set and mode.
 
-    `mode` is `recall`, `require_clause` (both sides have a finite verb and an overt subject, be it
-    shared with the conjunct before) or `own_subjects` (each side has its own);
-    `text` is `written` or `tokenised`. `gold_sentences` keeps the sentence layer of the source
-    where it has one (else it is split by rules), `gold_tokens` its tokens too. Why candidates
-    were no pairs is counted in `reject_counts`; `on_reject` gets each of them.
+    `mode`, `text` and `language` are those of `PairSettings`; `patterns` is a pattern file, or
+    several. `gold_sentences` keeps the sentence layer of the source where it has one (else it is
+    split by rules), `gold_tokens` its tokens too. Why candidates were no pairs is counted in
+    `reject_counts`; `on_reject` gets each of them.
     """
 
     def __init__(
@@ -48,29 +76,35 @@ class Extractor:
         gold_tokens: bool = False,
         workers: int = 1,
         on_reject: OnReject | None = None,
+        patterns: str | Path | Iterable[str | Path] = (),
         **parser_settings: Any,
     ) -> None:
-        for name, value, choices in (("mode", mode, MODES), ("text", text, TEXTS)):
-            if value not in choices:
-                raise ConfigError(
-                    f"{name} = {value!r}; {nearest(value, choices)}choose from {', '.join(choices)}"
-                )
+        files = [patterns] if isinstance(patterns, str | Path) else patterns
+        self.settings = PairSettings.of(
+            {
+                "markers": markers if isinstance(markers, str) else tuple(markers),
+                "language": language,
+                "mode": mode,
+                "text": text,
+                "patterns": tuple(map(str, files)),
+            }
+        )
         if not isinstance(parser, str) and workers > 1:
             raise ConfigError("several workers need a parser by its name, not an object")
+        self.workers, self.gold_tokens = workers, gold_tokens
+        self.gold_sentences = (
+            gold_sentences
+            or gold_tokens
+            or (parser if isinstance(parser, str) else parser.name) == "gold"
+        )
         self._again = {
+            **self.settings.model_dump(),
             "parser": parser,
-            "markers": markers if isinstance(markers, str) else tuple(markers),
-            "mode": mode,
-            "language": language,
-            "text": text,
             "gold_sentences": gold_sentences,
             "gold_tokens": gold_tokens,
             **parser_settings,
         }
-        self.markers = resolve_markers(self._again["markers"], language)
-        self.mode, self.language, self.text, self.workers = mode, language, text, workers
-        self.gold_tokens = gold_tokens
-        self.gold_sentences = gold_sentences or gold_tokens or _keeps_sentences(parser)
+        self.markers = resolve_markers(self.settings.markers, language, self.settings.patterns)
         self.on_reject = on_reject
         self.reject_counts: Counter[str] = Counter()
         self._waiting: defaultdict[str, list[Reject]] = defaultdict(list)
@@ -103,34 +137,23 @@ class Extractor:
             yield self.extract([d for d, _ in batch], [p for _, p in batch])
 
     def extract(
-        self,
-        documents: Sequence[Document],
-        parses: Sequence[ParsedDocument],
+        self, documents: Sequence[Document], parses: Sequence[ParsedDocument]
     ) -> PairColumns:
-        """The pairs of documents that are parsed already."""
+        """The pairs of documents that are parsed already.
+
+        Rejects are handed over document by document in the order of the text.
+        """
         if self.on_reject is None:
             return self._extract(documents, parses, self.reject_counts, None)
         rejects: list[Reject] = []
         columns = self._extract(documents, parses, self.reject_counts, rejects.append)
-        self._hand_over(documents, rejects, self.on_reject)
+        for reject in rejects:
+            self._waiting[reject.doc].append(reject)
+        for document in documents:
+            mine = self._waiting.pop(document.id, [])
+            for reject in sorted(mine, key=lambda r: (r.span, r.marker, r.reason)):
+                self.on_reject(reject)
         return columns
-
-    def _extract(
-        self,
-        documents: Sequence[Document],
-        parses: Sequence[ParsedDocument],
-        counts: Counter[str],
-        on_reject: OnReject | None,
-    ) -> PairColumns:
-        return extract_batch(
-            documents,
-            parses,
-            self._compiled(parses[0]),
-            mode=self.mode,
-            text=self.text,
-            counts=counts,
-            on_reject=on_reject,
-        )
 
     @overload
     def pairs_in(
@@ -165,28 +188,90 @@ class Extractor:
         spans = (
             Spans([0, start], [len(previous), len(text)]) if previous else Spans([0], [len(text)])
         )
-        document = Document(id="", text=text, language=self.language, sentences=spans)
-        found: list[Pair | Reject] = []
+        document = Document(id="", text=text, language=self.settings.language, sentences=spans)
+        results: list[Pair | Reject] = []
         parses = list(self.parser.parse([document]))
-        columns = self._extract([document], parses, Counter(), found.append)
-        found.extend(columns.pairs())
+        columns = self._extract([document], parses, Counter(), results.append)
+        results.extend(columns.pairs())
         here = [
             r
-            for r in found
+            for r in results
             if _begin(r) >= start
             and marker in (None, r.marker)
             and (rejects or isinstance(r, Pair))
         ]
         return sorted(here, key=_begin)
 
+    def _extract(
+        self,
+        documents: Sequence[Document],
+        parses: Sequence[ParsedDocument],
+        counts: Counter[str],
+        on_reject: OnReject | None,
+    ) -> PairColumns:
+        """All pairs of some documents, whose parses share one string table.
+
+        Every candidate that is none is counted in `counts` by its reason, and handed to
+        `on_reject`.
+        """
+        patterns = self._compiled(parses[0])
+        batch = Batch.of(documents, parses, patterns)
+
+        def refuse(matches: Matches, why: Ints, reasons: Sequence[str]) -> None:
+            for number, n in enumerate(np.bincount(why, minlength=1).tolist()):
+                if n:
+                    counts[reasons[number]] += n
+            if on_reject is not None:
+                for reject in _rejects(batch, matches, [reasons[k] for k in why.tolist()]):
+                    on_reject(reject)
+
+        matches = find_candidates(batch)
+        asked = patterns.wanted[matches.sequence]
+        others = matches.take(~asked)
+        refuse(others, np.zeros(len(others), np.int32), ["multiword"])
+        matches = matches.take(asked)
+        match(batch, matches, whole_clauses=self.settings.mode != "recall")
+        failed = matches.row < 0
+        refuse(matches.take(failed), matches.stage[failed], REASONS)
+        matches = matches.take(~failed)
+        sides = sides_of(batch, matches, self.settings.mode)
+        refused = sides.refused > 0
+        refuse(matches.take(refused), sides.refused[refused], REFUSALS)
+        return self._columns(batch, matches.take(~refused), sides.take(~refused))
+
+    def _columns(self, batch: Batch, matches: Matches, sides: Sides) -> PairColumns:
+        rows = batch.row[matches.first]
+        doc = batch.row_doc[rows]
+        (s1, s2), text = sides.spans, self.settings.text
+        # The marker's spans: one, or two of a correlative.
+        first = np.stack([matches.first, matches.second], axis=1).ravel()
+        length = np.stack([matches.length, matches.second_length], axis=1).ravel()
+        last = (first + length - 1)[length > 0]
+        counts = (1 + (matches.second_length > 0)).astype(np.int32)
+        return PairColumns(
+            documents=batch.documents,
+            markers=[s.name for s in batch.patterns.sequences],
+            patterns=[row.pattern.id for row in batch.patterns.rows],
+            doc=doc,
+            sentence=batch.row_sentence[rows],
+            marker=matches.sequence,
+            pattern=matches.row,
+            previous=matches.s1 == PREVIOUS,
+            s1_first=s1.start[s1.offsets[:-1]] < s2.start[s2.offsets[:-1]],
+            has_clauses=sides.has_clauses,
+            marker_spans=SpanColumn.of(counts, batch.start[first[length > 0]], batch.end[last]),
+            s1_spans=s1,
+            s2_spans=s2,
+            s1=texts_of(batch, doc, sides.spoken[0], text),
+            s2=texts_of(batch, doc, sides.spoken[1], text),
+        )
+
     def _with_sentences(self, document: Document) -> Document:
         if self.gold_sentences and document.sentences is not None:
             return document
-        from corpora.sentences import split
-
         assert document.paragraphs is not None
         return document.with_sentences(
-            split(document.text, document.paragraphs, language=self.language)
+            split(document.text, document.paragraphs, language=self.settings.language)
         )
 
     def _parser(self, parser: str | Parser, settings: dict[str, Any]) -> Parser:
@@ -194,18 +279,19 @@ class Extractor:
             if settings:
                 raise ConfigError(f"{', '.join(settings)}: a parser object has its own settings")
             return parser
-        check_language(parser, self.language)
+        check_language(parser, self.settings.language)
         if parser == "gold":
             return get_parser(parser, **settings)
-        previous = self.mode != "recall" or self.text == "tokenised"
-        settings.setdefault("prefilter", Prefilter(self.markers, self.language, previous))
+        table = load_patterns(self.settings.language, "ud", self.settings.patterns)
+        settings.setdefault("prefilter", Prefilter(self.markers, table, self.settings.looks_back))
         if self.gold_tokens:
             settings["gold_tokens"] = True
         return get_parser(parser, on_skip=self._skipped, **settings)
 
     def _compiled(self, parsed: ParsedDocument) -> CompiledPatterns:
         if self._patterns is None or self._patterns.strings is not parsed.strings:
-            table = load_patterns(self.language, self.parser.scheme)
+            language, files = self.settings.language, self.settings.patterns
+            table = load_patterns(language, self.parser.scheme, files)
             self._patterns = CompiledPatterns(table, self.markers, parsed.strings)
         return self._patterns
 
@@ -214,17 +300,6 @@ class Extractor:
         self.reject_counts[reject.reason] += 1
         if self.on_reject is not None:
             self._waiting[reject.doc].append(reject)
-
-    def _hand_over(
-        self, documents: Sequence[Document], rejects: Iterable[Reject], on_reject: OnReject
-    ) -> None:
-        """The rejects document by document in the order of the text, however they were batched."""
-        for reject in rejects:
-            self._waiting[reject.doc].append(reject)
-        for document in documents:
-            mine = self._waiting.pop(document.id, [])
-            for reject in sorted(mine, key=lambda r: (r.span, r.marker, r.reason)):
-                on_reject(reject)
 
 
 def batches(
@@ -243,11 +318,15 @@ def batches(
         yield group
 
 
-def _keeps_sentences(parser: str | Parser) -> bool:
-    """Whether a parser's trees come with their own sentences."""
-    from extract.parsers.gold import GoldParser
-
-    return parser == "gold" or isinstance(parser, GoldParser)
+def _rejects(batch: Batch, matches: Matches, reasons: Sequence[str]) -> Iterator[Reject]:
+    """The candidates as `Reject` objects."""
+    rows = batch.row[matches.first].tolist()
+    starts, ends = batch.start[matches.first], batch.end[matches.first + matches.length - 1]
+    names = [batch.patterns.sequences[s].name for s in matches.sequence.tolist()]
+    spans = zip(starts.tolist(), ends.tolist(), strict=True)
+    for row, name, reason, span in zip(rows, names, reasons, spans, strict=True):
+        document = batch.documents[batch.row_doc[row]].id
+        yield Reject(reason, name, span, document, int(batch.row_sentence[row]))
 
 
 _EXTRACTORS: dict[str, Extractor] = {}

@@ -1,11 +1,19 @@
-"""What extraction yields: a `Pair`, or a `Reject` with its reason."""
+"""What extraction yields: a `Pair`, or a `Reject` with its reason; many pairs as columns."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
-from corpora.document import Span
+import numpy as np
+
+from corpora.document import Document, Span
+from extract.parse import BoolArray, Ints
+
+POSITIONS = ("same_sentence", "previous_sentence")
+ORDERS = ("s2_first", "s1_first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +25,7 @@ class Pair:
     normalised texts of `s1_spans` and `s2_spans`. S2 is the clause that the marker introduces.
     `position` is `same_sentence` or `previous_sentence`, `order` is `s1_first` or `s2_first`.
     `has_clauses`: both sides have a finite verb or copula and an overt subject.
-    `pattern` is the id of the row of `extract/patterns/LANGUAGE.toml` that matched.
+    `pattern` is the id of the row of the pattern table that matched.
     """
 
     doc: str
@@ -53,3 +61,83 @@ class Reject:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(slots=True)
+class SpanColumn:
+    """Lists of spans, one list a row: row `i` has the spans `offsets[i]:offsets[i + 1]`."""
+
+    offsets: Ints
+    start: Ints
+    end: Ints
+
+    @classmethod
+    def of(cls, counts: Ints, start: Ints, end: Ints) -> SpanColumn:
+        """The column of rows with `counts` spans each."""
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        return cls(offsets, start, end)
+
+    @property
+    def counts(self) -> Ints:
+        return np.diff(self.offsets)
+
+    def take(self, keep: BoolArray) -> SpanColumn:
+        """The rows that `keep` marks."""
+        rows = np.repeat(keep, self.counts)
+        return SpanColumn.of(self.counts[keep], self.start[rows], self.end[rows])
+
+    def lists(self) -> list[list[Span]]:
+        """The rows as Python lists of `(start, end)`."""
+        flat = list(zip(self.start.tolist(), self.end.tolist(), strict=True))
+        return [flat[a:b] for a, b in pairwise(self.offsets.tolist())]
+
+
+@dataclass(slots=True)
+class PairColumns:
+    """The pairs of one batch as parallel columns, in the order of the text.
+
+    `doc` indexes `documents`; `marker` and `pattern` index `markers` and `patterns`.
+    """
+
+    documents: Sequence[Document]
+    markers: Sequence[str]
+    patterns: Sequence[str]
+    doc: Ints
+    sentence: Ints
+    marker: Ints
+    pattern: Ints
+    previous: BoolArray
+    s1_first: BoolArray
+    has_clauses: BoolArray
+    marker_spans: SpanColumn
+    s1_spans: SpanColumn
+    s2_spans: SpanColumn
+    s1: list[str]
+    s2: list[str]
+
+    def __len__(self) -> int:
+        return len(self.doc)
+
+    def pairs(self) -> Iterator[Pair]:
+        """The rows as `Pair` objects."""
+        spans = (self.marker_spans.lists(), self.s1_spans.lists(), self.s2_spans.lists())
+        for i, (marker, s1, s2) in enumerate(zip(*spans, strict=True)):
+            document = self.documents[self.doc[i]]
+            yield Pair(
+                doc=document.id,
+                group=document.group,
+                source=document.source,
+                licence=document.licence,
+                language=document.language,
+                sentence=int(self.sentence[i]),
+                marker=self.markers[self.marker[i]],
+                marker_spans=tuple(marker),
+                s1_spans=tuple(s1),
+                s2_spans=tuple(s2),
+                s1=self.s1[i],
+                s2=self.s2[i],
+                position=POSITIONS[int(self.previous[i])],
+                order=ORDERS[int(self.s1_first[i])],
+                has_clauses=bool(self.has_clauses[i]),
+                pattern=self.patterns[self.pattern[i]],
+            )

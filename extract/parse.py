@@ -17,6 +17,7 @@ STRINGS_LIMIT = 200_000
 IntArray = NDArray[np.int32]
 Ints = NDArray[np.signedinteger[Any]]
 """What array functions give back: integers of some width."""
+BoolArray = NDArray[np.bool_]
 
 
 class StringTable:
@@ -35,11 +36,10 @@ class StringTable:
 
     def code(self, string: str) -> int:
         """The integer of `string`, a new one if it was not seen before."""
-        found = self._codes.get(string)
-        if found is None:
-            found = self._codes[string] = len(self.strings)
+        number = self._codes.setdefault(string, len(self.strings))
+        if number == len(self.strings):
             self.strings.append(string)
-        return found
+        return number
 
     def codes(self, strings: Iterable[str]) -> IntArray:
         return np.fromiter((self.code(s) for s in strings), dtype=np.int32)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from corpora.document import Document
 from corpora.errors import DiscorporaError
+from corpora.processes import stop_with_build
 
 Result = TypeVar("Result")
 LETTERS_A_WORD = 10
@@ -73,14 +74,8 @@ def in_order(
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise DiscorporaError("a worker process started workers of its own", hint=GUARD_HINT)
     with _one_blas_thread():
-        yield from _in_processes(work, jobs, workers)
-
-
-def _in_processes(
-    work: Callable[..., Result], jobs: Iterable[tuple[Any, ...]], workers: int
-) -> Iterator[Result]:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_start) as pool:
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=stop_with_build)
         pending: deque[Future[Result]] = deque()
         try:
             for job in jobs:
@@ -96,8 +91,7 @@ def _in_processes(
                 f"  {GUARD_HINT}",
             ) from error
         finally:
-            for future in pending:
-                future.cancel()
+            pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -110,9 +104,3 @@ def _one_blas_thread() -> Iterator[None]:
     finally:
         for name in added:
             os.environ.pop(name, None)
-
-
-def _start() -> None:
-    from corpora.processes import stop_with_build
-
-    stop_with_build()

@@ -10,7 +10,7 @@ import numpy as np
 
 from corpora.document import Document
 from extract.parse import IntArray
-from extract.patterns import PatternTable, load_patterns
+from extract.patterns import PatternTable
 
 INITIAL_WORDS = 3
 """How many words into a sentence a marker still counts as standing at its beginning."""
@@ -25,10 +25,7 @@ class Prefilter:
     tell whether it is a clause). `markers` and `previous` belong to the parse stage's hash.
     """
 
-    def __init__(
-        self, markers: Sequence[str], language: str = "en", previous: bool = False
-    ) -> None:
-        table = load_patterns(language, "ud")
+    def __init__(self, markers: Sequence[str], table: PatternTable, previous: bool = False) -> None:
         self.markers, self.previous = tuple(markers), previous
         self._any = _regex([first_part(marker) for marker in markers], table)
         looking = [(m, places) for m in markers if (places := _places(m, table))]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import Field
 
+from corpora.declared import Table
 from corpora.errors import InputError
 from corpora.schemas import PAIRS, SPAN
 from corpora.store.atomic import write_parquet
-from extract.columns import ORDERS, POSITIONS, PairColumns, SpanColumn
+from extract.pairs import ORDERS, POSITIONS, Pair, PairColumns, SpanColumn
 from extract.parse import STRINGS_LIMIT, Ints, ParsedDocument, StringTable
 
 NUMBERS = ("start", "end", "head")
@@ -31,10 +33,60 @@ PARSES = pa.schema(
     ]
 )
 """A row a document: the columns of `ParsedDocument`, `size` the number of tokens a sentence."""
+Tally = dict[str, int]
 
 
-def write_parses(path: Path, parses: Sequence[ParsedDocument], facts: Mapping[str, Any]) -> None:
-    """One shard of parses; `facts` (counts, scheme) go into the file's metadata."""
+class Facts(Table):
+    """What is noted about a shard in its file's metadata."""
+
+    def metadata(self) -> dict[str, str]:
+        return {"facts": json.dumps(self.model_dump(), sort_keys=True)}
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        metadata = pq.ParquetFile(path).schema_arrow.metadata or {}
+        return cls.of(json.loads(metadata.get(b"facts", b"{}")), str(path))
+
+
+class ParseCounts(Table):
+    """Counts of parses; sentences that were left out by reason."""
+
+    documents: int = 0
+    sentences: int = 0
+    skipped: Tally = Field(default_factory=dict)
+    tokens: int = 0
+
+
+class ParseFacts(Facts):
+    counts: ParseCounts
+    scheme: str
+    markers: tuple[str, ...] | None = None
+    """The markers whose sentences were parsed; None for every sentence."""
+
+
+class Rejects(Table):
+    """Rejected candidates, by marker and by reason."""
+
+    markers: Tally = Field(default_factory=dict)
+    reasons: Tally = Field(default_factory=dict)
+
+
+class PairCounts(Table):
+    """Counts of pairs, by marker and by position, and of what was rejected."""
+
+    documents: int = 0
+    markers: Tally = Field(default_factory=dict)
+    pairs: int = 0
+    positions: Tally = Field(default_factory=dict)
+    rejects: Rejects = Rejects()
+
+
+class PairFacts(Facts):
+    counts: PairCounts
+
+
+def write_parses(path: Path, parses: Sequence[ParsedDocument], facts: ParseFacts) -> None:
+    """One shard of parses."""
     sizes = [np.diff(p.offsets) for p in parses]
     columns = [
         pa.array([p.doc for p in parses], pa.string()),
@@ -44,7 +96,7 @@ def write_parses(path: Path, parses: Sequence[ParsedDocument], facts: Mapping[st
         *(_name_lists(parses, name) for name in NAMES),
     ]
     batch = pa.RecordBatch.from_arrays(columns, schema=PARSES)
-    write_parquet(path, [batch], PARSES, {"facts": json.dumps(facts, sort_keys=True)})
+    write_parquet(path, [batch], PARSES, facts.metadata())
 
 
 def iter_parses(folder: Path | Sequence[Path]) -> Iterator[ParsedDocument]:
@@ -60,45 +112,43 @@ def iter_parses(folder: Path | Sequence[Path]) -> Iterator[ParsedDocument]:
             yield from _read(batch, strings)
 
 
+def iter_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
+    """The pairs of some folders, in the order in which they were written."""
+    for path in shard_paths(folders, "pairs"):
+        for batch in pq.ParquetFile(path).iter_batches():
+            for row in batch.to_pylist():
+                for key in ("marker_spans", "s1_spans", "s2_spans"):
+                    row[key] = tuple((start, end) for start, end in row[key])
+                yield Pair(**row)
+
+
 def shard_paths(folder: Path | Sequence[Path], stem: str) -> list[Path]:
     """The shards `stem-*.parquet` in order; InputError if a folder has none."""
     paths: list[Path] = []
     for part in [folder] if isinstance(folder, Path) else folder:
-        found = sorted(part.glob(f"{stem}-*.parquet"))
-        if not found:
+        shards = sorted(part.glob(f"{stem}-*.parquet"))
+        if not shards:
             raise InputError(f"no {stem}-*.parquet in {part}; was the stage before it run?")
-        paths.extend(found)
+        paths.extend(shards)
     return paths
 
 
-def facts_of(path: Path) -> dict[str, Any]:
-    """What `write_parses` or `write_pairs` noted about a shard."""
-    metadata = pq.ParquetFile(path).schema_arrow.metadata or {}
-    return dict(json.loads(metadata.get(b"facts", b"{}")))
-
-
-def write_pairs(path: Path, columns: Iterable[PairColumns], facts: Mapping[str, Any]) -> int:
+def write_pairs(path: Path, columns: Iterable[PairColumns], facts: PairFacts) -> int:
     """One shard of pairs by `corpora.schemas.PAIRS`; returns the number of rows."""
-    noted = {"facts": json.dumps(facts, sort_keys=True)}
-    return write_parquet(path, (pair_batch(c) for c in columns), PAIRS, noted)
+    return write_parquet(path, (_pair_batch(c) for c in columns), PAIRS, facts.metadata())
 
 
-def pair_batch(columns: PairColumns) -> pa.RecordBatch:
+def _pair_batch(columns: PairColumns) -> pa.RecordBatch:
     """Pairs as a record batch, without a Python object a pair."""
     documents = columns.documents
-    named = {
-        name: pa.array([getattr(d, key) for d in documents], pa.string()).take(
-            pa.array(columns.doc)
-        )
-        for name, key in (
-            ("doc", "id"),
-            *((k, k) for k in ("group", "source", "licence", "language")),
-        )
-    }
     values = {
-        **named,
+        "doc": _chosen([d.id for d in documents], columns.doc),
+        "group": _chosen([d.group for d in documents], columns.doc),
+        "source": _chosen([d.source for d in documents], columns.doc),
+        "licence": _chosen([d.licence for d in documents], columns.doc),
+        "language": _chosen([d.language for d in documents], columns.doc),
         "sentence": pa.array(columns.sentence, pa.int32()),
-        "marker": pa.array(columns.markers, pa.string()).take(pa.array(columns.marker)),
+        "marker": _chosen(columns.markers, columns.marker),
         "marker_spans": _span_lists(columns.marker_spans),
         "s1_spans": _span_lists(columns.s1_spans),
         "s2_spans": _span_lists(columns.s2_spans),
@@ -107,7 +157,7 @@ def pair_batch(columns: PairColumns) -> pa.RecordBatch:
         "position": _chosen(POSITIONS, columns.previous),
         "order": _chosen(ORDERS, columns.s1_first),
         "has_clauses": pa.array(columns.has_clauses, pa.bool_()),
-        "pattern": pa.array(columns.patterns, pa.string()).take(pa.array(columns.pattern)),
+        "pattern": _chosen(columns.patterns, columns.pattern),
     }
     return pa.RecordBatch.from_arrays([values[f.name] for f in PAIRS], schema=PAIRS)
 

@@ -8,22 +8,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corpora.declared import Table
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.store.atomic import write_json
-from extract.columns import PairColumns
-from extract.extractor import Extractor, batches
-from extract.pairs import Reject
+from extract.extractor import Extractor, Mode, PairSettings, batches
+from extract.pairs import POSITIONS, Reject
 from extract.parse import ParsedDocument
 from extract.parsers import check_language, get_parser
-from extract.patterns import resolve_markers
+from extract.patterns import load_patterns, resolve_markers
 from extract.pool import WHOLE, Part, by_words, in_order
 from extract.prefilter import Prefilter
-from extract.shards import facts_of, iter_parses, write_pairs, write_parses
+from extract.shards import (
+    PairCounts,
+    PairFacts,
+    ParseCounts,
+    ParseFacts,
+    Rejects,
+    iter_parses,
+    write_pairs,
+    write_parses,
+)
 
 __all__ = [
     "EXTRACT_VERSION",
@@ -43,36 +51,30 @@ EXTRACT_VERSION = 6
 WORDS_PER_SHARD = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class ParseSettings:
-    """What shapes the parses: all of it belongs to the stage's hash.
-
-    Only sentences with one of `markers` are parsed (all with `prefilter` off), and with
-    `previous` those before them where the marker can look back: `require_clause` needs them.
-    """
+class ParseSettings(Table):
+    """What shapes the parses: all of it belongs to the stage's hash."""
 
     parser: str = "embedded"
     markers: str | tuple[str, ...] = "all15"
+    """Only sentences with one of these are parsed, unless `prefilter` is off."""
     language: str = "en"
     prefilter: bool = True
     previous: bool = True
+    """Also parse the sentence before where the marker can look back: `require_clause` needs it."""
     gold_tokens: bool = False
     words_per_shard: int = WORDS_PER_SHARD
+    patterns: tuple[str, ...] = ()
+    """Pattern files of the user: to a stage's hash belong their contents (`patterns_hash`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractSettings:
-    """What shapes the pairs; `scheme` is that of the parses (`scheme_of(folder)`).
+class ExtractSettings(PairSettings):
+    """What shapes the stored pairs."""
 
-    `parsed` are the markers that these were made for (`markers_of(folder)`), None for all.
-    """
-
-    markers: str | tuple[str, ...] = "all15"
-    language: str = "en"
-    mode: str = "require_clause"
-    text: str = "written"
+    mode: Mode = "require_clause"
     scheme: str = "ud"
+    """That of the parses (`scheme_of(folder)`)."""
     parsed: tuple[str, ...] | None = None
+    """The markers that the parses were made for (`markers_of(folder)`), None for all."""
     words_per_shard: int = WORDS_PER_SHARD
 
 
@@ -83,19 +85,17 @@ def parse(
     *,
     workers: int = 1,
     part: Part = WHOLE,
-) -> dict[str, Any]:
+) -> ParseCounts:
     """Parse documents (with a sentence layer) into `folder/parses-00000.parquet` and on.
 
-    Returns the counts of documents, sentences, tokens, and skipped sentences by reason. With
-    `part` only its shards are made and counted: a run without it then finds all of them there.
+    With `part` only its shards are made and counted: a run without it then finds all of them there.
     """
     settings = settings or ParseSettings()
     folder.mkdir(parents=True, exist_ok=True)
-    groups = by_words(documents, settings.words_per_shard)
     paths: list[Path] = []
 
     def jobs() -> Iterator[tuple[ParseSettings, list[Document], Path]]:
-        for number, group in enumerate(groups):
+        for number, group in enumerate(by_words(documents, settings.words_per_shard)):
             if not part.has(number):
                 continue
             paths.append(folder / f"parses-{number:05d}.parquet")
@@ -106,18 +106,17 @@ def parse(
         pass
     if not paths and part == WHOLE:
         raise InputError("there is no document to parse")
-    return _summed(facts_of(path)["counts"] for path in paths)
+    return ParseCounts.of(_summed(ParseFacts.read(path).counts.model_dump() for path in paths))
 
 
 def scheme_of(folder: Path) -> str:
     """The label scheme of the parses in `folder`."""
-    return str(facts_of(folder / "parses-00000.parquet")["scheme"])
+    return ParseFacts.read(folder / "parses-00000.parquet").scheme
 
 
 def markers_of(folder: Path) -> tuple[str, ...] | None:
     """The markers whose sentences the parses in `folder` hold; None where they hold every one."""
-    found = facts_of(folder / "parses-00000.parquet").get("markers")
-    return None if found is None else tuple(found)
+    return ParseFacts.read(folder / "parses-00000.parquet").markers
 
 
 def extract(
@@ -127,17 +126,23 @@ def extract(
     settings: ExtractSettings | None = None,
     *,
     part: Part = WHOLE,
-) -> dict[str, Any]:
+) -> PairCounts:
     """Extract pairs into `folder/pairs-00000.parquet` and on, and `folder/rejects.json`.
 
-    `documents` have the sentence layer that `parses` were made from, in the same order. Returns
-    the counts: documents, pairs, pairs by marker and position, rejects by reason and by marker.
+    `documents` have the sentence layer that `parses` were made from, in the same order.
     With `part` only its shards are made and counted, and `rejects.json` is not written. Raises
     `ConfigError` for a marker that the parses were not made for, `InputError` where documents
     and parses do not belong together.
     """
     settings = settings or ExtractSettings()
-    _refuse_unparsed(settings)
+    if settings.parsed is not None:
+        asked = resolve_markers(settings.markers, settings.language, settings.patterns)
+        if lost := [marker for marker in asked if marker not in settings.parsed]:
+            raise ConfigError(
+                f"the parses were not made for the markers {', '.join(lost)}: "
+                "sentences that hold only these were not parsed",
+                hint="run the parse stage again with all markers that are asked for",
+            )
     folder.mkdir(parents=True, exist_ok=True)
     shards: list[dict[str, Any]] = []
     parsed = iter(parses)
@@ -148,15 +153,15 @@ def extract(
             continue
         if not path.is_file():
             _extract_shard(settings, pairs, path)
-        shards.append(facts_of(path)["counts"])
+        shards.append(PairFacts.read(path).counts.model_dump())
     for left in parsed:
         raise InputError(
             f"the parse of document {left.doc!r} is left over: there is no such document",
             hint="the parses were made from other documents: run the parse stage again",
         )
-    counts = _summed(shards)
+    counts = PairCounts.of(_summed(shards))
     if part == WHOLE:
-        write_json(folder / "rejects.json", counts.get("rejects", {}))
+        write_json(folder / "rejects.json", counts.rejects.model_dump())
     return counts
 
 
@@ -169,19 +174,17 @@ def _parse_shard(settings: ParseSettings, documents: list[Document], path: Path)
     if parser is None:
         parser = _PARSERS[settings] = _make_parser(settings)
     skipped: Counter[str] = Counter()
-    if settings.parser != "gold":
-        parser.on_skip = lambda reject: skipped.update([reject.reason])
+    parser.on_skip = lambda reject: skipped.update([reject.reason])
     parses = list(parser.parse(documents))
-    counts = {
-        "documents": len(parses),
-        "sentences": sum(len(p.sentence) for p in parses),
-        "tokens": sum(len(p.head) for p in parses),
-        "skipped": dict(skipped),
-    }
-    chosen = settings.prefilter and settings.parser != "gold"
-    markers = resolve_markers(settings.markers, settings.language) if chosen else None
-    facts = {"counts": counts, "scheme": parser.scheme, "markers": markers}
-    write_parses(path, parses, facts)
+    counts = ParseCounts(
+        documents=len(parses),
+        sentences=sum(len(p.sentence) for p in parses),
+        skipped=skipped,
+        tokens=sum(len(p.head) for p in parses),
+    )
+    prefilter = getattr(parser, "prefilter", None)
+    markers = prefilter.markers if prefilter else None
+    write_parses(path, parses, ParseFacts(counts=counts, scheme=parser.scheme, markers=markers))
 
 
 def _make_parser(settings: ParseSettings) -> Any:
@@ -190,58 +193,39 @@ def _make_parser(settings: ParseSettings) -> Any:
         return get_parser("gold")
     prefilter = None
     if settings.prefilter:
-        markers = resolve_markers(settings.markers, settings.language)
-        prefilter = Prefilter(markers, settings.language, settings.previous)
+        markers = resolve_markers(settings.markers, settings.language, settings.patterns)
+        table = load_patterns(settings.language, "ud", settings.patterns)
+        prefilter = Prefilter(markers, table, settings.previous)
     return get_parser(settings.parser, prefilter=prefilter, gold_tokens=settings.gold_tokens)
-
-
-def _refuse_unparsed(settings: ExtractSettings) -> None:
-    if settings.parsed is None:
-        return
-    asked = resolve_markers(settings.markers, settings.language)
-    if lost := [marker for marker in asked if marker not in settings.parsed]:
-        raise ConfigError(
-            f"the parses were not made for the markers {', '.join(lost)}: "
-            "sentences that hold only these were not parsed",
-            hint="run the parse stage again with all markers that are asked for",
-        )
 
 
 def _extract_shard(
     settings: ExtractSettings, pairs: list[tuple[Document, ParsedDocument]], path: Path
 ) -> None:
-    rejects: dict[str, Counter[str]] = {"reasons": Counter(), "markers": Counter()}
+    reasons, refused = Counter[str](), Counter[str]()
 
     def on_reject(reject: Reject) -> None:
-        rejects["reasons"][reject.reason] += 1
-        rejects["markers"][reject.marker] += 1
+        reasons[reject.reason] += 1
+        refused[reject.marker] += 1
 
-    extractor = Extractor(
-        parser=_Parsed(settings.scheme),
-        markers=settings.markers,
-        mode=settings.mode,
-        language=settings.language,
-        text=settings.text,
-        on_reject=on_reject,
-    )
+    shaping = settings.model_dump(include=set(PairSettings.model_fields))
+    extractor = Extractor(parser=_Stored(settings.scheme), on_reject=on_reject, **shaping)
     columns = [extractor.extract([d for d, _ in b], [p for _, p in b]) for b in batches(pairs)]
-    found = _counts(columns)
-    write_pairs(path, columns, {"counts": {"documents": len(pairs), **found, "rejects": rejects}})
+    markers, positions = Counter[str](), Counter[str]()
+    for batch in columns:
+        markers.update(batch.markers[i] for i in batch.marker.tolist())
+        positions.update(POSITIONS[previous] for previous in batch.previous.tolist())
+    counts = PairCounts(
+        documents=len(pairs),
+        markers=markers,
+        pairs=sum(map(len, columns)),
+        positions=positions,
+        rejects=Rejects(markers=refused, reasons=reasons),
+    )
+    write_pairs(path, columns, PairFacts(counts=counts))
 
 
-def _counts(columns: Iterable[PairColumns]) -> dict[str, Any]:
-    by: dict[str, Counter[str]] = {"markers": Counter(), "positions": Counter()}
-    pairs = 0
-    for part in columns:
-        pairs += len(part)
-        by["markers"].update(part.markers[i] for i in part.marker.tolist())
-        by["positions"].update(
-            "previous_sentence" if p else "same_sentence" for p in part.previous.tolist()
-        )
-    return {"pairs": pairs, **by}
-
-
-class _Parsed:
+class _Stored:
     """Stands for the parser whose parses are read from disk: it only knows their scheme."""
 
     name = "stored"

@@ -1,87 +1,101 @@
-"""The text of a pair: as its author wrote it, or as the paper's tokens."""
+"""The text of a pair: as its author wrote it, with paired quotes, or as the paper's tokens."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from corpora.document import Document, Span
+from corpora.document import Span
 from corpora.sentences.rules import CITATIONS
-from extract.batch import Batch
-from extract.columns import SpanColumn
+from extract.pairs import SpanColumn
 from extract.parse import Ints
-from extract.patterns import PatternTable
-from extract.quotes import EMPHASIS, MARKS, OPENERS, PAIRED, closed_in, ends, finished
+from extract.trees import Batch
 
 TERMINAL = ".!?…。！？"
+CLOSERS = "\"'”’»)]}"
+OPENERS = "\"'“‘«([{"
+EMPHASIS = "_"
+MARKS = frozenset(OPENERS + CLOSERS + EMPHASIS)
+SEPARATORS = " ,;:—–"
+PARTNERS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
+QUOTES = {"“": "”", "«": "»", '"': '"'}
+"""Quotes that are told apart from other marks; `’` is an apostrophe far more often."""
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
+PAIRED = re.compile(r'["“”«»()\[\]{}]')
 _CITED = re.compile(rf"(?<=[.!?…\"'”’])\s*{CITATIONS.pattern}$")
+_EMPTY = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;:—–]*")
+_CLOSED = re.compile(r"[,.;:!?…]?([”»])")
 
 
-def texts_of(
-    batch: Batch,
-    documents: Sequence[Document],
-    doc: Ints,
-    column: SpanColumn,
-    text: str,
-    table: PatternTable,
-) -> list[str]:
+def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str) -> list[str]:
     """The text of each row of spans, `written` or `tokenised`; `doc` numbers its document."""
-    blank, stop = " " if table.spaces else "", table.stop
-    if text == "written":
-        sources = [document.text for document in documents]
-        return _all_written(sources, doc, column, stop, blank)
-    rows = zip(doc.tolist(), column.lists(), strict=True)
-    sizes = np.array([len(d.head) for d in batch.documents])
-    ends = np.cumsum(sizes).tolist()
-    begins = [0, *ends[:-1]]
-    return [
-        tokenised(_forms(batch, begins[d], ends[d], spans) or _pieces(documents[d], spans), stop)
-        for d, spans in rows
-    ]
-
-
-def _pieces(document: Document, spans: Sequence[Span]) -> list[str]:
-    """The words at white space, where the sentence before was not parsed and has no tokens."""
-    return [piece for start, end in spans for piece in document.text[start:end].split()]
-
-
-def _forms(batch: Batch, begin: int, end: int, spans: Sequence[Span]) -> list[str]:
-    """The forms of the tokens of one document that begin inside the spans."""
-    strings = batch.documents[0].strings.strings
-    forms: list[str] = []
-    for span in spans:
-        first, last = begin + np.searchsorted(batch.start[begin:end], span)
-        forms.extend(strings[code] for code in batch.form[first:last].tolist())
-    return forms
-
-
-def _all_written(
-    sources: Sequence[str], doc: Ints, column: SpanColumn, stop: str, blank: str
-) -> list[str]:
-    """`written` for every row, without an object for a row of one span."""
+    table = batch.patterns.table
+    sources = [document.text for document in batch.documents]
+    if text == "tokenised":
+        sizes = [len(parse.head) for parse in batch.parses]
+        bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+        return [
+            tokenised(list(_forms(batch, sources[d], bounds[d], bounds[d + 1], spans)), table.stop)
+            for d, spans in zip(doc.tolist(), column.lists(), strict=True)
+        ]
+    blank = " " if table.spaces else ""
     start, end = column.start.tolist(), column.end.tolist()
-    bounds = column.offsets.tolist()
     texts: list[str] = []
-    for d, a, b in zip(doc.tolist(), bounds, bounds[1:], strict=False):
-        text = sources[d]
-        if b == a + 1:
-            texts.append(_finished(text[start[a] : end[a]], stop))
-        else:
-            spans = list(zip(start[a:b], end[a:b], strict=True))
-            texts.append(_finished(_joined(text, spans, blank), stop))
+    for d, (a, b) in zip(doc.tolist(), pairwise(column.offsets.tolist()), strict=True):
+        # Most rows are one span: no object for these.
+        spans = list(zip(start[a:b], end[a:b], strict=True)) if b > a + 1 else ()
+        joined = _joined(sources[d], spans, blank) if spans else sources[d][start[a] : end[a]]
+        texts.append(_finished(joined, table.stop))
     return texts
+
+
+def _forms(batch: Batch, source: str, begin: int, end: int, spans: Sequence[Span]) -> Iterator[str]:
+    """The forms of the tokens of one document that begin inside the spans.
+
+    A sentence before that was not parsed has no tokens: its words at white space.
+    """
+    strings = batch.patterns.strings.strings
+    bounds = [begin + np.searchsorted(batch.start[begin:end], span) for span in spans]
+    if any(first < last for first, last in bounds):
+        for first, last in bounds:
+            yield from (strings[code] for code in batch.form[first:last].tolist())
+    else:
+        for first, last in spans:
+            yield from source[first:last].split()
 
 
 def written(text: str, spans: Sequence[Span], stop: str = ".", blank: str = " ") -> str:
     """The author's own text under `spans`: white space folded, first letter raised, a final stop.
 
-    Quotes are paired (`extract.quotes`). A bracket or `_` of emphasis at either end whose partner
-    lies outside is taken away, and so is a citation behind the stop (`[28]`).
+    Quotes are paired. A bracket or `_` of emphasis at either end whose partner lies outside is
+    taken away, and so is a citation behind the stop (`[28]`).
     """
     return _finished(_joined(text, spans, blank), stop)
+
+
+def tokenised(forms: Sequence[str], stop: str = ".") -> str:
+    """The tokens parted by blanks, first letter raised, ` .` at the end, as in the paper's data."""
+    text = _raised(" ".join(forms))
+    return text if _ends(text) else f"{text} {stop}"
+
+
+def _joined(text: str, spans: Sequence[Span], blank: str) -> str:
+    """The parts with a blank between them, none before a closing mark; quotes stay closed.
+
+    Marker and commas between the parts of a clause are left out, and with them a closing quote
+    would go: in "“Well, then,” said he" the parts are "“Well" and "said he".
+    """
+    joined = text[slice(*spans[0])]
+    for (_, end), (start, stop) in pairwise(spans):
+        closed = _CLOSED.search(text[end:start])
+        if closed and joined.count(PARTNERS[closed[1]]) > joined.count(closed[1]):
+            joined += closed[0]
+        part = text[start:stop]
+        joined += part if part[:1] in TERMINAL else blank + part
+    return joined
 
 
 def _finished(joined: str, stop: str) -> str:
@@ -89,26 +103,94 @@ def _finished(joined: str, stop: str) -> str:
         joined = " ".join(joined.split()) or stop
     first, last = joined[0], joined[-1]
     if first in MARKS or last in MARKS or PAIRED.search(joined):
-        return _raised(finished(_CITED.sub("", joined), stop, TERMINAL))
+        return _raised(_with_paired_quotes(_CITED.sub("", joined), stop))
     if not first.isupper():
         joined = first.upper() + joined[1:]
     return joined if last in TERMINAL else joined + stop
 
 
-def tokenised(forms: Sequence[str], stop: str = ".") -> str:
-    """The tokens parted by blanks, first letter raised, ` .` at the end, as in the paper's data."""
-    text = _raised(" ".join(forms))
-    return text if ends(text, TERMINAL) else f"{text} {stop}"
+def _with_paired_quotes(text: str, stop: str) -> str:
+    """The text with its quotes and brackets paired, and with a final `stop`.
+
+    A mark at an end whose partner lies outside goes with the separators beside it; so do quotes
+    with nothing between them. Inside, a closing quote without its opener goes too ("… have done
+    that,” she said"), and a quote that runs on behind the text is closed where the text ends. No
+    stop stands behind a terminal mark; in a closing quote it takes the place of a separator:
+    "“There is your bird,”" ends in "bird.”", "he called it “home”" in "“home”.".
+    """
+    for _ in range(8):
+        shorter = _strip_once(text)
+        if shorter == text or not shorter:
+            break
+        text = shorter
+    text, closing = _paired(_EMPTY.sub("", text) or text)
+    if _ends(text):
+        return text + closing
+    if closing:
+        text = text.rstrip(SEPARATORS)
+        return text + (stop + closing if closing[-1] in QUOTES.values() else closing + stop)
+    body = text.rstrip(CLOSERS + " ")
+    tail = text[len(body) :].strip()
+    if body and tail[:1] in QUOTES.values() and body[-1] in SEPARATORS:
+        return body.rstrip(SEPARATORS) + stop + tail
+    return text + stop
 
 
-def _joined(text: str, spans: Sequence[Span], blank: str) -> str:
-    """The parts with a blank between them, none before a closing mark; quotes stay closed."""
-    joined = text[slice(*spans[0])]
-    for (_, end), (start, stop) in pairwise(spans):
-        joined += closed_in(text[end:start], joined)
-        part = text[start:stop]
-        joined += part if part[:1] in TERMINAL else blank + part
-    return joined
+def _ends(text: str) -> bool:
+    """Whether a terminal mark ends the text, be it inside quotes or brackets."""
+    body = text.rstrip(CLOSERS + " ")
+    return bool(body) and body[-1] in TERMINAL
+
+
+def _strip_once(text: str) -> str:
+    """The text without one mark at either end whose partner lies outside."""
+    if text.startswith("''"):  # the quotes of the Penn Treebank: `` and ''
+        return text[2:].lstrip(SEPARATORS)
+    first, last = text[:1], text[-1:]
+    closer = next((close for close, opener in PARTNERS.items() if opener == first), "")
+    odd = {mark for mark in ('"', EMPHASIS) if text.count(mark) % 2}
+    if first in PARTNERS or first in odd or (closer and closer not in text):
+        return text[1:].lstrip(SEPARATORS)
+    opens = last in PARTNERS.values()
+    if opens or last in odd or (last in PARTNERS and PARTNERS[last] not in text):
+        return text[:-1].rstrip(SEPARATORS)
+    return text
+
+
+def _paired(text: str) -> tuple[str, str]:
+    """The text without closing marks that nothing opens, and what closes those left open."""
+    opened: list[str] = []
+    kept, done = "", 0
+    for match in PAIRED.finditer(text):
+        mark, at = match[0], match.start()
+        before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
+        if _opens(mark, before, after, opened):
+            opened.append((QUOTES | BRACKETS)[mark])
+        elif mark in opened:
+            while opened.pop() != mark:
+                pass
+        elif _goes(mark, before):
+            kept, done = (kept + text[done:at]).rstrip(" "), at + 1
+    return kept + text[done:], "".join(reversed(opened))
+
+
+def _opens(mark: str, before: str, after: str, opened: list[str]) -> bool:
+    """Whether a mark opens: of a straight quote that is not open yet, its neighbours tell.
+
+    A bracket opens behind a blank: the one in ":(" does not.
+    """
+    if mark in BRACKETS:
+        return not before.strip()
+    if mark != '"' or mark in opened:
+        return mark in QUOTES and mark not in opened
+    return bool(after) and not (after.isspace() and before.strip())
+
+
+def _goes(mark: str, before: str) -> bool:
+    """Whether a mark without a partner is left out: not in "12\" pipe", "1) this" and ":)"."""
+    if mark in BRACKETS.values():
+        return before == " "
+    return mark not in BRACKETS and not (mark == '"' and before.isdigit())
 
 
 def _raised(text: str) -> str:

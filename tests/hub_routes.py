@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -70,12 +70,6 @@ def info(request: Handler, kind: str, id: str, revision: str = "") -> Reply:
     return Reply({"_id": "1", "id": id, "sha": name, "siblings": listed, **plain, **times})
 
 
-def refs(request: Handler, kind: str, id: str) -> Reply:
-    head = request.find(kind, id).head
-    branch = {"name": "main", "ref": "refs/heads/main", "targetCommit": head}
-    return Reply({"branches": [branch], "tags": [], "converts": []})
-
-
 def _entries(files: Mapping[str, Blob]) -> list[dict[str, Any]]:
     """Files and folders as the tree lists them."""
     folders = {path.rsplit("/", 1)[0] for path in files if "/" in path}
@@ -103,12 +97,6 @@ def tree(request: Handler, kind: str, id: str, revision: str, path: str = "") ->
     url = f"{request.hub.url}{urlsplit(request.path).path}"
     following = f'<{url}?recursive={request.query.get("recursive")}&cursor={after}>; rel="next"'
     return Reply(entries[first:after], headers={"Link": following} if entries[after:] else {})
-
-
-def paths_info(request: Handler, kind: str, id: str, revision: str) -> Reply:
-    _, files = request.find(kind, id).at(revision)
-    asked = parse_qs(request.body.decode()).get("paths", [])
-    return Reply([entry for entry in _entries(files) if entry["path"] in asked])
 
 
 def preupload(request: Handler, kind: str, id: str, revision: str) -> Reply:
@@ -235,9 +223,7 @@ ROUTES: list[tuple[tuple[str, ...], str, Callable[..., Reply]]] = [
     (("POST",), "/api/validate-yaml", validate_yaml),
     (("GET",), API, info),
     (("GET",), f"{API}/revision{AT}", info),
-    (("GET",), f"{API}/refs", refs),
     (("GET",), f"{API}/tree{AT}(?:{PATH})?", tree),
-    (("POST",), f"{API}/paths-info{AT}", paths_info),
     (("POST",), f"{API}/preupload{AT}", preupload),
     (("POST",), f"{API}/commit{AT}", commit),
     (("PUT",), r"/lfs/(?P<oid>\w{64})", lfs_upload),

@@ -7,6 +7,7 @@ values of a wrong type are errors that name the key and the nearest valid one.
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from workflows.tables import BuildFile, Source
 
 CONFIGS = Path(__file__).parent / "configs"
 DATA_VARIABLE = "DISCORPORA_DATA"
+OWN_READER = re.compile(r"(.*\.py:\w+):(.*)", re.DOTALL)
+"""A source whose reader is in a file: `FILE.py:Class:PATH`."""
 
 
 def config_path(name: str) -> Path:
@@ -90,6 +93,8 @@ def _expand(build: BuildFile) -> list[Source]:
                 hint=f"set the environment variable {DATA_VARIABLE}, or `data` in the build file",
             )
         spec = build.place(source.spec)
+        if own := OWN_READER.match(spec):
+            spec = f"{build.anchored(own[1])}:{own[2]}"
         kind, _, place = spec.partition(":")
         if any(mark in place for mark in "*?["):
             place = os.path.expanduser(place)  # noqa: PTH111 - a Path would lose /./

@@ -28,6 +28,7 @@ def check_names(build: BuildFile) -> None:
                 "digits of the path count, up to the first dot of the name: rename one",
             )
         specs[source.name] = source.spec
+        build.reader(source)
         for dataset in source.datasets:
             _known(build, dataset, build.datasets, "dataset", build.source_keys(source.name))
     for number, check in enumerate(build.validation):

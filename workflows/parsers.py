@@ -16,7 +16,7 @@ TREEBANKS = frozenset({"conllu"})
 
 def check_trees(parser: str, spec: str, source: str) -> None:
     """Raise `ConfigError` for the parser `gold` on a source without trees."""
-    kind = parse_spec(spec)[0].kind
+    kind = parse_spec(spec)[0].name
     if parser == "gold" and kind not in TREEBANKS:
         raise ConfigError(
             f"'gold' takes trees that are there, and the source {source!r} ({kind}:) has none",

@@ -49,7 +49,6 @@ def check(task: StageTask) -> None:
     if missing:
         _complain(task, missing)
     _check_parsers(task)
-    _load_libraries(task)
 
 
 def check_engine(task: StageTask) -> None:
@@ -70,16 +69,6 @@ def _check_parsers(task: StageTask) -> None:
             if reason:
                 where = task.build.where(*stage.parser_keys)
                 raise ConfigError(f"{stage.parser_name!r}: {reason}", where=where, hint=how)
-
-
-def _load_libraries(task: StageTask) -> None:
-    """Let the libraries of models be loaded while the build does something else."""
-    from workflows import programs
-    from workflows.links import walk
-    from workflows.tasks.models import Evaluate, Train
-
-    if any(isinstance(s, Train | Evaluate) and not s.output().exists() for s in walk(task)):
-        programs.prepare(task.build.threads)
 
 
 def _complain(task: StageTask, missing: list[tuple[SourceRecord, str]]) -> None:

@@ -81,7 +81,7 @@ def fingerprint(source: SourceRecord, root: Path) -> str:
         files = source_files(source.spec)
     except InputError:
         return MISSING
-    whole = hashlib.sha256(f"{reader.kind}\n".encode())
+    whole = hashlib.sha256(f"{reader.name}\n".encode())
     for path in files:
         whole.update(f"{below(target, path)}\0{file_hash(path, root)}\n".encode())
     return whole.hexdigest()

@@ -124,9 +124,10 @@ class StageTask(luigi.Task):
     @cached_property
     def hash(self) -> str:
         """The identity, with the code that makes the output and everything upstream."""
+        identity = self.identity  # it checks all names and settings
         upstream = sorted(task.hash for task in self.upstream())
         code = {module: code_hash(module) for module in self.code()}
-        return _digest({"identity": self.identity, "upstream": upstream, "code": code})
+        return _digest({"identity": identity, "upstream": upstream, "code": code})
 
     @property
     def root(self) -> Path:

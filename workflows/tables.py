@@ -6,6 +6,7 @@ A table that names a reader, builder, recipe or suite is validated by that class
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from corpora.splits import SPLITS, Shares
 from corpora.toml import TomlFile
 
 if TYPE_CHECKING:
+    from corpora.readers import Reader
     from corpora.tasks.builder import Builder
 
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
@@ -125,7 +127,7 @@ class Sentences(Table):
 class Splits(Table):
     """The shares of the documents: they are divided once, for all datasets of the build.
 
-    `table` names documents whose split is settled (`corpora.splits.table`).
+    `table` names documents whose split is settled (`corpora.splits.prescribed`).
     """
 
     train: float = 0.8
@@ -154,6 +156,8 @@ class Extract(Table):
     markers: str = "all15"
     mode: Literal["recall", "require_clause", "own_subjects"] = "require_clause"
     text: Literal["written", "tokenised"] = "written"
+    patterns: tuple[str, ...] = ()
+    """Pattern files that add markers to the tables or replace their rows."""
 
 
 class Engine(Table):
@@ -194,7 +198,28 @@ class Validation(Table):
     get: str = ""
 
 
-class Model(Table):
+class WithSettings(Table):
+    """A table whose recipe or suite has settings of its own, in `settings`."""
+
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settings_apart(cls, table: Any) -> Any:
+        """Say where a setting of the recipe or suite belongs that stands beside the keys."""
+        for key, value in table.items() if isinstance(table, Mapping) else ():
+            if key not in cls.model_fields and not isinstance(value, Mapping):
+                valid = ", ".join(sorted(cls.model_fields))
+                pasted = json.dumps(value, default=str)  # as TOML writes it
+                raise ConfigError(
+                    f"unknown key {key!r}; {nearest(key, cls.model_fields)}".rstrip("; "),
+                    hint=f"a setting of the recipe or suite is written settings = "
+                    f"{{ {key} = {pasted} }}; valid here: {valid}",
+                )
+        return table
+
+
+class Model(WithSettings):
     """One `[models.NAME]` entry: a recipe, the dataset it trains on, changed settings.
 
     `base` names another model of the build file: its encoder is the backbone to start from.
@@ -208,11 +233,10 @@ class Model(Table):
     base: str = ""
     suite: str = ""
     limit: int = Field(0, ge=0)
-    settings: dict[str, Any] = Field(default_factory=dict)
     get: str = ""
 
 
-class Evaluation(Table):
+class Evaluation(WithSettings):
     """One `[evaluations.NAME]` entry: models on other data than their own dataset.
 
     `dataset` is a dataset of the build, with `@CONFIG` for its configuration, or a list of them
@@ -226,7 +250,6 @@ class Evaluation(Table):
     dataset: str | tuple[str, ...] = ""
     data: str = ""
     limit: int = Field(0, ge=0)
-    settings: dict[str, Any] = Field(default_factory=dict)
     get: str = ""
 
     @property
@@ -293,6 +316,16 @@ class BuildFile(Table):
 
     # The declarations that its tables name
 
+    def reader(self, source: Source) -> Reader:
+        """The reader of a source with its options."""
+        from corpora.readers import parse_spec
+
+        keys = self.source_keys(source.name)
+        with self.at(*keys, "spec"):
+            kind, _ = parse_spec(source.spec)
+        given = {key: value for key in ("licence", "language") if (value := getattr(source, key))}
+        return kind.of({**source.options, **given}, self.whereabouts(*keys, "options"))
+
     def builder(self, dataset: str) -> Builder:
         """The builder of a dataset with its settings: of its name, or the one its table names.
 
@@ -322,7 +355,12 @@ class BuildFile(Table):
         from extract.patterns import resolve_markers
 
         with self.at("extract", "markers"):
-            return resolve_markers(self.extract.markers, language)
+            return resolve_markers(self.extract.markers, language, self.patterns)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The user's own pattern files; a relative path starts at the build file's folder."""
+        return tuple(str(self.folder / self.place(file)) for file in self.extract.patterns)
 
     def anchored(self, reference: str) -> str:
         """A reference `FILE.py:Class` with its path taken from the build file's folder."""
@@ -359,9 +397,10 @@ class BuildFile(Table):
         try:
             yield
         except DiscorporaError as error:
-            if error.where.startswith(self.path):  # the build file's own
+            if error.where.startswith(f"{self.path}:"):  # it has a place already
                 raise
-            where = ": ".join(filter(None, (self.where(*keys), error.where)))
+            inner = "" if error.where == self.path else error.where
+            where = ": ".join(filter(None, (self.where(*keys), inner)))
             raise type(error)(error.message, where=where, hint=error.hint) from None
 
     def _one(self, kind: str, name: str, known: Mapping[str, Entry]) -> Entry:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+import subprocess
+import sys
+import tempfile
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from corpora.declared import anchored, portable
 from corpora.errors import ConfigError, DiscorporaError
-from workflows.programs import Program
+from corpora.processes import BUILD_VARIABLE
+from workflows import usage
 from workflows.tables import BuildFile, Evaluation, Model
 from zoo.declared import BackboneRecipe, Recipe, Suite
 from zoo.evaluate import SUITES
 from zoo.presets import Preset, read_preset, shipped
+
+log = logging.getLogger("discorpora")
 
 OF_THE_BUILD = {
     "dataset": "`dataset` of the model",
@@ -25,9 +33,11 @@ OF_THE_BUILD = {
 }
 """Settings of a recipe that its model's table says in another place."""
 
-OF_THE_COMMAND = frozenset({"data", "model", "json", "name", "split", "limit", "seed", "threads"})
-"""Options of an evaluation that are none of a suite's own."""
+RESULTS = "results.json"
 
+LOG_LINE = re.compile(r"\d\d:\d\d:\d\d (.*)")
+"""A line of the program's own log, which is passed on: what libraries print is not."""
+LAST_LINES = 40
 OPTION = re.compile(r"--([a-z_]+)|\b([a-z_]+) = ")
 """The key of an option of a command line, or of a line of a recipe, in a message."""
 
@@ -133,30 +143,61 @@ def train(
     if base:
         words += ["--backbone", str(base)]
     own = {key: chosen.table[key] for key in model.settings}
-    program = Program("zoo.train", words + options(own), threads)
-    known = type(recipe).model_fields.keys() - OF_THE_BUILD.keys()
-    _run(program, f"models.{name}", known.__contains__)
+    command, reason, _ = _run("zoo.train", words + options(own), threads)
+    if reason:
+        known = type(recipe).model_fields.keys() - OF_THE_BUILD.keys()
+        raise _failure(reason, command, f"models.{name}", known)
 
 
-def evaluate(
-    plan: Evaluation, name: str, trained: Path, data: str, folder: Path, build: BuildFile
-) -> dict[str, Any]:
-    """Evaluate the trained model `name` on `data` into `folder`; the counts for its manifest.
+@dataclass(frozen=True)
+class Judged:
+    """One evaluation of a model: `plan` on `data`, its result in the folder `folder`."""
 
-    Raises `DiscorporaError` with what the suite says.
+    plan: Evaluation
+    data: str
+    folder: Path
+
+
+def evaluate(jobs: Sequence[Judged], name: str, trained: Path, build: BuildFile) -> list[Any]:
+    """Evaluate the trained model `name` in one process, which loads the libraries once.
+
+    Of each job the counts for its manifest, or the `DiscorporaError` with what the suite says: a
+    job that fails stops none of the others.
     """
-    plans = [key for key, entry in build.evaluations.items() if entry == plan]
-    table = f"evaluations.{plans[0] if plans else 'NAME'}"
-    results = folder / "results.json"
-    words = [
-        *(build.anchored(plan.suite), "--model", str(trained), "--name", name, "--data", data),
-        *("--json", str(results), "--threads", str(build.threads)),
-        *("--seed", str(build.seed), "--limit", str(plan.limit)),
+    listed = [
+        [
+            *(
+                build.anchored(job.plan.suite),
+                "--model",
+                str(trained),
+                "--name",
+                name,
+                "--data",
+                job.data,
+            ),
+            *("--json", str(job.folder / RESULTS), "--threads", str(build.threads)),
+            *("--seed", str(build.seed), "--limit", str(job.plan.limit)),
+            *options(job.plan.settings),
+        ]
+        for job in jobs
     ]
-    program = Program("zoo.evaluate", words + options(plan.settings), build.threads)
-    _run(program, table, lambda key: key not in OF_THE_COMMAND)
-    metrics = json.loads(results.read_text(encoding="utf-8"))
-    return {"examples": metrics.get("examples")}
+    _, reason, answer = _run("zoo.evaluate", ["--jobs"], build.threads, json.dumps(listed))
+    reasons = [reason] * len(jobs) if reason else json.loads(answer)
+    found: list[Any] = []
+    for job, words, reason in zip(jobs, listed, reasons, strict=True):
+        plans = [key for key, entry in build.evaluations.items() if entry == job.plan]
+        table = f"evaluations.{plans[0] if plans else 'NAME'}"
+        if reason:
+            command = [sys.executable, "-m", "zoo.evaluate", *words]
+            found.append(
+                _failure(
+                    reason, command, table, SUITES.find(build.anchored(job.plan.suite)).model_fields
+                )
+            )
+        else:
+            metrics = json.loads((job.folder / RESULTS).read_text(encoding="utf-8"))
+            found.append({"examples": metrics.get("examples")})
+    return found
 
 
 def train_command(recipe: str, arguments: Sequence[str]) -> int:
@@ -176,23 +217,73 @@ def evaluate_command(
     return main([suite, "--model", model, "--data", data, *out, *arguments])
 
 
-def _run(program: Program, table: str, own: Callable[[str], bool]) -> None:
-    """Run it. Of a failure the cause is said first, the command last.
+def _run(
+    module: str, words: Sequence[str], threads: int, text: str = ""
+) -> tuple[list[str], str, str]:
+    """Run `python -m MODULE WORDS` with `text` as its standard input; its log goes through.
 
-    `table` of the build file holds the settings, of which `own` tells the names.
+    The command, why it failed ("" if it did not), and its standard output.
     """
-    reason = program.run()
-    if not reason:
-        return
+    command = [sys.executable, "-m", module, *words]
+    log.debug("%s", " ".join(command))
+    environment = {
+        **os.environ,
+        BUILD_VARIABLE: str(os.getpid()),
+        "OMP_NUM_THREADS": str(threads),
+        # Threads that wait for each other must not spin on cores that others use.
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "TOKENIZERS_PARALLELISM": "false",
+        # The recipe says these, whatever the user's own environment says.
+        "ACCELERATE_MIXED_PRECISION": "no",
+        "ACCELERATE_DYNAMO_BACKEND": "NO",
+    }
+    tail: list[str] = []
+    with tempfile.TemporaryFile("w+") as source, tempfile.TemporaryFile("w+") as answer:
+        source.write(text)
+        source.seek(0)
+        with subprocess.Popen(
+            command,
+            env=environment,
+            stdin=source,
+            stdout=answer,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+        ) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if line.startswith("error: "):
+                    tail.clear()
+                tail.append(line.rstrip())
+                if len(tail) > LAST_LINES and not tail[0].startswith("error: "):
+                    del tail[0]
+                if said := LOG_LINE.match(line):
+                    log.info("  %s", said[1].rstrip())
+            _, status, used = os.wait4(process.pid, 0)  # `wait` does not tell its peak memory
+            process.returncode = os.waitstatus_to_exitcode(status)
+        usage.note_child(used.ru_maxrss)
+        answer.seek(0)
+        given = answer.read()
+    if not process.returncode:
+        return command, "", given
+    lines = [line for line in tail if line.strip()]
+    if lines and lines[0].startswith("error: "):
+        return command, "\n".join(lines).removeprefix("error: "), given
+    return command, "\n".join(lines[-5:]) or "the process was stopped", given
+
+
+def _failure(
+    reason: str, command: Sequence[str], table: str, own: Container[str]
+) -> DiscorporaError:
+    """The cause first, the command last; `table` of the build file holds the settings `own`."""
     cause, *rest = reason.splitlines()
     advice = [line.strip() for line in rest if line.strip()]
     named = dict.fromkeys(option or key for option, key in OPTION.findall("\n".join(advice)))
-    if keys := ", ".join(filter(own, named)):
+    if keys := ", ".join(key for key in named if key in own):
         advice.append(f"in the build file: {keys} among the settings of [{table}]")
-    command = shlex.join(["python", *program.command[1:]])
-    raise DiscorporaError(
-        cause, hint="\n  ".join([*advice, f"to see all that it prints: {command}"])
-    )
+    shown = shlex.join(["python", *command[1:]])
+    hint = "\n  ".join([*advice, f"to see all that it prints: {shown}"])
+    return DiscorporaError(cause, hint=hint)
 
 
 def options(settings: Mapping[str, Any], table: str = "") -> list[str]:

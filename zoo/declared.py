@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from torch import nn
 
     from zoo.evaluate import Request
+    from zoo.evaluate.bootstrap import McNemar
+    from zoo.evaluate.results import Result
+    from zoo.evaluate.table import Rows
     from zoo.training.job import Job
 
 CLASSIFIES, SCORES, ENCODES, GOES_ON = (
@@ -146,6 +149,8 @@ class StepRecipe(Recipe):
     """Weight decay of AdamW."""
     max_grad_norm: AtLeast0 = 1.0
     """Maximum gradient norm; 0 disables clipping."""
+    processes: Positive = 1
+    """Processes that train together, each on a GPU of its own (`accelerate launch`)."""
     bf16: bool | Literal["auto"] = False
     """bfloat16 in the forward pass; `auto`: on a GPU that has it."""
     compile: bool = False
@@ -279,17 +284,32 @@ class Suite(Declared):
     """The splits that must have rows."""
     builders: ClassVar[tuple[str, ...]] = ()
     """The builders whose datasets it takes; empty: all with the right columns."""
+    percent: ClassVar[bool] = True
+    """Whether papers print its figures as percentages."""
 
     def check_data(self, datasets: Mapping[str, str]) -> None:
         """Raise `ConfigError` if these datasets (name and builder) do not go with the options."""
 
-    def evaluate(self, request: Request) -> dict[str, Any]:
-        """The result: `metrics`, `dataset`, `examples`, and perhaps `outcomes` and `notes`."""
+    def evaluate(self, request: Request) -> Result:
+        """What the model got right."""
         raise NotImplementedError
 
     def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
-        """Write what the suite draws or tabulates beside the result; returns the files."""
+        """Write what the suite draws or tabulates beside the result's JSON; returns the files."""
         return []
+
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        """The rows that a result's JSON gives in a table: the model's own, named "", and those of
+        the rules beside it. By default every figure in percent, under the names on its way."""
+        from zoo.evaluate.table import every_figure
+
+        return {"": dict(every_figure(result["metrics"]))}
+
+    @classmethod
+    def tests(cls, one: Mapping[str, Any], two: Mapping[str, Any]) -> Mapping[str, McNemar]:
+        """Tests of two results against each other, by the figure that is tested."""
+        return {}
 
 
 RECIPES = Registry(

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
-from zoo.declared import RECIPES
+from zoo.declared import RECIPES, StepRecipe
 from zoo.presets import parse_options, read_preset, shipped
 from zoo.training import data, job
 
@@ -50,15 +52,32 @@ def train(words: Sequence[str]) -> None:
         raise ConfigError("no recipe given", hint=USAGE)
     preset = read_preset(words[0])
     recipe = preset.recipe(parse_options(words[1:]))
+    for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():
+        if find_spec(name) is None:
+            extra = "report" if name == "tensorboard" else name
+            hint = f"pip install 'discorpora[{extra}]'"
+            raise ConfigError(f"report_to names {name}, which is not installed", hint=hint)
     revision = data.revision_of(recipe.dataset)
     if job.already_made(preset, recipe, revision):
         log.info("%s is already made", recipe.output)
+        return
+    if isinstance(recipe, StepRecipe) and recipe.processes > 1 and "WORLD_SIZE" not in os.environ:
+        _launch(words, recipe.processes, recipe.threads)
         return
     with job.working(preset, recipe, revision) as run:
         if not run.finished:
             _prepare_torch(recipe.threads, recipe.deterministic)
             recipe.train(run)
     log.info("the model is in %s", recipe.output)
+
+
+def _launch(words: Sequence[str], processes: int, threads: int) -> None:
+    """The same command in several processes. Raises `DiscorporaError` if they fail."""
+    launch = ["--quiet", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    launch += ["--num_processes", str(processes), "--num_cpu_threads_per_process", str(threads)]
+    command = ["accelerate.commands.launch", *launch, "-m", "zoo.train", *words]
+    if subprocess.run([sys.executable, "-m", *command], check=False).returncode:
+        raise DiscorporaError(f"one of the {processes} processes failed; it said why above")
 
 
 def _help(words: Sequence[str]) -> str:

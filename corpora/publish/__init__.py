@@ -3,7 +3,7 @@
     result = publish(folder, "my-name/my-dataset", private=True)
 
 The files are uploaded first; then one commit brings data, card and manifest. A card that is there
-already is merged (`corpora.publish.card`); what was pushed is read back and compared; nothing is
+already is merged (`corpora.publish.plan`); what was pushed is read back and compared; nothing is
 pushed if the repository is in this state already. See docs/publishing.md.
 """
 
@@ -14,20 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from corpora.publish.folder import Kind, Publication, PublishedFile, plan_publication
-from corpora.publish.licence import LicenceDecision
+from corpora.publish.plan import Kind, Publication, PublishedFile, plan_publication
 
 if TYPE_CHECKING:
     from corpora.publish.hub import Hub
 
-__all__ = [
-    "LicenceDecision",
-    "Publication",
-    "PublishResult",
-    "PublishedFile",
-    "plan_publication",
-    "publish",
-]
+__all__ = ["Publication", "PublishResult", "PublishedFile", "plan_publication", "publish"]
 
 log = logging.getLogger("corpora.publish")
 
@@ -77,34 +69,25 @@ def publish(
     a licence that forbids it, no token, a namespace one may not write to, a card on the Hub that
     cannot be merged, a Hub that stays out of reach.
     """
-    folder = Path(folder)
-    plan = plan_publication(folder, repo_id, kind=kind, private=private)
+    plan = plan_publication(Path(folder), repo_id, kind=kind, private=private)
     plan.require_no_token()
     if dry_run:
         return PublishResult(plan, "dry run")
     plan.require_licence()
 
     # Only here: the client takes a third of a second to import, and a dry run does without.
-    from corpora.publish import remote as remote
     from corpora.publish.hub import Hub
-    from corpora.publish.push import Uploads, push
+    from corpora.publish.repository import Push
 
     hub = hub or Hub(token)
     plan.require_no_token(hub.token)
     hub.require_namespace(repo_id)
-    url = _url(hub, plan)
-    before = hub.call(f"looking at {repo_id}", lambda: remote.look(hub, plan))
-    if before is not None and remote.is_there(plan, before):
+    url = f"{hub.api.endpoint}/{'datasets/' if kind == 'dataset' else ''}{repo_id}"
+    push = Push(hub, plan)
+    hub.call(f"publishing {repo_id}", push.run)
+    if not push.tried:
         log.info("%s is there already, nothing was pushed", repo_id)
-        return PublishResult(plan, "unchanged", url, before.revision)
-    plan.verify()
-    uploads = Uploads(hub, plan)
-    done = hub.call(f"publishing {repo_id}", lambda: push(hub, plan, uploads))
-    hub.call(f"reading {repo_id} back", lambda: remote.compare(hub, plan, done))
-    log.info("%s is published at %s", repo_id, done.revision)
-    return PublishResult(plan, "published", url, done.revision, done.written, done.deleted)
-
-
-def _url(hub: Hub, plan: Publication) -> str:
-    prefix = "datasets/" if plan.kind == "dataset" else ""
-    return f"{hub.api.endpoint}/{prefix}{plan.repo_id}"
+        return PublishResult(plan, "unchanged", url, push.revision)
+    hub.call(f"reading {repo_id} back", push.compare)
+    log.info("%s is published at %s", repo_id, push.revision)
+    return PublishResult(plan, "published", url, push.revision, push.written, push.deleted)

@@ -10,16 +10,21 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from huggingface_hub import HfApi, get_token
-from huggingface_hub.errors import HfHubHTTPError
-from huggingface_hub.utils import httpx, parse_ratelimit_headers  # type: ignore[attr-defined]
+from huggingface_hub.utils import (  # type: ignore[attr-defined]
+    build_hf_headers,
+    get_session,
+    hf_raise_for_status,
+    httpx,
+    parse_ratelimit_headers,
+)
 
 from corpora.errors import ConfigError, DiscorporaError
 
@@ -29,8 +34,23 @@ T = TypeVar("T")
 
 # 409 and 412: somebody pushed meanwhile. Every try reads the remote anew, so it sees their state.
 TRANSIENT = frozenset({408, 409, 412, 425, 429, 500, 502, 503, 504})
-CONFLICTS = frozenset({409, 412})
-READERS = frozenset({"read"})
+# A body that is not JSON is a proxy's or a balancer's page, cut short or in the Hub's place.
+DROPPED = (httpx.TransportError, json.JSONDecodeError)
+AGAIN = "publish again in a while"
+MEANINGS = {
+    401: (
+        "the Hub does not accept this token",
+        "run `hf auth login` again, or set HF_TOKEN to a valid token",
+    ),
+    403: (
+        "the token may not do this",
+        "choose a namespace that is yours, or a token with the right to write there",
+    ),
+    404: ("not found", "look at the repository's id, and whether the token may see it"),
+    **dict.fromkeys((409, 412), ("somebody else is changing this repository", AGAIN)),
+    429: ("the Hub asks for fewer requests (429)", "wait some minutes, publish again"),
+}
+"""What an HTTP status means here, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +82,22 @@ class Hub:
         endpoint: str | None = None,
         settings: PublishSettings | None = None,
     ) -> None:
-        self._token = _checked_token(token)
+        self.token = ((get_token() if token is None else token) or "").strip()
+        """For headers and for searching files only; it belongs into no message."""
+        # A header cannot hold other characters, and the client's error would quote the token.
+        if not re.fullmatch(r"[!-~]+", self.token):
+            raise ConfigError(
+                "the access token holds blanks or characters that no token has"
+                if self.token
+                else "no access token of the Hub was found",
+                hint="run `hf auth login`, or set HF_TOKEN, with a token that may write: "
+                "https://huggingface.co/settings/tokens",
+            )
         self.settings = settings or PublishSettings()
-        self.api = HfApi(endpoint=endpoint, token=self._token, library_name="discorpora")
+        self.api = HfApi(endpoint=endpoint, token=self.token, library_name="discorpora")
 
     def __repr__(self) -> str:
         return f"Hub({self.api.endpoint!r})"
-
-    @property
-    def token(self) -> str:
-        """For headers and for searching files only; it belongs into no message."""
-        return self._token
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -82,167 +107,99 @@ class Hub:
     def require_namespace(self, repo_id: str) -> None:
         """Raise `ConfigError` if the token may not write to the namespace of `repo_id`."""
         namespace, who = repo_id.split("/")[0], self.identity
-        role = ((who.get("auth") or {}).get("accessToken") or {}).get("role", "")
-        if role in READERS:
-            raise ConfigError(
-                "the token may only read",
-                where=repo_id,
-                hint="make one that may write: https://huggingface.co/settings/tokens",
-            )
         orgs = {org["name"]: org.get("roleInOrg", "") for org in who.get("orgs") or ()}
-        allowed = [who["name"], *(name for name, role in orgs.items() if role not in READERS)]
+        allowed = [who["name"], *(name for name, role in orgs.items() if role != "read")]
+        why = "may only read in" if namespace in orgs else "is not a member of"
+        why = f"{who['name']} {why} the namespace {namespace!r}"
+        hint = f"this token may write to: {', '.join(allowed)}"
+        if ((who.get("auth") or {}).get("accessToken") or {}).get("role") == "read":
+            allowed, why = [], "the token may only read"
+            hint = "make one that may write: https://huggingface.co/settings/tokens"
         if namespace not in allowed:
-            why = "may only read in" if namespace in orgs else "is not a member of"
-            raise ConfigError(
-                f"{who['name']} {why} the namespace {namespace!r}",
-                where=repo_id,
-                hint=f"this token may write to: {', '.join(allowed)}",
-            )
+            raise ConfigError(why, where=repo_id, hint=hint)
+
+    def request(self, method: str, address: str, **options: Any) -> bytes:
+        """The answer to a request that the client has no function for."""
+        headers = build_hf_headers(token=self.token)
+        response = get_session().request(method, address, headers=headers, **options)
+        hf_raise_for_status(response)
+        return bytes(response.content)
 
     def call(self, doing: str, function: Callable[[], T]) -> T:
         """`function()`, tried again on a passing failure: 429, 5xx, conflict, no connection.
 
-        `doing` says in messages what was going on. Raises `DiscorporaError` in the end.
+        `doing` says in messages what was going on. Raises `DiscorporaError` in the end. By hand:
+        the client tries only some of its requests again, and none on a conflict.
         """
-        for attempt in range(1, max(1, self.settings.attempts) + 1):
+        settings = self.settings
+        for attempt in range(1, max(1, settings.attempts) + 1):
             try:
                 return function()
             except DiscorporaError:
                 raise
             except Exception as error:
                 # All of the client's errors, whatever their kind: each is explained, none leaks.
-                wait = self._wait(error, attempt)
-                failure = self._explained(doing, error, attempt)
+                failure = _failure(error, self.api.endpoint)
+            hint, wait = failure.hint, failure.wait
+            message = f"{doing}: {failure.message.replace(self.token, 'hf_***')[:300]}"
             if wait is None:
+                wait = min(settings.first_wait * 2 ** (attempt - 1), settings.longest_wait)
+            elif wait > settings.longest_wait:
+                hint = f"the Hub asks to wait {wait:.0f} s: publish again after that"
+            if failure.passing:
+                message += f" (try {attempt} of {settings.attempts})"
+            if not failure.passing or wait > settings.longest_wait:
                 break
-            log.warning("%s; next try in %.1f s", failure.message, wait)
-            time.sleep(wait)
-        # Raised here and not in the handler, so that it does not carry the client's exception.
-        raise failure
-
-    def redacted(self, text: str) -> str:
-        """`text` without the token."""
-        return text.replace(self._token, "hf_***")
-
-    def _wait(self, error: Exception, attempt: int) -> float | None:
-        """Seconds until the next try; None if there is to be none."""
-        status = _status(error)
-        passing = _is_dropped(error) if status is None else status in TRANSIENT
-        if not passing or attempt >= self.settings.attempts:
-            return None
-        asked = _asked_wait(error)
-        if asked is not None:
-            return asked if asked <= self.settings.longest_wait else None
-        return min(self.settings.first_wait * 2 ** (attempt - 1), self.settings.longest_wait)
-
-    def _explained(self, doing: str, error: Exception, attempt: int) -> DiscorporaError:
-        status = _status(error)
-        tries = f" (try {attempt} of {self.settings.attempts})"
-        if status is None and _is_dropped(error):
-            message = f"no connection to {self.api.endpoint}{tries}"
-            hint = "look at the network and HF_ENDPOINT, then publish again: what is up is kept"
-        elif status is None:
-            message, hint = self.redacted(_first_line(error)), ""
-        else:
-            message, hint = _of_status(status, self._server_message(error))
-            message += tries if status in TRANSIENT else ""
-        if (asked := _asked_wait(error)) and asked > self.settings.longest_wait:
-            hint = f"the Hub asks to wait {asked:.0f} s: publish again after that"
-        return DiscorporaError(f"{doing}: {message}", where=self.api.endpoint, hint=hint)
-
-    def _server_message(self, error: Exception) -> str:
-        said = (getattr(e, "server_message", None) for e in _chain(error))
-        return self.redacted(next((str(text) for text in said if text), ""))
+            if attempt < settings.attempts:
+                log.warning("%s; next try in %.1f s", message, wait)
+                time.sleep(wait)
+        # Not in the handler, so that it does not carry the client's exception.
+        raise DiscorporaError(message, where=self.api.endpoint, hint=hint)
 
 
-def _checked_token(token: str | None) -> str:
-    token = (get_token() if token is None else token) or ""
-    token = token.strip()
-    if not token:
-        raise ConfigError(
-            "no access token of the Hub was found",
-            hint="run `hf auth login`, or set HF_TOKEN, with a token that may write: "
-            "https://huggingface.co/settings/tokens",
-        )
-    # A header cannot hold other characters, and the client's error would quote the token.
-    if not re.fullmatch(r"[!-~]+", token):
-        raise ConfigError(
-            "the access token holds blanks or characters that no token has",
-            hint="copy it again from https://huggingface.co/settings/tokens",
-        )
-    return token
+class Failure(NamedTuple):
+    """What a failed call comes to; `wait`: how many seconds the Hub asks to wait."""
+
+    passing: bool
+    message: str
+    hint: str
+    wait: float | None = None
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and what it was raised from: the client wraps failed uploads."""
-    link: BaseException | None = error
-    for _ in range(10):
-        if link is None:
-            return
-        yield link
-        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
-
-
-def _status(error: Exception) -> int | None:
-    for link in _chain(error):
-        if isinstance(link, HfHubHTTPError | httpx.HTTPStatusError) and link.response is not None:
-            return int(link.response.status_code)
-    return None
-
-
-def _is_dropped(error: Exception) -> bool:
-    # A body that is not JSON is a proxy's or a balancer's page, cut short or in the Hub's place.
-    kinds = (
-        httpx.TimeoutException,
-        httpx.NetworkError,
-        httpx.RemoteProtocolError,
-        json.JSONDecodeError,
-    )
-    return any(isinstance(link, kinds) for link in _chain(error))
-
-
-def _asked_wait(error: Exception) -> float | None:
-    """How long the response asks to wait: `Retry-After` (seconds or a date), `RateLimit`."""
-    responses = (getattr(link, "response", None) for link in _chain(error))
-    headers: Mapping[str, str] = next(
-        (response.headers for response in responses if response is not None), {}
-    )
-    asked = str(headers.get("retry-after", "")).strip()
-    if asked.isdigit():
-        return float(asked)
-    if asked:
-        try:
-            moment = parsedate_to_datetime(asked)
-        except ValueError:
-            return None
-        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
-    limit = parse_ratelimit_headers(headers)
-    return float(limit.reset_in_seconds) if limit and not limit.remaining else None
-
-
-def _of_status(status: int, said: str) -> tuple[str, str]:
-    """What an HTTP status means here, and what to do."""
-    quoted = f" ({_first_line(said)})" if said else ""
-    if status == 401:
-        return (
-            f"the Hub does not accept this token{quoted}",
-            "run `hf auth login` again, or set HF_TOKEN to a valid token",
-        )
-    if status == 403:
-        return (
-            f"the token may not do this{quoted}",
-            "choose a namespace that is yours, or a token with the right to write there",
-        )
-    if status == 404:
-        return f"not found{quoted}", "look at the repository's id, and whether the token may see it"
-    if status == 429:
-        return f"the Hub asks for fewer requests (429){quoted}", "wait some minutes, publish again"
-    if status in CONFLICTS:
-        return f"somebody else is changing this repository{quoted}", "publish again in a while"
+def _failure(error: Exception, endpoint: str) -> Failure:
+    """An error and those it was raised from, explained: the client wraps failed uploads."""
+    links: list[BaseException] = [error]
+    while len(links) < 10:
+        link = links[-1]
+        following = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+        if following is None:
+            break
+        links.append(following)
+    answer = next((r for x in links if (r := getattr(x, "response", None)) is not None), None)
+    if answer is None and any(isinstance(link, DROPPED) for link in links):
+        hint = "look at the network and HF_ENDPOINT, then publish again: what is up is kept"
+        return Failure(True, f"no connection to {endpoint}", hint)
+    if answer is None:
+        return Failure(False, " ".join(str(error).split()) or type(error).__name__, "")
+    status = int(answer.status_code)
+    refused = (f"the Hub refused it ({status})", "")
     if status >= 500:
-        return f"the Hub has a failure of its own ({status}){quoted}", "publish again in a while"
-    return f"the Hub refused it ({status}){quoted}", ""
+        refused = (f"the Hub has a failure of its own ({status})", AGAIN)
+    message, hint = MEANINGS.get(status, refused)
+    texts = (getattr(link, "server_message", None) for link in links)
+    said = " ".join(next((str(text) for text in texts if text), "").split())
+    message = f"{message} ({said})" if said else message
+    return Failure(status in TRANSIENT, message, hint, _asked_wait(answer.headers))
 
 
-def _first_line(error: object) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+def _asked_wait(headers: Mapping[str, str]) -> float | None:
+    """Seconds by `Retry-After` or `RateLimit`. By hand: the client reads no date."""
+    asked = headers.get("retry-after", "").strip()
+    try:
+        if asked and not asked.isdigit():
+            return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
+    except ValueError:
+        return None
+    limit = parse_ratelimit_headers(headers)
+    limited = float(limit.reset_in_seconds) if limit and not limit.remaining else None
+    return float(asked) if asked else limited

@@ -2,19 +2,71 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from corpora.declared import REFERENCE, Registry
 from corpora.document import Document
-from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.registry import READERS, Reader
+from corpora.errors import BadRecord, InputError, nearest
+from corpora.readers.base import Reader
 from corpora.readers.source import OnBad, Refused, SeenIds, Source, check_id
 
-__all__ = ["READERS", "OnBad", "Reader", "open_source", "opened", "parse_spec", "source_files"]
+__all__ = [
+    "READERS",
+    "OnBad",
+    "Reader",
+    "open_source",
+    "opened",
+    "parse_spec",
+    "read_documents",
+    "source_files",
+    "split_spec",
+]
 
-COMMON_OPTIONS = frozenset({"licence", "language", "name"})
+_FOLDER = "corpora.readers"
+READERS = Registry(
+    "reader",
+    Reader,
+    {
+        "text": f"{_FOLDER}.text:Text",
+        "jsonl": f"{_FOLDER}.jsonl:JsonLines",
+        "parquet": f"{_FOLDER}.parquet:ParquetFiles",
+        "conllu": f"{_FOLDER}.conllu:Conllu",
+        "wikipedia": f"{_FOLDER}.wikipedia:Wikipedia",
+        "pdtb": f"{_FOLDER}.pdtb:Pdtb",
+        "rst": f"{_FOLDER}.rst:Rst",
+        "irc": f"{_FOLDER}.irc:Irc",
+        "peerread": f"{_FOLDER}.papers:PeerRead",
+        "arxiv": f"{_FOLDER}.papers:Arxiv",
+        "rocstories": f"{_FOLDER}.stories:RocStories",
+        "storycloze": f"{_FOLDER}.stories:StoryCloze",
+        "summeval": f"{_FOLDER}.summeval:SummEval",
+        "superglue": f"{_FOLDER}.superglue:SuperGlue",
+        "cnn": f"{_FOLDER}.news:Cnn",
+        "wsj": f"{_FOLDER}.news:Wsj",
+        "discoeval": f"{_FOLDER}.discoeval:DiscoEval",
+        "coherence": f"{_FOLDER}.coherence:Coherence",
+        "hub": f"{_FOLDER}.hub:Hub",
+        "sample": f"{_FOLDER}.jsonl:Sample",
+    },
+)
+BARE = {
+    "text": (".txt", ".txt.gz"),
+    "jsonl": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"),
+    "parquet": (".parquet",),
+    "conllu": (".conllu", ".conllu.gz"),
+    "wikipedia": (".xml", ".xml.bz2", ".xml.gz"),
+    "rst": (".dis", ".rs3", ".rs4"),
+    "peerread": (".pdf.json",),
+    "cnn": (".story", ".story.gz"),
+}
+"""The suffixes that tell the kind of a bare path, without an import of every reader."""
+
+_OWN = re.compile(rf"(?P<reference>{REFERENCE.pattern}):(?P<target>.*)", re.DOTALL)
+"""`package.module:Class:PATH` or `FILE.py:Class:PATH`."""
 
 
 def open_source(
@@ -26,19 +78,19 @@ def open_source(
 ) -> Iterator[Document]:
     """The documents of the source `spec`, with the layers that it has, in constant memory.
 
-    `spec` is `kind:PATH_OR_ID`, or a bare path whose suffix tells the kind. `options` are the
-    reader's (`READERS[kind].options`) and, for all, `licence`, `language` and `name` (what
-    `Document.source` says). A bad record goes to `on_bad`, and without one is an `InputError`.
-    `skipped` is filled with counts of what is no document by design (redirects, ...).
+    `spec` is `kind:PATH_OR_ID`, a bare path whose suffix tells the kind, or with a reader of your
+    own `package.module:Class:PATH` or `FILE.py:Class:PATH`. `options` are the reader's fields and
+    `name` (what `Document.source` says). A bad record goes to `on_bad`, and without one is an
+    `InputError`. `skipped` is filled with counts of what is no document by design (redirects, ...).
 
-    Raises, before the first document is asked for, `ConfigError` for an unknown option and
-    `InputError` for an unknown kind or a missing path; later `InputError` for a file of
-    another format, for an id that comes twice, and for a source without any document.
+    Raises, before the first document is asked for, `ConfigError` for options that the reader does
+    not take and `InputError` for an unknown kind or a missing path; later `InputError` for a file
+    of another format, for an id that comes twice, and for a source without any document.
     """
     reader, source = opened(spec, options, on_bad=on_bad)
     if skipped is not None:
         source.skipped = skipped
-    return _documents(reader, source)
+    return read_documents(reader, source)
 
 
 def opened(
@@ -47,15 +99,16 @@ def opened(
     *,
     on_bad: Callable[[BadRecord], None] | None = None,
 ) -> tuple[Reader, Source]:
-    """The reader of `spec` and the source, its files found and its options checked.
+    """The reader of `spec` with its options, and the source with its files.
 
     For what reads more from a source than documents (`corpora.tasks.coherence_tests`). Raises
     as `open_source` does before the first document.
     """
-    reader, target = parse_spec(spec)
-    options = dict(options or {})
-    _check_options(reader, options)
-    return reader, Source(reader.kind, target, reader.find(target), options, on_bad)
+    kind, target = parse_spec(spec)
+    given = dict(options or {})
+    name = str(given.pop("name", ""))
+    reader = kind.of(given, f"source {kind.name}")
+    return reader, Source(kind.name, target, kind.find(target), reader.language, name, on_bad)
 
 
 def source_files(spec: str) -> list[Path]:
@@ -64,88 +117,71 @@ def source_files(spec: str) -> list[Path]:
     return reader.find(target)
 
 
-def parse_spec(spec: str) -> tuple[Reader, str]:
-    """The reader of a source spec, and its path or id."""
+def parse_spec(spec: str) -> tuple[type[Reader], str]:
+    """The reader of a source spec, and its path or id. Only that reader is imported."""
+    kind, target = split_spec(spec)
+    return READERS.find(kind), target
+
+
+def split_spec(spec: str) -> tuple[str, str]:
+    """The kind of a source spec, or the reference of its reader, and its path or id.
+
+    Raises `InputError` for a spec that says no kind; nothing is imported.
+    """
     kind, colon, target = spec.partition(":")
     if colon and kind in READERS:
-        return READERS[kind], target
+        return kind, target
+    there = Path(spec).exists()  # a file's own name may have a colon
+    if not there and (own := _OWN.fullmatch(spec)):
+        return own["reference"], own["target"]
     kinds = f"kinds are {', '.join(f'{name}:' for name in READERS)}"
-    # A file's own name may have a colon.
-    named = bool(colon) and not {"/", "."} & set(kind) and not Path(spec).exists()
-    for reader in READERS.values():
-        if reader.suffixes and spec.endswith(reader.suffixes) and not named:
-            return reader, spec
-    if named:
+    if colon and not {"/", "."} & set(kind) and not there:
         raise InputError(
             f"unknown kind of source {kind!r} in {spec!r}", hint=nearest(kind, READERS) + kinds
         )
+    for bare, suffixes in BARE.items():
+        if spec.endswith(suffixes):
+            return bare, spec
     raise InputError(
         f"{spec!r} does not say what kind of source it is", hint=f"write kind:PATH; {kinds}"
     )
 
 
-def _check_options(reader: Reader, options: Mapping[str, Any]) -> None:
-    known = reader.options | COMMON_OPTIONS
-    for key in options:
-        if key not in known:
-            raise ConfigError(
-                f"unknown option {key!r}",
-                where=f"source {reader.kind}:",
-                hint=f"{nearest(key, known)}options are {', '.join(sorted(known))}",
-            )
-    licence = options.get("licence", "")
-    if not isinstance(licence, str) and reader.kind != "conllu":
-        raise ConfigError(
-            f"{licence!r} is no licence",
-            where=f"source {reader.kind}: licence",
-            hint="give an SPDX identifier such as CC-BY-4.0; a table by genre is for conllu:",
-        )
-
-
-def _documents(reader: Reader, source: Source) -> Iterator[Document]:
-    seen = SeenIds()
-    licence = source.options.get("licence", reader.licence)
+def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
+    """The documents of an open source, their ids checked; `source` counts. Raises as `open_source`
+    does from the first document on."""
+    seen, spec = SeenIds(), f"{source.kind}:{source.target}"
+    licence = reader.licence if isinstance(reader.licence, str) else ""
+    licence = licence or reader.own_licence
     for document in reader.read(source):
         try:
             check_id(document.id)
             check_id(document.group)
         except Refused as refusal:
-            source.refuse(f"{reader.kind}:{source.target}", str(refusal))
+            source.refuse(BadRecord(spec, str(refusal)))
             continue
         if not seen.add(document.id):
             hint = "ids must be unique in a source: name it apart or take one file out"
-            if "paragraph" in reader.options and "layout" not in source.options:
+            if getattr(reader, "layout", "") is None:
                 hint += '; if records with one id are its paragraphs: layout = "paragraph"'
-            raise InputError(
-                f"two documents have the id {document.id!r}",
-                where=f"{reader.kind}:{source.target}",
-                hint=hint,
-            )
+            raise InputError(f"two documents have the id {document.id!r}", where=spec, hint=hint)
         document.source = source.name
-        if not document.licence and isinstance(licence, str):
-            document.licence = licence
+        document.licence = document.licence or licence
         source.good += 1
         yield document
-    if not source.good:
-        raise _no_document(source)
-
-
-def _no_document(source: Source) -> InputError:
-    """Why a source gave none: nothing is in it, or nothing that can be taken or is a document."""
-    spec, first = f"{source.kind}:{source.target}", source.first_bad
-    if first:
-        many = (
-            f"all {source.bad} records are bad, the first one"
-            if source.bad > 1
-            else "its only record is bad"
-        )
-        return InputError(
+    if source.good:
+        return
+    if first := source.first_bad:
+        many = "its only record is bad"
+        if source.bad > 1:
+            many = f"all {source.bad} records are bad, the first one"
+        raise InputError(
             f"no document in it: {many}: {first.where}: {first.reason}",
             where=spec,
             hint=f"mend it; or is it in another format than the one that {source.kind!r} reads?",
         )
     passed = ", ".join(f"{what} ({n:,})" for what, n in sorted(source.skipped.items()) if n)
     empty = "the source is empty, or in another format than it is said to be"
-    return InputError(
+    raise InputError(
         "no document in it", where=spec, hint=f"passed over: {passed}" if passed else empty
     )

@@ -11,28 +11,96 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError
+from corpora.errors import InputError
 from corpora.readers import jsonl
-from corpora.readers.fields import strings, typed
-from corpora.readers.layouts import as_document
+from corpora.readers.base import Reader
+from corpora.readers.files import find_files
+from corpora.readers.layouts import as_document, strings, typed, wrong_type
 from corpora.readers.plain_pickle import load_plain
-from corpora.readers.source import DOCUMENT_LIMIT, OnBad, Refused, Source, check_unicode
-from corpora.readers.whole import CANONICAL
+from corpora.readers.source import DOCUMENT_LIMIT, OnBad, Refused, Source, check_unicode, rows_of
+
+TestSet = Literal[
+    "insted",
+    "insted_cnn",
+    "probe_animacy_pronoun_downgrade",
+    "probe_animacy_pronoun_upgrade",
+    "probe_gender_pronoun_flip",
+    "probe_past_to_future_flip",
+    "probe_singular_determiner_flip",
+    "probe_number_exaggerate",
+    "probe_conjunction_flip",
+    "probe_to_negation",
+    "storycloze",
+    "summeval",
+    "lmvlm",
+]
+"""The coherence test sets; the probes (Shen et al. 2021) in the order of the paper's table 3."""
+SETS: tuple[str, ...] = get_args(TestSet)
 
 PICKLES = (".pkl", ".pickle")
 SUFFIXES = (*PICKLES, ".jsonl", ".jsonl.gz")
-OPTIONS = frozenset({"set"})
-"""`set`: which of the coherence test sets the files are, where their names do not tell."""
-
-LICENCE = "CC-BY-SA-3.0"
 ANNOTATIONS = "_annotations"
 
 _SENTENCES = 10_000
 _VOTES = {"0": 1, "1": 0}
 """The authors' code: 0 where `pos` scores higher, 1 where `neg` does."""
+
+
+class Coherence(Reader):
+    """Pairs of coherent and spoilt texts."""
+
+    name = "coherence"
+    suffixes = SUFFIXES
+    own_licence = "CC-BY-SA-3.0"
+    paper = "Jwalapuram et al. 2022"
+
+    set: TestSet | None = None
+    """Which of the coherence test sets the files are, where their names do not tell."""
+
+    @classmethod
+    def find(cls, target: str) -> list[Path]:
+        """The pairs and the annotations beside them."""
+        files = find_files(target, cls.suffixes, kind=cls.name)
+        return sorted({*files, *(one for path in files for one in annotations_of(path))})
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """The coherent texts, a document each, with their sentences as a layer.
+
+        A text that comes several times in a file (one for each negative) is one document.
+        """
+        for path in source.files:
+            if is_annotations(path):
+                continue
+            stem, last = source.stem(path, self.suffixes), ""
+            for pair in read_pairs(path, source.refuse):
+                if pair.where != last:
+                    last = pair.where
+                    with source.refusing(last):
+                        record = {"sentences": list(pair.pos)}
+                        yield as_document(record, source, f"{stem}/{pair.text}")
+
+    def set_of(self, path: Path) -> str:
+        """Which test set a file is: the option `set`, else by its name, the authors' or ours.
+
+        Raises `InputError` where the name does not tell.
+        """
+        name = path.name.lower()
+        probes = [one for one in SETS if one.startswith("probe_") and one[6:] in name]
+        if self.set or probes:
+            return self.set or probes[0]
+        if "insted" in name or "instead" in name:
+            return "insted_cnn" if "cnn" in name else "insted"
+        for known in ("storycloze", "lmvlm"):
+            if known in name.replace("_", ""):
+                return known
+        raise InputError(
+            "its name does not say which test set it is",
+            where=str(path),
+            hint=f'set = "NAME" in the source\'s options says it; sets are {", ".join(SETS)}',
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +133,25 @@ def read_pairs(path: Path, on_bad: OnBad | None = None) -> Iterator[CoherencePai
     annotations that do not fit the records.
     """
     votes = _votes_beside(path)
-    number = -1
-    for number, (where, record) in enumerate(_records(path)):
-        try:
-            if isinstance(record, BadRecord):
-                raise Refused(record.reason)
-            pairs = list(_pairs(record, f"{path.name.partition('.')[0]}-{number:04d}", where))
-            if votes:
-                column = tuple(coder[number] for coder in votes if number < len(coder))
-                pairs = [replace(pair, votes=column) for pair in pairs]
-            yield from pairs
-        except Refused as refusal:
-            if on_bad is None:
-                raise InputError(str(refusal), where=where) from None
-            value = record.value if isinstance(record, BadRecord) else repr(type(record))
-            on_bad(BadRecord(where, str(refusal), value))
-    if any(len(coder) != number + 1 for coder in votes):
+    count = 0
+
+    def numbered() -> Iterator[tuple[str, Any]]:
+        nonlocal count
+        for place in _records(path):
+            count += 1
+            yield place
+
+    def build(record: Any, where: str) -> Iterator[CoherencePair]:
+        number = count - 1
+        column = tuple(coder[number] for coder in votes if number < len(coder))
+        for pair in _pairs(record, f"{path.name.partition('.')[0]}-{number:04d}", where):
+            yield replace(pair, votes=column) if votes else pair
+
+    # A list of a pickle may hold itself many times over: it is never written out.
+    yield from rows_of(numbered(), build, on_bad, shown=type)
+    if any(len(coder) != count for coder in votes):
         raise InputError(
-            f"{number + 1} records, but annotations of {', '.join(str(len(v)) for v in votes)}",
+            f"{count} records, but annotations of {', '.join(str(len(v)) for v in votes)}",
             where=str(path),
             hint=f"the file *{ANNOTATIONS}.pkl beside it belongs to another one",
         )
@@ -105,23 +174,25 @@ def is_annotations(path: Path) -> bool:
     return path.stem.lower().endswith(ANNOTATIONS) and path.suffix in PICKLES
 
 
-def _votes_beside(path: Path) -> list[list[int]]:
-    """For each annotator the votes, in the order of the records of `path`; none without a file."""
+def annotations_of(path: Path) -> list[Path]:
+    """The pickle of votes beside a pickle of pairs, if there is one."""
     wanted = f"{path.stem}{ANNOTATIONS}".lower()
     files = path.parent.glob("*.p*kl*") if path.suffix in PICKLES else ()
-    found = [file for file in files if is_annotations(file) and file.stem.lower() == wanted]
-    if not found:
-        return []
-    value = load_plain(found[0])
-    if not isinstance(value, list | tuple) or not all(isinstance(v, list | tuple) for v in value):
-        raise InputError(
-            f"a pickle of {typed(value)}, expected a list of votes for each annotator",
-            where=str(found[0]),
-        )
-    return [
-        [_VOTES.get(str(vote), -1) if isinstance(vote, str | int) else -1 for vote in coder]
-        for coder in value
-    ]
+    return [file for file in files if is_annotations(file) and file.stem.lower() == wanted][:1]
+
+
+def _votes_beside(path: Path) -> list[list[int]]:
+    """For each annotator the votes, in the order of the records of `path`; none without a file."""
+    for beside in annotations_of(path):
+        coders = load_plain(beside)
+        if isinstance(coders, list | tuple) and all(isinstance(c, list | tuple) for c in coders):
+            return [
+                [_VOTES.get(str(vote), -1) if isinstance(vote, str | int) else -1 for vote in coder]
+                for coder in coders
+            ]
+        expected = "expected a list of votes for each annotator"
+        raise InputError(f"a pickle of {typed(coders)}, {expected}", where=str(beside))
+    return []
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
@@ -140,15 +211,17 @@ def _pairs(record: Any, name: str, where: str) -> Iterator[CoherencePair]:
         raise Refused("not a pair: expected an object with 'pos' and 'neg' (or 'negs')")
     id = record.get("id", name)
     if not isinstance(id, str):
-        raise Refused(f"wrong type: field 'id' is {typed(id)}, expected a string")
+        raise wrong_type("id", id, "a string")
     pos = _sentences(record["pos"], "pos")
     reference = str(record.get("reference_file", ""))[:512]
     prompt = tuple(strings(record.get("prompt"), "prompt"))
     check_unicode("".join(prompt))
-    votes = _votes(record.get("votes", ()))
+    votes = record.get("votes", ())
+    if not isinstance(votes, list | tuple) or any(vote not in (-1, 0, 1) for vote in votes):
+        raise wrong_type("votes", votes, "1, 0 and -1")
     if "neg" in record:
         neg = _sentences(record["neg"], "neg")
-        yield CoherencePair(id, id, pos, neg, where, reference, prompt, votes)
+        yield CoherencePair(id, id, pos, neg, where, reference, prompt, tuple(map(int, votes)))
         return
     negatives = record.get("negs")
     if not isinstance(negatives, list | tuple) or not 0 < len(negatives) <= _SENTENCES:
@@ -158,17 +231,11 @@ def _pairs(record: Any, name: str, where: str) -> Iterator[CoherencePair]:
         yield CoherencePair(f"{id}:{number}", id, pos, neg, where, reference, prompt)
 
 
-def _votes(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple) or any(vote not in (-1, 0, 1) for vote in value):
-        raise Refused(f"wrong type: field 'votes' is {typed(value)}, expected 1, 0 and -1")
-    return tuple(map(int, value))
-
-
 def _sentences(value: Any, name: str) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(
         isinstance(s, str) for s in value[:_SENTENCES]
     ):
-        raise Refused(f"wrong type: field {name!r} is {typed(value)}, expected a list of strings")
+        raise wrong_type(name, value, "a list of strings")
     if len(value) > _SENTENCES or sum(map(len, value)) > DOCUMENT_LIMIT:
         raise Refused(f"too long: {name!r} has more than {_SENTENCES:,} sentences or is too large")
     sentences = tuple(value)
@@ -176,28 +243,3 @@ def _sentences(value: Any, name: str) -> tuple[str, ...]:
         raise Refused(f"no text: {name!r} has none")
     check_unicode("".join(sentences))
     return sentences
-
-
-def read(source: Source) -> Iterator[Document]:
-    """The coherent texts, a document each, with their sentences as a layer.
-
-    A text that comes several times in a file (one for each negative) is one document.
-    """
-
-    def on_bad(record: BadRecord) -> None:
-        source.refuse(record.where, record.reason, record.value)
-
-    for path in source.files:
-        if is_annotations(path):
-            continue
-        stem, last = source.stem(path, SUFFIXES), ""
-        for pair in read_pairs(path, on_bad):
-            if pair.where == last:
-                continue
-            last = pair.where
-            record = {"sentences": list(pair.pos)}
-            name = f"{stem}/{pair.text}"
-            try:
-                yield as_document(record, CANONICAL, source, name)
-            except Refused as refusal:
-                source.refuse(pair.where, str(refusal))

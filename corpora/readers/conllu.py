@@ -11,39 +11,60 @@ from pathlib import Path
 
 from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens
 from corpora.errors import BadRecord, ConfigError
-from corpora.readers.conllu_sentence import Sentence, parse_sentence
+from corpora.readers.base import Reader
+from corpora.readers.conllu_sentence import add_sentence
 from corpora.readers.files import read_lines
 from corpora.readers.source import DOCUMENT_LIMIT, Refused, Source
 
-SUFFIXES = (".conllu", ".conllu.gz")
-OPTIONS: frozenset[str] = frozenset()
+
+class Conllu(Reader):
+    """CoNLL-U with gold tokens, sentences and trees."""
+
+    name = "conllu"
+    suffixes = (".conllu", ".conllu.gz")
+    by_genre = True
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """The documents of CoNLL-U files.
+
+        The id is `newdoc id`, or the file's path without suffix; the group is the file, or the
+        document where it is the only one of its file. A document with a bad sentence is refused
+        as a whole: its text would have a hole.
+        """
+        for path in source.files:
+            stem = source.stem(path, self.suffixes)
+            held: Document | None = None
+            for number, building in enumerate(_of_file(path, stem, source)):
+                document = building.document()
+                if document is not None:
+                    document.licence = self._licence(building)
+                if number == 0:
+                    held = document
+                    continue
+                for ready in (held, document):
+                    if ready is not None:
+                        ready.group = stem
+                        yield ready
+                held = None
+            if held is not None:
+                yield held
+
+    def _licence(self, building: _Building) -> str:
+        """The licence option, which may be a table by `meta::genre`; "" where there is none."""
+        if isinstance(self.licence, str):
+            return self.licence
+        licence = self.licence.get(building.genre, self.licence.get("default"))
+        if licence is None:
+            raise ConfigError(
+                f"no licence for the genre {building.genre!r} of {building.where}",
+                where="source conllu: licence",
+                hint='add the genre to the table, or the key "default"',
+            )
+        return licence
 
 
-def read(source: Source) -> Iterator[Document]:
-    """The documents of CoNLL-U files.
-
-    The id is `newdoc id`, or the file's path without suffix; the group is the file, or the
-    document where it is the only one of its file. A document with a bad sentence is refused
-    as a whole: its text would have a hole.
-    """
-    for path in source.files:
-        stem = source.stem(path, SUFFIXES)
-        held: Document | None = None
-        for number, document in enumerate(_of_file(path, stem, source)):
-            if number == 0:
-                held = document
-                continue
-            for ready in (held, document):
-                if ready is not None:
-                    ready.group = stem
-                    yield ready
-            held = None
-        if held is not None:
-            yield held
-
-
-def _of_file(path: Path, stem: str, source: Source) -> Iterator[Document | None]:
-    """The documents of a file, `None` for one that was refused."""
+def _of_file(path: Path, stem: str, source: Source) -> Iterator[_Building]:
+    """The documents of a file, each whole."""
     building = _Building(stem, f"{path}:1", path, source)
     comments: list[str] = []
     lines: list[str] = []
@@ -60,7 +81,7 @@ def _of_file(path: Path, stem: str, source: Source) -> Iterator[Document | None]
             building.refuse(f"{path}:{number}", "comment: between the words of a sentence", line)
         elif line.startswith("# newdoc"):
             if building.begun or count:
-                yield building.document()
+                yield building
             count += 1
             name = line.partition("=")[2].strip() or f"{stem}:{count:06d}"
             building = _Building(name, f"{path}:{number}", path, source)
@@ -68,7 +89,7 @@ def _of_file(path: Path, stem: str, source: Source) -> Iterator[Document | None]
             comments.append(line)
     building.add(comments, lines, number + 1)
     if building.begun or count:
-        yield building.document()
+        yield building
 
 
 class _Building:
@@ -93,7 +114,8 @@ class _Building:
         """Refuse the document, once."""
         if not self.refused:
             self.refused = True
-            self.source.refuse(where, f"{reason} (document {self.name!r})", value)
+            reason = f"{reason} (document {self.name!r})"
+            self.source.refuse(BadRecord(where, reason, value[:200]))
 
     def add(self, comments: list[str], lines: list[str], after: int) -> None:
         """Add the sentence of `lines`, the last of which is the one before line `after`."""
@@ -116,37 +138,27 @@ class _Building:
         gap = PARAGRAPH_BREAK if new_paragraph else "" if self.glued else " "
         at = self.at + (len(gap) if self.pieces else 0)
         try:
-            sentence = parse_sentence(lines, at, len(self.tokens))
             if at > DOCUMENT_LIMIT:
                 raise Refused(f"too long: more than {DOCUMENT_LIMIT:,} characters")
+            text, self.glued = add_sentence(lines, at, self.tokens)
         except Refused as refusal:
             line = int(refusal.where or 0)
             self.refuse(f"{self.path}:{after - len(lines) + line}", str(refusal), lines[line])
             return
         if self.pieces:
             self.pieces.append(gap)
-        self._append(sentence, at, new_paragraph, heading)
-
-    def _append(self, sentence: Sentence, at: int, new_paragraph: bool, heading: bool) -> None:
-        self.pieces.append(sentence.text)
-        self.at = at + len(sentence.text)
-        self.glued = sentence.glued
+        self.pieces.append(text)
+        self.at = at + len(text)
         self.sentences.add(at, self.at)
         if new_paragraph:
             self.paragraphs.add(at, self.at)
             self.headings.append(heading)
         else:
             self.paragraphs.end[-1] = self.at
-        tokens = self.tokens
-        tokens.form.extend(sentence.form)
-        tokens.start.extend(sentence.start)
-        tokens.end.extend(sentence.end)
-        tokens.upos.extend(sentence.upos)
-        tokens.xpos.extend(sentence.xpos)
-        tokens.feats.extend(sentence.feats)
-        tokens.deprel.extend(sentence.deprel)
-        tokens.head.extend(sentence.head)
-        tokens.offsets.append(len(tokens.form))
+
+    @property
+    def genre(self) -> str:
+        return self.meta.get("genre", "")
 
     def document(self) -> Document | None:
         """The finished document, or `None` if it was refused."""
@@ -155,15 +167,13 @@ class _Building:
         if self.refused:
             return None
         text = "".join(self.pieces)
-        genre = self.meta.get("genre", "")
         return Document(
             id=self.name,
             text=text,
-            licence=_licence(self.source, genre, self.where),
             language=self.source.language,
             title=self.meta.get("title", ""),
             url=self.meta.get("sourceURL", ""),
-            categories=(genre,) if genre else (),
+            categories=(self.genre,) if self.genre else (),
             sections=self._sections(text) if any(self.headings) else None,
             paragraphs=self.paragraphs,
             sentences=self.sentences,
@@ -197,18 +207,3 @@ class _Building:
 def _is_heading(blocks: str) -> bool:
     """Whether a `newpar_block` value (`head rend:::"bold" (1 s) | ...`) names a heading."""
     return any(block.split(None, 1)[0] == "head" for block in blocks.split("|") if block.strip())
-
-
-def _licence(source: Source, genre: str, where: str) -> str:
-    """The licence option, which may be a table by `meta::genre`; "" where there is none."""
-    licence = source.options.get("licence", "")
-    if isinstance(licence, str):
-        return licence
-    found = licence.get(genre, licence.get("default"))
-    if found is None:
-        raise ConfigError(
-            f"no licence for the genre {genre!r} of {where}",
-            where="source conllu: licence",
-            hint='add the genre to the table, or the key "default"',
-        )
-    return str(found)

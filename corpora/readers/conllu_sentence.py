@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from corpora.document import Tokens
 from corpora.readers.source import Refused
 
 _NUMBERS = [str(number) for number in range(1, 513)]
 
 
-@dataclass(slots=True)
-class Sentence:
-    """Columns of one sentence for `Tokens`; `glued` says that no space follows its text."""
+def add_sentence(lines: list[str], at: int, tokens: Tokens) -> tuple[str, bool]:
+    """Add the words of a sentence that starts at code point `at` of its document to `tokens`.
 
-    text: str
-    glued: bool
-    form: list[str]
-    start: list[int]
-    end: list[int]
-    upos: list[str]
-    xpos: list[str]
-    feats: list[str]
-    deprel: list[str]
-    head: list[int]
-
-
-def parse_sentence(lines: list[str], at: int, base: int) -> Sentence:
-    """The sentence of word lines; it starts at code point `at` and token `base` of its document.
-
-    Raises `Refused`, its `where` the index of the line, for another number of columns, word
-    numbers that are not 1 to n, a missing form, heads that are no numbers or lead nowhere, and
-    a tree without a root or with a cycle. Several roots are taken.
+    Returns its text and whether no space follows it. Raises `Refused`, its `where` the index of the
+    line, for another number of columns, word numbers that are not 1 to n, a missing form, heads
+    that are no numbers or lead nowhere, and a tree without a root or with a cycle. Several roots
+    are taken. `tokens` are then unchanged.
     """
     rows = [line.split("\t") for line in lines]
     for index, row in enumerate(rows):
@@ -49,22 +33,19 @@ def parse_sentence(lines: list[str], at: int, base: int) -> Sentence:
     if not all(form):
         raise Refused("form: a word without one", str(numbers.index(words[form.index("")][0])))
     text, glued, start, end = _laid_out(form, units, at)
-    return Sentence(
-        text=text,
-        glued=glued,
-        form=form,
-        start=start,
-        end=end,
-        upos=_column(columns[3]),
-        xpos=_column(columns[4]),
-        feats=_column(columns[5]),
-        deprel=_column(columns[7]),
-        head=_heads(columns[6], numbers, base),
-    )
-
-
-def _column(values: tuple[str, ...]) -> list[str]:
-    return ["" if value == "_" else value for value in values] if "_" in values else list(values)
+    tokens.head.extend(_heads(columns[6], numbers, len(tokens)))
+    for column, values in (
+        (tokens.upos, columns[3]),
+        (tokens.xpos, columns[4]),
+        (tokens.feats, columns[5]),
+        (tokens.deprel, columns[7]),
+    ):
+        column.extend(["" if v == "_" else v for v in values] if "_" in values else values)
+    tokens.form.extend(form)
+    tokens.start.extend(start)
+    tokens.end.extend(end)
+    tokens.offsets.append(len(tokens.form))
+    return text, glued
 
 
 Unit = tuple[str, str, int]

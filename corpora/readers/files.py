@@ -1,16 +1,19 @@
-"""The files of a source, and their lines: bounded in memory, decoded strictly, with their place."""
+"""The files of a source, their lines and texts: bounded in memory, decoded strictly."""
 
 from __future__ import annotations
 
 import bz2
+import codecs
 import glob
 import gzip
+import json
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
-from corpora.errors import BadRecord, InputError, nearest
+from corpora.errors import BadRecord, ConfigError, InputError, nearest
+from corpora.readers.source import DOCUMENT_LIMIT, Refused
 
 LINE_LIMIT = 64 << 20
 """Longest line taken, in bytes: a longer one is skipped while reading, never held."""
@@ -47,15 +50,15 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
         return _in_folder(path, suffixes, kind)
     if glob.has_magic(target):
         matches = [Path(match) for match in glob.glob(str(path), recursive=True)]  # noqa: PTH207
-        files = [file for match in matches for file in _expanded(match, suffixes)]
+        files = [
+            file
+            for match in matches
+            for file in (_with_suffix(match, suffixes) if match.is_dir() else [match])
+        ]
         if files:
             return sorted(set(files))
         raise InputError(f"no file matches {target!r}", hint=_where_it_ends(path))
     raise InputError(f"no such file or folder: {target!r}", hint=_where_it_ends(path))
-
-
-def _expanded(match: Path, suffixes: Sequence[str]) -> list[Path]:
-    return _with_suffix(match, suffixes) if match.is_dir() else [match]
 
 
 def _with_suffix(folder: Path, suffixes: Sequence[str]) -> list[Path]:
@@ -200,3 +203,44 @@ def refuse_binary(chunk: bytes, path: Path) -> None:
         raise InputError(
             f"holds {found[0]}, expected UTF-8 text", where=str(path), hint="check what the file is"
         )
+
+
+def read_whole(path: Path, encoding: str = "utf-8") -> str:
+    """The text of a file, line ends as `\\n`; `Refused`, with its line, if it cannot be taken."""
+    lines: list[str] = []
+    size = 0
+    for line in read_lines(path, encoding):
+        if isinstance(line, BadRecord):
+            raise Refused(line.reason, line.where)
+        size += len(line) + 1
+        if size > DOCUMENT_LIMIT:
+            raise Refused(f"too long: more than {DOCUMENT_LIMIT:,} characters", str(path))
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value of a file; `Refused`, with its line, if it is none or nested too deep."""
+    text = read_whole(path)
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise Refused("JSON too deep: nested beyond what can be read", f"{path}:1") from None
+    except json.JSONDecodeError as error:
+        raise Refused(f"not JSON: {error}"[:200], f"{path}:{error.lineno}") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise Refused(f"not JSON: {error}"[:200], f"{path}:1") from None
+
+
+def known_encoding(name: str) -> str:
+    """`name`, if it is an encoding that Python knows and that contains ASCII."""
+    try:
+        codec = codecs.lookup(name)
+        if codec.decode(b"\n")[0] != "\n":
+            raise LookupError(name)
+    except (LookupError, UnicodeError):
+        raise ConfigError(
+            f"no encoding {name!r} (of those that contain ASCII)",
+            hint="utf-8 is the default; old corpora are often in latin-1 or cp1252",
+        ) from None
+    return name

@@ -1,111 +1,185 @@
-"""`irc:` disentangled chat logs: a log as one document, or each conversation as one."""
+"""`irc:` the disentangled chat logs of Kummerfeld et al. 2019 and their reply links."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from corpora.document import Document, Turns
-from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.files import find_files
-from corpora.readers.irc_log import ANNOTATION, CONTEXT, LOG, Message, annotation_of, read_log
-from corpora.readers.source import DOCUMENT_LIMIT, Refused, Source, joined
+from corpora.errors import BadRecord, InputError
+from corpora.readers.base import Reader, Whole
+from corpora.readers.files import find_files, read_lines
+from corpora.readers.source import DOCUMENT_LIMIT, OnBad, Refused, Source, clean, joined
 
-SUFFIXES = (LOG,)
-OPTIONS = frozenset({"layout", "context", "system"})
-LICENCE = "CC-BY-4.0"
-LAYOUTS = ("log", "conversation")
+LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
+CONTEXT = 1000
+"""Messages at the beginning of each annotated log that were shown but not annotated."""
+
+_SAID = re.compile(r"\[\d\d:\d\d\] <([^>\s]+)>(?: (.*))?$")
+_ACTION = re.compile(r"\[\d\d:\d\d\] +\* +(\S+)(?: (.*))?$")
+_SYSTEM = re.compile(r"=== ?(.*)$")
+_LINK = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s*-?\s*$")
 
 
-def find(target: str) -> list[Path]:
-    """The logs and the annotations beside them."""
-    logs = [path for path in find_files(target, SUFFIXES, kind="irc") if _is_log(path)]
-    if not logs:
-        raise InputError(f"no log in {target!r}", hint=f"irc: wants NAME{LOG} and NAME{ANNOTATION}")
-    return sorted({*logs, *filter(Path.is_file, map(annotation_of, logs))})
+@dataclass(slots=True)
+class Message:
+    """One line of a log. `speaker` is empty for a system message; `conversation` -1 if unknown."""
+
+    number: int
+    speaker: str
+    text: str
+    conversation: int = -1
+
+
+class Irc(Reader):
+    """Disentangled chat logs."""
+
+    name = "irc"
+    suffixes = (LOG,)
+    own_licence = "CC-BY-4.0"
+    paper = "Kummerfeld et al. 2019"
+
+    layout: Literal["log", "conversation"] = "log"
+    """What a document is: a log, or each conversation of it."""
+    context: Annotated[Whole, Field(ge=0)] | None = None
+    """How many messages at the beginning are left out: 1,000 where the log has an annotation, as
+    these were not annotated, else 0."""
+    system: bool = False
+    """Whether system messages are turns, with the speaker ""."""
+
+    @classmethod
+    def find(cls, target: str) -> list[Path]:
+        """The logs and the annotations beside them."""
+        logs = [path for path in find_files(target, cls.suffixes, kind=cls.name) if _is_log(path)]
+        if not logs:
+            wanted = f"irc: wants NAME{LOG} and NAME{ANNOTATION}"
+            raise InputError(f"no log in {target!r}", hint=wanted)
+        return sorted({*logs, *filter(Path.is_file, map(annotation_of, logs))})
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """The logs, or their conversations.
+
+        A turn is a paragraph; its conversation is the number of the conversation's first message,
+        -1 where it is not known. Messages without text are no turns. A log is the group of its
+        conversations, whose id is `LOG/FIRST`.
+        """
+        for path in filter(_is_log, source.files):
+            stem = source.stem(path, self.suffixes)
+            with source.refusing(path):
+                turns = self._turns(path, source)
+                parts: dict[str, list[Message]] = {}
+                for turn in turns if self.layout == "conversation" else ():
+                    if turn.conversation >= 0:
+                        parts.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
+                if self.layout == "log":
+                    parts = {stem: turns}
+                for name, said in parts.items():
+                    with source.refusing(path):
+                        yield _document(name, said, stem, source)
+
+    def _turns(self, path: Path, source: Source) -> list[Message]:
+        context = self.context
+        if context is None:
+            context = CONTEXT if annotation_of(path).is_file() else 0
+        everything = read_log(path, source.refuse)
+        messages = everything[context:]
+        if everything and not messages:
+            reason = f"all {len(everything)} messages are context, before what was annotated"
+            raise Refused(f"{reason}; set context to 0 if that is not so")
+        turns = [m for m in messages if m.text and (m.speaker or self.system)]
+        source.skipped["system message"] += sum(bool(m.text) for m in messages) - len(turns)
+        return turns
 
 
 def _is_log(path: Path) -> bool:
     return not path.name.endswith(ANNOTATION)
 
 
-def read(source: Source) -> Iterator[Document]:
-    """The logs (`layout` = `log`) or their conversations (`conversation`).
-
-    A turn is a paragraph; its conversation is the number of the conversation's first message,
-    -1 where it is not known. Messages without text are no turns, and system messages neither,
-    unless `system` is true (then with the speaker ""). The `context` first messages (1,000; 0
-    where a log has no annotation) were not annotated and are left out of logs and of
-    conversations. A log is the group of its conversations, whose id is `LOG/FIRST`.
-    """
-    layout = source.option("layout", str, "log")
-    if layout not in LAYOUTS:
-        raise ConfigError(
-            f"unknown layout {layout!r}",
-            where="irc: layout",
-            hint=f"{nearest(layout, LAYOUTS)}layouts are {', '.join(LAYOUTS)}",
-        )
-    for path in filter(_is_log, source.files):
-        stem = source.stem(path, SUFFIXES)
-        try:
-            turns = _turns(path, source)
-        except Refused as refusal:
-            source.refuse(str(path), str(refusal))
-            continue
-        if layout == "log":
-            yield from _documents({stem: turns}, stem, path, source)
-        else:
-            yield from _documents(_conversations(turns, stem), stem, path, source)
+def annotation_of(log: Path) -> Path:
+    return log.with_name(log.name.removesuffix(LOG) + ANNOTATION)
 
 
-def _turns(path: Path, source: Source) -> list[Message]:
-    def on_bad(record: BadRecord) -> None:
-        source.refuse(record.where, record.reason, record.value)
-
-    context = source.option("context", int, CONTEXT if annotation_of(path).is_file() else 0)
-    system = source.option("system", bool, False)
-    everything = read_log(path, on_bad)
-    messages = everything[max(0, context) :]
-    if everything and not messages:
-        reason = f"all {len(everything)} messages are context, before what was annotated"
-        raise Refused(f"{reason}; set context to 0 if that is not so")
-    source.skipped["system message"] += sum(not (m.speaker or system) for m in messages if m.text)
-    return [m for m in messages if m.text and (m.speaker or system)]
-
-
-def _conversations(turns: Sequence[Message], stem: str) -> dict[str, list[Message]]:
-    """The turns by conversation, in the order of the first turns; unknown ones are left out."""
-    found: dict[str, list[Message]] = {}
-    for turn in turns:
-        if turn.conversation >= 0:
-            found.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
-    return found
-
-
-def _documents(
-    parts: dict[str, list[Message]], stem: str, path: Path, source: Source
-) -> Iterator[Document]:
-    build = partial(_document, group=stem, language=source.language)
-    for name, turns in parts.items():
-        try:
-            yield build(name, turns)
-        except Refused as refusal:
-            source.refuse(str(path), str(refusal))
-
-
-def _document(name: str, turns: Sequence[Message], *, group: str, language: str) -> Document:
+def _document(name: str, turns: list[Message], group: str, source: Source) -> Document:
     text, spans = joined([turn.text for turn in turns])
     if not text:
         raise Refused("no text: the log has no message")
     if len(text) > DOCUMENT_LIMIT:
         raise Refused(f"too long: more than {DOCUMENT_LIMIT:,} characters")
-    layer = Turns(
-        [turn.speaker for turn in turns],
-        [turn.conversation for turn in turns],
-        list(spans.start),
-        list(spans.end),
-    )
     return Document(
-        id=name, text=text, group=group, language=language, paragraphs=spans, turns=layer
+        id=name,
+        text=text,
+        group=group,
+        language=source.language,
+        paragraphs=spans,
+        turns=Turns(
+            [turn.speaker for turn in turns],
+            [turn.conversation for turn in turns],
+            list(spans.start),
+            list(spans.end),
+        ),
     )
+
+
+def read_log(log: Path, on_bad: OnBad) -> list[Message]:
+    """The messages of a log with the conversations of the annotation beside it.
+
+    A conversation is a connected component of the reply links; it is named by the number of
+    its first message. Bad lines and links go to `on_bad`; a bad line stands for a message
+    without text, as links count lines. Without an annotation no conversation is known.
+    """
+    messages = [_message(line, number, log, on_bad) for number, line in enumerate(read_lines(log))]
+    annotation = annotation_of(log)
+    if annotation.is_file():
+        parents = _components(annotation, len(messages), on_bad)
+        for number in parents:
+            messages[number].conversation = _root(parents, number)
+    return messages
+
+
+def _message(line: str | BadRecord, number: int, log: Path, on_bad: OnBad) -> Message:
+    if isinstance(line, BadRecord):
+        on_bad(line)
+        return Message(number, "", "")
+    if said := _SAID.match(line) or _ACTION.match(line):
+        return Message(number, said[1], clean(said[2] or ""))
+    if system := _SYSTEM.match(line):
+        return Message(number, "", clean(system[1]))
+    if line.strip():
+        reason = "not a message: expected '[hh:mm] <nick> text' or '=== text'"
+        on_bad(BadRecord(f"{log}:{number + 1}", reason, line[:200]))
+    return Message(number, "", "")
+
+
+def _components(annotation: Path, messages: int, on_bad: OnBad) -> dict[int, int]:
+    """The forest of a union-find over linked messages: the root of a tree is its first message."""
+    parents: dict[int, int] = {}
+    for row, line in enumerate(read_lines(annotation), 1):
+        if isinstance(line, BadRecord):
+            on_bad(line)
+            continue
+        if not line.strip():
+            continue
+        link = _LINK.match(line)
+        ends = (int(link[1]), int(link[2])) if link else (0, 0)
+        if not link or max(ends) >= messages:
+            reason = "expected two message numbers, as in '1002 1003 -'"
+            if link:
+                reason = f"the log has only the messages 0 to {messages - 1}"
+            on_bad(BadRecord(f"{annotation}:{row}", f"bad link: {reason}", line[:200]))
+            continue
+        for number in ends:
+            parents.setdefault(number, number)
+        low, high = sorted(_root(parents, number) for number in ends)
+        parents[high] = low
+    return parents
+
+
+def _root(parents: dict[int, int], number: int) -> int:
+    while parents[number] != number:
+        parents[number] = number = parents[parents[number]]
+    return number

@@ -8,25 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 from corpora.document import Document
 from corpora.errors import BadRecord, InputError
-from corpora.readers.fields import ROLES
 from corpora.readers.files import LINE_LIMIT
-from corpora.readers.records import Place, documents
+from corpora.readers.records import Place, RecordReader
 from corpora.readers.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SUFFIXES = (".parquet",)
-OPTIONS = ROLES | {"layout", "document_lines"}
-
 _BATCH_BYTES = 8 << 20
 _BATCH_ROWS = 512
 
 
-def read(source: Source) -> Iterator[Document]:
-    """The documents of Parquet files, file by file, rows mapped as those of `jsonl:`."""
-    for path in source.files:
-        yield from documents(records(path), source, source.stem(path, SUFFIXES))
+class ParquetFiles(RecordReader):
+    """Parquet with a field mapping."""
+
+    name = "parquet"
+    suffixes = (".parquet",)
+
+    def read(self, source: Source) -> Iterator[Document]:
+        for path in source.files:
+            yield from self.documents(records(path), source, source.stem(path, self.suffixes))
 
 
 def records(path: Path) -> Iterator[Place]:

@@ -8,21 +8,52 @@ point into. GDTB and PDTB 3.0 come this way; for PDTB 2.0 link its annotation fo
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from corpora.document import Document, Relation, Span
+from corpora.document import Document, Relation, Spans
 from corpora.errors import BadRecord, InputError
-from corpora.readers.files import refuse_binary
-from corpora.readers.pdtb_rows import Row, parse_rows
-
-OnBad = Callable[[BadRecord], None]
+from corpora.readers.base import Encoding, Reader
+from corpora.readers.files import find_files, refuse_binary
+from corpora.readers.news import START
+from corpora.readers.pdtb_rows import parse_rows
+from corpora.readers.source import OnBad, Refused, Source
 
 SIZE_LIMIT = 64 << 20
 """Largest file taken, in bytes: gold and raw files are read whole."""
 
 _SUFFIXES = (".pdtb", ".pipe", ".txt")
 _LAYOUT = "expected DIR/gold/SECTION/ID with the relations and DIR/raw/SECTION/ID with the texts"
+
+
+class Pdtb(Reader):
+    """PDTB folders: raw text and gold relations."""
+
+    name = "pdtb"
+
+    encoding: Encoding = "utf-8"
+    """The encoding of the files: `latin-1` for the Wall Street Journal where its files are."""
+
+    @classmethod
+    def find(cls, target: str) -> list[Path]:
+        """The relations and the raw texts."""
+        folder = Path(target).expanduser()
+        if not (target and folder.is_dir()):
+            find_files(target, ("",), kind=cls.name)  # says what of the path is not there
+        return gold_files(folder)
+
+    def read(self, source: Source) -> Iterator[Document]:
+        folder = Path(source.target).expanduser()
+        on_bad = source.note if source.on_bad else None
+        for document in read_gold(folder, on_bad=on_bad, encoding=self.encoding):
+            document.language = source.language
+            kept = Spans()
+            # The Wall Street Journal's .START is no paragraph; offsets count it in the text.
+            for start, end in document.paragraphs or ():
+                if document.text[start:end].strip() != START:
+                    kept.add(start, end)
+            document.paragraphs = kept
+            yield document
 
 
 def read_gold(
@@ -51,20 +82,14 @@ def read_gold(
             continue
         try:
             yield _read_document(name, path, texts.get(name), folder, on_bad, encoding)
-        except _BadDocument as error:
-            _refuse(error.record, on_bad)
+        except Refused as refusal:
+            _refuse(BadRecord(refusal.where, str(refusal)), on_bad)
 
 
 def gold_files(folder: Path) -> list[Path]:
     """All files that `read_gold` reads, sorted: the source's fingerprint is theirs."""
     folder = Path(folder)
     return sorted([*_files(folder, "gold").values(), *_files(folder, "raw").values()])
-
-
-class _BadDocument(Exception):
-    def __init__(self, record: BadRecord) -> None:
-        super().__init__(record.reason)
-        self.record = record
 
 
 def _files(folder: Path, part: str) -> dict[str, Path]:
@@ -92,7 +117,7 @@ def _read_document(
 ) -> Document:
     if raw is None:
         where = str(folder / "raw" / path.parent.name / name)
-        raise _BadDocument(BadRecord(where, f"the raw text of {str(path)!r} is missing"))
+        raise Refused(f"the raw text of {str(path)!r} is missing", where)
     rows = []
     for row in parse_rows(_read(path, encoding), str(path)):
         if isinstance(row, BadRecord):
@@ -101,8 +126,15 @@ def _read_document(
             rows.append(row)
     text = _reading(_read(raw, encoding), rows)
     if not text.strip():
-        raise _BadDocument(BadRecord(str(raw), "no text: the raw file has none"))
-    relations = list(_checked(rows, text, raw, on_bad))
+        raise Refused("no text: the raw file has none", str(raw))
+    relations = []
+    for row in rows:
+        spans = (*row.connective_spans, *row.arg1_spans, *row.arg2_spans)
+        if outside := next((f"{a}..{b}" for a, b in spans if b > len(text)), ""):
+            reason = f"a span lies outside of the text, which has {len(text)} characters ({raw})"
+            _refuse(BadRecord(row.where, reason, outside), on_bad)
+        else:
+            relations.append(row)
     return Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
 
 
@@ -115,8 +147,7 @@ def _refuse(record: BadRecord, on_bad: OnBad | None) -> None:
 
 def _read(path: Path, encoding: str) -> str:
     if path.stat().st_size > SIZE_LIMIT:
-        reason = f"too long: more than {SIZE_LIMIT >> 20} MiB"
-        raise _BadDocument(BadRecord(str(path), reason))
+        raise Refused(f"too long: more than {SIZE_LIMIT >> 20} MiB", str(path))
     data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     refuse_binary(data, path)
     try:
@@ -125,47 +156,22 @@ def _read(path: Path, encoding: str) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         reason = f"byte 0x{data[error.start]:02x} at offset {error.start} is not {encoding}"
         hint = " (a Wall Street Journal file? set encoding to latin-1)"
-        raise _BadDocument(BadRecord(f"{path}:{line}", reason + hint)) from None
+        raise Refused(reason + hint, f"{path}:{line}") from None
 
 
-def _reading(text: str, rows: list[Row]) -> str:
+def _reading(text: str, rows: list[Relation]) -> str:
     """The text, with `\\r\\n` as one character if the offsets were counted so.
 
     A checkout may have given a file other line ends than its annotators saw. The explicit
     connectives tell: they must stand under their spans.
     """
-    folded = text.replace("\r\n", "\n")
-    return min((folded, text), key=lambda reading: _misfits(reading, rows))
 
+    def misfits(text: str) -> int:
+        count = 0
+        for row in rows:
+            if row.kind == "Explicit" and row.connective and row.connective_spans:
+                under = " ".join(text[start:end] for start, end in row.connective_spans).lower()
+                count += not any(word in under for word in row.connective.split())
+        return count
 
-def _misfits(text: str, rows: list[Row]) -> int:
-    count = 0
-    for row in rows:
-        if row.kind == "Explicit" and row.connective and row.connective_spans:
-            under = " ".join(text[start:end] for start, end in row.connective_spans).lower()
-            count += not any(word in under for word in row.connective.split())
-    return count
-
-
-def _checked(rows: list[Row], text: str, raw: Path, on_bad: OnBad | None) -> Iterator[Relation]:
-    for row in rows:
-        outside = _outside(row, len(text))
-        if outside:
-            span = f"{outside[0]}..{outside[1]}"
-            reason = f"a span lies outside of the text, which has {len(text)} characters ({raw})"
-            _refuse(BadRecord(row.where, reason, span), on_bad)
-            continue
-        yield Relation(
-            kind=row.kind,
-            connective=row.connective,
-            connective_spans=row.connective_spans,
-            arg1_spans=row.arg1_spans,
-            arg2_spans=row.arg2_spans,
-            senses=row.senses,
-            where=row.where,
-        )
-
-
-def _outside(row: Row, length: int) -> Span | None:
-    spans = (*row.connective_spans, *row.arg1_spans, *row.arg2_spans)
-    return next((span for span in spans if span[1] > length), None)
+    return min((text.replace("\r\n", "\n"), text), key=misfits)

@@ -11,23 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from corpora.document import Span
+from corpora.document import Relation, Span
 from corpora.errors import BadRecord
 
 KINDS = ("Explicit", "Implicit", "AltLex", "AltLexC", "Hypophora", "EntRel", "NoRel")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One relation as its file has it: spans in the offsets of the raw file, not yet checked."""
-
-    where: str
-    kind: str
-    connective: str
-    connective_spans: tuple[Span, ...]
-    arg1_spans: tuple[Span, ...]
-    arg2_spans: tuple[Span, ...]
-    senses: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +43,23 @@ class _Unreadable(ValueError):
     """Reason and value of a relation that cannot be read."""
 
 
-def parse_rows(text: str, name: str) -> Iterator[Row | BadRecord]:
+def parse_rows(text: str, name: str) -> Iterator[Relation | BadRecord]:
     """The relations of one gold file, whose format its content tells.
 
-    `name` is the file's path for `file:line`. What cannot be read comes as a `BadRecord`.
+    Spans are in the offsets of the raw file, not yet checked. `name` is the file's path for
+    `file:line`. What cannot be read comes as a `BadRecord`.
     """
     lines = text.split("\n")
-    if any(_HEADING.fullmatch(line.strip()) for line in lines):
-        return _parse_blocks(lines, name)
-    return _parse_pipes(lines, name)
+    in_blocks = any(_HEADING.fullmatch(line.strip()) for line in lines)
+    rows = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    pipes = ((number, line.rstrip("\r").split("|")) for number, line in rows)
+    parse = _block_row if in_blocks else _pipe_row
+    for number, part in _blocks(lines) if in_blocks else pipes:
+        where = f"{name}:{number}"
+        try:
+            yield parse(part, where)
+        except _Unreadable as error:
+            yield BadRecord(where, *error.args)
 
 
 def parse_spans(value: str) -> tuple[Span, ...]:
@@ -82,31 +77,21 @@ def parse_spans(value: str) -> tuple[Span, ...]:
     return tuple(sorted(spans))
 
 
-def _parse_pipes(lines: list[str], name: str) -> Iterator[Row | BadRecord]:
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        where = f"{name}:{number}"
-        try:
-            yield _pipe_row(line.rstrip("\r"), where)
-        except _Unreadable as error:
-            yield BadRecord(where, *error.args)
-
-
-def _pipe_row(line: str, where: str) -> Row:
-    fields = line.split("|")
+def _pipe_row(fields: list[str], where: str) -> Relation:
     columns = _COLUMNS.get(len(fields))
     if columns is None:
         expected = "expected 34 (PDTB 3, GDTB) or 48 (PDTB 2)"
-        raise _Unreadable(f"{len(fields)} fields separated by '|', {expected}", line[:120])
-    return Row(
-        where,
+        raise _Unreadable(
+            f"{len(fields)} fields separated by '|', {expected}", "|".join(fields)[:120]
+        )
+    return Relation(
         _known_kind(fields[0].strip()),
         _connective(next((fields[c] for c in columns.connective if fields[c].strip()), "")),
         parse_spans(fields[columns.connective_spans]),
         parse_spans(fields[columns.arg1]),
         parse_spans(fields[columns.arg2]),
         tuple(filter(None, (fields[column].strip() for column in columns.senses))),
+        where,
     )
 
 
@@ -119,15 +104,6 @@ def _known_kind(kind: str) -> str:
 def _connective(value: str) -> str:
     folded = " ".join(value.lower().split())
     return "" if folded == "_" else folded
-
-
-def _parse_blocks(lines: list[str], name: str) -> Iterator[Row | BadRecord]:
-    for number, block in _blocks(lines):
-        where = f"{name}:{number}"
-        try:
-            yield _block_row(block, where)
-        except _Unreadable as error:
-            yield BadRecord(where, *error.args)
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -149,7 +125,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
         yield first, block
 
 
-def _block_row(block: list[str], where: str) -> Row:
+def _block_row(block: list[str], where: str) -> Relation:
     kind = _known_kind(block[0].strip("_"))
     sections = _sections(block)
     for part in ("Arg1", "Arg2"):
@@ -158,14 +134,14 @@ def _block_row(block: list[str], where: str) -> Row:
     head = sections[kind]
     connective, senses = _features(kind, head)
     marked = kind in ("Explicit", "AltLex", "AltLexC")
-    return Row(
-        where,
+    return Relation(
         kind,
         _connective(connective),
         parse_spans(head[0]) if marked and head else (),
         parse_spans(sections["Arg1"][0]),
         parse_spans(sections["Arg2"][0]),
         senses,
+        where,
     )
 
 

@@ -4,29 +4,86 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from corpora.align import align, map_spans
 from corpora.document import PARAGRAPH_BREAK, Document, Spans
-from corpora.errors import ConfigError, InputError, nearest
-from corpora.readers.files import find_files
-from corpora.readers.rst_dis import PARAGRAPH_MARK, parse_dis
+from corpora.errors import InputError
+from corpora.readers.base import Encoding, Reader
+from corpora.readers.files import find_files, read_whole
+from corpora.readers.rst_files import PARAGRAPH_MARK, parse_dis, parse_rs
 from corpora.readers.rst_tree import Node, binary_tree
-from corpora.readers.rst_xml import parse_rs
 from corpora.readers.source import Refused, Source, check_unicode, joined, paragraphs_of
-from corpora.readers.whole import encoding_of, read_whole
 from corpora.readers.xmlguard import BadXml
 
-SUFFIXES = (".dis", ".rs3", ".rs4")
-OPTIONS = frozenset({"encoding", "text"})
-TEXTS = ("raw", "edus", "tree")
-
-_STEMS = (".out.dis", *SUFFIXES)
+_STEMS = (".out.dis", ".dis", ".rs3", ".rs4")
 
 
-def find(target: str) -> list[Path]:
-    """The trees and, for `.dis`, the raw texts and `.edus` beside them."""
-    trees = find_files(target, SUFFIXES, kind="rst")
-    return sorted({*trees, *(file for tree in trees for file in _beside(tree).values())})
+class Rst(Reader):
+    """RST trees: RST-DT .dis, rstWeb .rs3 and .rs4."""
+
+    name = "rst"
+    suffixes = (".dis", ".rs3", ".rs4")
+
+    text: Literal["raw", "edus", "tree"] | None = None
+    """What the text of `.dis` is taken from; without it from the first of these that is there."""
+    encoding: Encoding = "utf-8"
+    """The encoding of `.dis` and the files beside it."""
+
+    @classmethod
+    def find(cls, target: str) -> list[Path]:
+        """The trees and, for `.dis`, the raw texts and `.edus` beside them."""
+        trees = find_files(target, cls.suffixes, kind=cls.name)
+        return sorted({*trees, *(file for tree in trees for file in _beside(tree).values())})
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """A document a tree: its EDUs and the binary tree in the layer `rst`.
+
+        The text of `.rs3` and `.rs4` are its EDUs, joined by spaces. That of `.dis` comes from
+        the raw text beside it, from `.edus`, or from the tree's own texts.
+        """
+        trees = [path for path in source.files if path.suffix in self.suffixes]
+        if not trees:
+            raise InputError(f"no tree in {source.target!r}", hint="rst: reads .dis, .rs3 and .rs4")
+        for path in trees:
+            name = source.stem(path, _STEMS)
+            with source.refusing(path):
+                try:
+                    if path.suffix == ".dis":
+                        document = self._from_dis(path, name)
+                        document.licence = str(self.licence or "LDC")
+                    else:
+                        root, texts = parse_rs(path)
+                        document = _document(name, root, texts, [[*range(len(texts))]])
+                except BadXml as error:
+                    raise Refused(error.message, error.where) from None
+                except Refused as refusal:
+                    if refusal.where.isdigit():
+                        refusal.where = f"{path}:{refusal.where}"
+                    raise
+                document.language = source.language
+                yield document
+
+    def _from_dis(self, path: Path, name: str) -> Document:
+        root, texts = parse_dis(read_whole(path, self.encoding))
+        beside = _beside(path)
+        if self.text in ("raw", "edus") and self.text not in beside:
+            raise Refused(f"no text: the tree has no file with its {self.text} beside it")
+        if "edus" in beside and self.text != "tree":
+            lines = read_whole(beside["edus"], self.encoding).split("\n")
+            edus = [line.strip() for line in lines if line.strip()]
+            if len(edus) != len(texts):
+                reason = f"{len(edus)} EDUs, but the tree has {len(texts)} leaves"
+                raise Refused(f"bad EDUs: {reason}", str(beside["edus"]))
+            marks = [
+                PARAGRAPH_MARK if text.rstrip().endswith(PARAGRAPH_MARK) else "" for text in texts
+            ]
+            texts = [f"{edu}{mark}" for edu, mark in zip(edus, marks, strict=True)]
+        if "raw" in beside and self.text in (None, "raw"):
+            raw = read_whole(beside["raw"], self.encoding)
+            raw = raw.replace(PARAGRAPH_MARK, PARAGRAPH_BREAK)
+            return _over_raw(name, root, texts, raw, str(path))
+        return _document(name, root, *_paragraphs(texts))
 
 
 def _beside(tree: Path) -> dict[str, Path]:
@@ -36,70 +93,6 @@ def _beside(tree: Path) -> dict[str, Path]:
     base = tree.with_suffix("")
     files = {"raw": base, "edus": base.with_name(base.name + ".edus")}
     return {name: path for name, path in files.items() if path.is_file()}
-
-
-def read(source: Source) -> Iterator[Document]:
-    """A document a tree: its EDUs and the binary tree in the layer `rst`.
-
-    The text of `.rs3` and `.rs4` are its EDUs, joined by spaces. That of `.dis` comes from
-    the raw text beside it, from `.edus`, or from the tree's own texts: the first that is there,
-    or the one that the option `text` (`raw`, `edus`, `tree`) names.
-    """
-    wanted = source.option("text", str)
-    if wanted is not None and wanted not in TEXTS:
-        raise ConfigError(
-            f"unknown text {wanted!r}",
-            where="rst: text",
-            hint=f"{nearest(wanted, TEXTS)}expected one of {', '.join(TEXTS)}",
-        )
-    encoding = encoding_of(source)
-    trees = [path for path in source.files if path.suffix in SUFFIXES]
-    if not trees:
-        raise InputError(f"no tree in {source.target!r}", hint="rst: reads .dis, .rs3 and .rs4")
-    for path in trees:
-        try:
-            build = _from_dis if path.suffix == ".dis" else _from_xml
-            document = build(path, source.stem(path, _STEMS), wanted, encoding)
-        except Refused as refusal:
-            source.refuse(_place(refusal, path), str(refusal))
-            continue
-        except BadXml as error:
-            source.refuse(error.where, error.message)
-            continue
-        if path.suffix == ".dis":
-            document.licence = str(source.options.get("licence", "LDC"))
-        document.language = source.language
-        yield document
-
-
-def _place(refusal: Refused, path: Path) -> str:
-    return f"{path}:{refusal.where}" if refusal.where.isdigit() else refusal.where or str(path)
-
-
-def _from_xml(path: Path, name: str, wanted: str | None, encoding: str) -> Document:
-    root, texts = parse_rs(path)
-    return _document(name, root, texts, [[*range(len(texts))]])
-
-
-def _from_dis(path: Path, name: str, wanted: str | None, encoding: str) -> Document:
-    root, texts = parse_dis(read_whole(path, encoding))
-    beside = _beside(path)
-    if wanted in ("raw", "edus") and wanted not in beside:
-        raise Refused(f"no text: the tree has no file with its {wanted} beside it")
-    if "edus" in beside and wanted != "tree":
-        lines = read_whole(beside["edus"], encoding).split("\n")
-        edus = [line.strip() for line in lines if line.strip()]
-        if len(edus) != len(texts):
-            reason = f"{len(edus)} EDUs, but the tree has {len(texts)} leaves"
-            raise Refused(f"bad EDUs: {reason}", str(beside["edus"]))
-        ends = [text.rstrip().endswith(PARAGRAPH_MARK) for text in texts]
-        texts = [
-            f"{edu}{PARAGRAPH_MARK}" if end else edu for edu, end in zip(edus, ends, strict=True)
-        ]
-    if "raw" in beside and wanted in (None, "raw"):
-        raw = read_whole(beside["raw"], encoding).replace(PARAGRAPH_MARK, PARAGRAPH_BREAK)
-        return _over_raw(name, root, texts, raw, str(path))
-    return _document(name, root, *_paragraphs(texts))
 
 
 def _paragraphs(texts: list[str]) -> tuple[list[str], list[list[int]]]:

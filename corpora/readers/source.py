@@ -5,19 +5,22 @@ from __future__ import annotations
 import glob
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpora.document import PARAGRAPH_BREAK, Spans
-from corpora.errors import BadRecord, ConfigError, InputError
+from corpora.errors import BadRecord, InputError
 
 OnBad = Callable[[BadRecord], None]
+T = TypeVar("T")
+R = TypeVar("R")
 
 DOCUMENT_LIMIT = 64 << 20
 """Longest document taken, in characters."""
@@ -41,50 +44,49 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Source:
-    """`kind:target` with its files and options; `on_bad` takes the bad records, if it is there.
+    """`kind:target` and its files while they are read; `on_bad` takes the bad records, if it is
+    there.
 
-    `skipped` counts what is no document by design (a redirect, a page of another namespace).
+    `language` is that of documents that bring none. `name` is what stands in `Document.source`; by
+    default it is free of the machine's own folders. `skipped` counts what is no document by design
+    (a redirect, a page of another namespace).
     """
 
     kind: str
     target: str
     files: list[Path]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    language: str = "en"
+    name: str = ""
     on_bad: OnBad | None = None
     good: int = 0
     bad: int = 0
     first_bad: BadRecord | None = None
     skipped: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def language(self) -> str:
-        return str(self.options.get("language", "en"))
-
-    @property
-    def name(self) -> str:
-        """What stands in `Document.source`: free of the machine's own folders."""
-        parts = [part for part in Path(self.target).parts if not glob.has_magic(part)]
-        last = self.target if self.kind == "hub" else (parts[-1] if parts else "")
-        return str(self.options.get("name") or f"{self.kind}:{last}")
+    def __post_init__(self) -> None:
+        if not self.name:
+            parts = [part for part in Path(self.target).parts if not glob.has_magic(part)]
+            last = self.target if self.kind == "hub" else (parts[-1] if parts else "")
+            self.name = f"{self.kind}:{last}"
 
     def stem(self, path: Path, suffixes: Sequence[str]) -> str:
         """What names the documents of a file: its path below the source's folder, no suffix."""
         name = below(self.target, path)
-        found = [suffix for suffix in suffixes if name.endswith(suffix)]
-        return name.removesuffix(max(found, key=len)) if found else name
+        fitting = [suffix for suffix in suffixes if name.endswith(suffix)]
+        return name.removesuffix(max(fitting, key=len)) if fitting else name
 
     def folder(self, path: Path) -> str:
         """The folder that a file lies in: its path below the source's, and of that one its name."""
         inside = below(self.target, path).rpartition("/")[0]
         return inside or path.parent.resolve().name
 
-    def refuse(self, where: str, reason: str, value: str = "") -> None:
+    def refuse(self, record: BadRecord) -> None:
         """Hand a bad record to `on_bad`; raise `InputError` without one or where all are bad."""
-        self.note(BadRecord(where, reason, value[:200]))
+        self.note(record)
         if not self.good and self.bad >= BAD_FROM_THE_START:
             raise InputError(
-                f"the first {self.bad} records are all bad, the last one: {reason}",
-                where=where,
+                f"the first {self.bad} records are all bad, the last one: {record.reason}",
+                where=record.where,
                 hint=f"is this the format that {self.kind!r} reads?",
             )
 
@@ -96,19 +98,52 @@ class Source:
         self.first_bad = self.first_bad or record
         self.on_bad(record)
 
-    def option(self, key: str, kind: type, default: Any = None) -> Any:
-        """The value of an option, refused with `ConfigError` if it is of another type.
+    @contextmanager
+    def refusing(self, where: object, record: object = "") -> Iterator[None]:
+        """Refuse the record of this block if `Refused` is raised in it; `where` is its place."""
+        try:
+            yield
+        except Refused as refusal:
+            self.refuse(bad_record(refusal, str(where), record))
 
-        A number or a switch may be written as text, as on the command line: `2`, `true`.
-        """
-        value = self.options.get(key, default)
-        if isinstance(value, str) and kind is int and re.fullmatch(r"-?\d+", value):
-            return int(value)
-        if kind is bool and value in ("true", "false"):
-            return value == "true"
-        if value is not None and not isinstance(value, kind):
-            raise ConfigError(f"{value!r} is no {kind.__name__}", where=f"{self.kind}: {key}")
-        return value
+    def taken(self, records: Iterable[tuple[str, T | BadRecord]]) -> Iterator[tuple[str, T]]:
+        """The good ones of the records, with their places; the bad ones are refused."""
+        for where, record in records:
+            if isinstance(record, BadRecord):
+                self.refuse(record)
+            else:
+                yield where, record
+
+
+def bad_record(refusal: Refused, where: str, record: object) -> BadRecord:
+    """A record that was refused, with the start of what it holds."""
+    value = record.value if isinstance(record, BadRecord) else str(record)
+    return BadRecord(refusal.where or where, str(refusal), value[:200])
+
+
+def rows_of(
+    records: Iterable[tuple[str, T | BadRecord]],
+    build: Callable[[T, str], Iterable[R]],
+    on_bad: OnBad | None,
+    shown: Callable[[T], object] = str,
+) -> Iterator[R]:
+    """The rows that `build` makes of each record and its place.
+
+    A record that is bad, or that `build` refuses, goes to `on_bad` with what `shown` makes of it;
+    without `on_bad` the first one raises `InputError`.
+    """
+    for where, record in records:
+        try:
+            if isinstance(record, BadRecord):
+                raise Refused(record.reason)
+            rows = list(build(record, where))
+        except Refused as refusal:
+            if on_bad is None:
+                raise InputError(str(refusal), where=where) from None
+            value = record if isinstance(record, BadRecord) else shown(record)
+            on_bad(bad_record(refusal, where, value))
+            continue
+        yield from rows
 
 
 def root_of(target: str) -> Path:

@@ -2,72 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
 
 from corpora.document import Document
-from corpora.errors import BadRecord, ConfigError, nearest
+from corpora.errors import BadRecord
+from corpora.readers.base import Reader, Whole
 from corpora.readers.files import read_lines
-from corpora.readers.layouts import with_sentences
-from corpora.readers.lines import check_layout, sentence_documents
+from corpora.readers.layouts import sentence_documents, with_sentences
+from corpora.readers.records import check_layout
 from corpora.readers.source import DOCUMENT_LIMIT, Refused, Source, check_id, joined
 
-SUFFIXES = (".txt", ".txt.gz")
-OPTIONS = frozenset({"layout", "document_lines", "group"})
-LAYOUTS = ("paragraphs", "lines")
-GROUPS = ("file", "folder")
 
+class Text(Reader):
+    """Plain text, a document per file."""
 
-def read(source: Source) -> Iterator[Document]:
-    """The documents of text files: id = path below the folder, without its suffix.
+    name = "text"
+    suffixes = (".txt", ".txt.gz")
 
-    So is the group, or with `group` = `folder` the folder that the file lies in: its path below
-    the source's folder, and of files right in that one its name.
-    """
-    layout, by = _choice(source, "layout", LAYOUTS), _choice(source, "group", GROUPS)
-    check_layout(layout, source)
-    cut = layout == "lines" and source.option("document_lines", int) is not None
-    for path in source.files:
-        name = source.stem(path, SUFFIXES)
-        group = source.folder(path) if by == "folder" else name
-        if cut:
-            yield from sentence_documents(read_lines(path), source, name, group)
-            continue
-        try:
-            yield _document(path, name, group, layout, source)
-        except Refused as refusal:
-            source.refuse(refusal.where or str(path), str(refusal))
+    layout: Literal["paragraphs", "lines"] = "paragraphs"
+    """`paragraphs`: blank lines separate them. `lines`: every line is a sentence as well."""
+    document_lines: Annotated[Whole, Field(ge=1)] | None = None
+    """With the layout `lines`: cut a file into documents of so many sentences."""
+    group: Literal["file", "folder"] = "file"
+    """What splits keep together: the documents of a file, or of the folder that it lies in."""
 
+    @model_validator(mode="after")
+    def _lines_have_the_layout(self) -> Self:
+        check_layout(self.layout, self.document_lines)
+        return self
 
-def _choice(source: Source, key: str, choices: Sequence[str]) -> str:
-    """The value of an option that is one of `choices`, by default the first; else `ConfigError`."""
-    value = str(source.option(key, str, choices[0]))
-    if value not in choices:
-        raise ConfigError(
-            f"unknown {key} {value!r}",
-            where=f"text: {key}",
-            hint=f"{nearest(value, choices)}{key}s are {', '.join(choices)}",
-        )
-    return value
+    def read(self, source: Source) -> Iterator[Document]:
+        """Id = path below the folder, without its suffix.
 
-
-def _document(path: Path, name: str, group: str, layout: str, source: Source) -> Document:
-    blocks = _blocks(path)
-    if not blocks:
-        raise Refused("no text: the file has none")
-    if layout == "lines":
-        text, paragraphs, sentences = with_sentences(blocks)
-    else:
-        text, paragraphs = joined([" ".join(block) for block in blocks])
-        sentences = None
-    return Document(
-        id=check_id(name),
-        text=text,
-        group=group,
-        language=source.language,
-        paragraphs=paragraphs,
-        sentences=sentences,
-    )
+        So is the group, or with `group` = `folder` the folder that the file lies in: its path below
+        the source's folder, and of files right in that one its name.
+        """
+        for path in source.files:
+            name = source.stem(path, self.suffixes)
+            group = source.folder(path) if self.group == "folder" else name
+            if limit := self.document_lines:
+                yield from sentence_documents(read_lines(path), source, name, limit, group)
+                continue
+            with source.refusing(path):
+                blocks = _blocks(path)
+                if not blocks:
+                    raise Refused("no text: the file has none")
+                sentences = None
+                if self.layout == "lines":
+                    text, paragraphs, sentences = with_sentences(blocks)
+                else:
+                    text, paragraphs = joined([" ".join(block) for block in blocks])
+                yield Document(
+                    id=check_id(name),
+                    text=text,
+                    group=group,
+                    language=source.language,
+                    paragraphs=paragraphs,
+                    sentences=sentences,
+                )
 
 
 def _blocks(path: Path) -> list[list[str]]:

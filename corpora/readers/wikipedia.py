@@ -9,18 +9,15 @@ from typing import Any
 from urllib.parse import quote
 
 from corpora.document import Document
-from corpora.errors import InputError
+from corpora.errors import BadRecord, InputError
 from corpora.extras import require
+from corpora.readers.base import Reader
 from corpora.readers.files import read_chunks
 from corpora.readers.layouts import as_article
 from corpora.readers.source import Refused, Source
-from corpora.readers.whole import CANONICAL
 from corpora.readers.wikitext import DISAMBIGUATION, REDIRECT, Namespaces, parse_article
 from corpora.readers.xmlguard import GuardedXml
 
-SUFFIXES = (".xml", ".xml.bz2", ".xml.gz")
-OPTIONS: frozenset[str] = frozenset()
-LICENCE = "CC-BY-SA-4.0"
 EXTRA = "wikipedia"
 
 PAGE_LIMIT = 2 << 20
@@ -39,25 +36,33 @@ class Site:
     names: Namespaces = field(default_factory=Namespaces)
 
 
-def read(source: Source) -> Iterator[Document]:
-    """The articles of dumps: sections with level and heading, categories, title, address.
+class Wikipedia(Reader):
+    """MediaWiki XML dumps, as a stream."""
 
-    The id is `WIKI:PAGE` (`enwiki:12`). Only the main namespace is read; redirects and
-    disambiguation pages are skipped, and counted in `source.skipped`. Of several revisions the
-    last is taken. A page that cannot be taken is refused; XML that is not well-formed, nested
-    too deep or cut short ends the reading with an `InputError`, as nothing after it is known.
-    Raises `DiscorporaError` without the packages of the extra `wikipedia`.
-    """
-    parser = require("mwparserfromhell", EXTRA, "to read wikitext")
-    for path in source.files:
-        for where, page, site in _pages(path, source):
-            try:
-                document = _document(page, site, parser, source)
-            except Refused as refusal:
-                source.refuse(where, str(refusal), str(page.title)[:200])
-                continue
-            if document is not None:
-                yield document
+    name = "wikipedia"
+    suffixes = (".xml", ".xml.bz2", ".xml.gz")
+    own_licence = "CC-BY-SA-4.0"
+
+    language: str = ""
+    """ISO 639-1 code of the articles; without it the dump says it."""
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """The articles of dumps: sections with level and heading, categories, title, address.
+
+        The id is `WIKI:PAGE` (`enwiki:12`). Only the main namespace is read; redirects and
+        disambiguation pages are skipped, and counted in `source.skipped`. Of several revisions the
+        last is taken. A page that cannot be taken is refused; XML that is not well-formed, nested
+        too deep or cut short ends the reading with an `InputError`, as nothing after it is known.
+        Raises `DiscorporaError` without the packages of the extra `wikipedia`.
+        """
+        parser = require("mwparserfromhell", EXTRA, "to read wikitext")
+        for path in source.files:
+            for where, page, site in _pages(path, source):
+                with source.refusing(where, page.title):
+                    if kind := _skipped(page):
+                        source.skipped[kind] += 1
+                    else:
+                        yield _document(page, site, parser, source)
 
 
 def _pages(path: Path, source: Source) -> Iterator[tuple[str, Any, Site]]:
@@ -85,7 +90,7 @@ def _pages(path: Path, source: Source) -> Iterator[tuple[str, Any, Site]]:
         except InputError:
             raise
         except (mwxml.errors.MalformedXML, AssertionError, *_NOT_A_PAGE) as error:
-            source.refuse(where, f"bad page: {error}"[:200])
+            source.refuse(BadRecord(where, f"bad page: {error}"[:200]))
         element.clear()
         # mwxml empties the elements that it has read but leaves them in the root: memory
         # would grow with the dump.
@@ -120,12 +125,7 @@ def _describe(site: Site, info: Any) -> None:
     )
 
 
-def _document(page: _Page, site: Site, parser: Any, source: Source) -> Document | None:
-    """The document of a page, `None` for one that is no article."""
-    kind = _skipped(page)
-    if kind:
-        source.skipped[kind] += 1
-        return None
+def _document(page: _Page, site: Site, parser: Any, source: Source) -> Document:
     if len(page.text) > PAGE_LIMIT:
         raise Refused(f"too long: more than {PAGE_LIMIT:,} characters of wikitext")
     if page.id is None or not page.title:
@@ -135,7 +135,7 @@ def _document(page: _Page, site: Site, parser: Any, source: Source) -> Document 
     record = {
         "title": page.title,
         "url": f"{site.pages}/{address}" if site.pages else None,
-        "language": source.options.get("language") or site.language,
+        "language": source.language or site.language,
         "categories": list(dict.fromkeys(article.categories)),
         "sections": [
             {"heading": heading, "level": level, "paragraphs": paragraphs}
@@ -143,7 +143,7 @@ def _document(page: _Page, site: Site, parser: Any, source: Source) -> Document 
         ],
     }
     name = f"{site.name}:{page.id}" if site.name else str(page.id)
-    return as_article(record, CANONICAL, source, name)
+    return as_article(record, source, name)
 
 
 def _skipped(page: _Page) -> str:

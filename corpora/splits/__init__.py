@@ -10,21 +10,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from corpora.errors import ConfigError
 from corpora.rng import stable_id
-
-if TYPE_CHECKING:
-    from corpora.splits.division import Division
 
 SPLITS = ("train", "validation", "test")
 MIN_GROUPS = 3
 TOLERANCE = 0.2
 ATTEMPTS = 64
-
-Unit = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +48,15 @@ class Shares:
     def parts(self) -> tuple[float, float, float]:
         return self.train, self.validation, self.test
 
-    def targets(self, total: int) -> dict[str, float]:
+    def targets(self, total: int) -> list[float]:
         """The weight that each split should get of `total`."""
         whole = sum(self.parts)
-        return {s: total * part / whole for s, part in zip(SPLITS, self.parts, strict=True)}
+        return [total * part / whole for part in self.parts]
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The split of each document.
+    """The split of each document, and the weight of each split.
 
     `by` says what was kept together, `group` or `document`.
     """
@@ -76,80 +70,93 @@ class Assignment:
         return {"by": self.by, "reason": self.reason, "weights": self.weights}
 
 
+def deal(
+    weights: Sequence[int], targets: Sequence[float], got: Sequence[float], number: Sequence[int]
+) -> list[int]:
+    """The split of each unit, as its place in `SPLITS`: the one that lacks most.
+
+    The last units go to splits without any. `targets`: the weight that each split should have;
+    `got` and `number`: the weight, and how many units, it has already.
+    """
+    lacking = [target - part for target, part in zip(targets, got, strict=True)]
+    wanted = [code for code, target in enumerate(targets) if target > 0]
+    without = [code for code in wanted if not number[code]]
+    codes = []
+    for left, weight in zip(range(len(weights), 0, -1), weights, strict=True):
+        code = max(without if left <= len(without) else wanted, key=lacking.__getitem__)
+        lacking[code] -= weight
+        codes.append(code)
+        if code in without:
+            without.remove(code)
+    return codes
+
+
+class Fit(NamedTuple):
+    """How near the splits are to their shares, those of no share aside.
+
+    `far`: the largest difference, as a part of the share; `fewest`: the units of the smallest
+    split; `empty`: how many splits have none.
+    """
+
+    far: float
+    fewest: int
+    empty: int
+
+    @property
+    def good(self) -> bool:
+        return self.far <= TOLERANCE and self.fewest >= MIN_GROUPS
+
+
+def fit(targets: Sequence[float], got: Sequence[float], number: Sequence[int]) -> Fit:
+    """The fit of splits that have `number` units of weight `got`."""
+    wanted = [code for code, target in enumerate(targets) if target > 0]
+    return Fit(
+        max((abs(got[code] - targets[code]) / targets[code] for code in wanted), default=0.0),
+        min((number[code] for code in wanted), default=MIN_GROUPS),
+        sum(not number[code] for code in wanted),
+    )
+
+
 def assign(
-    documents: Mapping[str, tuple[str, int]],
-    shares: Shares,
-    *,
-    seed: int,
-    stage: str,
-    division: Division | None = None,
-    wholes: Mapping[str, str] = MappingProxyType({}),
+    documents: Mapping[str, tuple[str, int]], shares: Shares, *, seed: int, stage: str
 ) -> Assignment:
     """Assign each document (id -> group, weight) to a split.
 
-    As `division` says, where there is one, of the document or of the whole in `wholes` that it is
-    a part of. Else by group if each split gets at least three groups
-    and comes within 20 % of its share, else by document. The result depends on the documents, not
-    on their order. With three or more documents no split of a positive share is empty.
+    By group if each split gets at least three groups and comes within 20 % of its share, else by
+    document. The result depends on the documents, not on their order. With three or more documents
+    no split of a positive share is empty.
     """
-    if division is not None:
-        found = {
-            document: division.split_of(wholes.get(document, document)) for document in documents
-        }
-        sizes = {document: weight for document, (_, weight) in documents.items()}
-        return Assignment(division.by, found, _weights(found, sizes), division.reason)
     groups: Counter[str] = Counter()
     for group, weight in documents.values():
         groups[group] += weight
+    targets = shares.targets(groups.total())
+
+    def dealt(units: Mapping[str, int], salt: str) -> tuple[dict[str, int], list[int], Fit]:
+        """The units' splits, dealt out in an order by their names; the splits' weights."""
+        names = sorted(units, key=lambda name: (stable_id(f"{seed}/{salt}/{name}"), name))
+        codes = deal([units[name] for name in names], targets, [0, 0, 0], [0, 0, 0])
+        got, number = [0, 0, 0], [0, 0, 0]
+        for name, code in zip(names, codes, strict=True):
+            got[code] += units[name]
+            number[code] += 1
+        return dict(zip(names, codes, strict=True)), got, fit(targets, got, number)
+
     attempts = ATTEMPTS if len(groups) <= 1000 else 2
     fewest = MIN_GROUPS * sum(part > 0 for part in shares.parts)
+    by, reason = (
+        "document",
+        (
+            f"{len(groups)} groups do not make splits of at least {MIN_GROUPS} groups each "
+            f"within {TOLERANCE:.0%} of their shares"
+        ),
+    )
     for attempt in range(attempts if len(groups) >= fewest else 0):
-        by_group = _fill(_order(groups, seed, f"{stage}/{attempt}"), shares)
-        if _fits(by_group, groups, shares):
-            split = {document: by_group[group] for document, (group, _) in documents.items()}
-            return Assignment("group", split, _weights(by_group, groups), "whole groups fit")
-    weights = {document: weight for document, (_, weight) in documents.items()}
-    by_document = _fill(_order(weights, seed, stage), shares)
-    reason = (
-        f"{len(groups)} groups do not make splits of at least {MIN_GROUPS} groups each "
-        f"within {TOLERANCE:.0%} of their shares"
-    )
-    return Assignment("document", by_document, _weights(by_document, weights), reason)
-
-
-def _order(weights: Mapping[str, int], seed: int, stage: str) -> list[Unit]:
-    """The units in an order that depends on their names alone."""
-    return sorted(weights.items(), key=lambda unit: (stable_id(f"{seed}/{stage}/{unit[0]}"), unit))
-
-
-def _fill(units: Sequence[Unit], shares: Shares) -> dict[str, str]:
-    """Give each unit to the split that lacks most; the last units go to splits without any."""
-    lacking = shares.targets(sum(weight for _, weight in units))
-    without = [split for split, target in lacking.items() if target > 0]
-    chosen: dict[str, str] = {}
-    for left, (name, weight) in zip(range(len(units), 0, -1), units, strict=True):
-        candidates = without if left <= len(without) else list(lacking)
-        split = max(candidates, key=lambda s: lacking[s])
-        lacking[split] -= weight
-        chosen[name] = split
-        if split in without:
-            without.remove(split)
-    return chosen
-
-
-def _fits(chosen: Mapping[str, str], weights: Mapping[str, int], shares: Shares) -> bool:
-    number = Counter(chosen.values())
-    got = _weights(chosen, weights)
-    targets = shares.targets(sum(weights.values()))
-    return all(
-        target == 0
-        or (number[split] >= MIN_GROUPS and abs(got[split] - target) <= TOLERANCE * target)
-        for split, target in targets.items()
-    )
-
-
-def _weights(chosen: Mapping[str, str], weights: Mapping[str, int]) -> dict[str, int]:
-    total = dict.fromkeys(SPLITS, 0)
-    for name, split in chosen.items():
-        total[split] += weights[name]
-    return total
+        of_group, got, fitted = dealt(groups, f"{stage}/{attempt}")
+        if fitted.good:
+            by, reason = "group", "whole groups fit"
+            codes = {name: of_group[group] for name, (group, _) in documents.items()}
+            break
+    else:
+        codes, got, _ = dealt({name: weight for name, (_, weight) in documents.items()}, stage)
+    split = {name: SPLITS[code] for name, code in codes.items()}
+    return Assignment(by, split, dict(zip(SPLITS, got, strict=True)), reason)

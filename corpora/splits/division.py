@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,22 @@ SCHEMA = pa.schema(
 ROWS_PER_GROUP = 65_536
 
 
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """What a division came to: how many documents each split has, and how many a table settled.
+
+    `by`: what was kept together, `group` or `document`; `kept` is None without a table.
+    """
+
+    by: str
+    reason: str
+    documents: dict[str, int]
+    kept: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
 def divide(
     sources: Sequence[Served],
     shares: Shares,
@@ -47,7 +64,7 @@ def divide(
     seed: int,
     names: Sequence[str] = (),
     kept: Division | None = None,
-) -> dict[str, Any]:
+) -> Divided:
     """Divide the documents of sources, and write `folder/division.parquet`.
 
     Each source comes with the datasets that draw on it; its documents are iterated twice. Whole
@@ -56,27 +73,33 @@ def divide(
     in two sources, as text and annotated, is one, and its groups are one group. In which split a
     document is does not depend on the order of sources or documents. Documents of `kept` are where
     it has them, with what is new in their groups; the others are dealt out to what splits then
-    lack. Returns counts for the manifest.
+    lack.
 
     Raises `InputError` if a dataset draws on two sources with a document of one id, as its builder
     would, but before anything is parsed; `names` are the sources' names, for the message.
     """
     table = Table.read(sources)
     _check_ids(table, sources, names)
-    given = (
-        np.full(len(table.documents), -1, np.int8) if kept is None else kept.codes(table.documents)
-    )
+    known = kept or Division.of({})
+    given = known.codes(table.documents)
     split, broken = stratified(table, shares, seed, given)
     whole_but = [f"those of {', '.join(broken)}"] if broken else []
     whole_but += ["those that the table divides"] if table.cuts(given) else []
     _, first = np.unique(table.documents, return_index=True)
-    settled = None if kept is None else int((given[first] >= 0).sum())
-    by = "document" if whole_but else "group"
-    about = {"by": by, "reason": _reason(shares, whole_but, settled)}
-    _write(sources, split, folder, about)
+    settled = int((given[first] >= 0).sum())
+    parts = ", ".join(f"{s} {part:g}" for s, part in zip(SPLITS, shares.parts, strict=True))
+    reason = f"one division for all datasets of the build ({parts}): groups are whole"
+    reason += f" but for {' and '.join(whole_but)}" if whole_but else ""
+    reason += f"; {settled:,} documents are where a table has them" if kept else ""
     numbers = np.bincount(split[first], minlength=len(SPLITS)).tolist()
-    counts = {"documents": dict(zip(SPLITS, numbers, strict=True)), **about}
-    return counts if settled is None else {**counts, "kept": settled}
+    divided = Divided(
+        "document" if whole_but else "group",
+        reason,
+        dict(zip(SPLITS, numbers, strict=True)),
+        settled if kept else None,
+    )
+    _write(sources, split, folder, divided)
+    return divided
 
 
 def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) -> None:
@@ -98,20 +121,9 @@ def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) ->
         )
 
 
-def _reason(shares: Shares, whole_but: Sequence[str], settled: int | None) -> str:
-    parts = ", ".join(f"{s} {part:g}" for s, part in zip(SPLITS, shares.parts, strict=True))
-    by = f"groups are whole{' but for ' * bool(whole_but)}{' and '.join(whole_but)}"
-    kept = "" if settled is None else f"; {settled:,} documents are where a table has them"
-    return f"one division for all datasets of the build ({parts}): {by}{kept}"
-
-
-def _write(
-    sources: Sequence[Served],
-    split: Codes,
-    folder: Path,
-    about: Mapping[str, str],
-) -> None:
+def _write(sources: Sequence[Served], split: Codes, folder: Path, divided: Divided) -> None:
     """The documents in the order in which they come, each as often as it comes."""
+    about = {"by": divided.by, "reason": divided.reason}
     schema = SCHEMA.with_metadata({"division": json.dumps(about)})
     every = (name for _, sizes in sources for name, *_ in sizes)
     done = 0
@@ -133,43 +145,37 @@ def _keys(names: Sequence[str]) -> Words:
 class Division:
     """The split of every document of a build: 9 bytes of memory each."""
 
-    def __init__(self, keys: Words, codes: Codes, about: Mapping[str, str] | None = None) -> None:
+    def __init__(self, keys: Words, codes: Codes, by: str = "", reason: str = "") -> None:
         keys, first = np.unique(keys, return_index=True)
         self._keys, self._codes = keys, codes[first]
-        self.by, self.reason = (about or {}).get("by", ""), (about or {}).get("reason", "")
+        self.by, self.reason = by, reason
 
     @classmethod
     def of(cls, split: Mapping[str, str]) -> Division:
         """A division that says the split of each document."""
         codes = [SPLITS.index(name) for name in split.values()]
-        return cls(_keys(list(split)), np.array(codes, np.int8), {"reason": "as given"})
+        return cls(_keys(list(split)), np.array(codes, np.int8), reason="as given")
 
     @classmethod
     def read(cls, folder: Path) -> Division:
         """What `divide` wrote into `folder`."""
         table = pq.read_table(folder / FILE, columns=["key", "split"])
         about = json.loads((table.schema.metadata or {}).get(b"division", b"{}"))
-        return cls(table["key"].to_numpy(), table["split"].to_numpy(), about)
+        return cls(table["key"].to_numpy(), table["split"].to_numpy(), **about)
 
     def __contains__(self, document: str) -> bool:
-        return self._code(document) >= 0
-
-    def split_of(self, document: str) -> str:
-        """The split of a document. Raises `InputError` for one that was not divided."""
-        code = self._code(document)
-        if code < 0:
-            raise InputError(
-                f"the document {document!r} is in no split",
-                hint="the documents were divided before they changed: remove the folder of the "
-                "stage `division` and run again",
-            )
-        return SPLITS[code]
+        return int(self.codes(_keys([document]))[0]) >= 0
 
     def splits_of(self, documents: Sequence[str]) -> list[str]:
         """The split of each document. Raises `InputError` for one that was not divided."""
         codes = self.codes(_keys(documents))
-        if (missing := np.flatnonzero(codes < 0)).size:
-            self.split_of(documents[int(missing[0])])
+        missing = np.flatnonzero(codes < 0)
+        if missing.size:
+            raise InputError(
+                f"the document {documents[missing[0]]!r} is in no split",
+                hint="the documents were divided before they changed: remove the folder of the "
+                "stage `division` and run again",
+            )
         return [SPLITS[code] for code in codes.tolist()]
 
     def codes(self, keys: Words) -> Codes:
@@ -178,6 +184,3 @@ class Division:
             return np.full(len(keys), -1, np.int8)
         at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._codes[at], np.int8(-1))
-
-    def _code(self, document: str) -> int:
-        return int(self.codes(_keys([document]))[0])

@@ -1,13 +1,17 @@
-"""Splits that a treebank prescribes: by section of the Wall Street Journal, or by a table."""
+"""Splits that a table says or a treebank prescribes: by section of the Wall Street Journal."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corpora.errors import ConfigError
 from corpora.splits import SPLITS, Assignment
-from corpora.splits.table import read_table
 
 SECTIONS = {
     "discoeval": {"train": range(2, 15), "validation": range(15, 19), "test": range(19, 24)},
@@ -15,6 +19,7 @@ SECTIONS = {
 }
 """DiscoEval 3.1; DisSent A.3."""
 
+_NAMES = {"dev": "validation", "valid": "validation", "val": "validation"}
 _WSJ = re.compile(r"(?:.*/)?wsj_(\d\d)\d\d$", re.IGNORECASE)
 
 
@@ -32,19 +37,65 @@ def prescribed(
         split = read_table(Path(table))
         reason = f"as {Path(table).name} says"
     elif sections and documents and all(map(_WSJ.match, documents)):
-        split = {name: _by_section(name, sections) for name in documents}
-        parts = SECTIONS[sections].items()
-        reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts)
+        parts = SECTIONS[sections]
+        section_of = {name: int(name[-4:-2]) for name in documents}
+        split = {
+            name: part
+            for name, n in section_of.items()
+            for part, range in parts.items()
+            if n in range
+        }
+        reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts.items())
     else:
         return None
-    found = {name: split[name] for name in documents if split.get(name)}
+    split = {name: split[name] for name in documents if name in split}
     weights = dict.fromkeys(SPLITS, 0)
-    for name, part in found.items():
+    for name, part in split.items():
         weights[part] += documents[name][1]
-    return Assignment("document", found, weights, reason)
+    return Assignment("document", split, weights, reason)
 
 
-def _by_section(name: str, sections: str) -> str:
-    match = _WSJ.match(name)
-    section = int(match[1]) if match else -1
-    return next((part for part, inside in SECTIONS[sections].items() if section in inside), "")
+def table_hash(table: str) -> str:
+    """sha256 of a table of splits, so that settings that name it change with it; else empty.
+
+    Raises `ConfigError` for a table that cannot be read.
+    """
+    if not table:
+        return ""
+    read_table(Path(table))
+    return hashlib.sha256(Path(table).read_bytes()).hexdigest()
+
+
+def read_table(path: Path) -> dict[str, str]:
+    """Document -> split, of lines `SPLIT<TAB>DOCUMENT` or the `division.parquet` of a build.
+
+    Raises `ConfigError` for a file that is neither, and for a document in two splits.
+    """
+    try:
+        if path.suffix == ".parquet":
+            table = pq.read_table(path, columns=["doc", "split"])
+            splits = [SPLITS[code] for code in table["split"].to_pylist()]
+            return dict(zip(table["doc"].to_pylist(), splits, strict=True))
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError, pa.ArrowException, TypeError, IndexError) as error:
+        raise ConfigError(
+            f"no table of splits: {error}",
+            where=str(path),
+            hint="`table` names a file of lines SPLIT<TAB>DOCUMENT, or the division.parquet of a "
+            "build",
+        ) from error
+    split_of: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        split, tab, name = line.strip().partition("\t")
+        split, name = _NAMES.get(split, split), name.strip()
+        message, hint = "", f"expected SPLIT<TAB>DOCUMENT, with {', '.join(SPLITS)} or dev"
+        if not tab or split not in SPLITS:
+            message = f"no split and document: {line[:60]!r}"
+        elif split_of.setdefault(name, split) != split:
+            message = f"the document {name!r} is in two splits, {split_of[name]} and {split}"
+            hint = "name each document once"
+        if message:
+            raise ConfigError(message, where=f"{path}:{number}", hint=hint)
+    return split_of

@@ -3,6 +3,7 @@
 Iterative stratification (Sechidis, Tsoumakas, Vlahavas 2011), with the datasets that draw on a
 source as the labels of its documents, and characters as weights. What is dealt out are units: whole
 groups, or documents of datasets that do not fit otherwise (docs/decisions/032-one-division.md).
+By hand: scikit-multilearn's stratification takes neither weights nor groups.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpora.rng import Words, mixed, stable_id
-from corpora.splits import MIN_GROUPS, SPLITS, TOLERANCE, Shares
+from corpora.splits import SPLITS, Shares, deal, fit
 
 ATTEMPTS, SMALL = 128, 2_000
 """Orders that are tried until all datasets fit, where there are at most so many units; else 2."""
@@ -122,106 +124,76 @@ def stratified(table: Table, shares: Shares, seed: int, given: Codes) -> tuple[C
     a dataset with such documents keeps its groups whole, whatever its shares come to.
     """
     whole = units = table.units(given)
-    found = _Attempts(table, units, shares, seed, given).best()
+    best = _dealt(table, units, shares, seed, given)
     settled = {name for name in table.datasets if (given[table.rows_of(name)] >= 0).any()}
     broken: set[str] = set()
-    while unfit := [name for name in found.unfit if name not in broken | settled]:
+    while unfit := {*best.unfit} - broken - settled:
         # Other datasets that share their groups may fit no more: they are looked at again.
-        broken |= {*unfit}
+        broken |= unfit
         finer = table.units(given, broken)
         if _number(finer) != _number(units):
             units = finer
-            found = _Attempts(table, units, shares, seed, given).best()
+            best = _dealt(table, units, shares, seed, given)
     cut = _number(units) != _number(whole)
-    return found.split[units], sorted(broken) if cut else []
+    return best.split[units], sorted(broken) if cut else []
 
 
 def _number(units: Ints) -> int:
     return int(units.max(initial=-1)) + 1
 
 
-class _Attempts:
-    """Orders of the units, each dealt out to the splits; the first that fits all, or the best."""
+class _Attempt(NamedTuple):
+    """The split of each unit, the datasets that do not fit, and how bad that is."""
 
-    def __init__(self, table: Table, units: Ints, shares: Shares, seed: int, given: Codes) -> None:
-        self.shares, self.seed = shares, seed
-        self.number = _number(units)
-        self.given = np.full(self.number, -1, np.int8)
-        np.maximum.at(self.given, units, given)
-        # The name of a unit is that of its first document by key: no other document changes it.
-        self.names = np.full(self.number, np.iinfo(np.uint64).max, np.uint64)
-        np.minimum.at(self.names, units, table.documents)
-        self.members: dict[str, Ints] = {}
-        self.weights: dict[str, Ints] = {}
-        for dataset in table.datasets:
-            rows = table.rows_of(dataset)
-            weight = np.zeros(self.number, np.int64)
-            np.add.at(weight, units[rows], table.weights[rows])
-            self.members[dataset] = np.flatnonzero(weight)
-            self.weights[dataset] = weight
-
-    def best(self) -> _Attempt:
-        found: list[_Attempt] = []
-        for attempt in range(ATTEMPTS if self.number <= SMALL else 2):
-            found.append(self._attempt(attempt))
-            if not found[-1].unfit:
-                break
-        return min(found, key=lambda attempt: attempt.cost)
-
-    def _attempt(self, attempt: int) -> _Attempt:
-        salt = np.uint64(stable_id(f"{self.seed}/division/{attempt}"))
-        order = np.lexsort((self.names, mixed(self.names ^ salt)))
-        rank = np.empty(self.number, np.int64)
-        rank[order] = np.arange(self.number)
-        split = self.given.copy()
-        waiting = {name: members[split[members] < 0] for name, members in self.members.items()}
-        while waiting:
-            # The dataset with the fewest units to deal out has the least choice.
-            name = min(waiting, key=lambda name: (len(waiting[name]), name))
-            units = waiting.pop(name)
-            self._deal(name, units[np.argsort(rank[units])], split)
-            waiting = {other: left[split[left] < 0] for other, left in waiting.items()}
-        return self._judged(split)
-
-    def _deal(self, dataset: str, units: Ints, split: Codes) -> None:
-        """Give each unit to the split that lacks most; the last ones go to splits without any."""
-        weights, members = self.weights[dataset], self.members[dataset]
-        targets = self.shares.targets(int(weights.sum()))
-        there = members[split[members] >= 0]
-        got = np.bincount(split[there], weights[there], len(SPLITS)).tolist()
-        lacking = [targets[name] - part for name, part in zip(SPLITS, got, strict=True)]
-        wanted = [code for code, name in enumerate(SPLITS) if targets[name] > 0]
-        number = np.bincount(split[there], minlength=len(SPLITS)).tolist()
-        without = [code for code in wanted if not number[code]]
-        dealt = zip(range(len(units), 0, -1), units.tolist(), weights[units].tolist(), strict=True)
-        for left, unit, weight in dealt:
-            candidates = without if left <= len(without) else wanted
-            code = max(candidates, key=lacking.__getitem__)
-            lacking[code] -= weight
-            split[unit] = code
-            if code in without:
-                without.remove(code)
-
-    def _judged(self, split: Codes) -> _Attempt:
-        unfit, empty, far = [], 0, 0.0
-        for name, members in self.members.items():
-            targets = self.shares.targets(int(self.weights[name].sum()))
-            got = np.bincount(split[members], self.weights[name][members], len(SPLITS))
-            number = np.bincount(split[members], minlength=len(SPLITS))
-            off = [
-                (abs(got[code] - target) / target, number[code])
-                for code, target in enumerate(targets.values())
-                if target > 0
-            ]
-            empty += sum(not n for _, n in off)
-            far += max((share for share, _ in off), default=0.0)
-            if any(share > TOLERANCE or n < MIN_GROUPS for share, n in off):
-                unfit.append(name)
-        return _Attempt(split, unfit, (empty, len(unfit), far))
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
     split: Codes
     unfit: list[str]
     cost: tuple[int, int, float]
+
+
+def _dealt(table: Table, units: Ints, shares: Shares, seed: int, given: Codes) -> _Attempt:
+    """The units dealt out in several orders: the first attempt that fits all datasets, or the best.
+
+    `units`: the unit of each row of the table.
+    """
+    total = _number(units)
+    settled = np.full(total, -1, np.int8)
+    np.maximum.at(settled, units, given)
+    # The name of a unit is that of its first document by key: no other document changes it.
+    names = np.full(total, np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(names, units, table.documents)
+    weights: dict[str, Ints] = {}
+    for dataset in table.datasets:
+        rows = table.rows_of(dataset)
+        weights[dataset] = np.zeros(total, np.int64)
+        np.add.at(weights[dataset], units[rows], table.weights[rows])
+    targets = {dataset: shares.targets(int(weight.sum())) for dataset, weight in weights.items()}
+    members = {dataset: np.flatnonzero(weight) for dataset, weight in weights.items()}
+
+    def sums(dataset: str, split: Codes) -> tuple[list[float], list[int]]:
+        """The weight and the number of a dataset's units in each split, those in none aside."""
+        there = members[dataset][split[members[dataset]] >= 0]
+        got = np.bincount(split[there], weights[dataset][there], len(SPLITS))
+        return got.tolist(), np.bincount(split[there], minlength=len(SPLITS)).tolist()
+
+    attempts: list[_Attempt] = []
+    for attempt in range(ATTEMPTS if total <= SMALL else 2):
+        salt = np.uint64(stable_id(f"{seed}/division/{attempt}"))
+        rank = np.empty(total, np.int64)
+        rank[np.lexsort((names, mixed(names ^ salt)))] = np.arange(total)
+        split = settled.copy()
+        waiting = {dataset: own[split[own] < 0] for dataset, own in members.items()}
+        while waiting:
+            # The dataset with the fewest units to deal out has the least choice.
+            dataset = min(waiting, key=lambda name: (len(waiting[name]), name))
+            own = waiting.pop(dataset)
+            own = own[np.argsort(rank[own])]
+            of_own = weights[dataset][own].tolist()
+            split[own] = deal(of_own, targets[dataset], *sums(dataset, split))
+            waiting = {other: left[split[left] < 0] for other, left in waiting.items()}
+        fits = {dataset: fit(targets[dataset], *sums(dataset, split)) for dataset in members}
+        unfit = [dataset for dataset, one in fits.items() if not one.good]
+        empty, far = sum(f.empty for f in fits.values()), sum(f.far for f in fits.values())
+        attempts.append(_Attempt(split, unfit, (empty, len(unfit), far)))
+        if not unfit:
+            break
+    return min(attempts, key=lambda attempt: attempt.cost)

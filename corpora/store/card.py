@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from itertools import pairwise
+from itertools import islice, pairwise
 from string import Template
 from typing import Any
+
+from pydantic import BaseModel
 
 from corpora.licences import shown
 
@@ -33,27 +35,64 @@ class Card:
     languages: Sequence[str] = ("en",)
 
 
-def render(manifest: Mapping[str, Any], card: Card) -> str:
-    """The text of `README.md`: YAML for the Hub, then Markdown for people."""
+def render(manifest: Mapping[str, Any], card: Card, builder: type[BaseModel] | None = None) -> str:
+    """The text of `README.md`: YAML for the Hub, then Markdown for people.
+
+    What a setting means is said by the field of the `builder`.
+    """
+    from huggingface_hub import DatasetCardData
+
+    configs, stage, licence = manifest["configs"], manifest["stage"], manifest["licence"]
+    counts = [
+        (config, split, f"{entry['rows']:,}", len(entry["shards"]))
+        for config, body in configs.items()
+        for split, entry in body["splits"].items()
+    ]
+    rejects = [(reason, f"{n:,}") for reason, n in manifest["rejects"].items()]
+    overlap = [
+        (config, pair, f"{n:,}")
+        for config, pairs in manifest["overlap"].items()
+        for pair, n in pairs.items()
+    ]
+    sources = [
+        (source_name(s), s.get("revision") or s.get("sha256", "")[:16], shown(s.get("licence", "")))
+        for s in manifest["sources"]
+    ]
+    verdict = "may" if licence["redistributable"] else "**may not**"
+    reason = f": {licence['reason']}" if licence["reason"] else ""
+    made_by = [f"stage `{stage['name']}`, version {stage['version']}, hash `{stage['hash']}`"]
+    made_by += [f"parser `{manifest['parser']}`"] if manifest["parser"] else []
+    made_by += [f"{library} {version}" for library, version in manifest["versions"].items()]
+    # What the builder used, defaults included; what the stage was given, if it does not say.
+    settings = manifest["details"].get("settings", stage["settings"])
+    fields = {} if builder is None else builder.model_fields
+    meanings = {name: " ".join((field.description or "").split()) for name, field in fields.items()}
     template = resources.files("corpora").joinpath("templates", "dataset.md")
     return Template(template.read_text(encoding="utf-8")).substitute(
-        front_matter=_yaml(front_matter(manifest, card)),
+        front_matter=DatasetCardData(**front_matter(manifest, card)).to_yaml().strip(),
         title=card.title,
         summary=card.summary,
         method=card.method,
         loading=_loading(manifest),
         fields=_table(["column", "meaning"], card.fields.items()),
-        counts=_counts(manifest),
-        labels=_labels(manifest),
+        counts=_table(["configuration", "split", "rows", "files"], counts),
+        labels=_labels(configs),
         notes=_list(manifest["notes"]),
-        examples=_examples(manifest),
-        rejects=_rejects(manifest),
-        overlap=_overlap(manifest),
-        sources=_sources(manifest),
-        licence=_licence(manifest),
-        command=manifest["stage"]["command"] or "(not recorded)",
-        settings=_settings(manifest),
-        stage=_stage(manifest),
+        examples=_examples(configs),
+        rejects=_table(["reason", "left out"], rejects, "Nothing was left out."),
+        overlap=_table(["configuration", "splits", "distinct texts in both"], overlap, "None."),
+        sources=_table(["source", "revision", "licence"], sources, "No source was named."),
+        licence=f"{licence['id']}, from sources under {', '.join(licence['sources'])}. "
+        f"It {verdict} be passed on{reason}.",
+        command=stage["command"] or "(not recorded)",
+        settings=_table(
+            ["setting", "value", "meaning"],
+            (
+                (name, json.dumps(value, ensure_ascii=False), meanings.get(name, ""))
+                for name, value in sorted(settings.items())
+            ),
+        ),
+        stage="; ".join(made_by),
         limits=_list(card.limits),
         citation=card.citation.strip(),
     )
@@ -66,87 +105,64 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
     folder's name and this metadata, so without it a second build under one name would read the
     rows of the first.
     """
-    configs = manifest["configs"]
+    from datasets import Features
+
+    configs, licence = manifest["configs"], manifest["licence"]
     rows = sum(split["rows"] for config in configs.values() for split in config["splits"].values())
+    data_files, about = [], []
+    for name, config in configs.items():
+        # The splits that have rows: the others have no file, and `datasets` must not expect one.
+        filled = {split: entry for split, entry in config["splits"].items() if entry["rows"]}
+        entry = {
+            "config_name": name,
+            "description": manifest["stage"]["hash"],
+            "data_files": [{"split": s, "path": f"{name}/{s}-*.parquet"} for s in filled],
+        }
+        data_files.append(entry | ({"default": True} if config["default"] else {}))
+        shards = (shard for entry in config["splits"].values() for shard in entry["shards"])
+        about.append(
+            {
+                "config_name": name,
+                "features": Features.from_dict(config["features"])._to_yaml_list(),
+                "splits": [
+                    {"name": split, "num_bytes": entry["bytes"], "num_examples": entry["rows"]}
+                    for split, entry in filled.items()
+                ],
+                "download_size": sum(shard["bytes"] for shard in shards),
+                "dataset_size": sum(entry["bytes"] for entry in filled.values()),
+            }
+        )
+    steps = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
+    sizes = [f"n<{steps[0]}", *(f"{low}<n<{high}" for low, high in pairwise(steps))]
     return {
         "pretty_name": card.title,
-        "license": manifest["licence"]["hub"],
-        **_licence_name(manifest),
+        "license": licence["hub"],
+        **({"license_name": licence["id"].lower()} if licence["hub"] == "other" else {}),
         "language": list(manifest["languages"]),
         "task_categories": list(card.task_categories),
         "tags": ["discourse", "discorpora", *card.tags],
-        "size_categories": [_size_category(rows)],
-        "configs": [_config(name, c, manifest["stage"]["hash"]) for name, c in configs.items()],
-        "dataset_info": [_info(name, config) for name, config in configs.items()],
+        "size_categories": [sizes[min(max(len(str(rows)) - 3, 0), len(sizes) - 1)]],
+        "configs": data_files,
+        "dataset_info": about,
     }
 
 
-def _licence_name(manifest: Mapping[str, Any]) -> dict[str, str]:
-    licence = manifest["licence"]
-    return {"license_name": licence["id"].lower()} if licence["hub"] == "other" else {}
-
-
-def _config(name: str, config: Mapping[str, Any], stage_hash: str) -> dict[str, Any]:
-    files = [{"split": s, "path": f"{name}/{s}-*.parquet"} for s in _filled(config)]
-    default = {"default": True} if config["default"] else {}
-    return {"config_name": name, "description": stage_hash, "data_files": files, **default}
-
-
-def _info(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    from datasets import Features
-
-    features = Features.from_dict(config["features"])
-    splits = [
-        {"name": split, "num_bytes": entry["bytes"], "num_examples": entry["rows"]}
-        for split, entry in _filled(config).items()
-    ]
-    size = sum(shard["bytes"] for s in config["splits"].values() for shard in s["shards"])
-    return {
-        "config_name": name,
-        "features": features._to_yaml_list(),
-        "splits": splits,
-        "download_size": size,
-        "dataset_size": sum(split["num_bytes"] for split in splits),
-    }
-
-
-def _filled(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The splits that have rows; the others have no file, and `datasets` must not expect one."""
-    return {split: entry for split, entry in config["splits"].items() if entry["rows"]}
-
-
-def _size_category(rows: int) -> str:
-    steps = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
-    names = [f"n<{steps[0]}", *(f"{low}<n<{high}" for low, high in pairwise(steps))]
-    return names[min(max(len(str(rows)) - 3, 0), len(names) - 1)]
-
-
-def _yaml(value: Mapping[str, Any]) -> str:
-    from huggingface_hub import DatasetCardData
-
-    return str(DatasetCardData(**value).to_yaml()).strip()
+def source_name(source: Mapping[str, Any]) -> str:
+    """What a source is called: `kind:place`, with the name of its build file before it."""
+    spec = source.get("spec") or f"{source.get('kind', '')}:{source.get('place', '')}"
+    return f"{source['name']} ({spec})" if source.get("name") else str(spec)
 
 
 def _loading(manifest: Mapping[str, Any]) -> str:
     configs = manifest["configs"]
     default = [name for name, config in configs.items() if config["default"]]
-    name = (default or list(configs))[0]
-    named = "" if default else f', "{name}"'
+    named = "" if default else f', "{next(iter(configs))}"'
     return f'load_dataset("{manifest["name"]}"{named})  # configurations: {", ".join(configs)}'
 
 
-def _counts(manifest: Mapping[str, Any]) -> str:
-    rows = [
-        (config, split, f"{entry['rows']:,}", len(entry["shards"]))
-        for config, body in manifest["configs"].items()
-        for split, entry in body["splits"].items()
-    ]
-    return _table(["configuration", "split", "rows", "files"], rows)
-
-
-def _labels(manifest: Mapping[str, Any]) -> str:
+def _labels(configs: Mapping[str, Any]) -> str:
     blocks = []
-    for config, body in manifest["configs"].items():
+    for config, body in configs.items():
         splits = body["splits"]
         for column in next(iter(splits.values()))["labels"]:
             table = {split: entry["labels"][column] for split, entry in splits.items()}
@@ -156,81 +172,28 @@ def _labels(manifest: Mapping[str, Any]) -> str:
     return "\n\n".join(blocks) or "No labels."
 
 
-def _examples(manifest: Mapping[str, Any]) -> str:
+def _examples(configs: Mapping[str, Any]) -> str:
+    """A row of each configuration, with labels by their names."""
     blocks = []
-    for config, body in manifest["configs"].items():
-        entries = body["splits"].values()
-        first = next((e["examples"][0] for e in entries if e["examples"]), None)
-        if first is not None:
-            named = {key: _named(value, body["features"][key]) for key, value in first.items()}
+    for config, body in configs.items():
+        rows = (row for entry in body["splits"].values() for row in entry["examples"][:1])
+        for row in islice(rows, 1):
+            features = body["features"]
+            named = {
+                key: features[key]["names"][value] if "names" in features[key] else value
+                for key, value in row.items()
+            }
             text = json.dumps(named, ensure_ascii=False, indent=1)
             blocks.append(f"`{config}`:\n\n```json\n{text}\n```")
     return "\n\n".join(blocks) or "No rows."
-
-
-def _named(value: Any, feature: Mapping[str, Any]) -> Any:
-    """A label by its name, so that an example can be read without the table of labels."""
-    return feature["names"][value] if "names" in feature else value
-
-
-def _rejects(manifest: Mapping[str, Any]) -> str:
-    rows = [(reason, f"{n:,}") for reason, n in manifest["rejects"].items()]
-    return _table(["reason", "left out"], rows) if rows else "Nothing was left out."
-
-
-def _overlap(manifest: Mapping[str, Any]) -> str:
-    rows = [
-        (config, pair, f"{n:,}")
-        for config, pairs in manifest["overlap"].items()
-        for pair, n in pairs.items()
-    ]
-    return _table(["configuration", "splits", "distinct texts in both"], rows) if rows else "None."
-
-
-def _sources(manifest: Mapping[str, Any]) -> str:
-    rows = [
-        (source_name(s), s.get("revision") or s.get("sha256", "")[:16], shown(s.get("licence", "")))
-        for s in manifest["sources"]
-    ]
-    return _table(["source", "revision", "licence"], rows) if rows else "No source was named."
-
-
-def source_name(source: Mapping[str, Any]) -> str:
-    """What a source is called: `kind:place`, with the name of its build file before it."""
-    spec = source.get("spec") or f"{source.get('kind', '')}:{source.get('place', '')}"
-    return f"{source['name']} ({spec})" if source.get("name") else str(spec)
-
-
-def _licence(manifest: Mapping[str, Any]) -> str:
-    licence = manifest["licence"]
-    verdict = "may" if licence["redistributable"] else "**may not**"
-    reason = f": {licence['reason']}" if licence["reason"] else ""
-    found = ", ".join(licence["sources"])
-    return f"{licence['id']}, from sources under {found}. It {verdict} be passed on{reason}."
-
-
-def _settings(manifest: Mapping[str, Any]) -> str:
-    """What the builder used, defaults included; what the stage was given, if it does not say."""
-    settings = manifest["details"].get("settings", manifest["stage"]["settings"])
-    return json.dumps(settings, indent=2, sort_keys=True, ensure_ascii=False)
-
-
-def _stage(manifest: Mapping[str, Any]) -> str:
-    stage = manifest["stage"]
-    parts = [f"stage `{stage['name']}`, version {stage['version']}, hash `{stage['hash']}`"]
-    parts += [f"parser `{manifest['parser']}`"] if manifest["parser"] else []
-    parts += [f"{library} {version}" for library, version in manifest["versions"].items()]
-    return "; ".join(parts)
 
 
 def _list(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items) or "Nothing."
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    lines = [_row(head), _row(["---"] * len(head)), *map(_row, rows)]
-    return "\n".join(lines)
-
-
-def _row(cells: Iterable[Any]) -> str:
-    return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]], empty: str = "") -> str:
+    """A table of Markdown; `empty` in place of one without rows."""
+    cells = [head, ["---"] * len(head), *rows]
+    lines = [" | ".join(str(cell).replace("|", r"\|") for cell in row) for row in cells]
+    return empty if empty and len(lines) == 2 else "\n".join(f"| {line} |" for line in lines)

@@ -30,7 +30,6 @@ def _layer_type(layer: type) -> pa.DataType:
     return pa.struct([pa.field(f.name, pa.list_(kinds[str(f.type)])) for f in fields(layer)])
 
 
-_INTEGERS = pa.list_(pa.int32())
 _SPAN_LIST = pa.list_(pa.list_(pa.int32(), 2))
 _RELATION = pa.struct(
     {
@@ -51,21 +50,18 @@ DOCUMENTS = pa.schema(
         pa.field("relations", pa.list_(_RELATION)),
     ]
 )
-SENTENCES = pa.schema(
-    [
-        pa.field("doc", pa.string(), nullable=False),
-        pa.field("start", _INTEGERS, nullable=False),
-        pa.field("end", _INTEGERS, nullable=False),
-    ]
-)
+SPLIT_SENTENCES = "split_sentences"
+SPLIT = DOCUMENTS.append(pa.field(SPLIT_SENTENCES, _layer_type(Spans)))
+"""The schema of documents that a splitter has been over: its sentences stand beside the source's
+own, and its name in the schema's metadata."""
 
 
 def document_batch(documents: Sequence[Document]) -> pa.RecordBatch:
     """A record batch of the schema `DOCUMENTS`, one row a document."""
     columns = [pa.array([getattr(d, name) for d in documents], pa.string()) for name in _LABELS]
     columns.append(pa.array([list(d.categories) for d in documents], pa.list_(pa.string())))
-    for name, layer in _LAYERS.items():
-        columns.append(_layer_column([getattr(d, name) for d in documents], layer))
+    for name in _LAYERS:
+        columns.append(layer_column([getattr(d, name) for d in documents], name))
     relations = [
         None if d.relations is None else [asdict(relation) for relation in d.relations]
         for d in documents
@@ -75,36 +71,24 @@ def document_batch(documents: Sequence[Document]) -> pa.RecordBatch:
 
 
 def documents_of(batch: pa.RecordBatch) -> Iterator[Document]:
-    """The documents of a record batch, the inverse of `document_batch`."""
+    """The documents of a record batch, the inverse of `document_batch`.
+
+    Sentences are the splitter's where the batch has them.
+    """
     columns: dict[str, list[Any]] = {n: batch.column(n).to_pylist() for n in _LABELS}
     columns["categories"] = [tuple(row) for row in batch.column("categories").to_pylist()]
     for name, layer in _LAYERS.items():
         columns[name] = _layers(batch.column(name), layer)
+    if SPLIT_SENTENCES in batch.schema.names:
+        columns["sentences"] = _layers(batch.column(SPLIT_SENTENCES), Spans)
     columns["relations"] = [_relations(rows) for rows in batch.column("relations").to_pylist()]
     for row in zip(*columns.values(), strict=True):
         yield Document(**dict(zip(columns, row, strict=True)))
 
 
-def sentence_batch(documents: Sequence[Document]) -> pa.RecordBatch:
-    """A record batch of the schema `SENTENCES`: the sentence layers, one row a document."""
-    spans = [document.sentences or Spans() for document in documents]
-    columns = [
-        pa.array([document.id for document in documents], pa.string()),
-        pa.array([span.start for span in spans], _INTEGERS),
-        pa.array([span.end for span in spans], _INTEGERS),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=SENTENCES)
-
-
-def sentences_of(batch: pa.RecordBatch) -> Iterator[tuple[str, Spans]]:
-    """Document ids and sentence layers, the inverse of `sentence_batch`."""
-    columns = [_unlisted(batch.column(name)) for name in ("start", "end")]
-    for doc, start, end in zip(batch.column("doc").to_pylist(), *columns, strict=True):
-        yield doc, Spans(start, end)
-
-
-def _layer_column(rows: list[Any], layer: type) -> pa.Array:
-    kind = _layer_type(layer)
+def layer_column(rows: list[Any], name: str) -> pa.StructArray:
+    """The column of a layer, null where a document does not have it."""
+    kind = SPLIT.field(name).type
     missing = pa.array([row is None for row in rows])
     children = [
         pa.array([None if row is None else getattr(row, f.name) for row in rows], f.type)

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from corpora import licences
+from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
 from corpora.splits import SPLITS
 from corpora.store import card as cards
@@ -100,7 +101,7 @@ class DatasetFolder:
     A context manager: an exception closes all open files. Splits are written side by side, in
     constant memory; the overlap between splits is counted at the end. What a broken build left in
     a partial folder is removed, but for candidates; a folder with other contents is refused with a
-    `DiscorporaError`.
+    `DiscorporaError`. The fields of `builder` say on the card what its settings mean.
 
         with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
             dataset.write("default", "train", rows, schema, texts=("s1", "s2"))
@@ -115,10 +116,12 @@ class DatasetFolder:
         stage: Stage,
         card: cards.Card,
         *,
+        builder: type[Declared] | None = None,
         rows_per_shard: int = 1_048_576,
         rows_per_group: int = 16_384,
     ) -> None:
         self.folder, self.name, self.stage, self.card = folder, name, stage, card
+        self.builder = builder
         self.rows_per_shard, self.rows_per_group = rows_per_shard, rows_per_group
         self.rejects: Counter[str] = Counter()
         self.licences: Counter[str] = Counter()
@@ -225,7 +228,7 @@ class DatasetFolder:
                 "documents: docs/adding-a-stage.md",
             )
         manifest = self._manifest(configs)
-        write_text(self.folder / "README.md", cards.render(manifest, self.card))
+        write_text(self.folder / "README.md", cards.render(manifest, self.card, self.builder))
         write_json(self.folder / MANIFEST, manifest)
         return manifest
 

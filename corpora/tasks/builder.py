@@ -159,6 +159,13 @@ class Builder(Declared):
         """Split the documents."""
         taken.split(self.prescribed)
 
+    def dataset(self, target: Target) -> DatasetFolder:
+        """The folder to write to; use as a context manager."""
+        stage = target.stage
+        return DatasetFolder(
+            target.folder, stage.dataset_name, stage, self.card, builder=type(self)
+        )
+
     def build(self, inputs: Iterable[Any], target: Target) -> dict[str, Any]:
         """Build the dataset; returns the manifest.
 
@@ -168,9 +175,7 @@ class Builder(Declared):
         """
         from corpora.tasks.candidates import Candidates, collect
 
-        with DatasetFolder(
-            target.folder, target.stage.dataset_name, target.stage, self.card
-        ) as dataset:
+        with self.dataset(target) as dataset:
             if isinstance(inputs, Sequence) and inputs and isinstance(inputs[0], Path):
                 self.collect_part(inputs, target)
             else:

@@ -8,35 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from corpora.document import paragraph_spans
-from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.coherence import is_annotations, read_pairs, with_group
+from corpora.readers.base import Reader
+from corpora.readers.coherence import Coherence, is_annotations, read_pairs, with_group
 from corpora.readers.source import Source
-from corpora.readers.storycloze import read_storycloze
+from corpora.readers.stories import StoryCloze, read_storycloze
 from corpora.readers.summeval import Summary, read_summaries
-from corpora.readers.whole import encoding_of
 from corpora.sentences import split
 from corpora.store.folder import DatasetFolder
-
-PROBES = (
-    "animacy_pronoun_downgrade",
-    "animacy_pronoun_upgrade",
-    "gender_pronoun_flip",
-    "past_to_future_flip",
-    "singular_determiner_flip",
-    "number_exaggerate",
-    "conjunction_flip",
-    "to_negation",
-)
-"""The linguistic probes of Shen et al. 2021, in the order of the paper's table 3."""
-
-SETS = (
-    "insted",
-    "insted_cnn",
-    *(f"probe_{name}" for name in PROBES),
-    "storycloze",
-    "summeval",
-    "lmvlm",
-)
 
 Test = dict[str, Any]
 """A row of `COHERENCE_TESTS`."""
@@ -45,40 +23,13 @@ Sets = Iterator[tuple[str, str, Iterator[Test]]]
 """Name of the set, place, and its tests."""
 
 
-def set_of(source: Source, path: Path) -> str:
-    """Which test set a file is: the option `set`, else by its name, the authors' or ours.
-
-    Raises `ConfigError` for a set that is not known, `InputError` where the name does not tell.
-    """
-    wanted = source.option("set", str)
-    if wanted is not None and wanted not in SETS:
-        raise ConfigError(
-            f"unknown test set {wanted!r}",
-            where=f"{source.kind}: set",
-            hint=f"{nearest(wanted, SETS)}sets are {', '.join(SETS)}",
-        )
-    name = path.name.lower()
-    probes = [f"probe_{probe}" for probe in PROBES if probe in name]
-    if wanted or probes:
-        return wanted or probes[0]
-    if "insted" in name or "instead" in name:
-        return "insted_cnn" if "cnn" in name else "insted"
-    for known in ("storycloze", "lmvlm"):
-        if known in name.replace("_", ""):
-            return known
-    raise InputError(
-        "its name does not say which test set it is",
-        where=str(path),
-        hint=f'set = "NAME" in the source\'s options says it; sets are {", ".join(SETS)}',
-    )
-
-
-def _of_pairs(source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
+def _of_pairs(reader: Reader, source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
     """The authors' pickles, or JSON Lines of `pos` and `neg`."""
+    assert isinstance(reader, Coherence)
 
     def tests(path: Path) -> Iterator[Test]:
         last = ""
-        for group, pair in with_group(read_pairs(path, _refusing(source))):
+        for group, pair in with_group(read_pairs(path, source.refuse)):
             source.good += pair.where != last
             last = pair.where
             rest = {"prompt": list(pair.prompt), "votes": list(pair.votes)}
@@ -86,12 +37,14 @@ def _of_pairs(source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
 
     for path in source.files:
         if not is_annotations(path):
-            yield set_of(source, path), str(path), tests(path)
+            yield reader.set_of(path), str(path), tests(path)
 
 
-def _of_stories(source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
+def _of_stories(reader: Reader, source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
+    assert isinstance(reader, StoryCloze)
+
     def tests(path: Path) -> Iterator[Test]:
-        for story in read_storycloze(path, _refusing(source), encoding=encoding_of(source)):
+        for story in read_storycloze(path, source.refuse, encoding=reader.encoding):
             source.good += 1
             pos, neg = ((*story.context, end) for end in (story.right, story.wrong))
             yield _test(story.id, story.id, pos, neg)
@@ -100,12 +53,12 @@ def _of_stories(source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
         yield "storycloze", str(path), tests(path)
 
 
-def _of_summaries(source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
+def _of_summaries(reader: Reader, source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
     """Each two summaries of an article; all summaries (1,600 in the release) are held."""
 
     def tests(path: Path) -> Iterator[Test]:
         articles: dict[str, list[Summary]] = {}
-        for summary in read_summaries(path, _refusing(source)):
+        for summary in read_summaries(path, source.refuse):
             source.good += 1
             articles.setdefault(summary.document, []).append(summary)
         for summaries in articles.values():
@@ -117,7 +70,7 @@ def _of_summaries(source: Source, splitter: str, dataset: DatasetFolder) -> Sets
         yield "summeval", str(path), tests(path)
 
 
-READS: dict[str, Callable[[Source, str, DatasetFolder], Sets]] = {
+READS: dict[str, Callable[[Reader, Source, str, DatasetFolder], Sets]] = {
     "coherence": _of_pairs,
     "storycloze": _of_stories,
     "summeval": _of_summaries,
@@ -149,10 +102,3 @@ def _sentences(text: str, splitter: str, language: str) -> list[str]:
 def _test(id: str, group: str, pos: Sequence[str], neg: Sequence[str]) -> Test:
     texts = {"pos": list(pos), "neg": list(neg)}
     return {"id": id, "group": group, "prompt": [], **texts, "votes": []}
-
-
-def _refusing(source: Source) -> Callable[[BadRecord], None]:
-    def on_bad(record: BadRecord) -> None:
-        source.refuse(record.where, record.reason, record.value)
-
-    return on_bad

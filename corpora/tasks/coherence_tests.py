@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from pydantic import field_validator
 
 from corpora.errors import ConfigError
-from corpora.readers.source import SeenIds, Source
+from corpora.readers.coherence import SETS
+from corpora.readers.source import SeenIds
 from corpora.schemas import COHERENCE_TESTS
 from corpora.sentences import SPLITTERS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.coherence_sets import READS, SETS, Test
-from corpora.tasks.from_sources import FromSources, Part, Rows
+from corpora.tasks.coherence_sets import READS, Test
+from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
 
 CARD = Card(
     title="Coherence test sets",
@@ -80,9 +81,7 @@ class CoherenceTests(FromSources):
             )
         return splitter
 
-    def parts(
-        self, sources: Iterable[tuple[Source, str]], dataset: DatasetFolder
-    ) -> Iterator[Part]:
+    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
         """The tests of each file, all in the split `test`; those that repeat one are counted."""
         seen: dict[str, SeenIds] = {}
         repeated = dataset.details.setdefault("exact_duplicates", {})
@@ -96,8 +95,8 @@ class CoherenceTests(FromSources):
                 repeated[name] += not seen[name].add(text)
                 yield place, test
 
-        for source, licence in sources:
-            for name, place, tests in READS[source.kind](source, self.splitter, dataset):
+        for reader, source, licence in sources:
+            for name, place, tests in READS[source.kind](reader, source, self.splitter, dataset):
                 seen.setdefault(name, SeenIds())
                 repeated.setdefault(name, 0)
                 yield Part(name, "test", licence, differing(name, place, tests))

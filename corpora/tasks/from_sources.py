@@ -7,13 +7,16 @@ from typing import Any, ClassVar, NamedTuple
 
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.ingest import check_bad_share
-from corpora.readers import opened
+from corpora.readers import Reader, opened
 from corpora.readers.source import SeenIds, Source
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Target
 
 Given = tuple[str, Mapping[str, Any]]
 """A source's spec and its options; `licence` and `language` may be among them."""
+
+Opened = tuple[Reader, Source, str]
+"""A source with its reader, and the licence of its rows."""
 
 BAD_SHOWN = 20
 
@@ -43,10 +46,8 @@ class FromSources(Builder):
     texts: ClassVar[Mapping[str, tuple[str, ...]]]
     """The columns of text of each configuration: their overlap between splits is counted."""
 
-    def parts(
-        self, sources: Iterable[tuple[Source, str]], dataset: DatasetFolder
-    ) -> Iterator[Part]:
-        """What the sources give, each with the licence of its rows.
+    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
+        """What the sources give, each with its reader and the licence of its rows.
 
         Good records are counted in `source.good`, what is left out by design in `source.skipped`.
         """
@@ -59,9 +60,7 @@ class FromSources(Builder):
         twice in a split, for a source without a good record, and where more than
         `target.max_bad_share` of a source's records are bad.
         """
-        with DatasetFolder(
-            target.folder, target.stage.dataset_name, target.stage, self.card
-        ) as dataset:
+        with self.dataset(target) as dataset:
             ids: dict[tuple[str, str], SeenIds] = {}
             filled = set()
             sources = self._opened(inputs, target.max_bad_share, dataset)
@@ -78,7 +77,7 @@ class FromSources(Builder):
 
     def _opened(
         self, given: Iterable[Given], max_bad_share: float, dataset: DatasetFolder
-    ) -> Iterator[tuple[Source, str]]:
+    ) -> Iterator[Opened]:
         """Each source and the licence of its rows; bad records are counted and shown."""
         for spec, options in given:
             bad = BadRecords(dataset)
@@ -90,7 +89,7 @@ class FromSources(Builder):
                     hint=f"it is made from {', '.join(f'{kind}:' for kind in self.kinds)}",
                 )
             dataset.languages.add(source.language)
-            yield source, str(source.options.get("licence") or reader.licence)
+            yield reader, source, str(reader.licence or reader.own_licence)
             if source.good or source.bad or not source.skipped:
                 check_bad_share(spec, source.good, source.bad, max_bad_share, bad.first, "record")
 

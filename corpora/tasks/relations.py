@@ -11,8 +11,7 @@ from pydantic import field_validator
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
 from corpora.splits import SPLITS, Assignment
-from corpora.splits.prescribed import prescribed
-from corpora.splits.table import table_hash
+from corpora.splits.prescribed import prescribed, table_hash
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Target
 from corpora.tasks.candidates import Candidates
@@ -42,7 +41,8 @@ class Treebank(Builder):
     rows_per_group: ClassVar[int] = 0
 
     table: str = ""
-    """A file of lines `SPLIT<TAB>DOCUMENT` that says the splits."""
+    """A file of lines `SPLIT<TAB>DOCUMENT` that says the splits. Without one they are those of the
+    treebank; documents of other sources are divided by the shares."""
     train: Part = 0.8
     validation: Part = 0.1
     test: Part = 0.1

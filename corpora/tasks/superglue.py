@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from corpora.errors import ConfigError, nearest
-from corpora.readers import hub, jsonl
+from corpora.readers import Reader, jsonl
+from corpora.readers.hub import Hub
 from corpora.readers.records import Place
 from corpora.readers.source import Source
-from corpora.readers.superglue import SPLIT_NAMES, TASKS, place_of, rows
+from corpora.readers.superglue import SPLIT_NAMES, TASKS, SuperGlue, rows
 from corpora.schemas import COPA, RECORD, RTE
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.from_sources import FromSources, Part, Rows
+from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
 
 HUB_SPLITS = ("train", "validation")
 """What is read of the Hub's version without an option: the labels of `test` are hidden."""
@@ -76,27 +77,28 @@ class Superglue(FromSources):
     def configurations(self) -> tuple[str, ...]:
         return self.tasks
 
-    def parts(
-        self, sources: Iterable[tuple[Source, str]], dataset: DatasetFolder
-    ) -> Iterator[Part]:
+    def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
         """Each file of `superglue:FOLDER`, or each part of a dataset of the Hub."""
-        for source, licence in sources:
-            files = self._files if source.kind == "superglue" else self._of_hub
-            for task, split, records in files(source):
+        for reader, source, licence in sources:
+            for task, split, records in self._records(reader, source):
                 yield Part(task, split, licence, _labelled(source, records, task, dataset))
 
-    def _files(self, source: Source) -> Iterator[tuple[str, str, Iterable[Place]]]:
-        for path in source.files:
-            task, split = place_of(source, path)
-            if task in self.tasks:
-                yield task, split, jsonl.records(path)
-            else:
-                source.skipped["other_task"] += 1
-
-    def _of_hub(self, source: Source) -> Iterator[tuple[str, str, Iterable[Place]]]:
-        """All tasks, train and validation; the options `config` and `split` narrow it."""
-        task, split = source.option("config", str), source.option("split", str)
-        for name in (task,) if task else self.tasks:
+    def _records(
+        self, reader: Reader, source: Source
+    ) -> Iterator[tuple[str, str, Iterable[Place]]]:
+        """Task, split and records; of the Hub all tasks, train and validation, unless the options
+        `config` and `split` name one."""
+        if isinstance(reader, SuperGlue):
+            for path in source.files:
+                task, split = reader.part_of(path)
+                if task in self.tasks:
+                    yield task, split, jsonl.records(path)
+                else:
+                    source.skipped["other_task"] += 1
+            return
+        assert isinstance(reader, Hub)
+        split = reader.split if "split" in reader.model_fields_set else ""
+        for name in (reader.config,) if reader.config else self.tasks:
             if name not in TASKS:
                 raise ConfigError(
                     f"config = {name!r}",
@@ -106,7 +108,7 @@ class Superglue(FromSources):
             for part in (split,) if split else HUB_SPLITS:
                 if part not in SPLIT_NAMES:
                     raise ConfigError(f"split = {part!r}", hint=f"one of {', '.join(SPLIT_NAMES)}")
-                yield name, SPLIT_NAMES[part], hub.records(source, part, name)
+                yield name, SPLIT_NAMES[part], reader.records(source.target, name, part)
 
 
 def _labelled(source: Source, records: Iterable[Place], task: str, dataset: DatasetFolder) -> Rows:

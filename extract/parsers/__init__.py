@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from corpora.errors import ConfigError, nearest
@@ -19,24 +19,27 @@ def get_parser(name: str, **settings: Any) -> Parser:
     """The parser called `name` (see `KINDS`); ConfigError for an unknown name or setting.
 
     `settings` are the keywords of `extract.parsers.spacy.SpacyParser` for `embedded` and
-    `spacy:NAME`, of `extract.parsers.stanza.StanzaParser` for stanza (which hands those that it
-    does not know to `stanza.Pipeline`); `gold` takes none.
+    `spacy:NAME`, of `extract.parsers.stanza.StanzaParser` for stanza (those that it does not know
+    go to `stanza.Pipeline`); `gold` takes none.
     """
     kind, _, target = name.partition(":")
     if kind == "gold" and not target:
         from extract.parsers.gold import GoldParser
 
-        _check_settings(name, GoldParser, settings)
+        _check_settings(name, settings, [])
         return GoldParser()
     if kind in ("embedded", "spacy") and bool(target) == (kind == "spacy"):
         from extract.parsers.spacy import SpacyParser
 
-        _check_settings(name, SpacyParser, settings)
+        known = [field.name for field in fields(SpacyParser) if field.name != "pipeline"]
+        _check_settings(name, settings, known)
         return SpacyParser(target or None, **settings)
     if kind == "stanza" and target:
         from extract.parsers.stanza import StanzaParser
 
-        return StanzaParser(target, **settings)
+        known = [field.name for field in fields(StanzaParser)]
+        rest = {key: settings.pop(key) for key in list(settings) if key not in known}
+        return StanzaParser(target, **settings, pipeline=rest)
     raise ConfigError(
         f"unknown parser {name!r}; {nearest(name, KINDS)}choose from {', '.join(KINDS)}"
     )
@@ -51,9 +54,7 @@ def check_language(parser: str, language: str) -> None:
         )
 
 
-def _check_settings(name: str, parser: type, settings: Mapping[str, Any]) -> None:
-    parameters = inspect.signature(parser).parameters.values()
-    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+def _check_settings(name: str, settings: Mapping[str, Any], known: Sequence[str]) -> None:
     for setting in settings:
         if setting not in known:
             choices = f"choose from {', '.join(known)}" if known else "it takes none"

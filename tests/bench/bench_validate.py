@@ -20,10 +20,10 @@ from corpora.document import Document
 from corpora.readers.pdtb import read_gold
 from corpora.rng import stream
 from extract.pairs import Pair
-from extract.validate import STAGE, Scoring, validate
-from extract.validation import strict
-from extract.validation.distances import Sequences, measure
-from extract.validation.material import Material, gather
+from extract.validate import strict, validate
+from extract.validate.distances import Sequences, measure
+from extract.validate.material import Material, gather
+from extract.validate.scoring import STAGE, Scoring
 
 ROOT = Path(__file__).resolve().parents[2]
 MARKERS = (

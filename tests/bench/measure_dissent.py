@@ -24,9 +24,9 @@ from typing import Any
 
 from corpora.store.atomic import is_complete, staged, write_json, write_text
 from corpora.store.folder import Stage
+from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Target
-from corpora.tasks.dissent import Dissent
-from zoo.evaluate.confusion import save
+from zoo.evaluate.confusions import save_pictures
 
 CONFIGS = ("all", "books8", "books5")
 SIZES = (1000, 4000, 16000, 0)
@@ -86,7 +86,7 @@ def build(pairs: Sequence[Path], folder: Path) -> None:
     """The dataset of the novels alone; the open build's has two treebanks too."""
     if is_complete(folder):
         return
-    dissent = Dissent.of({"train": 0.8, "validation": 0.1, "test": 0.1})
+    dissent = BUILDERS.find("dissent").of({"train": 0.8, "validation": 0.1, "test": 0.1})
     with staged(folder) as partial:
         dissent.build(pairs, Target(partial, Stage("dissent", 1, "novels"), 13))
 
@@ -168,7 +168,7 @@ def draw(figures: Sequence[dict[str, Any]], path: Path) -> None:
         if figures:
             axes.axhline(figures[0]["majority"][metric], color="black", linestyle=":")
         axes.legend()
-    save(figure, [path])
+    save_pictures(figure, path.with_suffix(""))
 
 
 def main() -> int:

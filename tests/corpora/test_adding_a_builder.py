@@ -66,4 +66,4 @@ def test_it_keeps_the_licences_of_the_documents(builder, tmp_path, stage):
     declared = replace(stage, sources=[{"spec": "jsonl:x", "licence": "CC0-1.0"}])
     with staged(tmp_path / "d") as partial:
         BUILDERS.find(builder)().build(documents("LDC"), Target(partial, declared, 1))
-    assert not plan_publication(tmp_path / "d", "ana/openings").licence.allowed
+    assert not plan_publication(tmp_path / "d", "ana/openings").licence.redistributable

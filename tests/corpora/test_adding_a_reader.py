@@ -1,50 +1,67 @@
-"""The reader that docs/sources.md shows is one."""
+"""The reader that docs/sources.md shows is one, and so is a class of a plug-in."""
 
 from __future__ import annotations
 
 import re
 import sys
-from importlib import import_module
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-import corpora.readers
+from corpora import declared
 from corpora.errors import BadRecord, ConfigError
-from corpora.readers import READERS, open_source
-from corpora.readers.registry import _of_files
+from corpora.readers import BARE, READERS, open_source, parse_spec
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "sources.md"
 
 
 @pytest.fixture
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The page's module beside those of corpora/readers, its line in their list, and a folder."""
+def notes(tmp_path: Path) -> Path:
+    """The page's file, and a folder for it to read."""
     page = PAGE.read_text(encoding="utf-8")
-    (whole,) = [b for b in re.findall(r"```python\n(.*?)```", page, re.S) if "def read(" in b]
-    assert '_of_files("notes", "notes with a title", notes)' in page
+    (whole,) = [b for b in re.findall(r"```python\n(.*?)```", page, re.S) if "(Reader)" in b]
     (tmp_path / "notes.py").write_text(whole, encoding="utf-8")
-    monkeypatch.setattr(corpora.readers, "__path__", [*corpora.readers.__path__, str(tmp_path)])
-    module = import_module("corpora.readers.notes")
-    monkeypatch.setitem(READERS, "notes", _of_files("notes", "notes with a title", module))
     folder = tmp_path / "texts"
     folder.mkdir()
     (folder / "mill.note").write_text("The mill\nIt turned.\n\nWe left.", encoding="utf-8")
     (folder / "void.note").write_text("A title alone", encoding="utf-8")
-    yield folder
-    sys.modules.pop("corpora.readers.notes", None)
+    return folder
 
 
 def test_the_reader_of_the_page_reads(notes: Path) -> None:
     bad: list[BadRecord] = []
-    (document,) = open_source(f"notes:{notes}", on_bad=bad.append)
+    spec = f"{notes.parent / 'notes.py'}:Notes:{notes}"
+    (document,) = open_source(spec, on_bad=bad.append)
     assert (document.id, document.title, document.licence) == ("mill", "The mill", "CC0-1.0")
-    assert document.text == "It turned.\n\nWe left." and len(document.paragraphs) == 2
+    assert document.text == "It turned.\n\nWe left." and len(document.paragraphs or ()) == 2
+    assert document.source == "notes:texts"
     assert [Path(one.where).name for one in bad] == ["void.note"]
-    (bare,) = open_source(str(notes / "mill.note"), {"licence": "MIT", "encoding": "latin-1"})
-    assert bare.licence == "MIT"
-
-
-def test_its_options_are_checked(notes: Path) -> None:
+    (other,) = open_source(f"{spec}/mill.note", {"licence": "MIT", "encoding": "latin-1"})
+    assert other.licence == "MIT"
     with pytest.raises(ConfigError, match="did you mean 'encoding'"):
-        open_source(f"notes:{notes}", {"encodng": "utf-8"})
+        open_source(spec, {"encodng": "utf-8"})
+
+
+def test_a_plugin_gives_its_reader_a_kind(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(notes.parent)
+    entry = metadata.EntryPoint("scribbles", "notes:Notes", "discorpora.readers")
+    monkeypatch.setattr(declared, "_entry_points", lambda group: (entry,))
+    bad: list[BadRecord] = []
+    for spec in (f"scribbles:{notes}", f"notes:Notes:{notes}"):
+        assert [d.id for d in open_source(spec, on_bad=bad.append)] == ["mill"]
+    sys.modules.pop("notes")
+
+
+def test_a_reader_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for spec, words in (
+        (f"{tmp_path}/gone.py:Notes:x", "no file '.*gone.py'"),
+        ("corpora.readers.text:Txt:x", "cannot be imported: .*'Txt'"),
+        ("corpora.document:Document:x", "is not a reader"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            parse_spec(spec)
+
+
+def test_the_suffixes_of_bare_paths_are_those_of_their_readers() -> None:
+    assert {kind: READERS.find(kind).suffixes for kind in BARE} == BARE

@@ -6,10 +6,12 @@ import pyarrow as pa
 import pytest
 from huggingface_hub import DatasetCard
 
+from corpora.declared import Declared
 from corpora.store.atomic import staged
 from corpora.store.card import Card, front_matter, source_name
 from corpora.store.folder import DatasetFolder, Stage
 from corpora.store.rows import class_label
+from corpora.tasks import BUILDERS
 
 SCHEMA = pa.schema([pa.field("text", pa.string()), class_label("label", ["and", "but"])])
 CARD = Card(
@@ -24,11 +26,22 @@ CARD = Card(
 SOURCE = {"spec": "jsonl:novels/*.jsonl", "revision": "c0ffee", "licence": "CC-BY-SA-3.0"}
 
 
+class Builder(Declared):
+    """A builder of texts."""
+
+    min_words: int = 5
+    """Sentences of fewer
+    words are left out."""
+
+
 @pytest.fixture
 def card(tmp_path) -> DatasetCard:
     command = "luigi --module workflows BuildAll"
     stage = Stage("dissent", 4, "12e4", {"min_words": 5}, {}, [SOURCE], "embedded-1", command)
-    with staged(tmp_path / "d") as partial, DatasetFolder(partial, "d", stage, CARD) as data:
+    with (
+        staged(tmp_path / "d") as partial,
+        DatasetFolder(partial, "d", stage, CARD, builder=Builder) as data,
+    ):
         rows = [{"text": "Long " * 100, "label": 1}, {"text": "Short.", "label": 0}]
         data.write("all", "train", rows, SCHEMA, texts=("text",))
         data.write("all", "test", rows[1:], SCHEMA, texts=("text",))
@@ -80,7 +93,7 @@ def test_the_text_answers_the_questions_of_a_user(card):
         "| jsonl:novels/*.jsonl | c0ffee | CC-BY-SA-3.0 |",
         "must stay under CC-BY-SA-3.0",
         "luigi --module workflows BuildAll",
-        '"min_words": 5',
+        "| min_words | 5 | Sentences of fewer words are left out. |",
         "parser `embedded-1`",
         "The corpus is too small for more.",
         "It is small.",
@@ -108,3 +121,11 @@ def test_a_licence_that_the_hub_has_no_name_for_is_named(tmp_path):
     card = DatasetCard.load(tmp_path / "d" / "README.md")
     assert card.data.to_dict()["license_name"] == "ldc"
     assert "**may not** be passed on" in card.text
+
+
+@pytest.mark.parametrize("name", list(BUILDERS))
+def test_a_card_says_what_each_column_and_each_setting_means(name):
+    builder = BUILDERS.find(name)
+    columns = {column for schema in builder.gives.values() for column in schema.names}
+    assert set(builder.card.fields) == columns
+    assert all(field.description for field in builder.model_fields.values())

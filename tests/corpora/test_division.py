@@ -25,7 +25,7 @@ SHARES = Shares(0.6, 0.2, 0.2)
 def divided(folder, *sources, seed=1, shares=SHARES, keep=None):
     """Document -> split, and what the manifest says."""
     folder.mkdir(exist_ok=True)
-    counts = divide(sources, shares, folder, seed=seed, kept=keep)
+    counts = divide(sources, shares, folder, seed=seed, kept=keep).to_dict()
     table = pq.read_table(folder / FILE).to_pylist()
     found = {row["doc"]: SPLITS[row["split"]] for row in table}
     assert all(SPLITS[row["split"]] == found[row["doc"]] for row in table)
@@ -156,12 +156,12 @@ def test_sizes_are_those_of_the_documents(tmp_path, make_document):
 def test_a_division_is_read_as_it_was_written_and_refuses_a_stranger(tmp_path):
     found, counts = divided(tmp_path / "one", (["sp"], SIZES), (["gold"], SIZES[:60]))
     division = Division.read(tmp_path / "one")
-    assert {name: division.split_of(name) for name in found} == found
+    assert division.splits_of(list(found)) == list(found.values())
     assert (division.by, division.reason) == (counts["by"], counts["reason"])
     for stranger in ("d777", "d7#1"):
         assert stranger not in division
         with pytest.raises(InputError, match=f"'{stranger}' is in no split"):
-            division.split_of(stranger)
+            division.splits_of(["d1", stranger])
 
 
 def documents_of(manifest, folder, *columns):
@@ -197,7 +197,7 @@ def test_every_builder_keeps_to_the_division(name, tmp_path, build):
     if name in ("dc", "intrusion"):
         assert set(documents_of(manifest, folder, "donor")) <= found
     assert {split for _, split in found} == {"train", "validation"}
-    assert all(split == division.split_of(document) for document, split in found)
+    assert all([split] == division.splits_of([document]) for document, split in found)
     details = manifest["details"]["split"]
     for said in details.values() if name == "dc" else [details]:
         assert said["reason"] == "as given"
@@ -208,7 +208,7 @@ def test_conversations_are_in_the_split_of_their_log(build):
     division = Division.of({log.id: SPLITS[i % 3] for i, log in enumerate(logs)})
     folder, manifest = build("dc", logs, division=division)
     found = set(documents_of(manifest, folder))
-    assert found and all(split == division.split_of(log) for log, split in found)
+    assert found and all([split] == division.splits_of([log]) for log, split in found)
 
 
 def test_shares_are_told_from_sizes():

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from corpora.document import Document, Relation, Sections, Spans, Tokens, Turns
 from corpora.errors import DiscorporaError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
+from corpora.sentences.shards import split_documents
 from corpora.store.documents import (
     iter_documents,
-    iter_with_sentences,
     write_documents,
-    write_sentences,
 )
 
 FIXTURE = Path(__file__).resolve().parent.parent / "data" / "readers" / "harbour.conllu"
@@ -76,23 +77,23 @@ def test_the_bytes_depend_on_the_documents_only(tmp_path: Path) -> None:
 
     for name in "ab":
         write_documents([full(), *many(300)], tmp_path / name)
-        write_sentences([full(), *many(300)], tmp_path / name)
+        split_documents(tmp_path / name, tmp_path / f"{name}-split")
+    assert bytes_of(tmp_path / "a-split") == bytes_of(tmp_path / "b-split")
     assert bytes_of(tmp_path / "a") == bytes_of(tmp_path / "b")
 
 
-@pytest.mark.parametrize("write", [write_documents, write_sentences])
-def test_a_broken_run_goes_on_from_its_shards(write: Callable[..., int], tmp_path: Path) -> None:
+def test_a_broken_run_goes_on_from_its_shards(tmp_path: Path) -> None:
     def broken() -> Iterator[Document]:
         yield from many(25)
         raise RuntimeError("the power went")
 
     whole, folder = tmp_path / "whole", tmp_path / "folder"
-    write(many(40), whole, docs_per_shard=10)
+    write_documents(many(40), whole, docs_per_shard=10)
     with pytest.raises(RuntimeError):
-        write(broken(), folder, docs_per_shard=10)
+        write_documents(broken(), folder, docs_per_shard=10)
     kept = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert len(kept) == 2
-    assert write(many(40), folder, docs_per_shard=10) == 40
+    assert write_documents(many(40), folder, docs_per_shard=10) == 40
     for path in whole.iterdir():
         again = folder / path.name
         assert again.read_bytes() == path.read_bytes()
@@ -100,28 +101,49 @@ def test_a_broken_run_goes_on_from_its_shards(write: Callable[..., int], tmp_pat
     assert len(list(folder.iterdir())) == 4
 
 
-def test_sentences_join_their_documents(tmp_path: Path) -> None:
+def test_the_sentences_of_a_splitter_stand_beside_those_of_the_source(tmp_path: Path) -> None:
     documents = [full(), Document(id="z", text="他来了。她走了。", language="zh"), *many(3)]
     write_documents(documents, tmp_path / "d", docs_per_shard=2)
-    assert write_sentences(iter_documents(tmp_path / "d"), tmp_path / "s", docs_per_shard=3) == 5
-    joined = list(iter_with_sentences(tmp_path / "d", tmp_path / "s"))
-    assert joined == [split_document(document) for document in documents]
-    assert joined[1].sentence_texts() == ["他来了。", "她走了。"]
+    for splitter, count in (("rules", 11), ("source", 9)):
+        folder = tmp_path / splitter
+        assert split_documents(tmp_path / "d", folder, splitter) == count
+        split = list(iter_documents(folder))
+        assert split == [split_document(document, splitter) for document in documents]
+        assert split[1].sentence_texts() == ["他来了。", "她走了。"]
+        shard = pq.read_table(folder / "documents-00000.parquet")
+        assert shard.schema.metadata[b"splitter"] == splitter.encode()
+        assert shard["sentences"].to_pylist() == [{"start": [0], "end": [28]}, None]
+    assert [path.name for path in sorted(folder.iterdir())] == [
+        f"documents-0000{n}.parquet" for n in range(3)
+    ]
 
 
-def test_sentences_of_other_documents_are_refused(tmp_path: Path) -> None:
-    write_documents(many(3), tmp_path / "d")
-    write_sentences(many(2), tmp_path / "fewer")
-    write_sentences(reversed(list(many(3))), tmp_path / "other")
-    with pytest.raises(InputError, match="no sentences of 'd2'"):
-        list(iter_with_sentences(tmp_path / "d", tmp_path / "fewer"))
-    with pytest.raises(InputError, match="sentences of 'd2' beside 'd0'"):
-        list(iter_with_sentences(tmp_path / "d", tmp_path / "other"))
+def test_a_broken_splitter_goes_on_from_its_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_documents(many(40), tmp_path / "d", docs_per_shard=10)
+    split_documents(tmp_path / "d", tmp_path / "whole")
+
+    def broken(document: Document, splitter: str) -> Document:
+        if document.id == "d25":
+            raise RuntimeError("the power went")
+        return split_document(document, splitter)
+
+    with monkeypatch.context() as context, pytest.raises(RuntimeError):
+        context.setattr("corpora.store.documents.split_document", broken)
+        split_documents(tmp_path / "d", tmp_path / "s")
+    kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "s").iterdir()}
+    assert len(kept) == 2
+    assert split_documents(tmp_path / "d", tmp_path / "s") == 80
+    for path in (tmp_path / "s").iterdir():
+        assert path.read_bytes() == (tmp_path / "whole" / path.name).read_bytes()
+        assert kept.get(path.name, path.stat().st_mtime_ns) == path.stat().st_mtime_ns
 
 
 def test_no_documents_are_no_missing_folder(tmp_path: Path) -> None:
     assert write_documents([], tmp_path / "none") == 0
-    assert list(iter_documents(tmp_path / "none")) == []
+    assert split_documents(tmp_path / "none", tmp_path / "split") == 0
+    assert list(iter_documents(tmp_path / "none")) == list(iter_documents(tmp_path / "split")) == []
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"no documents-\*"):
         list(iter_documents(tmp_path / "empty"))
@@ -133,8 +155,7 @@ def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
     shard.write_bytes(shard.read_bytes()[:-20])
     with pytest.raises(InputError, match=r"documents-00000\.parquet: cannot be read"):
         list(iter_documents(tmp_path))
-    write_sentences(many(1), tmp_path / "s")
-    (tmp_path / "s" / "sentences-00000.parquet").replace(shard)
+    pq.write_table(pa.table({"id": ["d0"]}), shard)
     with pytest.raises(InputError, match="other columns"):
         list(iter_documents(tmp_path))
 
@@ -150,8 +171,8 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
         folder = tmp_path / str(count)
         tracemalloc.start()
         write_documents(many(count, 30), folder)
-        write_sentences(iter_documents(folder), folder)
-        for _ in iter_with_sentences(folder, folder):
+        split_documents(folder, folder / "split")
+        for _ in iter_documents(folder / "split"):
             pass
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

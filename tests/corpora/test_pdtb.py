@@ -13,7 +13,7 @@ from corpora.document import Document, Relation
 from corpora.errors import BadRecord, InputError
 from corpora.readers import open_source
 from corpora.readers.pdtb import gold_files, read_gold
-from corpora.readers.pdtb_rows import Row, parse_rows, parse_spans
+from corpora.readers.pdtb_rows import parse_rows, parse_spans
 
 FIXTURES = Path(__file__).parent.parent / "data" / "validate"
 FORMATS = ("pdtb3", "pdtb2_pipe", "pdtb2_blocks")
@@ -221,7 +221,7 @@ def test_the_real_gold_reads_whole_and_aligns_with_the_treebank(discorpora_data:
 )
 def test_any_text_gives_rows_or_bad_records(lines: list[str]) -> None:
     for row in parse_rows("\n".join(lines), "gold"):
-        assert isinstance(row, (Row, BadRecord)) and re.fullmatch(r"gold:\d+", row.where)
+        assert isinstance(row, (Relation, BadRecord)) and re.fullmatch(r"gold:\d+", row.where)
 
 
 def test_the_first_line_of_the_wall_street_journal_is_no_paragraph(folder: Path) -> None:

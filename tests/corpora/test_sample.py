@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from corpora.document import Document
-from corpora.readers import open_source, sample
+from corpora.readers import open_source
+from corpora.readers.jsonl import SAMPLE
 from corpora.readers.pdtb import read_gold
 from corpora.sentences import split_document
 from corpora.tasks.discoeval.rst_relations import class_of
 
-README = (sample.FOLDER / "README.md").read_text(encoding="utf-8")
-GOLD = sample.FOLDER / "gold"
+README = (SAMPLE / "README.md").read_text(encoding="utf-8")
+GOLD = SAMPLE / "gold"
 
 
 def numbers(row: str) -> list[int]:
@@ -84,7 +85,7 @@ def _unrelated(document: Document) -> Iterator[tuple[str, int]]:
 
 def test_trees_are_over_the_stories(gold: list[Document]) -> None:
     texts = {document.id: document.text for document in open_source("sample:stories")}
-    trees = list(open_source(f"rst:{sample.FOLDER / 'rst'}"))
+    trees = list(open_source(f"rst:{SAMPLE / 'rst'}"))
     words = sum(len(document.text.split()) for document in trees)
     assert numbers("`rst/`") == [len(trees), words]
     for document in trees:
@@ -93,15 +94,15 @@ def test_trees_are_over_the_stories(gold: list[Document]) -> None:
 
 
 def test_small_test_sets_are_read() -> None:
-    endings = list(open_source(f"storycloze:{sample.FOLDER / 'tests'}"))
-    rows = list(open_source(f"superglue:{sample.FOLDER / 'superglue'}"))
+    endings = list(open_source(f"storycloze:{SAMPLE / 'tests'}"))
+    rows = list(open_source(f"superglue:{SAMPLE / 'superglue'}"))
     assert len(endings) >= 20
     assert {row.id.partition("/")[0] for row in rows} == {"rte", "copa", "record"}
 
 
 def test_nothing_else_lies_in_the_sample() -> None:
     known = {"README.md", "LICENSE", "gold", "rst", "tests", "superglue"}
-    parts = {path.name for path in Path(sample.FOLDER).iterdir()}
+    parts = {path.name for path in Path(SAMPLE).iterdir()}
     assert parts - known == {
         f"{p}.jsonl" for p in ("articles", "stories", "news", "abstracts", "chat")
     }

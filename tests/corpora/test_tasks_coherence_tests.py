@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import ConfigError, InputError
+from corpora.readers.coherence import SETS
 from corpora.store.atomic import staged
 from corpora.tasks.builder import Target
-from corpora.tasks.coherence_sets import PROBES, SETS
 from corpora.tasks.coherence_tests import CoherenceTests
 
+PROBES = [name.removeprefix("probe_") for name in SETS if name.startswith("probe_")]
 TEXT = ["Ada opened the gate.", "The goat walked out.", "She ran after it."]
 OTHER = ["Ada opened the gate.", "The soup was cold.", "She ran after it."]
 CLOZE = (

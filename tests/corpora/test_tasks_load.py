@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from corpora.readers import open_source
-from corpora.readers.sample import FOLDER
+from corpora.readers.jsonl import SAMPLE
 from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.sentences import split_document
 from corpora.store.atomic import write_parquet
 from corpora.tasks import BUILDERS
+from tests.corpora.test_tasks_dissent import pair
 
 SOURCES = {
     "sp": ("sample:stories", "sample:abstracts"),
@@ -23,10 +24,10 @@ SOURCES = {
     "intrusion": ("sample:stories",),
     "conpono": ("sample:news",),
     "criteria": ("sample:articles",),
-    "pdtb_explicit": (f"pdtb:{FOLDER / 'gold'}",),
-    "pdtb_implicit": (f"pdtb:{FOLDER / 'gold'}",),
-    "pdtb_marked": (f"pdtb:{FOLDER / 'gold'}",),
-    "rst": (f"rst:{FOLDER / 'rst'}",),
+    "pdtb_explicit": (f"pdtb:{SAMPLE / 'gold'}",),
+    "pdtb_implicit": (f"pdtb:{SAMPLE / 'gold'}",),
+    "pdtb_marked": (f"pdtb:{SAMPLE / 'gold'}",),
+    "rst": (f"rst:{SAMPLE / 'rst'}",),
 }
 ALL_TRAIN = {"train": 1, "validation": 0, "test": 0}
 SETTINGS = {
@@ -40,8 +41,6 @@ SETTINGS = {
 def inputs(name: str, folder: Path):
     """Documents of the sample, or for `dissent` a table of pairs."""
     if name == "dissent":
-        from tests.corpora.test_tasks_dissent import pair
-
         rows = [pair(i, MARKERS_ALL[i % 15]) for i in range(300)]
         batch = pairs_to_batch(sorted(rows, key=lambda row: row["doc"]))
         write_parquet(folder / "pairs.parquet", [batch], PAIRS)

@@ -11,8 +11,8 @@ from corpora.document import Document, Relation
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
-from corpora.splits.prescribed import prescribed
-from corpora.splits.table import read_table
+from corpora.splits import SPLITS
+from corpora.splits.prescribed import prescribed, read_table
 from corpora.tasks import BUILDERS
 from corpora.tasks.discoeval.pdtb import sense_at
 from corpora.tasks.relations import text_of
@@ -180,11 +180,20 @@ def test_senses_by_level():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"level": 4}, {"sections": "mine"}, {"senses": "some"}, {"min_count": -1}]
+    ("bad", "said"),
+    [
+        ({"level": 4}, "level = 4: expected 3 or less"),
+        ({"sections": "mine"}, "sections = 'mine': expected 'discoeval' or 'dissent'"),
+        ({"senses": "some"}, "senses = 'some': expected 'first' or 'all'"),
+        ({"min_count": -1}, "min_count = -1: expected 0 or more"),
+        ({"table": "nowhere.tsv"}, "nowhere.tsv: no table of splits"),
+        (dict.fromkeys(SPLITS, 0), "train, validation and test = 0.0, 0.0, 0.0"),
+    ],
 )
-def test_settings_that_do_not_fit_are_refused(bad):
-    with pytest.raises(ConfigError):
-        BUILDERS.find("pdtb_implicit").of(bad)
+def test_settings_that_do_not_fit_are_refused_at_their_place(bad, said):
+    with pytest.raises(ConfigError) as caught:
+        BUILDERS.find("pdtb_implicit").of(bad, "build.toml:7")
+    assert str(caught.value).startswith(f"build.toml:7: {said}")
 
 
 @pytest.mark.parametrize("dataset", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked"])

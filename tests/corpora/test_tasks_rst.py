@@ -10,7 +10,7 @@ import pytest
 from corpora.document import Document, RstTree
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
-from corpora.splits.table import read_table
+from corpora.splits.prescribed import read_table
 from corpora.tasks import BUILDERS
 from corpora.tasks.discoeval.rst_relations import CLASSES, class_of
 from tests.corpora.conftest import rows_of

@@ -138,7 +138,7 @@ def test_accents_may_be_written_in_two_ways(form: str) -> None:
     written = document(unicodedata.normalize(form, sentence))
     found = Extractor("gold", "también", language="es").pairs([written])
     assert [p.marker for p in found] == ["también"]
-    chosen = Prefilter(["también"], "es").choose(
+    chosen = Prefilter(["también"], load_patterns("es")).choose(
         Document(
             id="d",
             text=(text := unicodedata.normalize(form, "Llovía. Vine. También canté.")),

@@ -12,10 +12,12 @@ import pytest
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
+from corpora.sentences import split
 from extract import Extractor, Reject
 from extract.parsers import get_parser
 from extract.parsers.gold import GoldParser
 from extract.parsers.stanza import StanzaParser
+from extract.patterns import load_patterns
 from extract.prefilter import Prefilter
 from tests.extract.trees import document
 
@@ -55,7 +57,7 @@ def test_gold_tokens_are_kept() -> None:
 
 def test_only_chosen_sentences_are_parsed() -> None:
     gold = document(*["It/P/nsubj/2 rained/V!/root/0"] * 3, "And/CCONJ/cc/2 stopped/V!/root/0")
-    (parsed,) = get_parser("embedded", prefilter=Prefilter(("and",))).parse([gold])
+    (parsed,) = get_parser("embedded", prefilter=Prefilter(("and",), load_patterns())).parse([gold])
     assert parsed.sentence.tolist() == [3]
 
 
@@ -87,11 +89,12 @@ def test_gold_trees_must_fit_the_sentences() -> None:
 @pytest.mark.slow
 def test_stanzas_words_become_columns() -> None:
     conll = pytest.importorskip("stanza.utils.conll")
+    from extract.parsers.base import GoldTokens
     from extract.parsers.stanza import _words
 
     result = conll.CoNLL.conll2doc(input_str=CONLL)
-    spans = [(0, 5), (0, 5), (6, 8), (9, 16), (17, 19), (20, 25), (25, 26)]
-    rows = list(_words(result.sentences, 10, 0, spans))
+    starts, ends = [0, 0, 6, 9, 17, 20, 25], [5, 5, 8, 16, 19, 25, 26]
+    rows = list(_words(result.sentences, 10, 0, GoldTokens([], starts, ends)))
     assert [r[3] for r in rows] == ["Do", "n't", "go", "because", "it", "rains", "."]
     assert [r[2] for r in rows] == [12, 12, -1, 15, 15, 12, 12]
     assert rows[0][:2] == rows[1][:2] == (0, 5)
@@ -136,3 +139,133 @@ def test_stanza_leaves_out_sentences_of_too_many_tokens() -> None:
     assert parsed.sentence.tolist() == []
     assert [(r.reason, r.doc) for r in rejects] == [("sentence_too_long", "e")]
     assert len(parser.nlp.seen) == 2
+
+
+# The prefilter: sentences that may hold a marker, and those before them that may be its S1.
+
+SENTENCES = (
+    "The lamp was lit.",
+    "He read because he could not sleep.",
+    "A clock struck.",
+    "It was cold outside.",
+    "But the room was warm.",
+    "Sand covered the band.",
+    "The floor was also clean.",
+    "He had some bread and butter.",
+)
+
+
+def lamp() -> Document:
+    plain = Document(id="d", text=" ".join(SENTENCES))
+    return plain.with_sentences(split(plain.text, plain.paragraphs))
+
+
+@pytest.mark.parametrize(
+    ("markers", "previous", "chosen"),
+    [
+        (("because",), False, [1]),
+        (("but", "and"), False, [4, 7]),
+        (("but", "and"), True, [3, 4, 7]),
+        (("also",), True, [5, 6]),
+        (("although",), True, []),
+    ],
+)
+def test_sentences_are_chosen(markers: tuple[str, ...], previous: bool, chosen: list[int]) -> None:
+    assert Prefilter(markers, load_patterns(), previous).choose(lamp()).tolist() == chosen
+
+
+def test_marks_before_the_first_word_are_no_words() -> None:
+    text = "The lamp was lit. A clock struck. ' \" ( - But he left. It rained and rained."
+    cuts = ["The lamp was lit.", "A clock struck.", "' \" ( - But he left."]
+    starts = [text.index(cut) for cut in cuts]
+    spans = Spans(starts, [s + len(cut) for s, cut in zip(starts, cuts, strict=True)])
+    found = Prefilter(("but",), load_patterns(), previous=True).choose(
+        Document(id="d", text=text, sentences=spans)
+    )
+    assert found.tolist() == [1, 2]
+
+
+def test_two_sentences_are_parsed_whole() -> None:
+    plain = Document(id="d", text="The lamp was lit. A clock struck.")
+    short = plain.with_sentences(split(plain.text, plain.paragraphs))
+    assert Prefilter(("and",), load_patterns()).choose(short).tolist() == [0, 1]
+
+
+def test_a_sentence_layer_is_needed() -> None:
+    with pytest.raises(ValueError, match="split it first"):
+        Prefilter(("and",), load_patterns()).choose(Document(id="d", text="One and two."))
+
+
+def test_words_between_underscores_are_found() -> None:
+    text = "He wondered. _But_ he said nothing. She smiled _and_ he left. The dog slept. It rained."
+    with_it, without = Extractor(), Extractor(prefilter=None)
+    found = [
+        list(extractor.pairs([Document(id="d", text=text)])) for extractor in (with_it, without)
+    ]
+    assert [pair.marker for pair in found[0]] == ["but", "and"]
+    assert [(p.marker, p.s1, p.s2) for p in found[0]] == [(p.marker, p.s1, p.s2) for p in found[1]]
+    assert with_it.reject_counts == without.reject_counts
+
+
+# Stanza for real, with a tagger and a parser trained here on a few sentences.
+
+TREES = Path(__file__).parents[1] / "data" / "parser" / "tiny.conllu"
+SMALL = {
+    **{"hidden_dim": 32, "word_emb_dim": 16, "transformed_dim": 16, "tag_emb_dim": 8},
+    **{"deep_biaff_hidden_dim": 16, "batch_size": 200, "max_steps": 60, "eval_interval": 30},
+}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Settings of `stanza:en` with models of its own; they have learnt next to nothing."""
+    tagger = pytest.importorskip("stanza.models.tagger")
+    parser = pytest.importorskip("stanza.models.parser")
+    folder = tmp_path_factory.mktemp("stanza")
+    (folder / "resources.json").write_text("{}", encoding="utf-8")
+    given = {"train_file": TREES, "eval_file": TREES, "save_dir": folder, "lang": "en", **SMALL}
+    common = [str(part) for name, value in given.items() for part in (f"--{name}", value)]
+    common += ["--shorthand", "en_tiny", "--mode", "train", "--no_pretrain", "--cpu", "--seed", "1"]
+    tagger.main([*common, "--save_name", "pos.pt"])
+    parser.main([*common, "--save_name", "depparse.pt", "--no_checkpoint"])
+    return {
+        "dir": str(folder),
+        "processors": "tokenize,pos,lemma,depparse",
+        "tokenize_with_spacy": True,
+        "lemma_use_identity": True,
+        "pos_model_path": str(folder / "pos.pt"),
+        "depparse_model_path": str(folder / "depparse.pt"),
+        "allow_unknown_language": True,
+        "use_gpu": False,
+    }
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_raw_text_is_parsed_within_its_sentences(models: dict[str, Any]) -> None:
+    text = "The kettle sang because the stove glowed. It rained,\nso we stayed."
+    plain = Document(id="d", text=text, sentences=Spans([0, 42], [41, len(text)]))
+    (parsed,) = get_parser("stanza:en", **models).parse([plain])
+    forms = [parsed.strings.strings[code] for code in parsed.form]
+    spans = zip(parsed.start.tolist(), parsed.end.tolist(), strict=True)
+    assert forms == [text[a:b] for a, b in spans]
+    assert parsed.sentence.tolist() == [0, 1]
+    begin, end = parsed.offsets[1:].tolist()
+    assert (parsed.head[:begin] < begin).all()
+    assert ((parsed.head[begin:end] < 0) | (parsed.head[begin:end] >= begin)).all()
+    assert parsed.head.min() == -1
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_gold_tokens_are_kept_and_long_sentences_left_out(models: dict[str, Any]) -> None:
+    documents = list(open_source(f"conllu:{TREES}"))
+    settings = {k: v for k, v in models.items() if k != "tokenize_with_spacy"}
+    rejects: list[Reject] = []
+    given = {"gold_tokens": True, "prefilter": None, "max_chars": 40, **settings}
+    extractor = Extractor("stanza:en", "all15", on_reject=rejects.append, **given)
+    list(extractor.columns(documents))
+    long = [span for d in documents for span in d.sentences if span[1] - span[0] > 40]
+    assert long and [r.span for r in rejects if r.reason == "sentence_too_long"] == long
+    (parsed, *_) = get_parser("stanza:en", gold_tokens=True, **settings).parse(documents)
+    assert parsed.start.tolist() == documents[0].tokens.start

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from corpora.errors import ConfigError
+from corpora.document import Document
+from corpora.errors import ConfigError, InputError
 from extract import Extractor, Reject
-from extract.patterns import load_patterns, read_table, resolve_markers, table_languages
+from extract import patterns as module
+from extract.patterns import load_patterns, patterns_hash, resolve_markers, table_languages
 from tests.extract.trees import document
 
 ROW = """
@@ -44,12 +49,11 @@ def test_markers_may_be_named_one_by_one() -> None:
     assert resolve_markers("if ... then") == ("if ... then",)
 
 
-def test_the_marker_that_the_docs_add_is_one() -> None:
-    root = Path(__file__).parents[2]
-    page = (root / "docs" / "extraction.md").read_text(encoding="utf-8")
+def test_the_marker_that_the_docs_add_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "extraction.md").read_text(encoding="utf-8")
     (added,) = re.findall(r"```toml\n(\[\[pattern\]\].*?)```", page, re.S)
-    whole = (root / "extract" / "patterns" / "en.toml").read_text(encoding="utf-8")
-    table = read_table(f"{whole}\n{added}", "en.toml", "ud")
+    (tmp_path / "mine.toml").write_text(added, encoding="utf-8")
+    table = load_patterns("en", files=[tmp_path / "mine.toml"])
     assert table.markers[-1] == "whereas" and table.patterns[-1].id == "whereas.subordinate"
 
 
@@ -77,41 +81,57 @@ def test_an_unknown_marker_is_an_error_with_a_suggestion(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (BASE + ROW + 'direktion = "left"\n', r"t\.toml, pattern 1 \(as\.manner\): unknown key"),
-        (BASE + ROW + 's1 = "parents"\n', r"pattern 1 .*s1 = 'parents'; did you mean 'parent'"),
-        (BASE + ROW + 's2_needs = ["clauses"]\n', r"s2_needs = 'clauses'; did you mean 'clause'"),
-        (BASE + ROW.replace('marker = "as"', ""), "the key 'marker' is missing"),
-        (BASE + ROW + 's2_deprels = "advcl"\n', "s2_deprels = 'advcl' is no list"),
+        (BASE + ROW + 'direktion = "left"\n', r"t\.toml:10: unknown key 'pattern\.0\.direktion'"),
+        (BASE + ROW + 's1 = "parents"\n', r"toml:10: .*s1 = 'parents': did you mean 'parent'"),
+        (
+            BASE + ROW + 's2_needs = ["clauses"]\n',
+            r"toml:10: s2_needs = 'clauses': did you mean 'c",
+        ),
+        (
+            BASE + ROW.replace('marker = "as"', ""),
+            r"toml:4: the key 'pattern\.0\.marker' is missing",
+        ),
+        (
+            BASE + ROW.replace('"as"', '""'),
+            r"toml:6: pattern\.0\.marker = ''.*at least 1 character",
+        ),
         (BASE + ROW + ROW, r"t\.toml: two patterns have the id 'as\.manner'"),
         (ROW, r"t\.toml: no \[classes\.ud\]"),
         ("[[pattern]\n", r"t\.toml: not valid TOML"),
-        (BASE + '[[multiword]]\nwords = "as if"\nlike = "as"\n', "like = 'as' has no pattern"),
-        (BASE + "[spans]\ns3_drop = []\n", r"\[spans\]: unknown key 's3_drop'"),
-        (BASE + ROW + 's1_drop = ["conj+verbs"]\n', "conj.verbs"),
-        (BASE.replace('["nsubj"]', '"nsubj"'), r"classes\.ud\]: subject = 'nsubj' is no list"),
-        (BASE + 'subjekt = ["x"]\n', r"unknown key 'subjekt'; did you mean 'subject'"),
-        (BASE + 'core = ["@subjects"]\n', r"core = '@subjects'; did you mean '@subject'"),
+        (BASE + '[[multiword]]\nwords = "as if"\nlike = "as"\n', "toml:5: like = 'as': "),
+        (BASE + "[spans]\ns3_drop = []\n", r"toml:4: unknown key 'spans\.s3_drop'"),
+        (BASE + ROW + 's1_drop = ["conj+verbs"]\n', "toml:10: .*'conj.verbs': expected a label"),
         (
-            BASE + ROW + 'climb = ["@clausal"]\n',
-            r"as\.manner: climb = '@clausal'; choose from @sub",
+            BASE + "subject = 3\n".replace("subject", "core"),
+            r"classes\.ud\.core = 3: expected a list",
         ),
-        (BASE + ROW + "climb = [3]\n", "climb holds 3, no string"),
+        (BASE + 'subjekt = ["x"]\n', r"unknown key 'classes\.ud\.subjekt'; did you mean 'subject'"),
+        (BASE + 'core = ["@subjects"]\n', r"core = '@subjects': did you mean '@subject'"),
+        (BASE + ROW + 'climb = ["@clausal"]\n', r"climb = '@clausal': choose from @sub"),
+        (BASE + ROW + "climb = [3]\n", r"pattern\.0\.climb\.0 = 3: expected a text in quotes"),
         (BASE + ROW + 's2 = "complement"\n', "s2 = 'complement' needs s2_deprels"),
-        ('spaces = "no"\n' + BASE, "spaces = 'no' is no boolean"),
-        (BASE + '[properties.verb]\nupos = "VERB"\n', r"properties\.verb\]: upos = 'VERB' is no"),
-        (BASE + '[properties.verb]\npos = ["VERB"]\n', "unknown key 'pos'; did you mean 'xpos'"),
-        (BASE + '[[multiword]]\nlike = "as"\n', "multiword None: the key 'words' is missing"),
-        (BASE + "[[multiword]]\nwords = 3\n", "words = 3 is no string"),
+        ('spaces = "nein"\n' + BASE, r"toml:1: spaces = 'nein': expected true or false"),
         (
-            BASE + '[sets]\nall = ["as", "like"]\n' + ROW,
-            r"\[sets\]: all holds 'like', which has no",
+            BASE + '[properties.verb]\npos = ["VERB"]\n',
+            r"'properties\.verb\.pos'; did you mean 'xp",
         ),
-        ("pattern = 3\n" + BASE, "pattern = 3 is no list"),
+        (
+            BASE + '[[multiword]]\nlike = "as"\n',
+            r"toml:3: the key 'multiword\.0\.words' is missing",
+        ),
+        (
+            BASE + "[[multiword]]\nwords = 3\n",
+            r"multiword\.0\.words = 3: expected a text in quotes",
+        ),
+        (BASE + '[sets]\nall = ["as", "like"]\n' + ROW, r"toml:4: all = 'like': choose from as"),
+        ("pattern = 3\n" + BASE, "toml:1: pattern = 3: expected a list"),
+        ('language = "es"\n' + BASE, "toml:1: language = 'es': this is the table of 'xx'"),
     ],
 )
-def test_a_bad_row_is_named(text: str, said: str) -> None:
+def test_a_bad_key_is_an_error_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=said):
-        read_table(text, "t.toml", "ud")
+        load_patterns("xx", files=[tmp_path / "t.toml"])
 
 
 LEFT = "He/P/nsubj/2 left/V!/root/0"
@@ -152,12 +172,154 @@ example = "e"
     ],
 )
 def test_a_key_of_a_row_does_what_the_docs_say(
-    keys: str, clause: str, found: str, monkeypatch: pytest.MonkeyPatch
+    keys: str, clause: str, found: str, tmp_path: Path
 ) -> None:
-    table = read_table(f"{TABLE}{keys}\n", "t.toml", "ud")
-    for module in ("patterns", "extractor"):
-        monkeypatch.setattr(f"extract.{module}.load_patterns", lambda *_: table)
+    (tmp_path / "t.toml").write_text(f"{TABLE}{keys}\n", encoding="utf-8")
     rejects: list[Reject] = []
-    extractor = Extractor("gold", "because", on_reject=rejects.append)
+    extractor = Extractor(
+        "gold", "because", language="xx", patterns=tmp_path / "t.toml", on_reject=rejects.append
+    )
     pairs = list(extractor.pairs([document(f"{LEFT} {clause}")]))
     assert [pair.s2 for pair in pairs] + [reject.reason for reject in rejects] == [found]
+
+
+MINE = """
+[sets]
+mine = ["whereas", "because"]
+[[multiword]]
+words = "not least because"
+like = "because"
+[[pattern]]
+id = "whereas.subordinate"
+marker = "whereas"
+deprels = ["mark"]
+s2_deprels = ["advcl"]
+comment = "A contrast."
+example = "The valley was dry, whereas the hills were green."
+[[pattern]]
+id = "because.mine"
+marker = "because"
+deprels = ["cc"]
+comment = "Another one."
+example = "It was dry because of it."
+"""
+SENTENCE = f"{LEFT} whereas/SCONJ/mark/5 she/P/nsubj/5 stayed/V!/advcl/2"
+
+
+def test_a_file_of_the_user_adds_markers_and_replaces_rows(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE, encoding="utf-8")
+    files = [str(tmp_path / "mine.toml")]
+    table = load_patterns("en", files=files)
+    assert [row.id for row in table.patterns if row.marker == "because"] == ["because.mine"]
+    assert table.markers[-1] == "whereas" and table.spaces
+    assert resolve_markers("mine,not least because", files=files) == (
+        *("whereas", "because"),
+        "not least because",
+    )
+    assert load_patterns("en").markers == table.markers[:-1]
+    (pair,) = Extractor("gold", "mine", patterns=files).pairs([document(SENTENCE)])
+    assert (pair.marker, pair.s1, pair.s2) == ("whereas", "He left.", "She stayed.")
+    assert pair.pattern == "whereas.subordinate"
+    because = f"{LEFT} because/SCONJ/mark/5 she/P/nsubj/5 stayed/V!/advcl/2"
+    extractor = Extractor("gold", "mine", patterns=files)
+    assert not list(extractor.pairs([document(because)]))
+    assert extractor.reject_counts == {"marker_relation": 1}
+
+
+def test_a_changed_file_is_read_again_and_changes_the_hash(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(MINE, encoding="utf-8")
+    before = patterns_hash("en", [file])
+    assert load_patterns("en", files=[file]).markers[-1] == "whereas"
+    file.write_text(MINE.replace('"whereas"', '"whilst"'), encoding="utf-8")
+    os.utime(file, ns=(1, 1))
+    assert load_patterns("en", files=[file]).markers[-1] == "whilst"
+    assert len({before, patterns_hash("en", [file]), patterns_hash("en")}) == 3
+    assert patterns_hash("en", []) == patterns_hash("en") != patterns_hash("es")
+
+
+def test_a_language_may_come_from_a_file_alone(tmp_path: Path) -> None:
+    (tmp_path / "nl.toml").write_text(f'language = "nl"\n{TABLE}', encoding="utf-8")
+    assert resolve_markers("all", "nl", [tmp_path / "nl.toml"]) == ("because",)
+    with pytest.raises(ConfigError, match="there are en, es, zh"):
+        load_patterns("nl")
+    with pytest.raises(InputError, match=r"no-such\.toml: no such pattern file"):
+        load_patterns("nl", files=[tmp_path / "no-such.toml"])
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Installs packages with a pattern file each, as `pip` would."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def add(name: str, table: str, value: str = "") -> None:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+        (tmp_path / name / "more.toml").write_text(table, encoding="utf-8")
+        about = tmp_path / f"{name}-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n", encoding="utf-8")
+        entry = f"[discorpora.patterns]\nen = {value or f'{name}:more.toml'}\n"
+        (about / "entry_points.txt").write_text(entry, encoding="utf-8")
+        module._plugins.cache_clear()
+
+    yield add
+    module._plugins.cache_clear()
+    for folder in tmp_path.iterdir():
+        sys.modules.pop(folder.name, None)
+
+
+WHEREAS = MINE[MINE.index("[[pattern]]") : MINE.rindex("[[pattern]]")]
+
+
+def test_a_plugin_adds_markers(install: Callable[..., None]) -> None:
+    shipped = patterns_hash("en")
+    install("contrasts", WHEREAS)
+    assert load_patterns("en").markers[-1] == "whereas" and patterns_hash("en") != shipped
+    assert [p.marker for p in Extractor("gold", "all").pairs([document(SENTENCE)])] == ["whereas"]
+    assert "whereas" not in load_patterns("es").markers
+
+
+@pytest.mark.parametrize(
+    ("table", "value", "said"),
+    [
+        (
+            WHEREAS,
+            "",
+            r"second.more\.toml: pattern whereas is in another pattern table.*first.more",
+        ),
+        (
+            MINE.replace("whereas", "whilst"),
+            "",
+            r"second.*: pattern because is in.*patterns.en\.toml",
+        ),
+        (WHEREAS, "second:less.toml", r"entry point en = 'second:less\.toml'.*: no file"),
+        (WHEREAS, "third:more.toml", "entry point en = 'third:more.toml'.*cannot be imported"),
+        (WHEREAS, "second", "expected .PACKAGE:FILE"),
+    ],
+)
+def test_a_plugin_that_does_not_fit_is_an_error(
+    table: str, value: str, said: str, install: Callable[..., None]
+) -> None:
+    install("first", WHEREAS)
+    install("second", table, value)
+    with pytest.raises(ConfigError, match=re.compile(said, re.S)):
+        load_patterns("en")
+
+
+@pytest.mark.slow
+def test_a_users_patterns_reach_the_worker_processes(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE, encoding="utf-8")
+    text = "The valley was dry, whereas the hills were green."
+    extractor = Extractor(markers="mine", patterns=tmp_path / "mine.toml", workers=2)
+    assert [p.marker for p in extractor.pairs([Document(id="d", text=text)])] == ["whereas"]
+
+
+@pytest.mark.slow
+def test_the_embedded_parser_finds_the_markers_of_most_examples() -> None:
+    table = load_patterns("en", "ud")
+    extractor = Extractor(markers=table.markers)
+    documents = [Document(id=row.id, text=row.example) for row in table.patterns]
+    found = {(pair.doc, pair.marker) for pair in extractor.pairs(documents)}
+    hits = sum((row.id, row.marker) in found for row in table.patterns)
+    assert hits >= 0.75 * len(table.patterns)

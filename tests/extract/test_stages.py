@@ -45,8 +45,8 @@ PAIRS = ExtractSettings(mode="recall", words_per_shard=60)
 def parses(documents: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("parses")
     counts = parse(documents, folder, PARSE)
-    assert counts["documents"] == len(documents)
-    assert counts["sentences"] == 4 * len(documents)
+    assert counts.documents == len(documents)
+    assert counts.sentences == 4 * len(documents)
     return folder
 
 
@@ -60,13 +60,13 @@ def test_stored_parses_give_the_same_pairs(
     counts = extract(documents, iter_parses(parses), tmp_path, PAIRS)
     rows = [r for p in sorted(tmp_path.glob("pairs-*")) for r in pq.read_table(p).to_pylist()]
     straight = list(Extractor(mode="recall").pairs(documents))
-    assert counts["pairs"] == len(rows) == len(straight)
+    assert counts.pairs == len(rows) == len(straight)
     assert [(r["doc"], r["marker"], r["s1"], r["s2"]) for r in rows] == [
         (p.doc, p.marker, p.s1, p.s2) for p in straight
     ]
     assert [tuple(map(tuple, r["s1_spans"])) for r in rows] == [p.s1_spans for p in straight]
-    assert json.loads((tmp_path / "rejects.json").read_text()) == counts["rejects"]
-    assert sum(counts["markers"].values()) == counts["pairs"]
+    assert json.loads((tmp_path / "rejects.json").read_text()) == counts.rejects.model_dump()
+    assert sum(counts.markers.values()) == counts.pairs
 
 
 def test_finished_shards_are_kept_and_bytes_are_the_same(
@@ -81,7 +81,7 @@ def test_finished_shards_are_kept_and_bytes_are_the_same(
     counts = parse(documents, again, PARSE)
     assert first.stat().st_mtime_ns == kept
     assert bytes_of(again) == bytes_of(parses)
-    assert counts["documents"] == len(documents)
+    assert counts.documents == len(documents)
 
 
 @pytest.mark.slow

@@ -1,3 +1,5 @@
+"""Validation against gold relations: scores by hand, what takes part, tables and figures."""
+
 from __future__ import annotations
 
 import json
@@ -7,14 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from corpora.document import Document, Span
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
+from corpora.rng import stream
 from extract.pairs import Pair
-from extract.validate import tree_source, validate
+from extract.validate import Validation, plot, to_markdown, tree_source, validate
+from extract.validate.material import GoldText, WordMap, _last_subsequence
+from extract.validate.strict import draws, summary
 
 FIXTURES = Path(__file__).parent.parent / "data" / "validate"
 MARKERS = ("because", "although", "if", "though", "and", "but", "when", "so")
@@ -288,3 +294,110 @@ def test_where_the_trees_come_from_in_words() -> None:
     assert tree_source("embedded", gold_tokens=True) == "embedded on gold tokens"
     both = tree_source("stanza:en", gold_tokens=True, gold_sentences=True)
     assert both == "stanza:en on gold tokens and sentences"
+
+
+# The unit: words of the gold text.
+
+
+def words(text: str) -> list[str]:
+    return GoldText(0, "doc", text).words
+
+
+def test_words_leave_punctuation_out() -> None:
+    assert words("“He did n't go!” – she said, don’t (3.5 km) …") == [
+        *("he", "did", "n't", "go", "she", "said", "don’t", "3.5", "km"),
+    ]
+
+
+def test_scripts_without_spaces_count_by_character() -> None:
+    assert words("因为下雨,so 他走了。") == ["因", "为", "下", "雨", "so", "他", "走", "了"]
+
+
+def test_hard_characters_are_no_trouble() -> None:
+    assert words("😀 שלום\u200b 👩‍👩‍👧 a\u0301b") == ["שלום", "a", "b"]
+    assert words("") == []
+
+
+def test_spans_are_read_as_words_of_the_gold_text() -> None:
+    gold = GoldText(0, "doc", "We did n't stop , but he did .")
+    to_words = WordMap(gold, "We didn't stop, but he did.")
+    assert to_words([(3, 9)]) == (1, 2)
+    assert to_words([(3, 15), (20, 27)]) == (1, 2, 3, 5, 6)
+    assert to_words([(14, 16)]) == ()
+    with pytest.raises(IndexError):
+        to_words([(3, 99)])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "inside", "expected"),
+    [
+        (("because",), ["partly", "because"], [1]),
+        (("if", "then"), ["if", "then"], [0, 1]),
+        (("as",), ["just", "as"], [1]),
+        (("but",), ["even", "so"], None),
+    ],
+)
+def test_a_connective_is_found_in_its_span(
+    wanted: tuple[str, ...], inside: list[str], expected: list[int] | None
+) -> None:
+    assert _last_subsequence(wanted, inside) == expected
+
+
+def test_intervals_are_those_of_resampled_documents() -> None:
+    counts = np.random.default_rng(3).integers(0, 9, size=(12, 2, 5))
+    counts[..., 2:] = np.minimum(counts[..., 2:], counts[..., :2].min(axis=-1, keepdims=True))
+    weights = draws(12, 200, stream(5, "test"))
+    row = summary(counts, ["but", "so"], weights)["per_marker"]["so"]
+    f1 = []
+    for sample in weights.astype(int):
+        drawn = np.repeat(counts[:, 1], sample, axis=0).sum(axis=0)
+        f1.append(2 * drawn[2] / (drawn[0] + drawn[1]))
+    assert row["occurrence"]["ci"] == pytest.approx(np.quantile(f1, [0.025, 0.975]))
+
+
+def test_of_a_few_documents_there_is_no_interval() -> None:
+    counts = np.zeros((12, 2, 5), np.int64)
+    counts[:9, 0], counts[:, 1] = 1, 2
+    found = summary(counts, ["but", "so"], draws(12, 200, stream(5, "test")))
+    few, enough = (found["per_marker"][marker] for marker in ("but", "so"))
+    assert (few["documents"], enough["documents"], found["overall"]["documents"]) == (9, 12, 12)
+    assert few["dice"] == {"p": 1, "r": 1, "f1": 1, "ci": None}
+    assert enough["dice"]["ci"] == found["overall"]["dice"]["ci"] == [1, 1]
+
+
+# Tables and figures.
+
+
+@pytest.fixture(scope="module")
+def result() -> Validation:
+    gold = list(read_gold(FIXTURES / "pdtb3"))
+    said = {"trees": "embedded on raw text"}
+    return validate(some_pairs(gold), gold, gold, MARKERS, seen={"ferry"}, settings=said)
+
+
+def test_the_table_says_where_the_trees_come_from(result: Validation) -> None:
+    text = to_markdown(result)
+    assert "## 1 documents that the parser was not trained on: embedded on raw text" in text
+    assert "## All 2 documents, 1 of them seen in training: embedded on raw text" in text
+
+
+def test_the_table_shows_scores_controls_and_policies(result: Validation) -> None:
+    text = to_markdown(result)
+    assert "| all | 7 | 6 | .714 | .833 | .769 | " in text  # of two documents no interval
+    assert "| though | 0 | 0 | – | – | – | – | – |" in text
+    assert "head: " in text and "ignore: " in text
+    assert "its control" in text and "Counted in words" in text
+    assert "no span: 1" in text
+    widths = {line.count("|") for line in text.splitlines() if line.startswith("|")}
+    assert widths == {9}
+
+
+def test_the_figures_are_written_twice_the_same(result: Validation, tmp_path: Path) -> None:
+    first, second = plot(result, tmp_path / "a"), plot(result, tmp_path / "b")
+    assert [path.name for path in first] == [
+        *("figure2_error_rate.svg", "figure2_error_rate.png"),
+        *("figure3_distance.svg", "figure3_distance.png"),
+    ]
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes() and one.stat().st_size > 5_000
+    assert b"<svg" in first[0].read_bytes()

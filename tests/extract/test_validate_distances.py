@@ -1,3 +1,5 @@
+"""The paper's alignment: distances, thresholds, control, vocabulary."""
+
 from __future__ import annotations
 
 import random
@@ -6,10 +8,17 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import Levenshtein
 
-from extract.validation import distances as module
-from extract.validation.distances import PAPER, STRICT, Sequences, measure, summary
-from extract.validation.vocabulary import Vocabulary, gather
-from extract.validation.words import GoldText
+from extract.validate import distances as module
+from extract.validate.distances import (
+    PAPER,
+    STRICT,
+    Sequences,
+    Vocabulary,
+    joined,
+    measure,
+    summary,
+)
+from extract.validate.material import GoldText
 
 
 def sequences(rows: list[tuple[str, str, int, int]]) -> Sequences:
@@ -101,11 +110,11 @@ def test_long_and_short_strings_have_their_own_distances() -> None:
 
 
 def test_the_vocabulary_keeps_frequent_words_and_replaces_numbers() -> None:
-    text = GoldText.read(0, "doc", "The cat and the dog saw 3.5 and 1,000 cats; the dog barked.")
+    text = GoldText(0, "doc", "The cat and the dog saw 3.5 and 1,000 cats; the dog barked.")
     vocabulary = Vocabulary([text], size=3)
     encoded = vocabulary.encode(text.words)
     assert len(encoded) == len(text.words) and len(vocabulary) == 3
     assert vocabulary.decode(encoded) == "the <unk> and the dog <unk> N and N <unk> the dog <unk>"
-    assert vocabulary.decode(gather(encoded, (0, 4, 6))) == "the dog N"
+    assert vocabulary.decode(joined(encoded, (0, 4, 6))) == "the dog N"
     with pytest.raises(ValueError, match="expected 1 to"):
         Vocabulary([text], size=10**6)

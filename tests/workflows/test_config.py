@@ -245,7 +245,7 @@ def test_parses_depend_on_the_markers_and_their_table(
         config.write_text(TINY.replace("[datasets.sp]", change), encoding="utf-8")
         found.append(graph(config)[parses])
     assert found[0] == found[1]
-    monkeypatch.setattr("workflows.tasks.sources.patterns_hash", lambda language: "other")
+    monkeypatch.setattr("workflows.tasks.sources.patterns_hash", lambda *_: "other")
     assert _fresh(graph, config)[parses] != found[1]
 
 
@@ -329,15 +329,19 @@ def test_a_model_depends_on_the_model_that_it_starts_from(
     ("old", "new", "message"),
     [
         ('base = "first"', 'base = "frist"', "did you mean 'first'"),
-        ('base = "first"', 'base = "second"', "goes round: second -> second"),
-        ('models = ["second"]', 'models = ["third"]', "the model 'third'"),
+        ('base = "first"', 'base = "second"', "form a circle: second -> second"),
+        ('models = ["second"]', 'models = ["third"]', "no model 'third'"),
         ('dataset = "permuted@pairwise"', 'dataset = "permutd"', "did you mean 'permuted'"),
         ('dataset = "permuted@pairwise"', "", "names no data"),
         ("permuted@pairwise", "permuted@pairwse", "did you mean 'pairwise'"),
         ('"permuted@pairwise"', '["permuted@pairwise"]', "lists .* with a configuration"),
         ('"permuted@pairwise"', '["bso", "bso"]', "lists 'bso' twice"),
-        ('config = "contrastive"', 'config = "default"', "models.second.config names .*'default'"),
-        ("[evaluations.elsewhere]", "[evaluations.second]", "has the name of a model"),
+        (
+            'config = "contrastive"',
+            'config = "default"',
+            "models.second.config: .*no configuration 'default'",
+        ),
+        ("[evaluations.elsewhere]", "[evaluations.second]", "a model is called 'second' too"),
         ('suite = "permuted"\nmodels', 'suite = "permute"\nmodels', "did you mean 'permuted'"),
     ],
 )
@@ -449,7 +453,7 @@ def test_what_the_build_chooses_is_no_setting_of_a_model(
     [
         (
             MODEL.replace("settings = {}", "settings = { batch_size = 'many' }"),
-            "build.toml: models.bilstm.settings: batch_size = 'many'",
+            "models.bilstm.settings: batch_size = 'many'",
         ),
         (
             MODEL + "[evaluations.other]\nsuite = 'dissent'\nmodels = ['bilstm']\n"
@@ -499,13 +503,13 @@ settings = { tasks = "SP, BSO" }
     ],
 )
 def test_discoeval_passes_over_nothing_that_it_is_given(
-    write_config: Callable[[str], Path], old: str, new: str, message: str
+    write_config: Callable[[str], Path], graph: Callable, old: str, new: str, message: str
 ) -> None:
-    load_build(str(write_config(DISCOEVAL)))
+    graph(write_config(DISCOEVAL))
     text = DISCOEVAL.replace(old, new, 1)
     assert text != DISCOEVAL
     with pytest.raises(ConfigError) as error:
-        _load_again(write_config(text))
+        _fresh(graph, write_config(text))
     assert message in str(error.value)
 
 

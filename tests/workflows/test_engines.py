@@ -14,6 +14,7 @@ import pytest
 from corpora.document import Document
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.sentences import split_document
+from extract.shards import ParseCounts
 from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_parses, parse
 from tests.workflows.conftest import living, luigi_command, luigi_environment, until
 from workflows.config import load_build
@@ -161,15 +162,15 @@ def test_parts_make_the_shards_of_the_whole(tmp_path: Path) -> None:
     assert len(list(whole.glob("parses-*"))) > 3
     assert counts["whole", "parse"] == counts["parts", "parse"]
     assert counts["whole", "pairs"] == counts["parts", "pairs"]
-    assert counts["whole", "pairs"]["pairs"] == 21
+    assert counts["whole", "pairs"].pairs == 21
 
 
 def test_a_part_makes_its_shards_alone(tmp_path: Path) -> None:
     found = parse(documents(), tmp_path, ParseSettings(words_per_shard=60), part=Part(1, 3))
     numbers = [int(path.stem.split("-")[1]) for path in sorted(tmp_path.glob("*.parquet"))]
     assert numbers and all(number % 3 == 1 for number in numbers)
-    assert 0 < found["documents"] < 7
-    assert parse(documents(), tmp_path, part=Part(5, 6)) == {}
+    assert 0 < found.documents < 7
+    assert parse(documents(), tmp_path, part=Part(5, 6)) == ParseCounts()
 
 
 def test_a_worker_elsewhere_finds_relative_paths(tmp_path: Path, texts: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_good_checkpoint
     output = tmp_path / "model"
     code, message = train_cli(TINY, "--dataset", pairs_folder, "--output", output)
     assert code != 0 and not output.exists()
-    assert "the loss is nan at step 9" in message
+    assert "a weight is not finite after step 12" in message
     assert "checkpoint-6" in message and "learning_rate" in message
     kept = tmp_path / "model.partial" / "checkpoints" / "checkpoint-6"
     assert (kept / "model.safetensors").is_file()
@@ -328,7 +328,7 @@ def test_a_full_disk_is_said_and_the_run_goes_on_later(
 def test_a_reporter_that_is_not_installed(
     train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zoo.training.trainer.find_spec", lambda name: None)
+    monkeypatch.setattr("zoo.train.find_spec", lambda name: None)
     code, message = train_cli(
         TINY,
         *("--dataset", pairs_folder, "--output", tmp_path / "m"),

@@ -10,9 +10,8 @@ import pytest
 from scipy.stats import linregress
 
 from corpora.errors import InputError
-from zoo.evaluate.classification import weighted_average
-from zoo.evaluate.confusion import write
-from zoo.evaluate.confusions import compare, compare_results, main
+from zoo.evaluate.confusions import compare, compare_results, main, write
+from zoo.evaluate.scores import weighted_average
 
 NAMES = ["and", "but", "if", "then"]
 
@@ -39,18 +38,18 @@ def result(counts: np.ndarray, name: str) -> dict:
 
 def test_shared_confusions_are_found_under_the_frequencies() -> None:
     found = compare(*matrices(noise=0))
-    assert found["r2"] > 0.6 and found["p"] < 1e-3 and found["freedom"] == [1, 14]
+    assert found.r2 > 0.6 and found.p < 1e-3 and found.freedom == (1, 14)
     unrelated = matrices(0, seed=1)[0], matrices(0, seed=2)[1]
-    assert compare(*unrelated)["r2"] < found["r2"]
+    assert compare(*unrelated).r2 < found.r2
 
 
 def test_the_figures_of_the_line_agree_with_scipy() -> None:
     found = compare(*matrices(noise=0.3))
-    line = linregress(found["residuals"], found["balanced"])
-    assert found["r2"] == pytest.approx(line.rvalue**2)
-    assert found["p"] == pytest.approx(line.pvalue, rel=1e-6)
+    line = linregress(found.residuals, found.balanced)
+    assert found.r2 == pytest.approx(line.rvalue**2)
+    assert found.p == pytest.approx(line.pvalue, rel=1e-6)
     # The residuals keep nothing of the frequency that they were freed of.
-    assert np.sum(found["residuals"]) == pytest.approx(0, abs=1e-9)
+    assert np.sum(found.residuals) == pytest.approx(0, abs=1e-9)
 
 
 def test_the_command_writes_the_figures(tmp_path: Path) -> None:
@@ -97,7 +96,7 @@ def test_markers_of_one_frequency_say_nothing_of_it() -> None:
 def test_a_marker_without_rows_is_left_out() -> None:
     one, two = matrices(0.1)
     one[3], two[3] = 0, 0
-    assert compare(one, two)["markers"] == [0, 1, 2]
+    assert compare(one, two).markers == [0, 1, 2]
 
 
 def test_the_same_matrix_gives_the_same_files(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import zoo
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import CRITERIA
 from tests.zoo.conftest import write_dataset
-from tests.zoo.test_resume import contents, kill_at, killed
+from tests.zoo.test_resume import assert_alike, kill_at, killed, trained
 from zoo.criteria import CriteriaConfig, CriteriaEncoder, CriteriaModel
 from zoo.criteria.data import Places, open_places, spread
 from zoo.criteria.modeling import bag_loss
@@ -218,16 +218,15 @@ def test_each_row_of_the_papers_table_is_a_setting(
     assert list(CriteriaModel.from_pretrained(output).decoders) == decoders
 
 
-def test_a_killed_run_goes_on_to_the_same_bytes(
+def test_a_killed_run_goes_on_as_if_undisturbed(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = [TINY, "--dataset", str(data), "--epochs", "2", "--save_steps", "4"]
-    train([*command, "--output", str(tmp_path / "whole")])
+    whole = trained(command, tmp_path / "whole")
     with monkeypatch.context() as patch:
         kill_at(patch, ZooTrainer, "training_step", 20)
-        killed(lambda: train([*command, "--output", str(tmp_path / "killed")]))
-    train([*command, "--output", str(tmp_path / "killed")])
-    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+        killed(lambda: trained(command, tmp_path / "killed"))
+    assert_alike(trained(command, tmp_path / "killed"), whole)
 
 
 def test_bad_data_is_named(data: Path, tmp_path: Path) -> None:

@@ -23,13 +23,12 @@ from zoo.labelled import load
 from zoo.logistic import fit_logistic
 from zoo.modeling import best_device
 from zoo.presets import shipped
-from zoo.train import train
 from zoo.training import trainer
-from zoo.training.flops import operations, peak
+from zoo.training.throughput import operations, peak
 from zoo.vocabularies import train_subwords
 
 from .conftest import MARKERS, STORY, pair_rows, write_dataset
-from .test_resume import _resolve, contents, kill_at, killed
+from .test_resume import _resolve, assert_alike, kill_at, killed, trained
 
 Run = Callable[..., tuple[int, str]]
 TINY = ["dissent/transformer_tiny", "--vocab_size", "400", "--backbone_config.hidden_size", "32"]
@@ -226,16 +225,15 @@ def test_columns_that_are_not_there(train_cli: Run, pairs_folder: Path, tmp_path
     assert code != 0 and "no column 's3'" in message and "s1, s2" in message
 
 
-def test_a_killed_run_goes_on_to_the_same_bytes(pairs_folder: Path, tmp_path: Path) -> None:
-    words = [*TINY, "--dataset", str(pairs_folder), "--save_steps", "2", "--output"]
-    train([*words, str(tmp_path / "whole")])
+def test_a_killed_run_goes_on_as_if_undisturbed(pairs_folder: Path, tmp_path: Path) -> None:
+    words = [*TINY, "--dataset", str(pairs_folder), "--save_steps", "2"]
+    whole = trained(words, tmp_path / "whole")
     for step in (4, 9):
         output = tmp_path / f"killed-{step}"
         with pytest.MonkeyPatch.context() as patch:
             kill_at(patch, _resolve("zoo.training.trainer.ZooTrainer"), "training_step", step)
-            killed(lambda output=output: train([*words, str(output)]))
-        train([*words, str(output)])
-        assert contents(output) == contents(tmp_path / "whole")
+            killed(lambda output=output: trained(words, output))
+        assert_alike(trained(words, output), whole)
 
 
 def test_out_of_memory_says_what_to_lower(

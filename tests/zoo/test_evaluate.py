@@ -16,11 +16,12 @@ from corpora.errors import InputError
 from tests.zoo.outcomes import check_outcomes
 from zoo.evaluate import bootstrap
 from zoo.evaluate.__main__ import main
-from zoo.evaluate.classification import confusion_matrix, macro_f1, per_class, report
+from zoo.evaluate.classification import report
 from zoo.evaluate.compare import compare as compare_results
-from zoo.evaluate.compare_columns import percent
-from zoo.evaluate.learned import other_revisions, trained_on
 from zoo.evaluate.pairwise import baselines, compare
+from zoo.evaluate.results import other_revisions, trained_on
+from zoo.evaluate.scores import confusion_matrix, macro_f1, per_class
+from zoo.evaluate.table import percent
 from zoo.train import train
 from zoo.training.data import label_names, open_dataset, tables_of
 
@@ -136,7 +137,7 @@ def test_of_a_few_units_no_interval_is_given_and_the_result_says_why() -> None:
 
 def test_length_alone_says_nothing_about_permutations() -> None:
     length = np.array([5.0, 7.0, 9.0])
-    found = baselines({"length": (length, length)}, ["a", "b", "c"], 0)
+    found = baselines((length, length), ["a", "b", "c"], 0)
     assert found["longer"]["ties"] == found["shorter"]["ties"] == 3
     assert set(found) == {"random", "longer", "shorter"}
 
@@ -185,7 +186,7 @@ def test_another_revision_of_the_models_own_data_is_told(
     (note,) = found["notes"]
     assert "hash-of-dissent, judged on revision hash-of-another: rows judged here may" in note
     assert note in caplog.text
-    assert note in compare_results([out]).to_markdown()
+    assert note in compare_results([out]).render()
 
 
 def test_what_a_model_starts_from_counts_as_its_training(tmp_path: Path) -> None:

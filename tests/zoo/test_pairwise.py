@@ -15,9 +15,9 @@ from corpora.errors import ConfigError, InputError
 from corpora.schemas import COHERENCE_TESTS
 from zoo.evaluate import pairwise_sets
 from zoo.evaluate.__main__ import main
-from zoo.evaluate.pairwise import evaluate_set, score_pairs
+from zoo.evaluate.bootstrap import mcnemar
+from zoo.evaluate.pairwise import evaluate_set, outcomes_of, score_pairs, test_results
 from zoo.evaluate.pairwise_sets import TestPair, TestSet, open_sets
-from zoo.evaluate.pairwise_tests import mcnemar, outcomes_of, test_results
 from zoo.evaluate.scorers import AdjacentEncoder, AdjacentTfidf, baseline, load_scorer
 from zoo.training.data import Dataset
 

@@ -1,29 +1,85 @@
-"""A run that is killed and started again ends as the undisturbed one, bit for bit."""
+"""A run that is killed and started again sees and learns what the undisturbed one does."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
-from workflows import programs
 from zoo.train import train
 from zoo.training import checkpoints, job
+from zoo.training.trainer import ZooTrainer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = ["dissent/bilstm_tiny", "--epochs", "4", "--save_steps", "2", "--patience", "0"]
 TEXTS = ["coherence/contrastive_tiny", "--epochs", "2", "--save_steps", "3"]
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+@dataclass(frozen=True)
+class Run:
+    """What a run saw and made: by step the batches' contents and losses; results and weights."""
+
+    batches: dict[int, int]
+    losses: dict[int, float]
+    results: dict[str, Any]
+    weights: dict[str, torch.Tensor]
+
+
+def trained(command: list[str], output: Path) -> Run:
+    """Train, or go on training; each step is noted in a file beside the output."""
+    notes = output.with_name(f"{output.name}.steps")
+    original = ZooTrainer.training_step
+
+    def noting(self: ZooTrainer, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        loss = original(self, model, inputs, *args, **kwargs)
+        seen = zlib.crc32(inputs["input_ids"].numpy().tobytes())
+        with notes.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([self.state.global_step, seen, loss.item()]) + "\n")
+        return loss
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ZooTrainer, "training_step", noting)
+        train([*command, "--output", str(output)])
+    batches: dict[int, int] = {}
+    losses: dict[int, float] = {}
+    for line in notes.read_text(encoding="utf-8").splitlines():
+        step, seen, loss = json.loads(line)
+        batches[step], losses[step] = seen, loss  # a step that was taken twice counts once
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    return Run(batches, losses, results, load_file(output / "model.safetensors"))
+
+
+def assert_alike(one: Run, two: Run) -> None:
+    """The same examples in the same order; losses, figures and weights up to rounding."""
+    assert one.batches == two.batches
+    assert one.losses == pytest.approx(two.losses, abs=1e-5)
+    for part in ("training", "metrics"):
+        flat = [dict(_flat(run.results[part])) for run in (one, two)]
+        assert flat[0] == pytest.approx(flat[1], abs=1e-5)
+    for name, weights in one.weights.items():
+        torch.testing.assert_close(weights, two.weights[name], atol=1e-5, rtol=1e-4, msg=name)
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The numbers of nested tables, by their paths."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        if isinstance(inner, dict | list):
+            yield from _flat(inner, f"{path}.{key}")
+        elif isinstance(inner, int | float):
+            yield f"{path}.{key}", inner
 
 
 def killed(run: Callable[[], Any]) -> None:
@@ -54,11 +110,13 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, target: Any, name: str, count: int)
 @pytest.fixture(scope="module")
 def undisturbed(
     tmp_path_factory: pytest.TempPathFactory, pairs_folder: Path, permuted_folder: Path
-) -> dict[str, dict[str, bytes]]:
+) -> dict[str, Run]:
     folder = tmp_path_factory.mktemp("undisturbed")
-    train([*PAIRS, "--dataset", str(pairs_folder), "--output", str(folder / "pairs")])
-    train([*TEXTS, "--dataset", str(permuted_folder), "--output", str(folder / "texts")])
-    return {name: contents(folder / name) for name in ("pairs", "texts")}
+    commands = {
+        "pairs": [*PAIRS, "--dataset", str(pairs_folder)],
+        "texts": [*TEXTS, "--dataset", str(permuted_folder)],
+    }
+    return {name: trained(words, folder / name) for name, words in commands.items()}
 
 
 @pytest.mark.parametrize(
@@ -70,57 +128,56 @@ def undisturbed(
         ("zoo.training.trainer.ZooTrainer", "_save_rng_state", 4),  # a checkpoint is half written
         ("zoo.training.checkpoints", "seal", 6),  # a checkpoint is written, not sealed
         ("zoo.training.finishing", "save_model", 1),  # trained, nothing written
-        ("zoo.training.card", "write_text", 1),  # the weights are written, not the card
+        ("zoo.training.finishing", "write_text", 1),  # the weights are written, not the card
         ("zoo.training.job", "_finish", 1),  # finished, not renamed
     ],
 )
-def test_a_killed_run_goes_on_to_the_same_bytes(
+def test_a_killed_run_goes_on_as_if_undisturbed(
     module: str,
     name: str,
     count: int,
     pairs_folder: Path,
-    undisturbed: dict[str, dict[str, bytes]],
+    undisturbed: dict[str, Run],
     tmp_path: Path,
 ) -> None:
     output = tmp_path / "pairs"
-    command = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(output)]
+    command = [*PAIRS, "--dataset", str(pairs_folder)]
     with pytest.MonkeyPatch.context() as patch:
         kill_at(patch, _resolve(module), name, count)
-        killed(lambda: train(command))
+        killed(lambda: trained(command, output))
     assert not output.exists()
-    train(command)
-    assert contents(output) == undisturbed["pairs"]
+    assert_alike(trained(command, output), undisturbed["pairs"])
     assert not output.with_name("pairs.partial").exists()
 
 
 @pytest.mark.parametrize("step", [4, 10])
-def test_the_scorer_resumes_to_the_same_bytes(
-    step: int, permuted_folder: Path, undisturbed: dict[str, dict[str, bytes]], tmp_path: Path
+def test_the_scorer_resumes_as_if_undisturbed(
+    step: int, permuted_folder: Path, undisturbed: dict[str, Run], tmp_path: Path
 ) -> None:
     output = tmp_path / "texts"
-    command = [*TEXTS, "--dataset", str(permuted_folder), "--output", str(output)]
+    command = [*TEXTS, "--dataset", str(permuted_folder)]
     with pytest.MonkeyPatch.context() as patch:
         kill_at(patch, _resolve("zoo.training.trainer.ZooTrainer"), "training_step", step)
-        killed(lambda: train(command))
-    train(command)
-    assert contents(output) == undisturbed["texts"]
+        killed(lambda: trained(command, output))
+    assert_alike(trained(command, output), undisturbed["texts"])
 
 
 def test_a_run_that_had_stopped_early_is_not_trained_further(
     pairs_folder: Path, tmp_path: Path
 ) -> None:
     options = [*PAIRS, "--patience", "1", "--epochs", "12", "--dataset", str(pairs_folder)]
-    train([*options, "--output", str(tmp_path / "whole")])
+    whole = trained(options, tmp_path / "whole")
     with pytest.MonkeyPatch.context() as patch:
         kill_at(patch, _resolve("zoo.training.finishing"), "save_model", 1)
-        killed(lambda: train([*options, "--output", str(tmp_path / "killed")]))
-    train([*options, "--output", str(tmp_path / "killed")])
-    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+        killed(lambda: trained(options, tmp_path / "killed"))
+    steps = (tmp_path / "killed.steps").read_text(encoding="utf-8")
+    assert_alike(trained(options, tmp_path / "killed"), whole)
+    assert (tmp_path / "killed.steps").read_text(encoding="utf-8") == steps  # none was added
 
 
 @pytest.mark.slow
 def test_kill_from_outside_at_any_moment(
-    pairs_folder: Path, undisturbed: dict[str, dict[str, bytes]], tmp_path: Path
+    pairs_folder: Path, undisturbed: dict[str, Run], tmp_path: Path
 ) -> None:
     output = tmp_path / "pairs"
     command = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(output)]
@@ -134,12 +191,15 @@ def test_kill_from_outside_at_any_moment(
     process.wait()
     assert not output.exists()
     train(command)
-    assert contents(output) == undisturbed["pairs"]
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    expected = undisturbed["pairs"].results
+    for part in ("training", "metrics"):
+        assert dict(_flat(results[part])) == pytest.approx(dict(_flat(expected[part])), abs=1e-5)
 
 
 @pytest.mark.slow
 def test_accelerate_launch_needs_no_configuration(
-    pairs_folder: Path, undisturbed: dict[str, dict[str, bytes]], tmp_path: Path
+    pairs_folder: Path, undisturbed: dict[str, Run], tmp_path: Path
 ) -> None:
     launch = ["accelerate.commands.launch", "--quiet", "--num_processes", "1"]
     launch += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
@@ -152,27 +212,9 @@ def test_accelerate_launch_needs_no_configuration(
         check=True,
         capture_output=True,
     )
-    assert contents(tmp_path / "pairs") == undisturbed["pairs"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not programs.forks_are_safe(), reason="an accelerator is here: no forks")
-def test_a_fork_trains_the_same(
-    pairs_folder: Path,
-    undisturbed: dict[str, dict[str, bytes]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(programs, "_servers", servers := [])
-    monkeypatch.setattr(programs, "_fresh", None)
-    caplog.set_level("INFO", logger="discorpora")
-    words = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(tmp_path / "pairs")]
-    assert programs.Program("zoo.train", words, 1).run() == ""
-    assert f"  the model is in {tmp_path / 'pairs'}" in caplog.messages
-    servers[0].channel.close()
-    assert servers[0].process.wait(30) == 0
-    assert contents(tmp_path / "pairs") == undisturbed["pairs"]
+    results = json.loads((tmp_path / "pairs" / "results.json").read_text(encoding="utf-8"))
+    found, expected = dict(_flat(results["metrics"])), undisturbed["pairs"].results["metrics"]
+    assert found == pytest.approx(dict(_flat(expected)), abs=1e-5)
 
 
 def test_the_same_command_again_does_nothing(

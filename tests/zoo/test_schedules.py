@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from zoo.coherence.recipes import Full
+from zoo.coherence.setup import annealed
 from zoo.training.samplers import EpochSampler
-from zoo.training.schedules import AccuracySchedule, anneal
+from zoo.training.schedules import AccuracySchedule
 
 
 def optimizer(rate: float) -> torch.optim.SGD:
@@ -46,7 +48,8 @@ def test_the_schedule_goes_on_from_its_state() -> None:
 
 def test_annealing_ends_at_the_last_rate_and_stays() -> None:
     sgd = optimizer(5e-6)
-    schedule = anneal(sgd, 5e-6, 1e-6, 4)
+    settings = {"final_learning_rate": 1e-6, "learning_rate": 5e-6, "anneal_steps": 4}
+    schedule = annealed(Full(dataset="d", output="o", **settings), sgd)
     seen = []
     for _ in range(6):
         seen.append(rate(sgd))

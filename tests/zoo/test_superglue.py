@@ -208,8 +208,8 @@ def test_the_backbone_of_our_own_models_and_several_seeds(
     AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
     suite = SuperGlue(max_steps=2, seeds=2, batch=4)
     found = suite.evaluate(Request(str(tmp_path), f"{superglue_folder}@rte"))
-    rte = found["metrics"]["tasks"]["RTE"]
-    assert found["model"]["type"] == scorer.config.model_type
+    rte = found.metrics["tasks"]["RTE"]
+    assert found.model["type"] == scorer.config.model_type
     assert [run["seed"] for run in rte["runs"]] == [0, 1] and rte["accuracy"]["deviation"] >= 0
 
 

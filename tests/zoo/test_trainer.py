@@ -17,8 +17,8 @@ from corpora.errors import DiscorporaError
 from workflows.report.summary import amounts
 from zoo.presets import read_preset
 from zoo.training import trainer
-from zoo.training.callbacks import Throughput
 from zoo.training.job import Job
+from zoo.training.throughput import Throughput
 
 NO_DROPOUT = [
     *("--backbone_config.hidden_dropout_prob", "0"),

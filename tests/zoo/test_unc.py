@@ -126,4 +126,4 @@ def test_it_learns_stories_and_is_judged_like_the_others(
     found = SUITES.find("permuted")().evaluate(
         Request(str(output), str(permuted_folder), split="train")
     )
-    assert found["metrics"]["accuracy"]["value"] > 0.9
+    assert found.metrics["accuracy"]["value"] > 0.9

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corpora.errors import ConfigError, DiscorporaError
 from workflows import console
 from workflows.cli.zoo import commands as zoo_commands
+
+if TYPE_CHECKING:
+    from extract.commands import Extracted
 
 app = typer.Typer(
     name="discorpora",
@@ -32,6 +35,10 @@ ParserOption = Annotated[
     str, typer.Option("--parser", help="embedded, gold, spacy:NAME or stanza:LANG.")
 ]
 Markers = Annotated[str, typer.Option(help="all15, books8, books5, or a list: `because,so`.")]
+Patterns = Annotated[
+    list[Path] | None,
+    typer.Option("--patterns", help="A pattern file that adds or replaces markers; repeatable."),
+]
 GoldTokens = Annotated[
     bool, typer.Option("--gold-tokens", help="Parse the source's tokens, not its raw text.")
 ]
@@ -102,6 +109,7 @@ def extract(
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
     rejects: Annotated[Path | None, typer.Option(help="Write the rejects here, as JSONL.")] = None,
+    patterns: Patterns = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     option: Options = None,
 ) -> None:
@@ -120,6 +128,7 @@ def extract(
         text=text,
         gold_sentences=gold_sentences,
         gold_tokens=gold_tokens,
+        patterns=tuple(map(str, patterns or ())),
         workers=workers,
     )
     _print_counts(counts, output, language)
@@ -140,6 +149,7 @@ def validate(
     gold_sentences: GoldSentences = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
     figures: Annotated[Path | None, typer.Option(help="A folder for figures 2 and 3.")] = None,
+    patterns: Patterns = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     option: Options = None,
 ) -> None:
@@ -159,6 +169,7 @@ def validate(
         mode=mode,
         gold_sentences=gold_sentences,
         gold_tokens=gold_tokens,
+        patterns=tuple(map(str, patterns or ())),
         workers=workers,
     )
     typer.echo(markdown)
@@ -176,11 +187,14 @@ def fetch(
 
 
 @app.command()
-def markers(language: Annotated[str, typer.Option(help="Which pattern table.")] = "en") -> None:
+def markers(
+    language: Annotated[str, typer.Option(help="Which pattern table.")] = "en",
+    patterns: Patterns = None,
+) -> None:
     """List the markers, their sets and their patterns."""
     from workflows.cli.show import show_markers
 
-    show_markers(language)
+    show_markers(language, patterns or [])
 
 
 @app.command()
@@ -272,15 +286,15 @@ def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
     return options
 
 
-def _print_counts(counts: dict[str, Any], output: Path, language: str) -> None:
-    typer.echo(f"{counts['pairs']:,} pairs from {counts['documents']:,} documents -> {output}")
-    for marker, count in sorted(counts["markers"].items(), key=lambda item: -item[1]):
+def _print_counts(counts: Extracted, output: Path, language: str) -> None:
+    typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
+    for marker, count in sorted(counts.markers.items(), key=lambda item: -item[1]):
         typer.echo(f"  {marker:<14}{count:>9,}")
-    turned_down = sum(counts["rejects"].values())
+    turned_down = sum(counts.rejects.values())
     typer.echo(f"{turned_down:,} candidates turned down")
-    for reason, count in sorted(counts["rejects"].items(), key=lambda item: -item[1]):
+    for reason, count in sorted(counts.rejects.items(), key=lambda item: -item[1]):
         typer.echo(f"  {reason:<40}{count:>9,}")
-    if not counts["pairs"] and not turned_down:
+    if not counts.pairs and not turned_down:
         typer.echo(f"no sentence has one of the markers, which are those of --language {language}")
 
 

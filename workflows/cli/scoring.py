@@ -17,8 +17,8 @@ from rich.table import Table
 
 from corpora.errors import BadRecord, ConfigError, DiscorporaError, InputError
 from corpora.readers import Refused, jsonl, open_source
-from corpora.readers.fields import strings, typed
 from corpora.readers.files import read_lines
+from corpora.readers.layouts import strings, typed
 from corpora.readers.source import check_unicode
 from workflows.cli.show import wide_console
 

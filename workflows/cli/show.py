@@ -57,11 +57,11 @@ def status_table(rows: list[Row], name: str) -> Table:
     return out
 
 
-def show_markers(language: str) -> None:
+def show_markers(language: str, files: list[Path]) -> None:
     """Print the markers of a language, the sets that they are in, and their patterns."""
     from extract.patterns import load_patterns
 
-    patterns = load_patterns(language)
+    patterns = load_patterns(language, files=files)
     out = Table("marker", "sets", "pattern", "example")
     for row in patterns.patterns:
         sets = [name for name, markers in patterns.sets.items() if row.marker in markers]

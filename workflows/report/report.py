@@ -148,7 +148,7 @@ def _evaluations(tasks: Sequence[StageTask], folder: Path) -> str:
     for suite, data, files, group in groups:
         several = sum((suite, data) == other[:2] for other in groups) > 1
         title = f"### {suite}: {data}{_protocol(files[0]) if several else ''}"
-        text = compare(files, published=False).to_markdown().replace(f"## {suite}", title, 1)
+        text = compare(files, published=False).render().replace(f"## {suite}", title, 1)
         parts.append(text.strip())
         parts += [line for task in group if (line := _seen(task))]
         parts += list(dict.fromkeys(line for task in group for line in _left_out(task)))

@@ -61,7 +61,8 @@ class Validate(StageTask):
         documents = chain.from_iterable(task.requires().documents() for task in tasks)
         folders = [task.folder for task in tasks]
         gold = self.sources()[0].spec
-        return validate_stage(documents, folders, gold, folder, self.settings())
+        settings = {**self.settings(), "patterns": self.build.patterns}
+        return validate_stage(documents, folders, gold, folder, settings)
 
 
 class Divide(StageTask):
@@ -85,7 +86,7 @@ class Divide(StageTask):
 
     def settings(self) -> dict[str, Any]:
         from corpora.splits.division import VERSION
-        from corpora.splits.table import table_hash
+        from corpora.splits.prescribed import table_hash
 
         settings = self.build.splits.model_dump(exclude={"table"})
         if self.table:
@@ -110,7 +111,7 @@ class Divide(StageTask):
 
     def work(self, folder: Path) -> dict[str, Any]:
         from corpora.splits.division import Division, divide
-        from corpora.splits.table import read_table
+        from corpora.splits.prescribed import read_table
         from corpora.store.documents import DocumentSizes
 
         served, shares = self.served(), self.build.splits.shares
@@ -118,8 +119,8 @@ class Divide(StageTask):
         sources = list(zip(served.values(), sizes, strict=True))
         kept = Division.of(read_table(Path(self.table))) if self.table else None
         names, seed = list(served), self.build.seed
-        counts = divide(sources, shares, folder, seed=seed, names=names, kept=kept)
-        if counts.get("kept") == 0:
+        divided = divide(sources, shares, folder, seed=seed, names=names, kept=kept)
+        if divided.kept == 0:
             example = next(
                 (name for task in self.requires() for name, *_ in DocumentSizes(task.folder)), ""
             )
@@ -128,7 +129,7 @@ class Divide(StageTask):
                 where=self.table,
                 hint=f"documents are named by their ids, such as {example!r}",
             )
-        return counts
+        return divided.to_dict()
 
 
 class Dataset(StageTask):

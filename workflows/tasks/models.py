@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
 import tempfile
 from functools import cached_property
 from pathlib import Path
@@ -11,12 +13,17 @@ import luigi
 
 from corpora.code import code_hash
 from corpora.declared import portable
-from workflows import fits
+from corpora.errors import DiscorporaError
+from corpora.processes import stop_with_build
+from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
+from workflows import console, fits, usage
 from workflows.sources import SourceRecord, file_hash, files_hash
-from workflows.stage import StageTask
+from workflows.stage import FolderTarget, StageTask
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
-from workflows.training import Chosen, chosen_recipe, chosen_suite, evaluate, train
+from workflows.training import Chosen, Judged, chosen_recipe, chosen_suite, evaluate, train
+
+log = logging.getLogger("discorpora")
 
 PLANNED = ("suite", "dataset", "limit", "settings")
 PLACES = frozenset({"backbone", "vectors"})
@@ -100,12 +107,33 @@ class Train(ModelStage):
 
 
 class Evaluate(ModelStage):
-    """Evaluate a model: on the held-out split of its dataset, or as `[evaluations.ON]` says."""
+    """Evaluate a model: on the held-out split of its dataset, or as `[evaluations.ON]` says.
+
+    Luigi runs evaluations of one model that are ready together as one task, whose `on` lists
+    theirs: they share a process, which loads the libraries once.
+    """
 
     stage = "evaluation"
     version = 6
-    on = luigi.Parameter(default="", description="an [evaluations.NAME] table's name")
+    on = luigi.Parameter(
+        default="", batch_method=",".join, description="an [evaluations.NAME] table's name"
+    )
     resources: ClassVar[dict[str, int]] = {"training": 1}
+
+    @property
+    def parts(self) -> list[Evaluate]:
+        """The single evaluations of a batch; of one that is no batch itself."""
+        names = self.on.split(",")
+        return [self.clone(on=name) for name in names] if len(names) > 1 else [self]
+
+    def output(self) -> FolderTarget | list[FolderTarget]:
+        parts = self.parts
+        return [FolderTarget(part.folder) for part in parts] if len(parts) > 1 else super().output()
+
+    @cached_property
+    def identity(self) -> str:
+        parts = self.parts
+        return ",".join(p.identity for p in parts) if len(parts) > 1 else super().identity
 
     @property
     def key(self) -> str:
@@ -128,6 +156,8 @@ class Evaluate(ModelStage):
         )
 
     def requires(self) -> list[StageTask]:
+        if len(self.parts) > 1:
+            return list(dict.fromkeys(task for part in self.parts for task in part.requires()))
         train = Train(config=self.config, name=self.name)
         # What it learned from is read again, and Luigi does not look behind a complete task.
         learned = [task for task, _ in self.learned_from()] if self.plan.datasets else []
@@ -165,12 +195,35 @@ class Evaluate(ModelStage):
             (shelf / name).symlink_to(folder, target_is_directory=True)
         return str(shelf)
 
-    def work(self, folder: Path) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as place:
-            data = self.data(Path(place) / "data")
-            model = self.requires()[0].folder
-            counts = evaluate(self.plan, self.name, model, data, folder, self.build)
-        return {**counts, **self.seen()}
+    def run(self) -> None:
+        """Evaluate; one that fails leaves the model and the other evaluations."""
+        stop_with_build()
+        waiting = [part for part in self.parts if not is_complete(part.folder)]
+        for part in waiting:
+            log.info("%s", part.title)
+        meter, errors = usage.Meter(), []
+        self.root.mkdir(parents=True, exist_ok=True)
+        with console.explained(self.root), tempfile.TemporaryDirectory(dir=self.root) as place:
+            jobs = []
+            for number, part in enumerate(waiting):
+                folder = Path(place) / str(number)
+                folder.mkdir()
+                jobs.append(Judged(part.plan, part.data(folder.with_suffix(".data")), folder))
+            model = Train(config=self.config, name=self.name).folder
+            results = evaluate(jobs, self.name, model, self.build)
+            numbers = meter.read()
+            for part, job, counts in zip(waiting, jobs, results, strict=True):
+                if isinstance(counts, DiscorporaError):
+                    errors.append(counts)
+                    continue
+                with staged(part.folder) as partial:
+                    shutil.copytree(job.folder, partial, dirs_exist_ok=True)
+                    about = {**part.record().to_dict(), "counts": {**counts, **part.seen()}}
+                    write_json(partial / MANIFEST, about)
+                write_json(part.run_file, {**numbers, "evaluations": len(waiting)})
+                log.info("%s: %.1f s", part.title, numbers["seconds"])
+        if errors:
+            raise errors[0]
 
     def seen(self) -> dict[str, int]:
         """Rows of the build's datasets, and those of documents that the model was trained on."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from dataclasses import asdict, replace
-from importlib import resources
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from corpora.declared import Loc
 from corpora.document import Document
 from corpora.progress import track
 from corpora.readers import parse_spec
+from extract.patterns import patterns_hash
 from workflows.parsers import check_trees
 from workflows.sources import SourceRecord, files_hash
 from workflows.stage import StageTask
@@ -27,7 +26,7 @@ def record_of(entry: Source) -> SourceRecord:
     Without a licence of its own it has the reader's, which may be `unknown`.
     """
     revision = str(entry.options.get("revision", ""))
-    licence = entry.licences or parse_spec(entry.spec)[0].licence
+    licence = entry.licences or parse_spec(entry.spec)[0].own_licence
     return SourceRecord(entry.name, entry.spec, licence, revision, entry.get)
 
 
@@ -35,12 +34,6 @@ def reader_options(entry: Source) -> dict[str, Any]:
     """The options that a source's reader gets, licence, language and name included."""
     given = {key: value for key in ("licence", "language") if (value := getattr(entry, key))}
     return {**entry.options, "name": entry.name, **given}
-
-
-def patterns_hash(language: str) -> str:
-    """The sha256 of a language's pattern table, which prefilter and matcher read."""
-    table = resources.files("extract") / "patterns" / f"{language}.toml"
-    return hashlib.sha256(table.read_bytes()).hexdigest()
 
 
 class SourceStage(StageTask):
@@ -74,6 +67,10 @@ class Documents(SourceStage):
             "max_bad_share": self.build.max_bad_share,
         }
 
+    def code(self) -> list[str]:
+        reader, _ = parse_spec(self.entry.spec)
+        return sorted({reader.__module__, "corpora.ingest"})
+
     def sources(self) -> list[SourceRecord]:
         return [record_of(self.entry)]
 
@@ -92,6 +89,7 @@ class Sentences(SourceStage):
     """Split every paragraph of a source into sentences: the layer that all builders read."""
 
     stage = "sentences"
+    version = 2
 
     def requires(self) -> Documents:
         return Documents(config=self.config, source=self.source)
@@ -99,22 +97,25 @@ class Sentences(SourceStage):
     def settings(self) -> dict[str, Any]:
         return {"splitter": self.splitter}
 
+    def code(self) -> list[str]:
+        return ["corpora.sentences.shards"]
+
     @property
     def splitter(self) -> str:
         return self.entry.splitter or self.build.sentences.splitter
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from corpora.store.documents import count_sentences, iter_documents, write_sentences
+        from corpora.sentences.shards import split_documents
 
-        documents = iter_documents(self.requires().folder)
-        count = write_sentences(documents, folder, self.splitter)
-        return {"documents": count, "sentences": count_sentences(folder)}
+        upstream = self.requires()
+        sentences = split_documents(upstream.folder, folder, self.splitter)
+        return {"documents": upstream.manifest()["counts"]["documents"], "sentences": sentences}
 
     def documents(self) -> Iterator[Document]:
         """The source's documents with this stage's sentence layer."""
-        from corpora.store.documents import iter_with_sentences
+        from corpora.store.documents import iter_documents
 
-        return iter_with_sentences(self.requires().folder, self.folder)
+        return iter_documents(self.folder)
 
 
 class Parse(SourceStage):
@@ -154,12 +155,17 @@ class Parse(SourceStage):
 
         chosen = self.chosen()
         return {
-            **asdict(chosen),
+            **chosen.model_dump(),
             "markers": list(chosen.markers),
-            "patterns": patterns_hash(chosen.language) if chosen.prefilter else "",
+            "patterns": patterns_hash(chosen.language, chosen.patterns) if chosen.prefilter else "",
             "code": PARSE_VERSION,
             "pipeline": self.pipeline(),
         }
+
+    def code(self) -> list[str]:
+        from extract.parsers import get_parser
+
+        return sorted({type(get_parser(self.parser_name)).__module__, "extract.prefilter"})
 
     def chosen(self) -> Any:
         """The settings of `extract.stages.parse`; without prefilter the markers do not matter."""
@@ -178,6 +184,7 @@ class Parse(SourceStage):
             markers=self.build.markers(language) if options.prefilter else (),
             language=language,
             prefilter=options.prefilter,
+            patterns=self.build.patterns,
         )
 
     def pipeline(self) -> str:
@@ -189,10 +196,7 @@ class Parse(SourceStage):
     def documents(self) -> Iterator[Document]:
         from corpora.store.documents import iter_documents
 
-        upstream = self.requires()
-        if isinstance(upstream, Sentences):
-            return upstream.documents()
-        return iter_documents(upstream.folder)
+        return iter_documents(self.requires().folder)
 
     def work(self, folder: Path) -> dict[str, Any]:
         return self.part(folder, 0, 1)
@@ -201,7 +205,7 @@ class Parse(SourceStage):
         from extract.stages import Part, parse
 
         documents = track(self.documents(), f"parsing {self.source}: documents")
-        return parse(documents, folder, self.chosen(), part=Part(rank, of))
+        return parse(documents, folder, self.chosen(), part=Part(rank, of)).model_dump()
 
 
 class Pairs(SourceStage):
@@ -233,9 +237,12 @@ class Pairs(SourceStage):
             "language": language,
             "mode": self.mode_name,
             "text": options.text,
-            "patterns": patterns_hash(language),
+            "patterns": patterns_hash(language, self.build.patterns),
             "code": EXTRACT_VERSION,
         }
+
+    def code(self) -> list[str]:
+        return ["extract.extractor"]
 
     def work(self, folder: Path) -> dict[str, Any]:
         return self.part(folder, 0, 1)
@@ -256,8 +263,10 @@ class Pairs(SourceStage):
             language=self.entry.language or "en",
             mode=self.mode_name,
             text=options.text,
+            patterns=self.build.patterns,
             scheme=scheme_of(parses.folder),
             parsed=markers_of(parses.folder),
         )
         found = iter_parses(parses.folder)
-        return extract(parses.documents(), found, folder, chosen, part=Part(rank, of))
+        counts = extract(parses.documents(), found, folder, chosen, part=Part(rank, of))
+        return counts.model_dump()

@@ -6,10 +6,8 @@ from zoo.backbones import training_attention
 from zoo.coherence.data import instances
 from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.recipes import Contrastive
-from zoo.coherence.setup import leave, prepare, say_cut
-from zoo.training.callbacks import EarlyStop
+from zoo.coherence.setup import annealed, leave, prepare, say_cut
 from zoo.training.job import Job, is_main_process
-from zoo.training.schedules import anneal
 from zoo.training.trainer import fit, history, trainer_over
 
 
@@ -35,14 +33,12 @@ def train(recipe: Contrastive, job: Job) -> None:
         job,
         prepared.model,
         rows,
-        schedule=lambda optimizer, _: anneal(
-            optimizer, recipe.learning_rate, recipe.final_learning_rate, recipe.anneal_steps
-        ),
+        schedule=lambda optimizer, _: annealed(recipe, optimizer),
         compute_loss_func=lambda outputs, labels, **_: objective(outputs.scores),
         compute_metrics=ranking_accuracy,
     )
     with training_attention(prepared.model.backbone, recipe):
-        state = fit(trainer, early_stop=EarlyStop("accuracy", recipe.patience))
+        state = fit(trainer, patience=recipe.patience)
     if not is_main_process():
         return
 

@@ -30,11 +30,10 @@ from zoo.coherence.modeling import CoherenceScorer, pad
 from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin
 from zoo.coherence.recipes import Full
+from zoo.coherence.setup import annealed
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
-from zoo.training.schedules import anneal
-from zoo.training.trainer import check_reporters
 
 log = logging.getLogger("zoo")
 
@@ -90,7 +89,6 @@ class FullTraining:
         self.recipe, self.job, self.documents, self.validate = recipe, job, documents, validate
         job.trained_on = len(rows)
         bf16 = uses_bf16(recipe.bf16)
-        check_reporters(recipe.report_to)
         # As the Trainer does: an earlier run of this process may have had another precision.
         AcceleratorState._reset_state(reset_partial_state=True)
         self.accelerator = Accelerator(
@@ -108,9 +106,7 @@ class FullTraining:
         optimizer = torch.optim.AdamW(
             model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
         )
-        schedule = anneal(
-            optimizer, recipe.learning_rate, recipe.final_learning_rate, recipe.anneal_steps
-        )
+        schedule = annealed(recipe, optimizer)
         model, self.optimizer, self.schedule = self.accelerator.prepare(model, optimizer, schedule)
         # What computes in bfloat16 says so here; validation scores as the users' model does.
         self.model = self.accelerator.unwrap_model(model, keep_fp32_wrapper=False)

@@ -36,7 +36,7 @@ class CoherenceConfig(PretrainedConfig):
     """The backbone's configuration, where its [cls] token stands, and the longest text."""
 
     model_type = "discorpora-coherence-scorer"
-    sub_configs_defaults = {  # noqa: RUF012 (transformers' own form)
+    sub_configs_defaults = {
         "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
     }
 

@@ -75,7 +75,7 @@ class ScorerRecipe(BackboneRecipe):
     eval_batch_size: Positive = 16
     learning_rate: Above0 = 5e-6
     final_learning_rate: AtLeast0 = 1e-6
-    """The learning rate after `anneal_steps`."""
+    """The learning rate after `anneal_steps`: `learning_rate` or less."""
     anneal_steps: Positive = 5000
     """Steps over which the learning rate falls to `final_learning_rate`."""
     weight_decay: AtLeast0 = 0.01
@@ -88,6 +88,16 @@ class ScorerRecipe(BackboneRecipe):
     vector: Literal["cls", "mean"] = "cls"
     """What the linear layer sees of a text: its [cls] token (the paper), or its tokens' mean, the
     vector of a backbone that was made for sentences, such as MiniLM."""
+
+    @model_validator(mode="after")
+    def _the_rate_falls(self) -> Self:
+        if self.final_learning_rate > self.learning_rate:
+            raise ConfigError(
+                f"final_learning_rate = {self.final_learning_rate:g} is above learning_rate = "
+                f"{self.learning_rate:g}",
+                hint="set both: the rate falls from the one to the other over anneal_steps",
+            )
+        return self
 
 
 class Contrastive(ScorerRecipe, RankingRecipe):

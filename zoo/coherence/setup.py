@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import torch
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LinearLR
 from transformers import PreTrainedTokenizerBase
 
 from corpora.store.atomic import write_json
@@ -102,6 +104,12 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
         split: spread(pairwise[split], recipe.max_eval_rows) for split in ("validation", "test")
     }
     return Prepared(tokenizer, model, dataset, texts, chosen, pairs)
+
+
+def annealed(recipe: ScorerRecipe, optimizer: Optimizer) -> LinearLR:
+    """From `learning_rate` in a straight line to `final_learning_rate`, which then stays."""
+    last = recipe.final_learning_rate / recipe.learning_rate
+    return LinearLR(optimizer, 1.0, last, recipe.anneal_steps)
 
 
 def say_cut(job: Job, prepared: Prepared, dropped: Mapping[str, int]) -> None:

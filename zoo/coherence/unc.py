@@ -16,7 +16,6 @@ from zoo.coherence.objectives import PairwiseMargin, ranking_accuracy
 from zoo.coherence.recipes import Unc
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
 from zoo.evaluate.permuted import permuted_pairs, text_accuracy
-from zoo.training.callbacks import EarlyStop
 from zoo.training.data import SPLITS, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
@@ -116,7 +115,7 @@ def train(recipe: Unc, job: Job) -> None:
         compute_loss_func=_objective(recipe.margin, recipe.language_weight),
         compute_metrics=ranking_accuracy,
     )
-    state = fit(trainer, early_stop=EarlyStop("accuracy", recipe.patience))
+    state = fit(trainer, patience=recipe.patience)
     if not is_main_process():
         return
 

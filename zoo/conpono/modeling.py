@@ -22,7 +22,7 @@ from zoo.backbones import is_decoder
 from zoo.conpono.batches import additive, attention_mask
 from zoo.conpono.heads import MaskedWords, Ordering, Relations, contrast, order_loss
 from zoo.modeling import ZooModel, known_to_auto
-from zoo.training.flops import operations
+from zoo.training.throughput import operations
 from zoo.trials import warn_of_padding
 
 STANDARD_DEVIATION = 0.02
@@ -41,7 +41,7 @@ class ConponoConfig(PretrainedConfig):
     """
 
     model_type = "discorpora-conpono"
-    sub_configs_defaults = {  # noqa: RUF012 (transformers' own form)
+    sub_configs_defaults = {
         "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
     }
 
@@ -158,7 +158,7 @@ class ConponoModel(ZooModel):
         return ConponoOutput(objective_loss + mlm_loss, objective_loss, mlm_loss, scores)
 
     def floating_point_ops(self, inputs: Mapping[str, Any], *args: Any, **kwargs: Any) -> int:
-        """What the Trainer counts: `zoo.training.flops.operations` of real tokens."""
+        """What the Trainer counts: `zoo.training.throughput.operations` of real tokens."""
         return operations(self, len(inputs["labels"]), int(inputs["real_tokens"]))
 
     @property

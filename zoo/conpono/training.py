@@ -14,8 +14,8 @@ from torch.utils.data import Sampler
 from corpora.store.atomic import write_json
 from zoo.conpono.examples import Examples
 from zoo.conpono.modeling import ConponoOutput
-from zoo.training.callbacks import Throughput
 from zoo.training.samplers import EpochSampler
+from zoo.training.throughput import Throughput
 from zoo.training.trainer import ZooTrainer
 
 PARTS = ("objective_loss", "mlm_loss")

@@ -75,7 +75,7 @@ class CriteriaEncoder(WordEncoder):
 
     config_class = CriteriaConfig
     cell = "gru"
-    _keys_to_ignore_on_load_unexpected = [r"^decoders\."]  # noqa: RUF012
+    _keys_to_ignore_on_load_unexpected = [r"^decoders\."]
 
 
 class CriteriaModel(WordModel):

@@ -15,11 +15,10 @@ from zoo.dissent.results import headline
 from zoo.evaluate.classification import predict, report
 from zoo.glove import load_vectors
 from zoo.labelled import class_counts, empty_classes, named
-from zoo.training.callbacks import AccuracyFalls, EarlyStop
 from zoo.training.data import SPLITS, open_dataset, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
-from zoo.training.schedules import AccuracySchedule
+from zoo.training.schedules import AccuracyFalls, AccuracySchedule
 from zoo.training.trainer import class_accuracy, fit, history, most_probable, trainer_over
 from zoo.vocabularies import train_words
 
@@ -73,7 +72,7 @@ def train(recipe: Bilstm, job: Job) -> None:
         preprocess_logits_for_metrics=most_probable,
         callbacks=[AccuracyFalls()],
     )
-    state = fit(trainer, early_stop=EarlyStop("accuracy", recipe.patience))
+    state = fit(trainer, patience=recipe.patience)
     if not is_main_process():
         return
 

@@ -46,7 +46,7 @@ class BiLstmModel(WordEncoder):
 
     config_class = BiLstmConfig
     cell = "lstm"
-    _keys_to_ignore_on_load_unexpected = [r"^(projection|classifier)\."]  # noqa: RUF012
+    _keys_to_ignore_on_load_unexpected = [r"^(projection|classifier)\."]
 
 
 class BiLstmForMarkers(WordModel):

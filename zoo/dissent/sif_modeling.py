@@ -42,7 +42,7 @@ class SifModel(_SifPreTrained):
     vector, which do not count in |s| either.
     """
 
-    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]  # noqa: RUF012
+    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]
 
     def __init__(self, config: SifConfig) -> None:
         super().__init__(config)

@@ -21,7 +21,6 @@ from zoo.dissent.recipes import Transformer
 from zoo.dissent.results import leave
 from zoo.dissent.transformer_modeling import PairTransformer
 from zoo.labelled import Labelled, load_for
-from zoo.training.callbacks import EarlyStop
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import (
     KEEP_BEST,
@@ -67,7 +66,7 @@ def train(recipe: Transformer, job: Job) -> None:
         preprocess_logits_for_metrics=most_probable,
     )
     with training_attention(model.backbone, recipe):
-        state = fit(trainer, early_stop=EarlyStop("accuracy", recipe.patience))
+        state = fit(trainer, patience=recipe.patience)
     if not is_main_process():
         return
 

@@ -23,7 +23,7 @@ class PairTransformerConfig(PretrainedConfig):
     """The backbone's configuration, where the pair's vector stands, and the longest pair."""
 
     model_type = "discorpora-dissent-transformer"
-    sub_configs_defaults = {  # noqa: RUF012 (transformers' own form)
+    sub_configs_defaults = {
         "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
     }
 
@@ -48,7 +48,7 @@ class _PairPreTrained(ZooModel):
 class PairTransformerModel(_PairPreTrained):
     """The encoder alone: what `AutoModel` loads from the folder of a fine-tuned model."""
 
-    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]  # noqa: RUF012
+    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]
 
     def __init__(self, config: PairTransformerConfig) -> None:
         super().__init__(config)

@@ -15,21 +15,31 @@ from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
 from zoo.evaluate import SUITES, Request
-from zoo.evaluate.saving import check_place, finished, save
+from zoo.evaluate.results import check_place, finished, save
 from zoo.presets import parse_options
+
+log = logging.getLogger("zoo")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Evaluate and write the JSON (to standard output without `--json`); the exit code."""
+    """Evaluate and write the JSON (to standard output without `--json`); the exit code.
+
+    `--jobs` alone reads several jobs from standard input, a JSON list of lists of words, which
+    share the loaded libraries; it writes a JSON list of why each failed ("" for one that did not).
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser()
     if words[:1] and not words[0].startswith("-") and {"-h", "--help"} & set(words):
         sys.stdout.write(f"{parser.format_help()}\n{described(SUITES.find(words[0]))}")
         return 0
-    options, rest = parser.parse_known_args(words)
     stop_with_build()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if words == ["--jobs"]:
+        reasons = [_attempted(each) for each in json.load(sys.stdin)]
+        sys.stdout.write(json.dumps(reasons) + "\n")
+        return 0
+    options, rest = parser.parse_known_args(words)
     try:
         _run(options, {key: _listed(value) for key, value in parse_options(rest).items()})
     except (DiscorporaError, OSError) as error:
@@ -38,6 +48,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"error: {error}\n")
         return 2
     return 0
+
+
+def _attempted(words: Sequence[str]) -> str:
+    """Run one of several jobs; why it failed, "" if it did not. The others run all the same."""
+    options, rest = _parser().parse_known_args(words)
+    try:
+        _run(options, {key: _listed(value) for key, value in parse_options(rest).items()})
+    except Exception as error:
+        if isinstance(error, DiscorporaError | OSError):
+            return str(error)
+        log.exception("%s of %s", options.suite, options.model)
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
@@ -53,19 +76,14 @@ def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
         batch_size=options.batch_size,
         limit=options.limit,
     )
-    result, outcomes = finished(
-        suite,
-        suite.evaluate(request),
-        split=options.split,
-        seed=options.seed,
-        model=options.model,
-    )
+    result = suite.evaluate(request)
+    kept = finished(suite, result, split=options.split, seed=options.seed, model=options.model)
     if options.name:
-        result["model"] = {**result["model"], "name": options.name}
+        kept["model"] = {**kept["model"], "name": options.name}
     if options.json is None:
-        sys.stdout.write(json.dumps(result, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(kept, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         return
-    save(suite, options.json, result, outcomes)
+    save(suite, options.json, kept, result.outcomes)
 
 
 def _prepare_torch(threads: int) -> None:

@@ -17,6 +17,7 @@ from corpora.extras import require
 from corpora.rng import stream
 from zoo.evaluate import bootstrap
 from zoo.evaluate.pairwise import cut_of, describe, score_pairs
+from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import load_scorer
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ CODERS = 100
 MISSING = -1
 
 
-def evaluate(options: Agreement, request: Request) -> dict[str, Any]:
+def evaluate(options: Agreement, request: Request) -> Result:
     """Alpha with and without the model on every set that has votes.
 
     Raises `InputError` where no set has any.
@@ -49,20 +50,25 @@ def evaluate(options: Agreement, request: Request) -> dict[str, Any]:
         each.name: evaluate_set(each, *score_pairs(each, model, options.prompt), request.seed)
         for each in voted
     }
-    return {
-        "model": describe(request.model, model),
-        "dataset": dict(found.description),
-        "protocol": {
+    return Result(
+        model=describe(request.model, model),
+        dataset=dict(found.description),
+        protocol={
             "alpha": "nominal",
             "ties": "missing",
             "prompt": options.prompt,
             "limit": request.limit,
         },
-        "examples": sum(each["pairs"] for each in sets.values()),
-        "cut": cut_of(model),
-        "metrics": {"sets": sets, "resampled": "groups"},
-        "notes": [note for name, each in sets.items() for note in _notes(name, each)],
-    }
+        examples=sum(each["pairs"] for each in sets.values()),
+        metrics={"sets": sets, "resampled": "groups"},
+        notes=[
+            f"{name}: {each['preferred_pos']:.0%} of the votes are for pos, so alpha has little to "
+            "measure; see both_ways"
+            for name, each in sets.items()
+            if not 0.2 < each["preferred_pos"] < 0.8
+        ],
+        more={"cut": cut_of(model)},
+    )
 
 
 def evaluate_set(
@@ -153,13 +159,3 @@ def _with_interval(
 def _judged(pair: TestPair) -> bool:
     """Whether two annotators preferred one of its texts, be it the same or not."""
     return sum(vote in (0, 1) for vote in pair.votes) > 1
-
-
-def _notes(name: str, each: dict[str, Any]) -> list[str]:
-    share = each["preferred_pos"]
-    if 0.2 < share < 0.8:
-        return []
-    return [
-        f"{name}: {share:.0%} of the votes are for pos, so alpha has little to measure; "
-        "see both_ways"
-    ]

@@ -24,11 +24,23 @@ from transformers import (
 import zoo
 from corpora.errors import InputError
 from zoo.evaluate import bootstrap
+from zoo.evaluate.scores import (
+    accuracy,
+    confusion_matrix,
+    macro_f1,
+    per_class,
+    weighted_average,
+)
 from zoo.modeling import best_device
 
 
 class Rows(Protocol):
-    """Encoded rows that know their lengths and how to become a batch."""
+    """Encoded rows that know their lengths and how to become a batch.
+
+    `truncated` counts the texts that were cut.
+    """
+
+    truncated: int
 
     def __len__(self) -> int: ...
     def __getitem__(self, row: int) -> Any: ...
@@ -85,7 +97,7 @@ class PairClassifier:
 
 def classifier_class(folder: str | Path) -> Any:
     """The class of a model that predicts the label of two texts; None for any other model."""
-    zoo.register()
+    zoo.register(folder)
     named = model_type(folder)
     if named not in CONFIG_MAPPING:
         return None
@@ -168,52 +180,6 @@ def report(
         "confusion": {"classes": list(names), "gold_by_predicted": confusion.tolist()},
         "resampled": "rows",
     }
-
-
-def confusion_matrix(gold: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
-    """Counts `[gold, predicted]`."""
-    cells = np.bincount(gold * classes + predicted, minlength=classes * classes)
-    return cells.reshape(classes, classes)
-
-
-def accuracy(confusion: np.ndarray) -> float:
-    return float(np.trace(confusion) / max(confusion.sum(), 1))
-
-
-def macro_f1(confusion: np.ndarray) -> float:
-    """The mean F1 over the classes with gold rows; a class never predicted has F1 0."""
-    *_, f1 = _scores(confusion)
-    present = confusion.sum(1) > 0
-    return float(f1[present].mean()) if present.any() else 0.0
-
-
-def per_class(confusion: np.ndarray, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Precision, recall and F1 of each class (0 where undefined), with its rows."""
-    precision, recall, f1 = _scores(confusion)
-    return {
-        name: {
-            "precision": float(precision[i]),
-            "recall": float(recall[i]),
-            "f1": float(f1[i]),
-            "gold": int(confusion[i].sum()),
-            "predicted": int(confusion[:, i].sum()),
-        }
-        for i, name in enumerate(names)
-    }
-
-
-def weighted_average(confusion: np.ndarray) -> dict[str, float]:
-    """Precision and recall averaged over the rows' classes: the line `Avg` of tables 8 to 10."""
-    precision, recall, _ = _scores(confusion)
-    shares = confusion.sum(1) / max(confusion.sum(), 1)
-    return {"precision": float(shares @ precision), "recall": float(shares @ recall)}
-
-
-def _scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    right = np.diag(confusion).astype(float)
-    precision = right / np.maximum(confusion.sum(0), 1)
-    recall = right / np.maximum(confusion.sum(1), 1)
-    return precision, recall, 2 * precision * recall / np.maximum(precision + recall, 1e-12)
 
 
 def _with_interval(confusion: np.ndarray, statistic: Any, seed: int, name: str) -> dict[str, Any]:

@@ -1,38 +1,104 @@
-"""Do a model of unbalanced and one of balanced data confuse the same markers? (A.4)
+"""Confusion matrices: their files, and what two of them have in common (A.4).
 
     python -m zoo.evaluate.confusions UNBALANCED.json BALANCED.json --output STEM
 
-The two files are results of the suite `dissent` on the same rows; the result is STEM.json, with
-STEM.csv (one line a pair of markers), STEM.svg and STEM.png.
+asks whether a model of unbalanced and one of balanced data confuse the same markers. The two files
+are results of the suite `dissent` on the same rows; the result is STEM.json, with STEM.csv (one
+line a pair of markers), STEM.svg and STEM.png.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from corpora.errors import DiscorporaError, InputError
-from corpora.store.atomic import read_json, write_json
-from zoo.evaluate.confusion import save, write_table
+from corpora.store.atomic import read_json, replacing, write_json, write_text
+from zoo.evaluate.table import csv_text
 from zoo.training.data import check_labels
 
+FLOOR = 1e-3
+"""The share below which all cells look alike, on the log scale of the pictures."""
 PRIOR = 0.5
 """Added to each cell, so that a confusion that never happened has a logarithm."""
 
 
-def compare(unbalanced: np.ndarray, balanced: np.ndarray) -> dict[str, Any]:
-    """The regression of A.4 on two confusion matrices `[gold, predicted]` of counts.
+def write(stem: Path, found: Mapping[str, Any]) -> list[Path]:
+    """`STEM.csv`, `STEM.svg` and `STEM.png` of a result's confusion matrix.
+
+    The CSV file has counts, a row for a gold class. The pictures have the share of each gold class
+    predicted as each class, on a log scale (figures 5 and 6); as in the paper, classes stand from
+    the least frequent to the most frequent.
+    """
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+
+    counts, names = np.array(found["gold_by_predicted"]), found["classes"]
+    place = stem.with_name(f"{stem.name}.csv")
+    rows = zip(names, *counts.T.tolist(), strict=True)
+    write_text(place, csv_text(["gold \\ predicted", *names], rows))
+    order = np.argsort(counts.sum(1), kind="stable")
+    counts = counts[np.ix_(order, order)]
+    shares = np.maximum(counts / np.maximum(counts.sum(1, keepdims=True), 1), FLOOR)
+    ticks, labels = range(len(names)), [names[i] for i in order]
+    figure = Figure(figsize=(7, 6), layout="constrained")
+    axes = figure.add_subplot(
+        xlabel="predicted", ylabel="in the text", title="Share of each class's rows"
+    )
+    image = axes.imshow(shares, norm=LogNorm(FLOOR, 1), cmap="Blues")
+    axes.set_xticks(ticks, labels, rotation=60)
+    axes.set_yticks(ticks, labels)
+    figure.colorbar(image, label="share (log scale)")
+    return [place, *save_pictures(figure, stem)]
+
+
+def save_pictures(figure: Any, stem: Path, dpi: int = 150) -> list[Path]:
+    """Write a matplotlib figure as SVG and PNG; the same figure gives the same bytes."""
+    from matplotlib import rc_context
+
+    files = []
+    # A fixed salt and no date, which would change from run to run.
+    with rc_context({"svg.hashsalt": "discorpora", "svg.fonttype": "none"}):
+        for kind, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
+            files.append(stem.with_name(f"{stem.name}.{kind}"))
+            content = io.BytesIO()
+            figure.savefig(content, format=kind, dpi=dpi, metadata=metadata)
+            with replacing(files[-1]) as partial:
+                partial.write_bytes(content.getvalue())
+    return files
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What is common to two confusion matrices: the regression of A.4.
 
     Each cell is the log share of its gold marker's rows. Those of the unbalanced model are
     predicted linearly from the log frequency of the marker that it answered; what is left, the
-    residuals, predicts the balanced model's cells. `r2`, `f` with (1, cells - 2) degrees of
-    freedom and `p` are of that second line. Markers without a gold row are left out.
+    `residuals`, predicts the `balanced` model's cells. `r2`, `f` with (1, cells - 2) degrees of
+    freedom and `p` are of that second line; `frequency_r2` is of the first.
     """
+
+    r2: float
+    f: float
+    freedom: tuple[int, int]
+    p: float
+    slope: float
+    intercept: float
+    frequency_r2: float
+    markers: Sequence[Any]
+    residuals: Sequence[float]
+    balanced: Sequence[float]
+
+
+def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str] = ()) -> Regression:
+    """Of two matrices `[gold, predicted]` of counts. Markers without a gold row are left out."""
     from scipy.stats import f as f_distribution
     from scipy.stats import linregress
 
@@ -45,84 +111,76 @@ def compare(unbalanced: np.ndarray, balanced: np.ndarray) -> dict[str, Any]:
             "every marker has as many rows: nothing can be predicted from their frequency",
             hint="evaluate both models on rows with the frequencies of the texts",
         )
-    first, second = _log_shares(unbalanced, present), _log_shares(balanced, present)
-    answered = np.broadcast_to(frequency, first.shape).ravel()
-    line = linregress(answered, first.ravel())
-    residuals = first.ravel() - (line.intercept + line.slope * answered)
-    found = linregress(residuals, second.ravel())
+    cells = [counts[np.ix_(present, present)] + PRIOR for counts in (unbalanced, balanced)]
+    first, second = (np.log(part / part.sum(1, keepdims=True)).ravel() for part in cells)
+    answered = np.tile(frequency, len(frequency))
+    line = linregress(answered, first)
+    residuals = first - (line.intercept + line.slope * answered)
+    found = linregress(residuals, second)
     r2, freedom = float(found.rvalue**2), len(residuals) - 2
     f = r2 / max(1 - r2, 1e-12) * freedom
-    return {
-        "r2": r2,
-        "f": float(f),
-        "freedom": [1, freedom],
-        "p": float(f_distribution.sf(f, 1, freedom)),
-        "slope": float(found.slope),
-        "intercept": float(found.intercept),
-        "frequency_r2": float(line.rvalue**2),
-        "markers": np.flatnonzero(present).tolist(),
-        "residuals": residuals.tolist(),
-        "balanced": second.ravel().tolist(),
-    }
+    markers = np.flatnonzero(present).tolist()
+    return Regression(
+        r2=r2,
+        f=float(f),
+        freedom=(1, freedom),
+        p=float(f_distribution.sf(f, 1, freedom)),
+        slope=float(found.slope),
+        intercept=float(found.intercept),
+        frequency_r2=float(line.rvalue**2),
+        markers=[names[i] for i in markers] if names else markers,
+        residuals=residuals.tolist(),
+        balanced=second.tolist(),
+    )
 
 
-def compare_results(unbalanced: Mapping[str, Any], balanced: Mapping[str, Any]) -> dict[str, Any]:
+def compare_results(unbalanced: Mapping[str, Any], balanced: Mapping[str, Any]) -> Regression:
     """`compare` on two results of the suite `dissent`.
 
     Raises `InputError` if their markers differ or they are of other rows.
     """
-    one, two = (result["metrics"]["confusion"] for result in (unbalanced, balanced))
+    results = (unbalanced, balanced)
+    one, two = (result["metrics"]["confusion"] for result in results)
     check_labels(one["classes"], two["classes"], "confusion", "first result", "second result")
     first, second = (np.array(found["gold_by_predicted"]) for found in (one, two))
-    judged = [_judged_on(result) for result in (unbalanced, balanced)]
+    judged = []
+    for result in results:
+        about = result.get("dataset", {})
+        data = ", ".join(f"{key} {about.get(key, '?')}" for key in ("name", "config", "revision"))
+        judged.append(f"{data}, split {result.get('split', '?')}")
     if judged[0] != judged[1] or first.sum(1).tolist() != second.sum(1).tolist():
         raise InputError(
             "the two results are of different rows",
             where=" | ".join(judged) if judged[0] != judged[1] else "",
             hint="evaluate both models with the same --data, --split and --limit",
         )
-    found = compare(first, second)
-    names = [one["classes"][i] for i in found["markers"]]
-    return {
-        **found,
-        "markers": names,
-        "models": [result["model"]["name"] for result in (unbalanced, balanced)],
-        "dataset": unbalanced.get("dataset", {}),
-    }
+    return compare(first, second, one["classes"])
 
 
-def _judged_on(result: Mapping[str, Any]) -> str:
-    about = result.get("dataset", {})
-    data = (f"{key} {about.get(key, '?')}" for key in ("name", "config", "revision"))
-    return f"{', '.join(data)}, split {result.get('split', '?')}"
-
-
-def write_files(result: Mapping[str, Any], stem: Path) -> list[Path]:
+def write_regression(found: Regression, stem: Path) -> list[Path]:
     """`STEM.csv`, `STEM.svg`, `STEM.png`: the cells, and the line through them."""
     from matplotlib.figure import Figure
 
-    names = result["markers"]
+    place, names = stem.with_name(f"{stem.name}.csv"), found.markers
     cells = [(gold, answer) for gold in names for answer in names]
-    files = [stem.with_name(f"{stem.name}.{kind}") for kind in ("csv", "svg", "png")]
-    rows = zip(cells, result["residuals"], result["balanced"], strict=True)
+    rows = zip(cells, found.residuals, found.balanced, strict=True)
     header = ["gold", "predicted", "residual_unbalanced", "log_share_balanced"]
-    write_table(files[0], header, ((*cell, f"{x:.6f}", f"{y:.6f}") for cell, x, y in rows))
+    write_text(place, csv_text(header, ((*cell, f"{x:.6f}", f"{y:.6f}") for cell, x, y in rows)))
+    p = "< 0.001" if found.p < 1e-3 else f"= {found.p:.3f}"
     figure = Figure(figsize=(6, 5), layout="constrained")
     axes = figure.add_subplot(
         xlabel="unbalanced: residual of the log share",
         ylabel="balanced: log share",
-        title=f"R² = {result['r2']:.3f}, F(1,{result['freedom'][1]}) = {result['f']:.1f}, "
-        f"p {_p(result['p'])}",
+        title=f"R² = {found.r2:.3f}, F(1,{found.freedom[1]}) = {found.f:.1f}, p {p}",
     )
     own = np.eye(len(names), dtype=bool).ravel()
-    x, y = np.array(result["residuals"]), np.array(result["balanced"])
+    x, y = np.array(found.residuals), np.array(found.balanced)
     axes.scatter(x[~own], y[~own], s=12, label="confused")
     axes.scatter(x[own], y[own], s=18, marker="s", label="right")
     ends = np.array([x.min(), x.max()])
-    axes.plot(ends, result["intercept"] + result["slope"] * ends, color="black", linewidth=1)
+    axes.plot(ends, found.intercept + found.slope * ends, color="black", linewidth=1)
     axes.legend()
-    save(figure, files[1:])
-    return files
+    return [place, *save_pictures(figure, stem)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,13 +191,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, required=True, help="files STEM.json, .csv, ...")
     options = parser.parse_args(arguments)
     try:
-        results = [_read(path) for path in (options.unbalanced, options.balanced)]
-        found = compare_results(*results)
+        one, two = (_read(path) for path in (options.unbalanced, options.balanced))
+        found = compare_results(one, two)
     except (DiscorporaError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    write_files(found, options.output)
-    write_json(options.output.with_name(f"{options.output.name}.json"), found)
+    write_regression(found, options.output)
+    models = [result["model"]["name"] for result in (one, two)]
+    about = {"models": models, "dataset": one.get("dataset", {})}
+    write_json(options.output.with_name(f"{options.output.name}.json"), {**asdict(found), **about})
     return 0
 
 
@@ -154,15 +214,6 @@ def _read(path: Path) -> dict[str, Any]:
             hint="make it with: discorpora evaluate dissent --model MODEL --data DATA --json FILE",
         )
     return result
-
-
-def _log_shares(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
-    cells = counts[np.ix_(present, present)] + PRIOR
-    return np.log(cells / cells.sum(1, keepdims=True))
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 1e-3 else f"= {value:.3f}"
 
 
 if __name__ == "__main__":

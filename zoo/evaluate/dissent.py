@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +10,12 @@ import pyarrow as pa
 from zoo.evaluate import Request
 from zoo.evaluate.classification import PairClassifier, need_labels, predict, report
 from zoo.evaluate.outcomes import Outcomes, numbered
+from zoo.evaluate.results import Result
 from zoo.labelled import columns_of
 from zoo.training.data import Dataset, check_labels, open_dataset, spread
 
 
-def evaluate(request: Request) -> dict[str, Any]:
+def evaluate(request: Request) -> Result:
     """Accuracy, F1, each marker's scores, majority baseline and confusion matrix.
 
     For every type of DisSent model, and for other pairs with a label (NLI, PDTB) that such a
@@ -28,9 +28,7 @@ def evaluate(request: Request) -> dict[str, Any]:
     return score(classifier, data, spread(data["test"], request.limit), request)
 
 
-def score(
-    classifier: PairClassifier, data: Dataset, table: pa.Table, request: Request
-) -> dict[str, Any]:
+def score(classifier: PairClassifier, data: Dataset, table: pa.Table, request: Request) -> Result:
     """The result of `evaluate` on the rows of `table` that have a label."""
     gold = table["label"].to_numpy().astype(np.int64)
     table, gold = table.filter(pa.array(gold >= 0)), gold[gold >= 0]
@@ -39,15 +37,15 @@ def score(
     rows = classifier.rows(one, two, gold)
     predicted = predict(classifier.model, rows, request.batch_size)
     about, units = data.describe(), numbered(len(gold))
-    return {
-        "model": {"name": Path(request.model).name, "type": classifier.model_type},
-        "dataset": about,
-        "protocol": {"limit": request.limit},
-        "examples": len(rows),
-        "truncated": rows.truncated,
-        "metrics": report(gold, predicted, classifier.labels, request.seed),
-        "outcomes": [
+    return Result(
+        model={"name": Path(request.model).name, "type": classifier.model_type},
+        dataset=about,
+        protocol={"limit": request.limit},
+        examples=len(rows),
+        metrics=report(gold, predicted, classifier.labels, request.seed),
+        outcomes=[
             Outcomes(f"{about['config']} F1", units, gold=gold, predicted=predicted),
             Outcomes(f"{about['config']} accuracy", units, right=gold == predicted),
         ],
-    }
+        more={"truncated": rows.truncated},
+    )

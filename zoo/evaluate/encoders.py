@@ -101,7 +101,7 @@ def load_encoder(
     import zoo
     from zoo.modeling import best_device, check_weights
 
-    zoo.register()
+    zoo.register(model)
     check_weights(model)
     try:
         tokenizer = AutoTokenizer.from_pretrained(model)

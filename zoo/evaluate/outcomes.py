@@ -1,7 +1,10 @@
-"""What a model got right, example by example: what two models are compared by.
+"""What models got right, example by example, and by how much two models differ on it.
 
-A suite puts a list of `Outcomes` into its result under `outcomes`; with `--json OUT.json` they go
-to `OUT.outcomes.parquet`, a row an example: column, part, unit, right, gold, predicted.
+A suite's result may have `outcomes`; beside `OUT.json` they go to `OUT.outcomes.parquet`, a row an
+example. Differences have paired bootstrap intervals (Berg-Kirkpatrick, Burkett and Klein 2012,
+https://aclanthology.org/D12-1091): the examples are drawn anew, the same for both models. How
+difficult the examples are then makes no difference, so the interval is narrower than those of the
+two figures would suggest.
 """
 
 from __future__ import annotations
@@ -9,13 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpora.errors import InputError
+from corpora.intervals import FEW
+from corpora.rng import stream
 from corpora.store.atomic import write_parquet
+from zoo.evaluate.bootstrap import RESAMPLES, interval
+from zoo.evaluate.scores import macro_f1
 
 SCHEMA = pa.schema(
     [
@@ -27,6 +35,8 @@ SCHEMA = pa.schema(
         ("predicted", pa.int32()),
     ]
 )
+PROBES = "probe_"
+"""How the names of the probes of the suite `pairwise` begin."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +56,10 @@ class Outcomes:
     predicted: np.ndarray | None = None
     part: str = ""
 
-    def table(self) -> pa.Table:
-        """The rows of `SCHEMA`."""
-        size = len(self.units)
-        columns = {
-            "column": [self.column] * size,
-            "part": [self.part] * size,
-            "unit": list(self.units),
-            **{name: getattr(self, name) for name in ("right", "gold", "predicted")},
-        }
-        arrays = [
-            pa.nulls(size, field.type)
-            if columns[field.name] is None
-            else pa.array(columns[field.name], field.type)
-            for field in SCHEMA
-        ]
-        return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+Parts: TypeAlias = Mapping[str, Outcomes]
+Columns: TypeAlias = Mapping[str, Parts]
+"""Outcomes by column and part."""
 
 
 def numbered(rows: int) -> list[str]:
@@ -80,34 +78,24 @@ def place_of(result: Path) -> Path:
     return stem.with_name(f"{stem.name}.outcomes.parquet")
 
 
-def write_outcomes(result: Path, found: Iterable[Outcomes]) -> None:
+def write_outcomes(result: Path, outcomes: Iterable[Outcomes]) -> None:
     """Write the outcomes beside the result, or remove those that another run has left there."""
-    place, tables = place_of(result), [one.table() for one in found]
-    if not tables:
+    place, batches = place_of(result), []
+    for one in outcomes:
+        size = len(one.units)
+        columns = [
+            pa.array([one.column] * size, pa.string()),
+            pa.array([one.part] * size, pa.string()),
+            pa.array(list(one.units), pa.string()),
+        ]
+        for name in ("right", "gold", "predicted"):
+            kind, values = SCHEMA.field(name).type, getattr(one, name)
+            columns.append(pa.nulls(size, kind) if values is None else pa.array(values, kind))
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
+    if batches:
+        write_parquet(place, batches, SCHEMA)
+    else:
         place.unlink(missing_ok=True)
-        return
-    write_parquet(place, pa.concat_tables(tables).to_batches(), SCHEMA)
-
-
-Columns = Mapping[str, Mapping[str, Outcomes]]
-"""Outcomes by column and part."""
-
-
-def joined(trainings: Sequence[Columns]) -> dict[str, dict[str, Outcomes]]:
-    """Those of several trainings as one: an example counts by the share that has it right.
-
-    Only the parts that all have, on the same examples; classes have no mean and are left out.
-    """
-    found: dict[str, dict[str, Outcomes]] = {}
-    for column, parts in trainings[0].items():
-        for part, one in parts.items():
-            same = [other.get(column, {}).get(part) for other in trainings]
-            shares = [o.right for o in same if o is not None and list(o.units) == list(one.units)]
-            known = [share for share in shares if share is not None]
-            if len(known) == len(trainings):
-                right = np.mean(known, axis=0)
-                found.setdefault(column, {})[part] = replace(one, right=right)
-    return found
 
 
 def read_outcomes(result: Path) -> dict[str, dict[str, Outcomes]]:
@@ -129,22 +117,176 @@ def read_outcomes(result: Path) -> dict[str, dict[str, Outcomes]]:
             where=str(place),
             hint="evaluate the model again, or remove the file",
         ) from error
-    found: dict[str, dict[str, Outcomes]] = {}
-    columns: Mapping[str, np.ndarray] = {
-        name: table[name].to_numpy(zero_copy_only=False) for name in SCHEMA.names
-    }
-    keys = list(zip(columns["column"], columns["part"], strict=True))
-    for column, part in dict.fromkeys(keys):
-        rows = (columns["column"] == column) & (columns["part"] == part)
-        units = columns["unit"][rows].tolist()
-        right, gold, predicted = (columns[n][rows] for n in ("right", "gold", "predicted"))
-        classes = np.isnan(right).all()
-        found.setdefault(column, {})[part] = Outcomes(
-            column,
-            units,
-            None if classes else right.astype(np.float64),
-            gold.astype(np.int64) if classes else None,
-            predicted.astype(np.int64) if classes else None,
-            part,
+    values = {name: table[name].to_numpy(zero_copy_only=False) for name in SCHEMA.names}
+    columns: dict[str, dict[str, Outcomes]] = {}
+    for column, part in dict.fromkeys(zip(values["column"], values["part"], strict=True)):
+        rows = (values["column"] == column) & (values["part"] == part)
+        units, right = values["unit"][rows].tolist(), values["right"][rows]
+        if np.isnan(right).all():
+            gold, predicted = (values[name][rows].astype(int) for name in ("gold", "predicted"))
+            one = Outcomes(column, units, gold=gold, predicted=predicted, part=part)
+        else:
+            one = Outcomes(column, units, right.astype(np.float64), part=part)
+        columns.setdefault(column, {})[part] = one
+    return columns
+
+
+def joined(trainings: Sequence[Columns]) -> dict[str, dict[str, Outcomes]]:
+    """Those of several trainings as one: an example counts by the share that has it right.
+
+    Only the parts that all have, on the same examples; classes have no mean and are left out.
+    """
+    columns: dict[str, dict[str, Outcomes]] = {}
+    for column, parts in trainings[0].items():
+        for part, one in parts.items():
+            same = [other.get(column, {}).get(part) for other in trainings]
+            shares = [o.right for o in same if o is not None and list(o.units) == list(one.units)]
+            known = [share for share in shares if share is not None]
+            if len(known) == len(trainings):
+                right = np.mean(known, axis=0)
+                columns.setdefault(column, {})[part] = replace(one, right=right)
+    return columns
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Other minus first, in points of per cent, over `units` units of the `of` that either has.
+
+    `ci` is the 95 % interval; None where there are fewer than `FEW` units.
+    """
+
+    value: float
+    ci: tuple[float, float] | None
+    units: int
+    of: int
+
+    @property
+    def text(self) -> str:
+        """With an asterisk where the interval excludes 0."""
+        if self.ci is None:
+            return f"{self.value:+.1f} ({self.units} units)"
+        clear = "" if self.ci[0] <= 0 <= self.ci[1] else "*"
+        shown = f"{self.value:+.1f} [{self.ci[0]:+.1f}, {self.ci[1]:+.1f}]{clear}"
+        return shown if self.units == self.of else f"{shown} ({self.units} of {self.of} units)"
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """The difference, and its value in each resample."""
+
+    value: float
+    values: np.ndarray
+    units: int
+    of: int
+
+    @classmethod
+    def mean(cls, drawn: Sequence[_Drawn]) -> _Drawn:
+        """Of what was drawn independently."""
+        return cls(
+            float(np.mean([one.value for one in drawn])),
+            np.mean([one.values for one in drawn], axis=0),
+            sum(one.units for one in drawn),
+            sum(one.of for one in drawn),
         )
+
+    def difference(self) -> Difference:
+        low, high = interval(self.values)
+        ci = None if self.units < FEW else (100 * low, 100 * high)
+        return Difference(100 * self.value, ci, self.units, self.of)
+
+
+def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> dict[str, Difference]:
+    """`other` minus `first` for each column that both have, for its parts, and for their means.
+
+    A column is compared where both have the same parts. Units that only one of them has are left
+    out; a part without a common unit is too, and one of classes whose examples are not the same.
+    """
+    columns: dict[str, _Drawn] = {}
+    found: dict[str, Difference] = {}
+    for column in (name for name in first if name in other):
+        one, two = first[column], other[column]
+        kept = {}
+        for part in (name for name in one if name in two):
+            drawn = _drawn(one[part], two[part], f"{suite}.{column}.{part}", seed)
+            if drawn is not None:
+                kept[part] = drawn
+        if kept.keys() == one.keys() == two.keys():
+            columns[column] = _Drawn.mean(list(kept.values()))
+            found[column] = columns[column].difference()
+        if len(one.keys() | two.keys()) > 1:
+            found |= {f"{column} {part}": drawn.difference() for part, drawn in kept.items()}
+    if suite == "discoeval" and len(columns) > 1:
+        # The tasks have examples of their own: they are drawn independently.
+        found[f"mean of {len(columns)} tasks"] = _Drawn.mean(list(columns.values())).difference()
+    # The probes change the same texts: a text is drawn for all of them.
+    names = [name for name in first if name.startswith(PROBES) and name in other]
+    pairs = [(first[name].get(""), other[name].get("")) for name in names]
+    shares = [(a, b) for a, b in pairs if a and b and a.right is not None and b.right is not None]
+    if len(shares) > 1:
+        title = f"mean of {len(shares)} probes"
+        drawn = _of_shares(shares, f"{suite}.{title}", seed)
+        found |= {title: drawn.difference()} if drawn else {}
     return found
+
+
+def _drawn(first: Outcomes, other: Outcomes, name: str, seed: int) -> _Drawn | None:
+    if first.right is not None and other.right is not None:
+        return _of_shares([(first, other)], name, seed)
+    if first.gold is None or other.gold is None or list(first.units) != list(other.units):
+        return None
+    return _of_classes(first, other, name, seed)
+
+
+def _of_shares(pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int) -> _Drawn | None:
+    """The mean difference of pairs of shares when whole units are drawn anew, for all at once.
+
+    Units alike in all their numbers are drawn as one kind: the same law, and far fewer draws.
+    """
+    shared = [set(one.units) & set(two.units) for one, two in pairs]
+    if not all(shared):
+        return None
+    number = {unit: at for at, unit in enumerate(sorted(set().union(*shared)))}
+    units = len(number)
+    rows = []  # of each model of each pair: what is right in a unit, and its examples
+    for pair, common in zip(pairs, shared, strict=True):
+        for one in pair:
+            assert one.right is not None
+            at = np.array([number[unit] if unit in common else -1 for unit in one.units])
+            rows.append(np.bincount(at[at >= 0], weights=one.right[at >= 0], minlength=units))
+            rows.append(np.bincount(at[at >= 0], minlength=units).astype(float))
+    kinds, counts = np.unique(np.stack(rows), axis=1, return_counts=True)
+    random = stream(seed, f"zoo.differences.{name}")
+    draws = random.multinomial(units, counts / units, size=RESAMPLES)
+
+    def difference(drawn: np.ndarray) -> np.ndarray:
+        sums = np.reshape(drawn @ kinds.T, (*drawn.shape[:-1], len(pairs), 2, 2))
+        with np.errstate(invalid="ignore"):  # none of a probe's few units was drawn
+            shares = sums[..., 0] / sums[..., 1]
+        return np.nanmean(shares[..., 1] - shares[..., 0], axis=-1)
+
+    either = set().union(*(one.units for pair in pairs for one in pair))
+    return _Drawn(float(difference(counts)), difference(draws), units, len(either))
+
+
+def _of_classes(first: Outcomes, other: Outcomes, name: str, seed: int) -> _Drawn | None:
+    """The difference of two unweighted F1 when rows are drawn anew.
+
+    Drawing rows is one multinomial draw over the cells (gold, first's class, other's class).
+    """
+    rows = np.array([first.gold, first.predicted, other.predicted])
+    if not np.array_equal(rows[0], np.array(other.gold)):
+        return None
+    classes, units = int(rows.max()) + 1, len(first.units)
+    (gold, own, its), counts = np.unique(rows, axis=1, return_counts=True)
+
+    def difference(weights: np.ndarray) -> float:
+        values = []
+        for predicted in (own, its):
+            cells = np.bincount(gold * classes + predicted, weights, classes * classes)
+            values.append(macro_f1(cells.reshape(classes, classes)))
+        return values[1] - values[0]
+
+    random = stream(seed, f"zoo.differences.{name}")
+    draws = (random.multinomial(units, counts / units) for _ in range(RESAMPLES))
+    values = np.array([difference(draw) for draw in draws])
+    return _Drawn(difference(counts), values, units, units)

@@ -16,8 +16,9 @@ from corpora.errors import InputError
 from corpora.rng import stream
 from corpora.store.atomic import read_json
 from zoo.evaluate import bootstrap
-from zoo.evaluate.outcomes import Outcomes
-from zoo.evaluate.pairwise_tests import RIGHT, mcnemar, outcomes_of, shared_sets, test_results
+from zoo.evaluate.bootstrap import RIGHT, TIE, WRONG, McNemar, mcnemar
+from zoo.evaluate.outcomes import PROBES, Outcomes
+from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import (
     BASELINE,
     Scorer,
@@ -33,10 +34,9 @@ if TYPE_CHECKING:
     from zoo.evaluate.suites import Pairwise
 
 RULES = ("random", "longer", "shorter", "tfidf")
-PROBES = "probe_"
 
 
-def evaluate(options: Pairwise, request: Request) -> dict[str, Any]:
+def evaluate(options: Pairwise, request: Request) -> Result:
     """Accuracy on each test set, beside the rules; `against` where a second model is named."""
     from zoo.evaluate.pairwise_sets import open_sets
 
@@ -45,33 +45,39 @@ def evaluate(options: Pairwise, request: Request) -> dict[str, Any]:
     own = {"model": {"name": Path(request.model).name}, "protocol": protocol}
     second = _second(options.against, request.seed, found.sets, own)
     model = load_scorer(request.model, request.seed)
-    rules, encoder = _rules(options.encoder, request.seed)
-    notes = [] if encoder or options.encoder else ["no encoder for the rule cosine: see --encoder"]
+    rules = {name: baseline(name, request.seed) for name in RULES}
+    encoder = options.encoder or default_encoder()
+    notes = [] if encoder else ["no encoder for the rule cosine: see --encoder"]
+    if encoder in ("", "none"):
+        encoder = ""
+    else:
+        rules["cosine"], encoder = baseline(f"cosine:{encoder}"), encoder_name(encoder)
     sets = {
         each.name: evaluate_set(each, model, rules, request.seed, prompt=options.prompt)
         for each in found.sets
     }
-    result = {
-        "model": describe(request.model, model),
-        "dataset": dict(found.description),
-        "protocol": protocol,
-        "examples": sum(each["pairs"] for each in sets.values()),
-        "cut": cut_of(model),
-        "encoder": encoder,
-        "metrics": {"sets": sets, "means": _means(sets), "resampled": "groups"},
-        "notes": notes,
-        "outcomes": [
-            Outcomes(
-                each.name,
-                [pair.group for pair in each.pairs],
-                np.array([found == RIGHT for found in sets[each.name]["outcomes"]]),
-            )
-            for each in found.sets
-        ],
-    }
+    more: dict[str, Any] = {"cut": cut_of(model), "encoder": encoder}
+    # The paper gives the probes one by one (table 3).
+    probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
+    mean = {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
+    metrics = {"sets": sets, "means": mean, "resampled": "groups"}
     if second is not None:
-        result["against"] = _against(second, options, found.sets, result, request.seed)
-    return result
+        kept = {**own, "metrics": metrics}
+        more["against"] = _against(second, options, found.sets, kept, request.seed)
+    outcomes = []
+    for each in found.sets:
+        right = np.array([letter == RIGHT for letter in sets[each.name]["outcomes"]])
+        outcomes.append(Outcomes(each.name, [pair.group for pair in each.pairs], right))
+    return Result(
+        model=describe(request.model, model),
+        dataset=dict(found.description),
+        protocol=protocol,
+        examples=sum(each["pairs"] for each in sets.values()),
+        metrics=metrics,
+        notes=notes,
+        outcomes=outcomes,
+        more=more,
+    )
 
 
 def evaluate_set(
@@ -124,28 +130,26 @@ def compare(
     so the interval draws whole units.
     """
     wins, ties = coherent > other, coherent == other
-    _, index = np.unique(np.asarray(units), return_inverse=True)
-    per_unit = np.bincount(index, weights=wins), np.bincount(index)
     return {
         "value": float(wins.mean()),
-        **bootstrap.of_ratio(*per_unit, seed=seed, name=name),
+        **bootstrap.of_groups(wins, np.asarray(units), seed, name),
         "ties": int(ties.sum()),
     }
 
 
 def baselines(
-    features: Mapping[str, tuple[np.ndarray, np.ndarray]], units: Sequence[str], seed: int
+    lengths: tuple[np.ndarray, np.ndarray], units: Sequence[str], seed: int
 ) -> dict[str, Any]:
-    """`random`, and for each feature (such as the length) "more" and "less is coherent".
+    """The rules beside a model: `random`, `longer` and `shorter`.
 
-    A feature is the pair of its values for the coherent and the other texts.
+    `lengths` are those of the coherent and of the other texts.
     """
-    random = stream(seed, "zoo.evaluate.random").random((2, len(units)))
-    found = {"random": compare(random[0], random[1], units, seed, "random")}
-    for (more, less), (coherent, other) in zip(_names(features), features.values(), strict=True):
-        found[more] = compare(coherent, other, units, seed, more)
-        found[less] = compare(-coherent, -other, units, seed, less)
-    return found
+    random, (coherent, other) = stream(seed, "zoo.evaluate.random"), lengths
+    return {
+        "random": compare(*random.random((2, len(units))), units, seed, "random"),
+        "longer": compare(coherent, other, units, seed, "longer"),
+        "shorter": compare(-coherent, -other, units, seed, "shorter"),
+    }
 
 
 def describe(name: str, model: Scorer) -> dict[str, str]:
@@ -167,25 +171,6 @@ def cut_of(model: Scorer) -> int:
     return int(getattr(getattr(model, "encoder", model), "cut", 0))
 
 
-def _rules(encoder: str, seed: int) -> tuple[dict[str, Scorer], str]:
-    """The rules, and the name of the encoder of `cosine` ("" where that is left out)."""
-    rules = {name: baseline(name, seed) for name in RULES}
-    encoder = encoder or default_encoder()
-    if encoder in ("", "none"):
-        return rules, ""
-    return {**rules, "cosine": baseline(f"cosine:{encoder}", seed)}, encoder_name(encoder)
-
-
-def _means(sets: Mapping[str, Any]) -> dict[str, Any]:
-    """The mean over the probes, which the paper gives one by one (table 3)."""
-    probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
-    return {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
-
-
-READ = ("accuracy", "outcomes")
-"""What is read of each set of a result that `--against` names."""
-
-
 def _second(
     against: str, seed: int, sets: Sequence[TestSet], own: Mapping[str, Any]
 ) -> Scorer | Mapping[str, Any] | None:
@@ -202,7 +187,8 @@ def _second(
     digests = {each.name: {"pairs_digest": each.digest} for each in sets}
     try:
         for name in shared_sets({**own, "metrics": {"sets": digests}}, found):
-            _ = found["model"], *(found["metrics"]["sets"][name][key] for key in READ)
+            each = found["metrics"]["sets"][name]
+            _ = found["model"], each["accuracy"], each["outcomes"]
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"no whole result of the suite pairwise: {error}", where=against) from None
     return found
@@ -233,6 +219,56 @@ def _against(
     return {"model": describe(options.against, other), "test": "McNemar, exact", "sets": tests}
 
 
-def _names(features: Mapping[str, Any]) -> list[tuple[str, str]]:
-    known = {"length": ("longer", "shorter")}
-    return [known.get(name, (f"more {name}", f"less {name}")) for name in features]
+def outcomes_of(coherent: np.ndarray, other: np.ndarray) -> str:
+    """One character a pair: `1` the coherent text scores higher, `0` lower, `=` a tie."""
+    signs = np.sign(coherent - other).astype(int)
+    return "".join(np.array([WRONG, TIE, RIGHT])[signs + 1])
+
+
+def test_results(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, McNemar]:
+    """McNemar for each set that two results of the suite `pairwise` share (`shared_sets`)."""
+    sets, others = one["metrics"]["sets"], two["metrics"]["sets"]
+    return {
+        name: mcnemar(sets[name]["outcomes"], others[name]["outcomes"])
+        for name in shared_sets(one, two)
+    }
+
+
+def shared_sets(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+    """The names of the sets that two results have.
+
+    Raises `InputError` if there are none, a set of the same name holds other pairs, or the
+    protocols differ.
+    """
+    protocols = one.get("protocol", {}), two.get("protocol", {})
+    for key in protocols[0].keys() & protocols[1].keys():
+        if protocols[0][key] != protocols[1][key]:
+            raise InputError(
+                f"{_name(one)} was measured with {key} = {protocols[0][key]}, {_name(two)} with "
+                f"{key} = {protocols[1][key]}",
+                hint="evaluate both models alike",
+            )
+    sets, others = one["metrics"]["sets"], two["metrics"]["sets"]
+    shared = [name for name in sets if name in others]
+    if not shared:
+        raise InputError(
+            "the two results have no test set in common",
+            where=f"{', '.join(sets)} | {', '.join(others)}",
+        )
+    for name in shared:
+        digests = sets[name]["pairs_digest"], others[name]["pairs_digest"]
+        if digests[0] != digests[1]:
+            raise InputError(
+                f"the set {name!r} is not the same in both results: pairs {digests[0]} "
+                f"of {_name(one)}, {digests[1]} of {_name(two)}",
+                hint="evaluate both models on the same data (and --limit)",
+            )
+    return shared
+
+
+test_results.__test__ = False  # type: ignore[attr-defined]  # not a test of pytest
+
+
+def _name(result: Mapping[str, Any]) -> str:
+    model = result.get("model", {})
+    return f"{model.get('name', '?')} on {result.get('dataset', {}).get('revision', '?')}"

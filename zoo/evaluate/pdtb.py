@@ -24,9 +24,9 @@ from zoo.evaluate.classification import (
     predict,
     report,
 )
-from zoo.evaluate.compare_columns import pdtb_column
 from zoo.evaluate.encoders import Encoder, load_encoder
 from zoo.evaluate.outcomes import Outcomes, numbered
+from zoo.evaluate.results import Result
 from zoo.labelled import Labelled, load
 from zoo.logistic import fit_logistic
 from zoo.training.data import check_labels
@@ -40,7 +40,7 @@ GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 ITERATIONS = 200
 
 
-def evaluate(options: Pdtb, request: Request) -> dict[str, Any]:
+def evaluate(options: Pdtb, request: Request) -> Result:
     """Accuracy, F1 and each class's scores by the protocols above; majority class beside them.
 
     Raises `InputError` for a model that has neither sentence vectors nor the dataset's labels,
@@ -67,19 +67,19 @@ def evaluate(options: Pdtb, request: Request) -> dict[str, Any]:
         protocol["representation"] = options.representation
     task = "marked" if "marked" in data.labels else "implicit"
     outcomes = [
-        Outcomes(pdtb_column(task, name), numbered(rows), one.pop("right"))
+        Outcomes(options.column(task, name), numbered(rows), one.pop("right"))
         for name, one in metrics.items()
     ]
-    return {
-        "model": {"name": Path(request.model).name, "type": model_type(request.model)},
-        "dataset": data.data.describe(),
-        "task": task,
-        "notes": data.notes,
-        "protocol": protocol,
-        "examples": rows,
-        "metrics": metrics,
-        "outcomes": outcomes,
-    }
+    return Result(
+        model={"name": Path(request.model).name, "type": model_type(request.model)},
+        dataset=data.data.describe(),
+        protocol=protocol,
+        examples=rows,
+        metrics=metrics,
+        notes=data.notes,
+        outcomes=outcomes,
+        more={"task": task},
+    )
 
 
 def features(encoder: Encoder, data: Labelled, split: str, protocol: str) -> np.ndarray:

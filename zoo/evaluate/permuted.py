@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
 from corpora.errors import InputError
 from zoo.evaluate import Request
-from zoo.evaluate.compare_columns import permuted_column
 from zoo.evaluate.outcomes import Outcomes
 from zoo.evaluate.pairwise import baselines, compare, cut_of, describe, finite, score_pairs
 from zoo.evaluate.pairwise_sets import TestPair, TestSet
+from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import Longer, Scorer, load_scorer
 from zoo.training.data import open_dataset, split_spec, spread
+
+if TYPE_CHECKING:
+    from zoo.evaluate.suites import Permuted
 
 
 class Documents(Protocol):
@@ -48,10 +51,10 @@ class DocumentScorer(Protocol):
         ...
 
 
-def evaluate(request: Request, usual: str) -> dict[str, Any]:
-    """Pairwise accuracy on one split (of the configuration `usual`, unless `@CONFIG` says else)."""
+def evaluate(suite: Permuted, request: Request) -> Result:
+    """Pairwise accuracy on one split (of the suite's configuration, unless `@CONFIG` says else)."""
     folder, config = split_spec(request.data)
-    orders = open_dataset(folder, config or usual).need("document", "orders")
+    orders = open_dataset(folder, config or suite.config).need("document", "orders")
     documents = open_dataset(folder, "documents").need("id", "sentences")
     table = spread(orders[request.split], request.limit)
     model = load_scorer(request.model, request.seed)
@@ -60,15 +63,15 @@ def evaluate(request: Request, usual: str) -> dict[str, Any]:
     else:
         scored = score_texts(model, permuted_pairs(documents[request.split], table))
     metrics, about = scored.metrics(request.seed), orders.describe()
-    return {
-        "model": describe(request.model, model),
-        "dataset": about,
-        "protocol": {"limit": request.limit},
-        "examples": metrics["pairs"],
-        "cut": cut_of(model),
-        "metrics": metrics,
-        "outcomes": [Outcomes(permuted_column(about["config"]), scored.documents, scored.right)],
-    }
+    return Result(
+        model=describe(request.model, model),
+        dataset=about,
+        protocol={"limit": request.limit},
+        examples=metrics["pairs"],
+        metrics=metrics,
+        outcomes=[Outcomes(suite.column(about["config"]), scored.documents, scored.right)],
+        more={"cut": cut_of(model)},
+    )
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class Scored:
             "pairs": len(names),
             "documents": len(set(names)),
             "identical": self.identical,
-            "baselines": baselines({"length": self.lengths}, names, seed),
+            "baselines": baselines(self.lengths, names, seed),
             "resampled": "documents",
         }
 

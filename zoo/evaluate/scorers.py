@@ -111,7 +111,7 @@ def load_scorer(model: str, seed: int = 0) -> Scorer:
     from zoo.modeling import best_device, check_there
 
     check_there(model)
-    zoo.register()
+    zoo.register(model)
     try:
         config = AutoConfig.from_pretrained(model)
     except (OSError, ValueError) as error:

@@ -16,6 +16,7 @@ import numpy as np
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.extras import require
 from corpora.store.folder import versions
+from zoo.evaluate.results import Result
 
 if TYPE_CHECKING:
     from zoo.evaluate import Request
@@ -63,7 +64,7 @@ def _tasks() -> tuple[Mapped, ...]:
 TASKS = _tasks()
 
 
-def evaluate(options: SentEval, request: Request) -> dict[str, Any]:
+def evaluate(options: SentEval, request: Request) -> Result:
     """The columns that mteb can fill. Its data are read from the Hub: `--data hub`.
 
     Raises `DiscorporaError` without the extra `senteval`.
@@ -85,17 +86,17 @@ def evaluate(options: SentEval, request: Request) -> dict[str, Any]:
 
     encoder = load_encoder(request.model, options.representation)
     scores, revisions = run(mteb, encoder, request.batch_size)
-    return {
-        "model": {"name": Path(request.model).name, "type": type(encoder).__name__},
-        "dataset": {name: {"revision": revision} for name, revision in revisions.items()},
-        "protocol": {
+    return Result(
+        model={"name": Path(request.model).name, "type": type(encoder).__name__},
+        dataset={name: {"revision": revision} for name, revision in revisions.items()},
+        protocol={
             "library": f"mteb {versions('mteb')['mteb']}",
             "representation": encoder.representation,
         },
-        "examples": len(scores),
-        "metrics": {"columns": columns_of(scores), "tasks": tasks_of(scores)},
-        "notes": notes_of(scores),
-    }
+        examples=len(scores),
+        metrics={"columns": columns_of(scores), "tasks": tasks_of(scores)},
+        notes=notes_of(scores),
+    )
 
 
 def run(mteb: Any, encoder: Any, batch_size: int) -> tuple[dict[str, float], dict[str, str]]:

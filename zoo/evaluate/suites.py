@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -23,7 +24,13 @@ from zoo.declared import (
 )
 from zoo.evaluate import Request
 from zoo.evaluate.discoeval.tasks import TASKS, Protocol
+from zoo.evaluate.outcomes import PROBES
 from zoo.evaluate.superglue_data import TASKS as SUPERGLUE_TASKS
+from zoo.evaluate.table import Cell, Cells, Rows, percent, plain
+
+if TYPE_CHECKING:
+    from zoo.evaluate.bootstrap import McNemar
+    from zoo.evaluate.results import Result
 
 
 class DisSent(Suite):
@@ -34,14 +41,27 @@ class DisSent(Suite):
     needs = frozenset({CLASSIFIES})
     reads = LABELLED
 
-    def evaluate(self, request: Request) -> dict[str, Any]:
+    def evaluate(self, request: Request) -> Result:
         from zoo.evaluate.dissent import evaluate
 
         return evaluate(request)
 
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        metrics, config = result["metrics"], result["dataset"]["config"]
+
+        def cells(figures: Mapping[str, Any]) -> Cells:
+            n = metrics.get("rows")
+            return {
+                f"{config} F1": percent(figures["f1"], n),
+                f"{config} accuracy": percent(figures["accuracy"], n),
+            }
+
+        return {"": cells(metrics), "rule: majority": cells(metrics["majority"])}
+
     def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
         """`STEM.confusion.csv`, `.svg` and `.png`."""
-        from zoo.evaluate.confusion import write
+        from zoo.evaluate.confusions import write
 
         return write(stem.with_name(f"{stem.name}.confusion"), result["metrics"]["confusion"])
 
@@ -69,14 +89,29 @@ class Pdtb(Suite):
     cache: str = ""
     """A folder in which the vectors are kept for the next run."""
 
-    def evaluate(self, request: Request) -> dict[str, Any]:
+    def evaluate(self, request: Request) -> Result:
         from zoo.evaluate.pdtb import evaluate
 
         return evaluate(self, request)
 
+    @staticmethod
+    def column(task: str, protocol: str) -> str:
+        """Implicit relations (IMP) or marked against unmarked (MVU); `pair`: encoded together."""
+        return ("MVU" if task == "marked" else "IMP") + (" (pair)" if protocol == "pair" else "")
+
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        metrics = result["metrics"]
+        own = {
+            cls.column(result["task"], name): percent(found["accuracy"], found.get("rows"))
+            for name, found in metrics.items()
+        }
+        majority = percent(next(iter(metrics.values()))["majority"]["accuracy"])
+        return {"": own, "rule: majority": dict.fromkeys(own, majority)}
+
     def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
         """The confusion matrix of each protocol: `STEM.PROTOCOL.csv`, `.svg`, `.png`."""
-        from zoo.evaluate.confusion import write
+        from zoo.evaluate.confusions import write
 
         return [
             file
@@ -94,11 +129,22 @@ class Permuted(Suite):
     reads = (Form(("document", "orders"), {"documents": ("id", "sentences")}),)
     config = "pairwise"
 
-    def evaluate(self, request: Request) -> dict[str, Any]:
+    def evaluate(self, request: Request) -> Result:
         """Pairwise accuracy on one split (configuration `pairwise` unless `@CONFIG` says else)."""
         from zoo.evaluate.permuted import evaluate
 
-        return evaluate(request, self.config)
+        return evaluate(self, request)
+
+    @staticmethod
+    def column(config: str) -> str:
+        """The configuration is in the name, unless it is the usual one."""
+        return "permuted accuracy" + ("" if config == Permuted.config else f" ({config})")
+
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        metrics, column = result["metrics"], cls.column(result["dataset"]["config"])
+        beside = {f"rule: {name}": {column: percent(f)} for name, f in metrics["baselines"].items()}
+        return {"": {column: percent(metrics["accuracy"], metrics.get("pairs"))}, **beside}
 
 
 class Pairwise(Suite):
@@ -121,10 +167,32 @@ class Pairwise(Suite):
     prompt: bool = True
     """Whether a pair's prompt is part of both texts."""
 
-    def evaluate(self, request: Request) -> dict[str, Any]:
+    def evaluate(self, request: Request) -> Result:
         from zoo.evaluate.pairwise import evaluate
 
         return evaluate(self, request)
+
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        sets = result["metrics"]["sets"]
+        own = {name: percent(found["accuracy"], found.get("pairs")) for name, found in sets.items()}
+        rows: Rows = {"": own}
+        for name, found in sets.items():
+            for rule, figure in found["baselines"].items():
+                of = f" ({result['encoder']})" if rule == "cosine" else ""
+                rows.setdefault(f"rule: {rule}{of}", {})[name] = percent(figure)
+        if means := result["metrics"].get("means", {}):
+            probes = tuple(sorted(name for name in sets if name.startswith(PROBES)))
+            for cells in rows.values():
+                mean = sum(cells[name].value for name in sets if name in probes) / len(probes)
+                cells[f"mean of {means['probes']['of']} probes"] = Cell(mean, of=probes)
+        return rows
+
+    @classmethod
+    def tests(cls, one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, McNemar]:
+        from zoo.evaluate.pairwise import test_results
+
+        return test_results(one, two)
 
 
 class Agreement(Suite):
@@ -132,6 +200,7 @@ class Agreement(Suite):
 
     name = "agreement"
     paper = "Jwalapuram, Joty and Lin 2022, section 2.2"
+    percent = False
     needs = frozenset({SCORES})
     reads = (Form(("pos", "neg", "votes")),)
     all_configs = True
@@ -139,10 +208,21 @@ class Agreement(Suite):
     prompt: bool = True
     """Whether a pair's prompt is part of both texts."""
 
-    def evaluate(self, request: Request) -> dict[str, Any]:
+    def evaluate(self, request: Request) -> Result:
         from zoo.evaluate.agreement import evaluate
 
         return evaluate(self, request)
+
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        sets = result["metrics"]["sets"]
+        return {
+            "": {name: plain(found["alpha"], found.get("pairs")) for name, found in sets.items()},
+            "annotators alone": {name: plain(found["people"]) for name, found in sets.items()},
+            "annotators and a random coder": {
+                name: plain(found["random"]["value"]) for name, found in sets.items()
+            },
+        }
 
 
 class DiscoEval(Suite):
@@ -217,7 +297,7 @@ class DiscoEval(Suite):
                     hint="take the dataset out, or add its task",
                 )
 
-    def evaluate(self, request: Request) -> dict[str, Any]:
+    def evaluate(self, request: Request) -> Result:
         """Every task that the data has."""
         from zoo.evaluate.discoeval.running import evaluate
 
@@ -225,9 +305,31 @@ class DiscoEval(Suite):
 
     def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
         """`STEM.table.md`; with layers also `STEM.layers.csv`, `.svg` and `.png`."""
-        from zoo.evaluate.discoeval.running import write_files
+        from zoo.evaluate.discoeval.report import write_files
 
         return write_files(result, stem)
+
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        """Each task, its domains where it has several, and the average of all seven tasks."""
+        alone = result["protocol"].get("seeds") == 1
+
+        def cell(found: Mapping[str, Any], domains: Mapping[str, Mapping[str, Any]]) -> Cell:
+            n = sum(one.get("rows", {}).get(one.get("split"), 0) for one in domains.values())
+            shown = percent(found) if alone else Cell(100 * found["value"], sd=100 * found["sd"])
+            return replace(shown, n=n or None, of=tuple(sorted(domains)))
+
+        cells: Cells = {}
+        parts: Cells = {}
+        for task, found in result["metrics"]["tasks"].items():
+            domains = found["domains"]
+            cells[task] = cell(found, domains)
+            if len(domains) > 1:
+                parts |= {f"{task} {name}": cell(one, {name: one}) for name, one in domains.items()}
+        average = result["metrics"]["average"]
+        if average["complete"]:
+            cells["avg"] = percent(average)
+        return {"": {**cells, **parts}}
 
 
 class SuperGlue(Suite):
@@ -271,10 +373,19 @@ class SuperGlue(Suite):
                 raise ConfigError(f"no task {name!r}", hint=hint)
         return names
 
-    def evaluate(self, request: Request) -> dict[str, Any]:
+    def evaluate(self, request: Request) -> Result:
         from zoo.evaluate.superglue import evaluate
 
         return evaluate(self, request)
+
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        cells = {}
+        for task, found in result["metrics"]["tasks"].items():
+            for key, name in (("accuracy", task), ("em", f"{task} EM"), ("f1", f"{task} F1")):
+                if key in found:
+                    cells[name] = percent(found[key], found.get("examples"))
+        return {"": cells}
 
 
 class SentEval(Suite):
@@ -290,7 +401,12 @@ class SentEval(Suite):
     representation: str = "auto"
     """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
 
-    def evaluate(self, request: Request) -> dict[str, Any]:
+    def evaluate(self, request: Request) -> Result:
         from zoo.evaluate.senteval import evaluate
 
         return evaluate(self, request)
+
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        columns = result["metrics"]["columns"]
+        return {"": {name: percent(found) for name, found in columns.items() if found["complete"]}}

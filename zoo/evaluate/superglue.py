@@ -19,7 +19,9 @@ from transformers import AutoTokenizer
 from corpora.errors import ConfigError, InputError, nearest
 from zoo.backbones import max_positions, pooling_of
 from zoo.evaluate import bootstrap
+from zoo.evaluate.classification import model_type
 from zoo.evaluate.outcomes import Outcomes, numbered
+from zoo.evaluate.results import Result
 from zoo.evaluate.superglue_data import (
     TASKS,
     Example,
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("zoo")
 
 
-def evaluate(options: SuperGlue, request: Request) -> dict[str, Any]:
+def evaluate(options: SuperGlue, request: Request) -> Result:
     """Accuracy (ReCoRD: exact match and F1 too) on the validation set, as the paper reports."""
     folder, config = split_spec(request.data)
     opened = {name: open_dataset(folder, name) for name in _tasks(folder, config, options.tasks)}
@@ -61,15 +63,15 @@ def evaluate(options: SuperGlue, request: Request) -> dict[str, Any]:
     outcomes = [one for task in found.values() for one in task.pop("outcomes")]
     first = next(iter(opened.values()))
     rows = {name: dict(data.describe()["rows"]) for name, data in opened.items()}
-    return {
-        "split": " ".join(dict.fromkeys(splits.values())),
-        "model": {"name": Path(request.model).name, "type": _type(request.model)},
-        "dataset": {**first.describe(), "config": config, "rows": rows},
-        "protocol": options.model_dump(exclude={"tasks", "bf16"}) | {"limit": request.limit},
-        "examples": sum(task["examples"] for task in found.values()),
-        "metrics": {"tasks": found, "resampled": "rows"},
-        "outcomes": outcomes,
-    }
+    return Result(
+        model={"name": Path(request.model).name, "type": model_type(request.model)},
+        dataset={**first.describe(), "config": config, "rows": rows},
+        protocol=options.model_dump(exclude={"tasks", "bf16"}) | {"limit": request.limit},
+        examples=sum(task["examples"] for task in found.values()),
+        metrics={"tasks": found, "resampled": "rows"},
+        outcomes=outcomes,
+        more={"split": " ".join(dict.fromkeys(splits.values()))},
+    )
 
 
 def _tasks(folder: str, config: str, asked: Sequence[str]) -> list[str]:
@@ -103,12 +105,6 @@ def _split(data: Dataset, asked: str) -> str:
         raise no_split(asked, data.splits, data.where)
     table = data.splits.get(asked)
     return asked if asked != "test" and table is not None and table.num_rows else "validation"
-
-
-def _type(model: str) -> str:
-    from transformers import PretrainedConfig
-
-    return str(PretrainedConfig.get_config_dict(model)[0].get("model_type", ""))
 
 
 def _task(

@@ -26,8 +26,7 @@ from transformers import (
 from corpora.errors import DiscorporaError
 from zoo.backbones import pooled
 from zoo.evaluate.superglue_data import Example, Task
-from zoo.training.callbacks import LogLines
-from zoo.training.trainer import take_one_gpu
+from zoo.training.trainer import LogLines, take_one_gpu
 
 log = logging.getLogger("zoo")
 

@@ -1,9 +1,12 @@
-"""Learning-rate schedules whose whole state is in their `state_dict`, so that a resume is exact."""
+"""DisSent's learning-rate schedule: neither torch nor transformers has one of this kind."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torch.optim.lr_scheduler import LRScheduler
+from transformers import TrainerCallback
 
 
 class AccuracySchedule(LRScheduler):
@@ -34,13 +37,11 @@ class AccuracySchedule(LRScheduler):
             group["lr"] = rate
 
 
-def anneal(optimizer: Optimizer, first: float, last: float, steps: int) -> LambdaLR:
-    """From `first` to `last` in a straight line over `steps` optimizer steps, then `last`.
+class AccuracyFalls(TrainerCallback):
+    """Tells an `AccuracySchedule` an epoch's accuracy, before the checkpoint is written."""
 
-    The optimizer's learning rate is `first`.
-    """
-
-    def factor(step: int) -> float:
-        return 1 + (last / first - 1) * min(step / max(steps, 1), 1.0)
-
-    return LambdaLR(optimizer, factor)
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        schedule = kwargs["lr_scheduler"]
+        schedule = getattr(schedule, "scheduler", schedule)  # accelerate may wrap it
+        if float(state.epoch or 0).is_integer():
+            schedule.validated(kwargs["metrics"]["eval_accuracy"])

@@ -1,4 +1,7 @@
-"""The Hugging Face `Trainer`, made exact: whole checkpoints, the same order after a resume."""
+"""The Hugging Face `Trainer` with our order of data, whole checkpoints, and our log lines.
+
+A resumed run sees the same examples in the same order as an undisturbed one.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,26 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from transformers import PreTrainedModel, Trainer, TrainerState, TrainingArguments
+from transformers import (
+    EarlyStoppingCallback,
+    PreTrainedModel,
+    Trainer,
+    TrainerState,
+    TrainingArguments,
+)
 from transformers.trainer_callback import PrinterCallback, TrainerCallback
 
-from corpora.errors import ConfigError, DiscorporaError
+from corpora.errors import DiscorporaError
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
-from zoo.training.callbacks import EarlyStop, LogLines, SaveInside, Throughput
 from zoo.training.job import Job
 from zoo.training.samplers import EpochSampler, LongestFirst
+from zoo.training.throughput import Throughput
 
 log = logging.getLogger("zoo")
 
@@ -36,7 +43,6 @@ KEEP_BEST = {"metric_for_best_model": "accuracy", "load_best_model_at_end": True
 def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     """The Trainer's arguments from a recipe's settings; `more` overrides them."""
     recipe = job.recipe
-    check_reporters(recipe.report_to)
     # Beside the output: what the Trainer writes into its own folder goes with the checkpoints.
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(job.logs)
     values: dict[str, Any] = {
@@ -57,6 +63,8 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
         "logging_steps": recipe.logging_steps,
+        # The count of validations without a new best one goes on after a resume.
+        "restore_callback_states_from_checkpoint": True,
         "report_to": list(recipe.report_to) or "none",
         "disable_tqdm": not sys.stderr.isatty(),
         "log_level": "warning",
@@ -86,7 +94,7 @@ def take_one_gpu(arguments: TrainingArguments, others: str = "") -> None:
 
 
 class ZooTrainer(Trainer):
-    """A `Trainer` whose resumed run equals the undisturbed one.
+    """A `Trainer` that seals its checkpoints, and whose order of rows is `EpochSampler`'s.
 
     `lengths` (one a training row) groups rows of like length into batches. `schedule` makes the
     learning rate's schedule. Raises `DiscorporaError` on a loss or weight that is not finite.
@@ -111,7 +119,7 @@ class ZooTrainer(Trainer):
             lengths, self.args.train_batch_size * self.args.world_size, job.recipe.seed
         )
         self.add_callback(_EpochOfSampler(self.sampler))
-        self.add_callback(SaveInside(job.recipe.save_steps, job.recipe.eval_steps))
+        self.add_callback(_SaveInside(job.recipe.save_steps, job.recipe.eval_steps))
         self.add_callback(self.throughput)
         self.remove_callback(PrinterCallback)
         self.add_callback(LogLines())
@@ -135,19 +143,15 @@ class ZooTrainer(Trainer):
 
     def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
         self.throughput.count(inputs)
-        loss = super().training_step(model, inputs, *args, **kwargs)
-        # Looking at it would wait for a GPU at every step: there `log` looks at the mean.
-        if loss.device.type == "cpu":
-            self._check_finite(loss.item(), f"at step {self.state.global_step + 1}")
-        return loss
+        return super().training_step(model, inputs, *args, **kwargs)
 
     def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-        self._check_finite(logs.get("loss", 0.0), f"in the steps up to {self.state.global_step}")
-        super().log(logs, *args, **kwargs)
-
-    def _check_finite(self, loss: float, where: str) -> None:
+        # Here, not at every step: reading a loss waits for the GPU.
+        loss = logs.get("loss", 0.0)
         if not math.isfinite(loss):
-            raise checkpoints.not_finite(self.job, f"the loss is {loss} {where}")
+            problem = f"the loss is {loss} in the steps up to {self.state.global_step}"
+            raise checkpoints.not_finite(self.job, problem)
+        super().log(logs, *args, **kwargs)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         if not all(torch.isfinite(p).all() for p in self.model.parameters()):
@@ -199,10 +203,11 @@ def class_accuracy(prediction: Any) -> dict[str, float]:
     return {"accuracy": float((prediction.predictions == prediction.label_ids).mean())}
 
 
-def fit(trainer: ZooTrainer, *, early_stop: EarlyStop | None = None) -> TrainerState:
+def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
     """Train, or go on from the newest whole checkpoint; the best weights end in the model.
 
-    Returns the Trainer's state: steps, the log of losses and validation metrics.
+    `patience` validations without a new best accuracy stop it (0: never). Returns the Trainer's
+    state: steps, the log of losses and validation metrics.
     """
     job = trainer.job
     if trainer.args.should_save:
@@ -210,15 +215,19 @@ def fit(trainer: ZooTrainer, *, early_stop: EarlyStop | None = None) -> TrainerS
             log.warning("%s is not whole (the run was killed while it was written)", broken.name)
     trainer.accelerator.wait_for_everyone()
     start = checkpoints.newest(job.checkpoints)
-    if early_stop is not None:
-        trainer.add_callback(early_stop)
+    if patience:
+        trainer.add_callback(EarlyStoppingCallback(patience))
     if start is not None:
         log.info("resuming from %s", start)
-        if trainer.args.should_save:
-            _move_best(start, job.checkpoints)
-        trainer.accelerator.wait_for_everyone()
-        if early_stop is not None and early_stop.reached(_state(start)):
-            return _load_stopped(trainer, start)
+        state = TrainerState.load_from_json(str(start / "trainer_state.json"))
+        control = state.stateful_callbacks.get("TrainerControl", {})
+        if control.get("args", {}).get("should_training_stop"):
+            # It had ended, or stopped early, before it was killed: nothing is left to train. The
+            # Trainer would take one more step.
+            best = job.checkpoints / f"checkpoint-{state.best_global_step or state.global_step}"
+            trainer.state, state.best_model_checkpoint = state, str(best)
+            trainer._load_best_model()
+            return state
     try:
         trainer.train(resume_from_checkpoint=str(start) if start else None)
     except torch.cuda.OutOfMemoryError as error:
@@ -263,47 +272,50 @@ def history(state: TrainerState) -> dict[str, Any]:
     }
 
 
-def check_reporters(names: Sequence[str]) -> None:
-    """Raises `ConfigError` for a `report_to` that is not installed."""
-    for name in names:
-        if find_spec(name) is None:
-            extra = "report" if name == "tensorboard" else name
-            raise ConfigError(
-                f"report_to names {name}, which is not installed",
-                hint=f"pip install 'discorpora[{extra}]'",
-            )
-
-
-def _state(checkpoint: Path) -> TrainerState:
-    return TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
-
-
-def _move_best(checkpoint: Path, folder: Path) -> None:
-    """Let the stored path of the best checkpoint follow the folder, if that was moved."""
-    state = _state(checkpoint)
-    if state.best_model_checkpoint is None:
-        return
-    best = str(folder / Path(state.best_model_checkpoint).name)
-    if best != state.best_model_checkpoint:
-        state.best_model_checkpoint = best
-        state.save_to_json(str(checkpoint / "trainer_state.json"))
-        checkpoints.seal(checkpoint)
-
-
-def _load_stopped(trainer: ZooTrainer, checkpoint: Path) -> TrainerState:
-    """The run had stopped early before it was killed: nothing is left to train."""
-    trainer.state = _state(checkpoint)
-    trainer._load_from_checkpoint(str(checkpoint))
-    if trainer.state.best_model_checkpoint is not None:
-        trainer._load_best_model()
-    return trainer.state
-
-
 class _EpochOfSampler(TrainerCallback):
-    """Tells the sampler which epoch begins, also after a resume in the middle of one."""
+    """Tells the sampler which epoch begins.
+
+    The Trainer does so too, but not of several processes that resume in the middle of an epoch.
+    """
 
     def __init__(self, sampler: EpochSampler) -> None:
         self.sampler = sampler
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.sampler.set_epoch(int(state.epoch or 0))
+
+
+class _SaveInside(TrainerCallback):
+    """Asks for a checkpoint, perhaps after a validation, at a number of steps inside an epoch.
+
+    Not at an epoch's last step: there the validation comes first, and with it a change of the
+    learning rate that a checkpoint made before it would lose.
+    """
+
+    def __init__(self, save_steps: int, eval_steps: int) -> None:
+        self.save_steps, self.eval_steps = save_steps, eval_steps
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if float(state.epoch or 0).is_integer():
+            return
+        if self.eval_steps > 0 and state.global_step % self.eval_steps == 0:
+            control.should_evaluate = control.should_save = True
+        if self.save_steps > 0 and state.global_step % self.save_steps == 0:
+            control.should_save = True
+
+
+class LogLines(TrainerCallback):
+    """One log line for what the Trainer reports, in place of its printed dictionaries."""
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict | None = None, **kwargs: Any
+    ) -> None:
+        if state.is_world_process_zero and logs and "train_runtime" not in logs:
+            log.info("step %d: %s", state.global_step, _line(logs))
+
+
+def _line(logs: Mapping[str, Any]) -> str:
+    skipped = ("_runtime", "_per_second", "total_flos", "epoch")
+    shown = {key: value for key, value in logs.items() if not key.endswith(skipped)}
+    values = {key: f"{v:.4g}" if isinstance(v, float) else v for key, v in shown.items()}
+    return ", ".join(f"{key} {value}" for key, value in values.items())

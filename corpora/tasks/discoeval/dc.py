@@ -175,7 +175,7 @@ class Dc(Consecutive):
     ) -> None:
         """Write windows by priority until there are enough, or none is left."""
         target, stage = taken.target, taken.target.stage_of(config)
-        found: Counter[str] = Counter()
+        found_by: Counter[str] = Counter()
         for split, size in self.sizes_of(config).items():
             writer = dataset.writer(config, split, DC, texts=("sentences",))
             before = dataset.rejects.total()
@@ -183,7 +183,7 @@ class Dc(Consecutive):
                 wanted = min(size // 2, len(windows.kept))
                 random = stream(target.seed, stage, f"positions of {split}")
                 positions = REPLACED.start + balanced(wanted, len(REPLACED), random)
-                writer.extend(_pairs(windows, find, positions, dataset, found))
+                writer.extend(_pairs(windows, find, positions, dataset, found_by))
                 left = len(windows.kept) - writer.rows // 2
             dataset.reject("not_needed", left - (dataset.rejects.total() - before))
             if writer.rows < size // 2 * 2:
@@ -191,7 +191,7 @@ class Dc(Consecutive):
                     f"{config}, {split}: {size:,} rows were asked for, the corpus gives "
                     f"{writer.rows:,}."
                 )
-        for how, number in sorted(found.items()):
+        for how, number in sorted(found_by.items()):
             dataset.note(f"`{config}`: {number:,} intruders were found by {how}.")
 
 
@@ -207,7 +207,7 @@ def _pairs(
     find: Find,
     positions: NDArray[np.int64],
     dataset: DatasetFolder,
-    found: Counter[str],
+    found_by: Counter[str],
 ) -> Iterator[dict[str, Any]]:
     """Two rows for each of `positions`: changed there (label 0), then the original (label 1).
 
@@ -227,7 +227,7 @@ def _pairs(
         dataset.count_licence(licence, 2)
         if intruder.licence != licence:
             dataset.count_licence(intruder.licence)
-        found[choice.found_by] += 1
+        found_by[choice.found_by] += 1
         shared = {"doc": doc, "pair": pair}
         changed = [*sentences[:position], intruder.sentence, *sentences[position + 1 :]]
         about = {"position": position, "donor": intruder.doc, "found_by": choice.found_by}

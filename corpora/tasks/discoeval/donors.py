@@ -17,11 +17,13 @@ from corpora.tasks.candidates import Candidates, text_key
 from corpora.tasks.similar import Categories, Neighbours, Profiles
 
 TIES = 16
-"""At most so many documents of the same share of categories are drawn from."""
+"""The most documents of the same share of categories that are drawn from."""
 
 ATTEMPTS = 8
+"""How many windows of donors are tried before a window is left out."""
+
 COPIES = 20
-"""So many copies of a document are passed over in the search for another one."""
+"""How many copies of a document are passed over in the search for another one."""
 
 Numbers = NDArray[np.int64]
 

@@ -99,7 +99,8 @@ def score(
     units = data.splits[split].units
     found = {
         **_summary(right.mean(1)),
-        **_interval(right.mean(0), units, seed, data.name),
+        # Whole units are drawn anew: a text and its altered form.
+        **bootstrap.of_groups(right.mean(0), units, seed, f"discoeval.{data.name}"),
         "split": split,
         "l2": [probe.l2 for probe in probes],
         "epochs": [probe.epochs for probe in probes],
@@ -137,6 +138,39 @@ def second_opinion(
     return {"value": float(best[2].score(*part[split])), "c": best[1]}
 
 
+def per_layer(
+    tasks: Sequence[TaskData], encoder: Encoder, options: DiscoEval, split: str, seed: int
+) -> dict[str, Any]:
+    """The accuracy of each task on each layer's vectors, 0 being the embeddings.
+
+    `accuracy[task]` has a figure a layer, the mean over the task's domains; `best` the layer that
+    is best for a task, and `mean_best` their average (table 3).
+    """
+    if not isinstance(encoder, BackboneEncoder) or not encoder.layers:
+        raise ConfigError("this encoder has no layers to look at", where="layers")
+    names = [f"{options.layer_vectors}:{layer}" for layer in range(encoder.layers + 1)]
+    quick = options.model_copy(update={"second_opinion": False})
+    found: dict[str, list[list[float]]] = {}
+    for data in tasks:
+        how = data.task.features[options.protocol]
+        inputs = inputs_under(data, options)
+        vectors = vectors_of(encoder, inputs, names)
+        column = []
+        for name in names:
+            features = features_of(inputs, vectors.pop(name), how)
+            column.append(score(data, features, quick, split, seed)["value"])
+        found.setdefault(data.task.name, []).append(column)
+    accuracy = {task: np.mean(columns, axis=0).tolist() for task, columns in found.items()}
+    best = {task: int(np.argmax(column)) for task, column in accuracy.items()}
+    return {
+        "vectors": options.layer_vectors,
+        "layers": list(range(encoder.layers + 1)),
+        "accuracy": accuracy,
+        "best": best,
+        "mean_best": float(np.mean(list(best.values()))),
+    }
+
+
 def run_task(
     data: TaskData, encoder: Encoder, options: DiscoEval, split: str, seed: int
 ) -> dict[str, Any]:
@@ -158,13 +192,6 @@ def run_task(
 def _summary(values: np.ndarray) -> dict[str, Any]:
     deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return {"value": float(values.mean()), "sd": deviation, "seeds": values.tolist()}
-
-
-def _interval(right: np.ndarray, units: np.ndarray, seed: int, name: str) -> dict[str, Any]:
-    """`ci` of the accuracy when whole units (a text and its altered form) are drawn anew."""
-    _, index = np.unique(units, return_inverse=True)
-    wins, counts = np.bincount(index, weights=right), np.bincount(index)
-    return bootstrap.of_ratio(wins, counts, seed, f"discoeval.{name}")
 
 
 def _majority(data: TaskData, split: str) -> float:

@@ -1,14 +1,18 @@
-"""Averages as the papers take them, and the table with the published rows."""
+"""Averages as the papers take them, the table with the published rows, and the layers' heat map."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from corpora.store.atomic import write_text
 from zoo.evaluate.compare import published_tables
+from zoo.evaluate.confusions import save_pictures
 from zoo.evaluate.discoeval.tasks import TASKS
+from zoo.evaluate.table import csv_text, markdown
 
 COLUMNS = (*TASKS, "avg")
 
@@ -38,58 +42,78 @@ def published(protocol: str) -> Iterator[tuple[str, list[float]]]:
 
     The first version of the DiscoEval paper is not among them: SP and SSP were made anew later.
     """
-    for found in published_tables("discoeval"):
-        if found["protocol"] == protocol and found["columns"] == list(COLUMNS):
-            for name, *figures in found["rows"]:
-                yield f"{name} (published: {found['paper']}, {found['source']})", figures
+    for table in published_tables("discoeval"):
+        if table.protocol == protocol and table.columns == list(COLUMNS):
+            for name, *figures in table.rows:
+                yield f"{name} (published: {table.paper}, {table.source})", figures
+
+
+def write_files(result: Mapping[str, Any], stem: Path) -> list[Path]:
+    """`STEM.table.md`; with layers also `STEM.layers.csv`, `.svg` and `.png`."""
+    place = stem.with_name(f"{stem.name}.table.md")
+    write_text(place, table(result))
+    layers = result["metrics"].get("layers")
+    if layers is None:
+        return [place]
+    return [place, *write_layers(stem.with_name(f"{stem.name}.layers"), layers)]
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """Markdown: ours (mean and deviation over the classifier's seeds), then the published rows."""
-    lines = [
-        "| model | " + " | ".join(COLUMNS) + " |",
-        "|---|" + "---:|" * len(COLUMNS),
-        _row(_our_name(result), [_ours(result, column) for column in COLUMNS]),
-    ]
+    """Markdown: ours (mean and deviation over the classifier's seeds), then the published rows.
+
+    Below it what ours are: the split, the rows, and what had to be done for want of a split.
+    """
+
+    def shown(found: Mapping[str, Any]) -> str:
+        text = f"{100 * found['value']:.1f}"
+        single = result["protocol"]["seeds"] == 1
+        return text if single else f"{text} ± {100 * found['sd']:.1f}"
+
+    tasks, average = result["metrics"]["tasks"], result["metrics"]["average"]
+    own = [shown(tasks[task]) if task in tasks else "" for task in TASKS]
+    own.append(f"{100 * average['value']:.1f}" if average["complete"] else "")
+    name = f"{result['model']['name']} ({result['model']['representation'] or 'own vectors'})"
+    rows = [["model", *COLUMNS], [name, *own]]
     for name, figures in published(result["protocol"]["protocol"]):
-        lines.append(_row(name, [f"{figure:.1f}" for figure in figures]))
-    return "\n".join([*lines, "", *_remarks(result), ""])
-
-
-def _our_name(result: Mapping[str, Any]) -> str:
-    return f"{result['model']['name']} ({result['model']['representation'] or 'own vectors'})"
-
-
-def _ours(result: Mapping[str, Any], column: str) -> str:
-    metrics = result["metrics"]
-    if column == "avg":
-        average = metrics["average"]
-        return f"{100 * average['value']:.1f}" if average["complete"] else ""
-    found = metrics["tasks"].get(column)
-    return _figure(result, found) if found else ""
-
-
-def _figure(result: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """With its deviation, where there are several seeds."""
-    shown = f"{100 * found['value']:.1f}"
-    return shown if result["protocol"]["seeds"] == 1 else f"{shown} ± {100 * found['sd']:.1f}"
-
-
-def _row(name: str, cells: Sequence[str]) -> str:
-    return "| " + " | ".join([name, *cells]) + " |"
-
-
-def _remarks(result: Mapping[str, Any]) -> list[str]:
-    """What ours are: the split, the rows, and what had to be done for want of a split."""
-    lines = []
-    for task, found in result["metrics"]["tasks"].items():
+        rows.append([name, *(f"{figure:.1f}" for figure in figures)])
+    remarks = []
+    for task, found in tasks.items():
         for domain, one in found["domains"].items():
-            rows = ", ".join(f"{count:,} {split}" for split, count in one["rows"].items())
+            sizes = ", ".join(f"{count:,} {split}" for split, count in one["rows"].items())
             second = one.get("sklearn")
             beside = f"; scikit-learn {100 * second['value']:.1f}" if second else ""
             notes = "".join(f"; {note}" for note in one["notes"])
-            lines.append(
-                f"- {task} {domain}: {_figure(result, one)} "
-                f"({one['split']} accuracy; rows: {rows}){beside}{notes}"
+            remarks.append(
+                f"- {task} {domain}: {shown(one)} ({one['split']} accuracy; rows: {sizes})"
+                f"{beside}{notes}"
             )
-    return lines
+    return "\n".join([*markdown(rows), "", *remarks, ""])
+
+
+def write_layers(stem: Path, found: Mapping[str, Any]) -> list[Path]:
+    """`STEM.csv`, a row a layer; `STEM.svg`, `STEM.png`: a heat map.
+
+    As in figure 8, colours are standardised in each column.
+    """
+    from matplotlib.figure import Figure
+
+    accuracy = np.array(list(found["accuracy"].values())).T
+    rows = [
+        [layer, *(f"{value:.4f}" for value in row)]
+        for layer, row in zip(found["layers"], accuracy, strict=True)
+    ]
+    place = stem.with_name(f"{stem.name}.csv")
+    write_text(place, csv_text(["layer", *found["accuracy"]], rows))
+    matrix = 100 * accuracy
+    deviation = matrix.std(0)
+    shades = (matrix - matrix.mean(0)) / np.where(deviation > 0, deviation, 1)
+    size = (1.5 + matrix.shape[1], 1.2 + 0.35 * len(matrix))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.add_subplot(ylabel="layer (0: embeddings)", title="Accuracy of each layer")
+    axes.imshow(shades, cmap="Blues", aspect="auto")
+    axes.set_xticks(range(matrix.shape[1]), list(found["accuracy"]))
+    axes.set_yticks(range(len(matrix)), found["layers"])
+    for (row, column), value in np.ndenumerate(matrix):
+        dark = shades[row, column] > 0.5
+        axes.text(column, row, f"{value:.1f}", ha="center", va="center", color="w" if dark else "k")
+    return [place, *save_pictures(figure, stem, dpi=100)]

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from corpora.errors import InputError
-from corpora.store.atomic import write_text
 from zoo.evaluate import Request
-from zoo.evaluate.discoeval import layers, report
-from zoo.evaluate.discoeval.data import Found, TaskData, read
+from zoo.evaluate.discoeval import report
+from zoo.evaluate.discoeval.data import Found, read
 from zoo.evaluate.discoeval.protocol import (
     inputs_under,
+    per_layer,
     representation_of,
     run_task,
     split_of,
 )
 from zoo.evaluate.encoders import BackboneEncoder, as_encoder, load_encoder
-from zoo.evaluate.saving import finished, save
+from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.suites import DiscoEval
 from zoo.evaluate.vectors import Text
 
@@ -30,17 +29,11 @@ log = logging.getLogger("zoo")
 DEFAULTS = DiscoEval(cache="")
 
 
-def evaluate(options: DiscoEval, request: Request) -> dict[str, Any]:
+def evaluate(options: DiscoEval, request: Request) -> Result:
     """Every task that the data has."""
     # Read first: a wrong folder is said before a model is loaded.
     found = read(request.data, options.tasks, limit=request.limit)
-    encoder = load_encoder(
-        request.model,
-        options.representation,
-        cache=options.cache or None,
-        dtype=options.dtype,
-        batch_tokens=options.batch_tokens,
-    )
+    encoder = _loaded(request.model, options)
     return _run(encoder, found, options, request.split, request.seed, request.limit)
 
 
@@ -66,22 +59,23 @@ def run(
     found = read(str(data), options.tasks, limit=limit)
     if isinstance(what, np.ndarray):
         what = _by_text(_texts(found, options), what)
-    if isinstance(what, str | Path):
-        encoder: Any = load_encoder(
-            str(what),
-            options.representation,
-            cache=options.cache or None,
-            dtype=options.dtype,
-            batch_tokens=options.batch_tokens,
-        )
-    else:
-        encoder = as_encoder(what, name)
-    result = _run(encoder, found, options, split, seed, limit)
     model = str(what) if isinstance(what, str | Path) else ""
-    kept, outcomes = finished(options, result, split=split, seed=seed, model=model)
+    encoder = _loaded(model, options) if model else as_encoder(what, name)
+    result = _run(encoder, found, options, split, seed, limit)
+    kept = finished(options, result, split=split, seed=seed, model=model)
     if json:
-        save(options, Path(json), kept, outcomes)
+        save(options, Path(json), kept, result.outcomes)
     return kept
+
+
+def _loaded(model: str, options: DiscoEval) -> BackboneEncoder:
+    return load_encoder(
+        model,
+        options.representation,
+        cache=options.cache or None,
+        dtype=options.dtype,
+        batch_tokens=options.batch_tokens,
+    )
 
 
 def texts(data: str | Path, options: DiscoEval = DEFAULTS, *, limit: int = 0) -> list[Text]:
@@ -90,21 +84,9 @@ def texts(data: str | Path, options: DiscoEval = DEFAULTS, *, limit: int = 0) ->
     return _texts(found, options)
 
 
-def write_files(result: Mapping[str, Any], stem: Path) -> list[Path]:
-    """`STEM.table.md`; with layers also `STEM.layers.csv`, `.svg` and `.png`."""
-    files = [stem.with_name(f"{stem.name}.table.md")]
-    write_text(files[0], report.table(result))
-    if "layers" in result["metrics"]:
-        place = stem.with_name(f"{stem.name}.layers")
-        csv = place.with_name(f"{place.name}.csv")
-        layers.write_csv(csv, result["metrics"]["layers"])
-        files += [csv, *layers.write_heat_map(place, result["metrics"]["layers"])]
-    return files
-
-
 def _run(
     encoder: Any, found: Found, options: DiscoEval, split: str, seed: int, limit: int
-) -> dict[str, Any]:
+) -> Result:
     for data in found.tasks:  # all of them before the first is encoded
         split_of(data, split)
     for name, reason in found.skipped.items():
@@ -118,33 +100,42 @@ def _run(
         domains.setdefault(data.task.name, {})[data.domain] = one
     metrics = {**report.summary(domains), "skipped": found.skipped}
     if options.layers:
-        metrics["layers"] = layers.per_layer(found.tasks, encoder, options, split, seed)
-    return {
-        "model": _describe(encoder, options),
-        "dataset": [
+        metrics["layers"] = per_layer(found.tasks, encoder, options, split, seed)
+    model = {"name": encoder.name, "representation": representation_of(encoder, options)}
+    if isinstance(encoder, BackboneEncoder):
+        model |= {
+            "type": encoder.model.config.model_type,
+            "dtype": options.dtype,
+            "max_tokens": encoder.max_tokens,
+            "truncated": encoder.truncated,
+        }
+    splits = {data.name: split_of(data, split) for data in found.tasks}
+    notes = []
+    for data in found.tasks:
+        untested = ["no test set: the accuracy is that of the validation set"]
+        said = [*data.notes, *(untested if splits[data.name] != split else [])]
+        notes += [f"{data.name}: {note}" for note in said]
+    return Result(
+        model=model,
+        dataset=[
             {
                 "task": data.task.name,
                 "labels": list(data.labels),
                 **data.describe(),
-                "split": split_of(data, split),
+                "split": splits[data.name],
             }
             for data in found.tasks
         ],
-        "protocol": _protocol(options, domains, limit),
-        "examples": sum(
-            one["rows"][one["split"]] for each in domains.values() for one in each.values()
-        ),
-        "metrics": metrics,
-        "notes": [f"{data.name}: {note}" for data in found.tasks for note in _notes(data, split)],
-        "outcomes": outcomes,
-    }
-
-
-def _notes(data: TaskData, split: str) -> list[str]:
-    """What had to be done for want of a split."""
-    if split_of(data, split) == split:
-        return list(data.notes)
-    return [*data.notes, "no test set: the accuracy is that of the validation set"]
+        protocol={
+            **options.model_dump(include={"protocol", "seeds", "hidden", "lower"}),
+            "limit": limit,
+            "split": ", ".join(sorted(set(splits.values()))),
+        },
+        examples=sum(len(data.splits[splits[data.name]]) for data in found.tasks),
+        metrics=metrics,
+        notes=notes,
+        outcomes=outcomes,
+    )
 
 
 def _texts(found: Found, options: DiscoEval) -> list[Text]:
@@ -166,28 +157,3 @@ def _by_text(texts: list[Text], vectors: np.ndarray) -> dict[Text, np.ndarray]:
             "options and limit as here: [texts, dim]",
         )
     return dict(zip(texts, vectors, strict=True))
-
-
-def _describe(encoder: Any, options: DiscoEval) -> dict[str, Any]:
-    found = {"name": encoder.name, "representation": representation_of(encoder, options)}
-    if isinstance(encoder, BackboneEncoder):
-        found |= {
-            "type": encoder.model.config.model_type,
-            "dtype": options.dtype,
-            "max_tokens": encoder.max_tokens,
-            "truncated": encoder.truncated,
-        }
-    return found
-
-
-def _protocol(
-    options: DiscoEval, domains: Mapping[str, Mapping[str, Any]], limit: int
-) -> dict[str, Any]:
-    """What must be equal for two results to stand in one table."""
-    kept = {"protocol", "seeds", "hidden", "lower"}
-    splits = {one["split"] for found in domains.values() for one in found.values()}
-    return {
-        **options.model_dump(include=kept),
-        "limit": limit,
-        "split": ", ".join(sorted(splits)),
-    }

@@ -1,0 +1,337 @@
+"""What a finished folder would put on the Hub: its files, their bytes, the licence, the card.
+
+Needs no network and no token. Only what the manifest names is published, with the card and the
+manifest itself: a note or a cache left in the folder stays at home.
+
+The card is merged with what people wrote on the Hub:
+
+- *Text*: ours stands between two markers. What stands before and after them on the Hub stays,
+  byte for byte; a card without markers stays whole, and ours follows it.
+- *Metadata*: our keys replace the remote's, other keys stay; `tags` are united. An empty value of
+  ours replaces nothing. The licence keys go together: our `license` takes the remote's
+  `license_name` and `license_link` away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from corpora import licences
+from corpora.errors import ConfigError, DiscorporaError, InputError
+from corpora.licences import Combined
+from corpora.store.atomic import MANIFEST, sha256
+
+if TYPE_CHECKING:
+    from huggingface_hub import RepoCard
+
+Kind = Literal["dataset", "model"]
+M = TypeVar("M", bound=BaseModel)
+
+CARD = "README.md"
+RESULTS = "results.json"
+OURS = (CARD, MANIFEST)
+"""Published with every folder; the manifest cannot name them."""
+TEXTS = (".md", ".json", ".txt", ".toml", ".yaml")
+TOKEN_LIKE = re.compile(r"\bhf_[A-Za-z0-9]{30,}")
+"""What the Hub's tokens look like; long enough that no word of a text is one."""
+
+BEGIN, END = "<!-- discorpora:begin -->", "<!-- discorpora:end -->"
+UNFINISHED = "being-published"
+NOTICE = """\
+> **Not whole: a new version is being published.** Come back later, or load an older revision.
+> If this stays, the publication broke off and has to be run again.
+"""
+LICENCE_KEYS = ("license", "license_name", "license_link")
+
+
+class Shard(BaseModel):
+    file: str
+    sha256: str
+
+
+class SplitShards(BaseModel):
+    shards: tuple[Shard, ...]
+
+
+class ConfigSplits(BaseModel):
+    splits: Mapping[str, SplitShards]
+
+
+class Manifest(BaseModel):
+    """What publishing reads of a manifest, a local one or one on the Hub.
+
+    A dataset's has `configs` and licences; a model's has `files`, each with its sha256.
+    """
+
+    name: str = ""
+    configs: Mapping[str, ConfigSplits] = {}
+    files: Mapping[str, str] = {}
+    licence: Combined | None = None
+    licences: Mapping[str, int] = {}
+
+    def named(self) -> dict[str, str]:
+        """The data files, each with its sha256. A hidden file is a training run's own."""
+        splits = (split for config in self.configs.values() for split in config.splits.values())
+        shards = {shard.file: shard.sha256 for split in splits for shard in split.shards}
+        files = {path: sum for path, sum in self.files.items() if "/." not in f"/{path}"}
+        return {path: sum for path, sum in (shards | files).items() if path not in OURS}
+
+
+class TrainedOn(BaseModel):
+    licence: str = ""
+
+
+class Results(BaseModel):
+    """What publishing reads of a model's results."""
+
+    dataset: TrainedOn | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFile:
+    """One file: its path in the repository, its size, and its sha256 as the manifest has it.
+
+    `sha256` is empty for the card and the manifest.
+    """
+
+    path: str
+    bytes: int
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A folder about to be published: what the dry run lists.
+
+    `files` are in the order of their paths; `left_out` are files of the folder that the manifest
+    does not name.
+    """
+
+    folder: Path
+    repo_id: str
+    kind: Kind
+    private: bool
+    files: tuple[PublishedFile, ...]
+    left_out: tuple[str, ...]
+    licence: Combined
+    manifest: Manifest
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def data_files(self) -> tuple[PublishedFile, ...]:
+        """All files but the card and the manifest."""
+        return tuple(file for file in self.files if file.path not in OURS)
+
+    def lines(self) -> list[str]:
+        """The dry run's listing, a line a file, then the sum and the licence decision."""
+        listed = [f"{file.bytes:>14,}  {file.path}" for file in self.files]
+        listed.append(f"{self.bytes:>14,}  bytes in {len(self.files)} files")
+        listed += [f"  left out, not named by the manifest: {path}" for path in self.left_out]
+        return [*listed, f"  licence {self.licence}"]
+
+    def require_licence(self) -> None:
+        """Raise `DiscorporaError` with the reason if the licence forbids passing it on."""
+        if not self.licence.redistributable:
+            raise DiscorporaError(
+                f"may not be published: {self.licence.reason}",
+                where=str(self.folder),
+                hint=f"it follows from {', '.join(self.licence.sources) or 'no named licence'}; "
+                "build it from sources that may be passed on, or keep it on your disk",
+            )
+
+    def require_no_token(self, token: str = "") -> None:
+        """Raise `ConfigError` if a text file holds `token`, or what looks like one."""
+        for file in self.files:
+            path = self.folder / file.path
+            if path.suffix not in TEXTS or file.bytes > 2**24:
+                continue
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if TOKEN_LIKE.search(text) or (token and token in text):
+                raise ConfigError(
+                    "an access token of the Hub stands in this file",
+                    where=str(path),
+                    hint="revoke that token, remove it from the build file or command, rebuild",
+                )
+
+    def verify(self) -> None:
+        """Read every data file; raise `InputError` if one is not what the manifest says."""
+        for file in self.data_files:
+            if sha256(self.folder / file.path) != file.sha256:
+                raise InputError(
+                    "is not the file that the manifest describes (its sha256 differs)",
+                    where=str(self.folder / file.path),
+                    hint="remove the folder and build it again",
+                )
+
+    def card(self, theirs: str | None) -> str:
+        """The folder's card merged into the Hub's, with the repository's id in its examples.
+
+        Raises `InputError` for a card of the Hub that cannot be merged.
+        """
+        text = (self.folder / CARD).read_text(encoding="utf-8")
+        text = text.replace(
+            f'load_dataset("{self.manifest.name}"', f'load_dataset("{self.repo_id}"'
+        )
+        text = text.replace("from_pretrained(FOLDER)", f'from_pretrained("{self.repo_id}")')
+        ours = read_card(text, where=str(self.folder / CARD))
+        for key in LICENCE_KEYS:
+            ours.data.pop(key)
+        ours.data["license"] = self.licence.hub
+        if self.licence.hub == "other":
+            ours.data["license_name"] = self.licence.id.lower()
+        return merged_card(ours, theirs, where=f"the card of {self.repo_id} on the Hub")
+
+    def unfinished_card(self, card: str) -> str:
+        """The card for as long as the repository holds only a part of the files: nothing loads.
+
+        `datasets` reads what the metadata's configurations name, and without any whatever is
+        there: so the only configuration is one of files that never exist.
+        """
+        page = read_card(card, where="the card to publish")
+        for key in ("configs", "dataset_info"):
+            page.data.pop(key)
+        if self.kind == "dataset":
+            none = {"config_name": UNFINISHED, "data_files": f"{UNFINISHED}.parquet"}
+            page.data["configs"] = [none]
+        page.text = page.text.replace(BEGIN, f"{BEGIN}\n{NOTICE}", 1)
+        return str(page)
+
+
+def plan_publication(
+    folder: Path, repo_id: str, *, kind: Kind = "dataset", private: bool = False
+) -> Publication:
+    """What publishing `folder` as `repo_id` (`NAMESPACE/NAME`) would do.
+
+    A licence that forbids it is not an error here: see `Publication.licence`. Raises `InputError`
+    if the folder is unfinished, lacks a file or is of another kind, `ConfigError` for a bad id.
+    """
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repo_id, re.ASCII):
+        raise ConfigError(
+            f"{repo_id!r} is not the id of a repository",
+            hint="give NAMESPACE/NAME: your user name or an organisation of yours, a slash, a name",
+        )
+    if not (folder / MANIFEST).is_file():
+        raise InputError(
+            f"holds no {MANIFEST}, so it is not finished" if folder.is_dir() else "is not a folder",
+            where=str(folder),
+            hint="build it first: discorpora build; it is written last",
+        )
+    manifest = _record(Manifest, folder / MANIFEST)
+    if not (manifest.configs if kind == "dataset" else manifest.files):
+        raise InputError(
+            f"is not the manifest of a {kind}",
+            where=str(folder / MANIFEST),
+            hint="a dataset is published with kind dataset, a model with kind model",
+        )
+    files = []
+    for path, sum in sorted({**manifest.named(), **dict.fromkeys(OURS, "")}.items()):
+        place = folder / path
+        outside = not place.resolve().is_relative_to(folder.resolve())
+        if outside or not place.is_file():
+            raise InputError(
+                "is outside the folder" if outside else "is missing: the folder is incomplete",
+                where=str(place),
+                hint="remove the folder and build it again",
+            )
+        files.append(PublishedFile(path, place.stat().st_size, sum))
+    inside = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    return Publication(
+        folder=folder,
+        repo_id=repo_id,
+        kind=kind,
+        private=private,
+        files=tuple(files),
+        left_out=tuple(sorted(inside - {file.path for file in files})),
+        licence=_licence(folder, manifest, kind),
+        manifest=manifest,
+    )
+
+
+def _record(kind: type[M], path: Path) -> M:
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise InputError(
+            f"cannot be read: {why}", where=str(path), hint="remove the folder and make it again"
+        ) from error
+
+
+def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
+    """What follows from the sources' licences; of a dataset the stricter of that and what is said.
+
+    A dataset's sources are named in its manifest, a model's dataset in its results.
+    """
+    stored = manifest.licence
+    ids = [*stored.sources, *manifest.licences] if stored else []
+    if kind == "model":
+        trained_on = _record(Results, folder / RESULTS).dataset
+        ids = [trained_on.licence] if trained_on else []
+    names = tuple(sorted({id or licences.UNKNOWN for id in ids}))
+    try:
+        licence = licences.combine(names)
+    except ConfigError:
+        reason = f"no licence {', '.join(names)} is known: some of its sources may be closed"
+        return Combined("other", "other", False, reason, names)
+    if stored and licence.redistributable and not stored.redistributable:
+        reason = stored.reason or "its manifest says that it may not be passed on"
+        return replace(licence, hub="other", redistributable=False, reason=reason)
+    return licence
+
+
+def read_card(text: str, *, where: str) -> RepoCard:
+    """A card's metadata and text. Raises `InputError` naming `where` for bad metadata."""
+    import yaml  # type: ignore[import-untyped]
+    from huggingface_hub import RepoCard
+
+    try:
+        return RepoCard(text.removeprefix("\ufeff"))
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        raise _unreadable(where, f"its metadata is not a YAML table: {error}") from error
+
+
+def merged_card(ours: RepoCard, theirs: str | None, *, where: str) -> str:
+    """The card to publish, from ours and the one on the Hub (None if there is none).
+
+    Raises `InputError` naming `where` (the remote card) if its metadata cannot be read or its
+    markers do not pair up.
+    """
+    body = f"{BEGIN}\n{ours.text.strip()}\n{END}"
+    if theirs is None:
+        ours.text = f"\n{body}\n"
+        return str(ours)
+    card = read_card(theirs, where=where)
+    own: dict[str, Any] = ours.data.to_dict()  # type: ignore[no-untyped-call]
+    filled = {key: value for key, value in own.items() if value not in ("", [], {})}
+    if "license" in filled:
+        for key in LICENCE_KEYS:
+            card.data.pop(key)
+    tags = [*_strings(card.data.get("tags")), *_strings(filled.get("tags"))]
+    for key, value in {**filled, "tags": list(dict.fromkeys(tags)) or None}.items():
+        card.data[key] = value
+    text: str = card.text
+    markers = re.findall(f"{BEGIN}|{END}", text)
+    if not markers:
+        card.text = f"{text}{'' if text.endswith(chr(10)) else chr(10)}\n{body}\n"
+    elif markers == [BEGIN, END]:
+        card.text = f"{text.partition(BEGIN)[0]}{body}{text.partition(END)[2]}"
+    else:
+        raise _unreadable(where, f"it needs one {BEGIN!r} and after it one {END!r}, or neither")
+    return str(card)
+
+
+def _strings(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else [str(item) for item in value or ()]
+
+
+def _unreadable(where: str, why: str) -> InputError:
+    return InputError(why, where=where, hint="mend the card on the Hub, then publish again")

@@ -1,0 +1,221 @@
+"""Bringing a repository on the Hub to the state of a folder: uploads, one commit, read back.
+
+A reader of the repository sees the old version whole until that commit, and the new one after it:
+`HfApi.create_commit` makes one commit, where `upload_folder` may make several.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Self
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, hf_hub_url
+from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.utils.sha import git_hash
+from pydantic import ValidationError
+
+from corpora.errors import ConfigError, DiscorporaError
+from corpora.publish.hub import Hub
+from corpora.publish.plan import CARD, NOTICE, Manifest, Publication, PublishedFile
+from corpora.store.atomic import MANIFEST
+
+FILES_AN_UPLOAD = 256
+"""As many as the client itself puts into a request."""
+
+Operation = CommitOperationAdd | CommitOperationDelete
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """One revision of a repository on the Hub; `card` and `manifest` are None if it has none."""
+
+    revision: str
+    files: Mapping[str, RepoFile]
+    manifest: bytes | None
+    card: bytes | None
+
+    @classmethod
+    def read(cls, hub: Hub, plan: Publication, revision: str = "") -> Self:
+        """A revision of the repository, by default the newest.
+
+        Raises `RepositoryNotFoundError`, and `ConfigError` if the repository is public and was to
+        be published privately.
+        """
+        if not revision:
+            info = hub.api.repo_info(plan.repo_id, repo_type=plan.kind)
+            revision = str(info.sha)
+            if plan.private and not info.private:
+                raise ConfigError(
+                    "the repository is there and public, but it was to be published privately",
+                    where=plan.repo_id,
+                    hint="make it private in its settings on the Hub, or choose another name",
+                )
+        entries = hub.api.list_repo_tree(
+            plan.repo_id, recursive=True, revision=revision, repo_type=plan.kind
+        )
+        files = {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
+
+        def content(path: str) -> bytes | None:
+            # Past the client's cache: what the Hub holds now is compared.
+            url = hf_hub_url(
+                plan.repo_id,
+                path,
+                repo_type=plan.kind,
+                revision=revision,
+                endpoint=hub.api.endpoint,
+            )
+            return hub.request("GET", url) if path in files else None
+
+        return cls(revision, files, content(MANIFEST), content(CARD))
+
+    def has(self, plan: Publication, file: PublishedFile) -> bool:
+        """Whether a data file is here as in the folder, by size and hash."""
+        there = self.files.get(file.path)
+        if there is None or there.size != file.bytes:
+            return False
+        if there.lfs is not None:
+            return there.lfs.sha256 == file.sha256
+        return there.blob_id == git_hash((plan.folder / file.path).read_bytes())
+
+    def stale(self, plan: Publication) -> list[str]:
+        """Files of an earlier version: those its manifest names, those our card would load.
+
+        A dataset that now has fewer shards would otherwise be read with the old ones among them.
+        """
+        try:
+            old = {*Manifest.model_validate_json(self.manifest or b"{}").named()}
+        except ValidationError:
+            old = set()  # the manifest is not ours
+        for config, body in plan.manifest.configs.items():
+            for split in body.splits:
+                # A star of the Hub's stays in its folder, one of `fnmatch` does not.
+                files = [path for path in self.files if path.count("/") == 1]
+                old |= {*fnmatch.filter(files, f"{glob.escape(config)}/{split}-*.parquet")}
+        return sorted((self.files.keys() & old) - {file.path for file in plan.files})
+
+    def is_whole(self, plan: Publication) -> bool:
+        """Whether this manifest is here, with all its files, a whole card, and no stale file."""
+        return (
+            self.manifest == (plan.folder / MANIFEST).read_bytes()
+            and self.card is not None
+            and NOTICE.encode() not in self.card
+            and not self.stale(plan)
+            and all(self.has(plan, file) for file in plan.data_files)
+        )
+
+
+@dataclass
+class Push:
+    """One publication: what it wrote and deleted, and the revision that it left.
+
+    Data files go to the Hub's storage first, which no reader sees before a commit. `uploads` are
+    kept over the tries, so that no file is read and hashed twice; a later run sends again only
+    what the storage does not have. `tried`: whether there was anything to do.
+    """
+
+    hub: Hub
+    plan: Publication
+    revision: str = ""
+    card: bytes | None = None
+    written: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    uploads: dict[str, CommitOperationAdd] = field(default_factory=dict)
+    tried: bool = False
+
+    def run(self) -> None:
+        """Bring the repository to the state of the plan.
+
+        Safe to call again after any failure: it looks at the remote first, and a commit that was
+        made although its answer was lost is found there. A commit names the revision it was made
+        for, so that a push by somebody else in between is never overwritten unseen.
+        """
+        hub, plan = self.hub, self.plan
+        try:
+            remote = Remote.read(hub, plan)
+        except RepositoryNotFoundError:
+            remote = None
+        if remote is not None and remote.is_whole(plan):
+            self.revision = remote.revision
+            return
+        if not self.tried:
+            plan.verify()
+            self.tried = True
+        if remote is None:
+            hub.api.create_repo(
+                plan.repo_id, repo_type=plan.kind, private=plan.private, exist_ok=True
+            )
+            remote = Remote.read(hub, plan)
+        self.revision = remote.revision
+        card = plan.card(None if remote.card is None else remote.card.decode(errors="replace"))
+        # The commit would look at the card's metadata too, but after all the uploads.
+        # `RepoCard.validate` asks the public Hub, whatever the endpoint.
+        about = {"content": card, "repoType": plan.kind}
+        hub.request("POST", f"{hub.api.endpoint}/api/validate-yaml", json=about)
+        changed = [file.path for file in plan.data_files if not remote.has(plan, file)]
+        self._upload(changed)
+        name, limit = plan.manifest.name or plan.folder.name, hub.settings.commit_operations
+        stale = remote.stale(plan)
+        operations: list[Operation] = [*map(CommitOperationDelete, stale)]
+        operations += [self.uploads[path] for path in changed]
+        if len(operations) + 2 > limit:
+            # Before the first of several commits the card says so, and loads nothing.
+            notice = CommitOperationAdd(CARD, plan.unfinished_card(card).encode("utf-8"))
+            self._commit(f"Begin to publish {name}", [notice])
+        while len(operations) + 2 > limit:
+            self._commit("Publish data files with discorpora", operations[:limit])
+            operations = operations[limit:]
+        operations.append(CommitOperationAdd(CARD, card.encode("utf-8")))
+        operations.append(CommitOperationAdd(MANIFEST, plan.folder / MANIFEST))
+        self._commit(f"Publish {name} with discorpora", operations)
+        self.card = card.encode("utf-8")
+        self.written, self.deleted = (*changed, CARD, MANIFEST), tuple(stale)
+
+    def _upload(self, paths: list[str]) -> None:
+        """In batches, each a step with tries of its own: `create_commit` would begin anew."""
+        new = [path for path in paths if path not in self.uploads]
+        for start in range(0, len(new), FILES_AN_UPLOAD):
+            part = new[start : start + FILES_AN_UPLOAD]
+            batch = {path: CommitOperationAdd(path, self.plan.folder / path) for path in part}
+            send = partial(
+                self.hub.api.preupload_lfs_files,
+                self.plan.repo_id,
+                batch.values(),
+                repo_type=self.plan.kind,
+                free_memory=False,
+            )
+            self.hub.call(f"uploading files of {self.plan.repo_id}", send)
+            self.uploads |= batch
+
+    def _commit(self, title: str, operations: Sequence[Operation]) -> None:
+        made = self.hub.api.create_commit(
+            self.plan.repo_id,
+            operations,
+            commit_message=title,
+            repo_type=self.plan.kind,
+            parent_commit=self.revision,
+        )
+        self.revision = str(made.oid)
+
+    def compare(self) -> None:
+        """Read the pushed revision back; raise `DiscorporaError` if it is not what was sent.
+
+        Compared: size and hash of every data file, the bytes of manifest and card, and that no
+        data file of an earlier version is left.
+        """
+        plan, remote = self.plan, Remote.read(self.hub, self.plan, self.revision)
+        wrong = [file.path for file in plan.data_files if not remote.has(plan, file)]
+        wrong += [path for path in self.deleted if path in remote.files]
+        wrong += [MANIFEST] * (remote.manifest != (plan.folder / MANIFEST).read_bytes())
+        wrong += [CARD] * (self.card is not None and remote.card != self.card)
+        if wrong:
+            raise DiscorporaError(
+                f"after the push the Hub holds something else than was sent: {', '.join(wrong[:5])}"
+                + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""),
+                where=f"{plan.repo_id}@{self.revision}",
+                hint="publish again; if it stays so, look at the repository's history",
+            )

@@ -1,0 +1,105 @@
+"""Papers: `arxiv:`, abstracts of arXiv's metadata, and `peerread:` (Kang et al. 2018)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from corpora.document import Document
+from corpora.readers import jsonl
+from corpora.readers.base import Reader
+from corpora.readers.files import read_json
+from corpora.readers.layouts import Record, as_article, as_document, wrong_type
+from corpora.readers.source import Refused, Source
+
+_NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?\s+\S")
+
+
+class Arxiv(Reader):
+    """Abstracts of the Kaggle arXiv metadata, which are CC0."""
+
+    name = "arxiv"
+    suffixes = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+    own_licence = "CC0-1.0"
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """A document an abstract (a line of `arxiv-metadata-oai-snapshot.json`); id, title and
+        categories are arXiv's."""
+        for path in source.files:
+            for where, record in source.taken(jsonl.records(path)):
+                with source.refusing(where, record):
+                    abstract = _abstract(record)
+                    yield as_document(abstract, source, abstract["id"])
+
+
+def _abstract(record: Record) -> dict[str, Any]:
+    id = record.get("id")
+    if not isinstance(id, str) or "abstract" not in record:
+        raise Refused("no abstract: expected the fields 'id' and 'abstract' of arXiv's metadata")
+    categories = record.get("categories") or ""
+    if not isinstance(categories, str):
+        raise wrong_type("categories", categories, "a string")
+    return {
+        "id": id,
+        "title": record.get("title"),
+        "text": record["abstract"],
+        "url": f"https://arxiv.org/abs/{id}",
+        "categories": categories.split(),
+    }
+
+
+class PeerRead(Reader):
+    """PeerRead's parsed papers: abstract and sections (`parsed_pdfs/*.pdf.json`)."""
+
+    name = "peerread"
+    suffixes = (".pdf.json",)
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """A document a paper, called `acl_2017/train/104`.
+
+        The abstract is the first section (level 1, heading `Abstract`); the depth of a heading's
+        number gives the level of the others (`3.1 Data` is 3, without a number 2). A line of the
+        PDF's text is a paragraph; lines without any letter (line and page numbers) are dropped.
+        """
+        for path in source.files:
+            with source.refusing(path):
+                # The folder parsed_pdfs says nothing.
+                name = source.stem(path, self.suffixes).replace("parsed_pdfs/", "")
+                yield as_article(_paper(read_json(path)), source, name)
+
+
+def _paper(value: Any) -> dict[str, Any]:
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if not isinstance(metadata, dict):
+        raise Refused("no paper: expected an object with the object 'metadata'")
+    sections = metadata.get("sections") or []
+    if not isinstance(sections, list) or not all(isinstance(s, dict) for s in sections):
+        raise wrong_type("sections", sections, "a list of objects")
+    return {
+        "title": metadata.get("title"),
+        "abstract": _prose(metadata.get("abstractText"), "abstractText"),
+        "sections": [
+            {
+                "heading": section.get("heading"),
+                "level": _level(section.get("heading")),
+                "paragraphs": _prose(section.get("text"), "text"),
+            }
+            for section in sections
+        ],
+    }
+
+
+def _prose(text: Any, name: str) -> list[str]:
+    if text is None:
+        return []
+    if not isinstance(text, str):
+        raise wrong_type(name, text, "a string")
+    return [line for line in text.split("\n") if any(map(str.isalpha, line))]
+
+
+def _level(heading: Any) -> int:
+    if not isinstance(heading, str) or not heading.strip():
+        return 1
+    numbered = _NUMBERED.match(heading.strip())
+    return min(99, 2 + numbered[1].count(".")) if numbered else 2

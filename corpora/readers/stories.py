@@ -1,0 +1,158 @@
+"""Stories of five sentences (Mostafazadeh et al. 2016): `rocstories:` and `storycloze:`, in CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from corpora.document import Document
+from corpora.errors import BadRecord, InputError
+from corpora.readers.base import Encoding, Reader
+from corpora.readers.files import read_lines
+from corpora.readers.layouts import as_document
+from corpora.readers.source import OnBad, Refused, Source, rows_of
+
+Row = dict[str, str]
+
+_SENTENCES = tuple(f"sentence{i}" for i in range(1, 6))
+_CONTEXT = tuple(f"InputSentence{i}" for i in range(1, 5))
+_QUIZ = ("RandomFifthSentenceQuiz1", "RandomFifthSentenceQuiz2")
+_ANSWER = "AnswerRightEnding"
+
+
+class RocStories(Reader):
+    """ROCStories, CSV."""
+
+    name = "rocstories"
+    suffixes = (".csv", ".tsv")
+    own_licence = "research-only"
+
+    encoding: Encoding = "utf-8"
+    """The encoding of the files."""
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """A document a story: its sentences are the sentence layer, its title the title."""
+        columns = ("storyid", "storytitle", *_SENTENCES)
+        hint = "a file of the Story Cloze Test is read with storycloze:"
+        for path in source.files:
+            rows = table_rows(path, columns, encoding=self.encoding, hint=hint)
+            for where, row in source.taken(rows):
+                with source.refusing(where, row):
+                    story = {"title": row["storytitle"], "sentences": _texts(row, _SENTENCES)}
+                    yield as_document(story, source, row["storyid"].strip())
+
+
+@dataclass(frozen=True, slots=True)
+class ClozeStory:
+    """A story without its end, and two endings."""
+
+    id: str
+    context: tuple[str, ...]
+    right: str
+    wrong: str
+    where: str
+
+
+class StoryCloze(Reader):
+    """The Story Cloze Test, CSV: four sentences, two endings."""
+
+    name = "storycloze"
+    suffixes = (".csv", ".tsv")
+    own_licence = "research-only"
+
+    ending: Literal["right", "wrong", "both"] = "right"
+    """Which endings the documents have; with both the ids are `ID/right` and `ID/wrong`."""
+    encoding: Encoding = "utf-8"
+    """The encoding of the files."""
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """A document a story, or two in the group of the story."""
+        for path in source.files:
+            for story in read_storycloze(path, source.refuse, encoding=self.encoding):
+                ends = {"right": story.right, "wrong": story.wrong}
+                if self.ending != "both":
+                    ends = {"": ends[self.ending]}
+                with source.refusing(story.where):
+                    for name, end in ends.items():
+                        record = {"group": story.id, "sentences": [*story.context, end]}
+                        id = f"{story.id}/{name}" if name else story.id
+                        yield as_document(record, source, id)
+
+
+def read_storycloze(
+    path: Path, on_bad: OnBad | None = None, *, encoding: str = "utf-8"
+) -> Iterator[ClozeStory]:
+    """The stories of a Story Cloze file with both endings, for the pairwise test set.
+
+    A bad row goes to `on_bad`; without it the first one raises `InputError`.
+    """
+    columns = ("InputStoryid", *_CONTEXT, *_QUIZ, _ANSWER)
+    hint = "the test of 2018 hides its answers; a file of ROCStories is read with rocstories:"
+    return rows_of(table_rows(path, columns, encoding=encoding, hint=hint), _story, on_bad)
+
+
+def _story(row: Row, where: str) -> Iterator[ClozeStory]:
+    answer = row[_ANSWER].strip()
+    if answer not in ("1", "2"):
+        raise Refused(f"no answer: {_ANSWER} is {answer[:20]!r}, expected 1 or 2")
+    endings = _texts(row, _QUIZ)
+    right = int(answer) - 1
+    id, context = row["InputStoryid"].strip(), tuple(_texts(row, _CONTEXT))
+    yield ClozeStory(id, context, endings[right], endings[1 - right], where)
+
+
+def _texts(row: Row, columns: Sequence[str]) -> list[str]:
+    """The texts in `columns`; `Refused` if one is empty: a story has no holes."""
+    texts = [row[column].strip() for column in columns]
+    if not all(texts):
+        raise Refused(f"no text: {columns[texts.index('')]} is empty")
+    return texts
+
+
+def table_rows(
+    path: Path, columns: Sequence[str], *, encoding: str = "utf-8", hint: str = ""
+) -> Iterator[tuple[str, Row | BadRecord]]:
+    """The rows of a CSV file, or of a TSV file (its header has tabs), each with `file:line`.
+
+    A record is one line: a quote that is not closed on its line spoils that record, not those
+    after it. Blank lines are left out. Raises `InputError` if the header lacks one of
+    `columns`; `hint` goes with it.
+    """
+    header: list[str] = []
+    delimiter = ","
+    for number, line in enumerate(read_lines(path, encoding), 1):
+        where = f"{path}:{number}"
+        if isinstance(line, BadRecord):
+            if not header:
+                raise InputError(line.reason, where=where, hint=hint)
+            yield where, line
+        elif not header and line.strip():
+            delimiter = "\t" if "\t" in line else ","
+            cells = _cells(line, delimiter)
+            header = [] if isinstance(cells, str) else [name.strip() for name in cells]
+            if missing := [column for column in columns if column not in header]:
+                raise InputError(
+                    f"no column {', '.join(missing)} in the header {line[:100]!r}",
+                    where=where,
+                    hint=hint or f"the first line must name the columns {', '.join(columns)}",
+                )
+        elif line.strip():
+            cells = _cells(line, delimiter)
+            if isinstance(cells, str):
+                yield where, BadRecord(where, f"not CSV: {cells}", line[:200])
+            elif len(cells) != len(header):
+                reason = f"wrong number of fields: {len(cells)}, the header has {len(header)}"
+                yield where, BadRecord(where, reason, line[:200])
+            else:
+                yield where, dict(zip(header, cells, strict=True))
+
+
+def _cells(line: str, delimiter: str) -> list[str] | str:
+    """The cells of a line, or why it has none."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return str(error)

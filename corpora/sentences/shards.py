@@ -1,0 +1,46 @@
+"""The stage `sentences`: shards of documents with a column of the splitter's sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from corpora.sentences import split_document
+from corpora.store.atomic import replacing
+from corpora.store.document_columns import (
+    DOCUMENTS,
+    SPLIT,
+    SPLIT_SENTENCES,
+    documents_of,
+    layer_column,
+)
+from corpora.store.documents import PARQUET, row_groups, shards_of
+
+
+def split_documents(documents: Path, folder: Path, splitter: str = "rules") -> int:
+    """Copy the shards of `documents` to `folder` with a column of the splitter's sentences.
+
+    The source's own sentences stay beside it. `splitter` is a name of
+    `corpora.sentences.SPLITTERS`; the schema's metadata holds it. Shards are made and kept as those
+    of `write_documents`. Returns the number of sentences.
+    """
+    schema = SPLIT.with_metadata({"splitter": splitter})
+    for shard in shards_of(documents):
+        path = folder / shard.name
+        if path.exists():
+            continue
+        with replacing(path) as partial, pq.ParquetWriter(partial, schema, **PARQUET) as writer:
+            for batch in row_groups(shard):
+                split = [split_document(document, splitter) for document in documents_of(batch)]
+                column = layer_column([document.sentences for document in split], SPLIT_SENTENCES)
+                columns = [*(batch[name] for name in DOCUMENTS.names), column]
+                writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+    lengths = (
+        pc.sum(pc.list_value_length(batch[SPLIT_SENTENCES].field("start"))).as_py() or 0
+        for shard in shards_of(folder)
+        for batch in row_groups(shard, [SPLIT_SENTENCES])
+    )
+    return sum(lengths)

@@ -1,0 +1,317 @@
+"""S1 and S2 as spans: the clause of each head minus the other clause, the marker, and commas.
+
+Every token goes with its nearest marked ancestor. S1's head is marked 1, S2's 2, the marker's
+tokens and the children that a row drops 0; pointer doubling then carries the marks down to all
+tokens of the sentence in log(depth) steps, for all matches of the batch at once. Whatever lies in
+both clauses thus goes to the inner one, so that S1 and S2 never overlap. Children that a row mutes
+(the "that" or "but" which introduces the clause) are marked 3 and 4: they belong to the span of
+S1 and S2 but not to its text. So do the modifiers of the subordinator that opens a clause, be it
+the marker ("right after he left") or a muted one ("but only if he left"): UD hangs them on the
+clause's head. They are marked 5 and 6 until it is known whether they stand right before it.
+
+What a parse hangs on the marker itself from behind (class `stray`: "but [what remained] went to
+her") is the beginning of S2, which the parser could not place; a marker has no such dependents.
+
+A subordinator introduces its clause only from in front of it: "he was to leave", "the plan is that
+he leaves" have it behind subject or copula, and would be no sentences without it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extract.match import PREVIOUS, Matches
+from extract.pairs import SpanColumn
+from extract.parse import BoolArray, Ints
+from extract.trees import Batch
+
+REFUSALS = ("", "s1_empty", "s2_empty", "s1_no_clause", "s2_no_clause")
+SEPARATING = " \t\n\r.,;:-–—…•*/。，、；："
+LEADING = re.compile(r"(?:[\s,;–—…•。，、；：]|[.:*/-]{2,}|[.:*/-](?=\s|$))*")
+"""What a sentence does not begin with; a single mark that opens its first word stays (".NET")."""
+MAX_DOUBLINGS = 32
+"""Enough for any depth; a tree with a cycle, which no reader lets through, ends here too."""
+WORDS_AT_ONCE = 1 << 20
+"""Matches times the tokens of their sentences: a bound on memory, however long a sentence is."""
+Marks = NDArray[np.int8]
+Runs = tuple[Ints, Marks, Ints, Ints]
+"""Runs of tokens, one a row: which match, which side (1 or 2), first and last token."""
+
+
+@dataclass(slots=True)
+class Sides:
+    """S1 and S2 of matches: all that belongs to them (`spans`), and what their text is made of.
+
+    `refused` says why a match is no pair: an index into `REFUSALS`, 0 if it is one.
+    """
+
+    spans: tuple[SpanColumn, SpanColumn]
+    spoken: tuple[SpanColumn, SpanColumn]
+    has_clauses: BoolArray
+    refused: Marks
+
+    def take(self, keep: BoolArray) -> Sides:
+        return Sides(
+            (self.spans[0].take(keep), self.spans[1].take(keep)),
+            (self.spoken[0].take(keep), self.spoken[1].take(keep)),
+            self.has_clauses[keep],
+            self.refused[keep],
+        )
+
+
+def sides_of(batch: Batch, matches: Matches, mode: str) -> Sides:
+    """Both sides of every match, and whether they are what `mode` asks for."""
+    rows = batch.row[matches.first]
+    size = batch.offsets[rows + 1] - batch.offsets[rows]
+    block = np.cumsum(size, dtype=np.int64) // WORDS_AT_ONCE
+    bounds = [*np.flatnonzero(np.diff(block, prepend=-1)).tolist(), len(rows)]
+    whole: list[Runs] = []
+    spoken: list[Runs] = []
+    for first, last in pairwise(bounds):
+        part = _Block(batch, matches.take(np.arange(first, last)), first)
+        side = part.sides()
+        whole.append(part.runs(np.where(side > 2, side - 2, side)))
+        spoken.append(part.runs(np.where(side > 2, 0, side)) if (side > 2).any() else whole[-1])
+    before = _sentences_before(batch, matches)
+    spans, texts = (_columns(batch, len(matches), runs, before) for runs in (whole, spoken))
+    s1, s2 = _clauses(batch, matches, ("statement",))
+    has_clauses = s1 & s2
+    if mode == "own_subjects":
+        pro_drop = batch.patterns.table.pro_drop
+        s1, s2 = _clauses(batch, matches, ("finite",) if pro_drop else ("finite", "subject"))
+    strict = mode != "recall"
+    why = [texts[0].counts == 0, texts[1].counts == 0, strict & ~s1, strict & ~s2]
+    return Sides(spans, texts, has_clauses, np.select(why, [1, 2, 3, 4], 0).astype(np.int8))
+
+
+def _columns(
+    batch: Batch, n: int, parts: Sequence[Runs], before: tuple[Ints, Ints, Ints]
+) -> tuple[SpanColumn, SpanColumn]:
+    """The runs of S1 and of S2 as spans; `before` are those of S1 in the sentence before."""
+    empty: Any = (np.empty(0, dtype=np.int32),) * 4
+    match, side, first, last = (
+        np.concatenate(columns) for columns in zip(empty, *parts, strict=True)
+    )
+    start, end = batch.start[first], batch.end[last]
+    ours, theirs = side == 1, side == 2
+    owner = np.concatenate([match[ours], before[0]])
+    order = np.argsort(owner, kind="stable")
+    s1_start = np.concatenate([start[ours], before[1]])[order]
+    s1_end = np.concatenate([end[ours], before[2]])[order]
+    return (
+        SpanColumn.of(np.bincount(owner, minlength=n), s1_start, s1_end),
+        SpanColumn.of(np.bincount(match[theirs], minlength=n), start[theirs], end[theirs]),
+    )
+
+
+def _sentences_before(batch: Batch, matches: Matches) -> tuple[Ints, Ints, Ints]:
+    """The matches that look back, with start and end of the sentence before, without its stop."""
+    spans: list[tuple[int, int, int]] = []
+    for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
+        row = batch.row[matches.first[i]]
+        document = batch.documents[batch.row_doc[row]]
+        if document.sentences is None:
+            continue
+        start, end = document.sentences[int(batch.row_sentence[row]) - 1]
+        piece = document.text[start:end]
+        opening = LEADING.match(piece)
+        left = start + (opening.end() if opening else 0)
+        right = start + len(piece.rstrip(SEPARATING))
+        if right > left:
+            spans.append((i, left, right))
+    owner, start_of, end_of = np.array(spans, dtype=np.int32).reshape(-1, 3).T
+    return owner, start_of, end_of
+
+
+def _clauses(batch: Batch, matches: Matches, needs: Sequence[str]) -> tuple[BoolArray, BoolArray]:
+    """Whether the heads of S1 and S2 have all the properties of `needs`.
+
+    For the sentence before, its root tells; where that sentence was not parsed, it has none.
+    """
+    need = batch.patterns.mask(needs)
+    whole = (batch.traits & need) == need
+    row_is_clause = np.zeros(len(batch.row_doc) + 1, dtype=bool)
+    row_is_clause[batch.row[(batch.head < 0) & whole]] = True
+    row = batch.row[matches.first]
+    before = np.maximum(row - 1, 0)
+    parsed = (row > 0) & (batch.row_doc[before] == batch.row_doc[row])
+    parsed &= batch.row_sentence[before] == batch.row_sentence[row] - 1
+    looking = (matches.s1 == PREVIOUS) & parsed & row_is_clause[before]
+    return ((matches.s1 >= 0) & whole[matches.s1]) | looking, whole[matches.s2]
+
+
+class _Block:
+    """Some matches with the tokens of their sentences: columns [t], a sentence once a match.
+
+    `match` and `token` say what stands at a place; `shift` [matches] leads from a token of a
+    match's sentence to its place.
+    """
+
+    def __init__(self, batch: Batch, matches: Matches, number: int) -> None:
+        self.batch, self.matches, self.number = batch, matches, number
+        rows = batch.row[matches.first]
+        size = batch.offsets[rows + 1] - batch.offsets[rows]
+        self.shift = np.cumsum(size, dtype=np.int32) - size - batch.offsets[rows]
+        self.match = np.repeat(np.arange(len(rows), dtype=np.int32), size)
+        here = np.arange(len(self.match), dtype=np.int32)
+        self.token = here - np.repeat(self.shift, size)
+        self.head, self.label = batch.head[self.token], batch.label[self.token]
+        self.words = ~self.labelled("punctuation")
+
+    def labelled(self, name: str) -> BoolArray:
+        return self.batch.patterns.classes[name][self.label]
+
+    def sides(self) -> Marks:
+        """For each place the side of its nearest marked ancestor; 3 and 4 are muted."""
+        matches, shift = self.matches, self.shift
+        here = np.arange(len(self.token), dtype=np.int32)
+        pointer = np.where(self.head >= 0, self.head + shift[self.match], here)
+        side, opener = np.zeros((2, len(here)), dtype=np.int8)
+        marked = np.zeros(len(here), dtype=bool)
+        for children, value, opens in self.special_children():
+            marked[children] = True
+            side[children] = value
+            opener[children] = opens
+        subordinate = self.batch.patterns.subordinates[matches.row]
+        opener[(matches.first + shift)[subordinate]] = 2
+        same = np.flatnonzero(matches.s1 >= 0)
+        s1, s2 = matches.s1[same] + shift[same], matches.s2 + shift
+        marked[s1] = marked[s2] = True
+        side[s1] = 1
+        side[s2] = 2
+        which, token = matches.marker_tokens()
+        marker = token + shift[which]
+        own = marker[(side[marker] == 0) | (side[marker] > 2)]
+        marked[own], side[own] = True, 0
+        pointer[marked] = here[marked]
+        stray = self.labelled("stray") & ~marked
+        stray &= (self.head == matches.token[self.match]) & (self.token > self.head)
+        pointer[stray] = s2[self.match[stray]]
+        for _ in range(MAX_DOUBLINGS):
+            jumped = pointer[pointer]
+            if np.array_equal(jumped, pointer):
+                break
+            pointer = jumped
+        side = side[pointer]
+        side[marker] = 0  # even where one of them is a head
+        self.give_last_mark(side)
+        return self.undivided(self.with_modifiers_muted(side, opener))
+
+    def special_children(self) -> Iterator[tuple[Ints, Ints | int, Ints | int]]:
+        """Children of the two heads that the row mutes or drops, and modifiers of a subordinator.
+
+        With the mark that they get, and the side (1 or 2) that they open as a muted subordinator.
+        """
+        batch, patterns = self.batch, self.batch.patterns
+        s1, s2 = self.matches.s1[self.match], self.matches.s2[self.match]
+        children = np.flatnonzero(((self.head == s1) | (self.head == s2)) & (self.head >= 0))
+        match, token, head = self.match[children], self.token[children], self.head[children]
+        label = self.label[children]
+        owner = (head == s2[children]).astype(np.int8)
+        other = np.where(owner == 1, s1[children], s2[children])
+        place = (token > head).astype(np.int8)
+        place[(token > head) & (other > head) & (token > other)] = 2
+        kind = batch.has(token, patterns.bits["clause"]).astype(np.int8)
+        kind[batch.has(token, patterns.bits["subject"])] = 2
+        where = (self.matches.row[match], owner, place, kind, label)
+        modifier = patterns.classes["modifier"][label]
+        yield children[modifier], 5 + owner[modifier], 0
+        # A subordinator introduces from before the subject, copula, auxiliary and object.
+        clause = match * 2 + owner
+        first_core = np.full(2 * len(self.matches), len(batch), dtype=np.int32)
+        core = np.flatnonzero(patterns.classes["core"][label])[::-1]
+        first_core[clause[core]] = token[core]
+        introduces = (token < head) & (token < first_core[clause])
+        subordinator = patterns.classes["subordinator"][label]
+        muted = patterns.mute[where] & (introduces | ~subordinator)
+        subordinator &= patterns.named[batch.form[token]]
+        yield children[muted], 3 + owner[muted], (subordinator * (1 + owner))[muted]
+        yield children[patterns.drop[where]], 0, 0
+
+    def give_last_mark(self, side: Marks) -> None:
+        """Give a "?" or "!" behind S2 to S2 where S2 is a clause beside S1, not one inside it.
+
+        UD hangs it on the root, the first conjunct; but in "I called, but did he answer?" the
+        second one asks. It stays where S1 asks itself, and a subordinate clause leaves it to the
+        clause that it belongs to.
+        """
+        batch, patterns, match = self.batch, self.batch.patterns, self.match
+        marks = np.flatnonzero((side == 1) & ~self.words)
+        marks = marks[patterns.terminal[batch.form[self.token[marks]]]]
+        marks = marks[~patterns.subordinates[self.matches.row[match[marks]]]]
+        spoken = np.flatnonzero(self.words)
+        at = np.searchsorted(spoken, marks) - 1
+        marks, before = marks[at >= 0], spoken[at[at >= 0]]
+        marks = marks[(match[before] == match[marks]) & np.isin(side[before], (2, 4, 6))]
+        if len(marks) == 0:
+            return
+        auxiliary, subject = batch.leftmost_child("auxiliary"), batch.leftmost_child("subject")
+        s1 = self.matches.s1[match[marks]]
+        asks = (auxiliary[s1] < subject[s1]) & (subject[s1] < len(batch))
+        own = np.flatnonzero((side == 1) & self.words)
+        opening = self.token[own[np.searchsorted(match[own], match[marks])]]
+        asks |= (batch.traits[opening] & patterns.bits.get("interrogative", 0)) != 0
+        side[marks[~asks]] = 2
+
+    def with_modifiers_muted(self, side: Marks, opener: Marks) -> Marks:
+        """The modifiers (5, 6) that a side begins with, muted if its `opener` comes next."""
+        modifier = side > 4
+        plain = np.where(modifier, side - 4, side).astype(np.int8)
+        before = np.zeros(len(side), dtype=bool)
+        before[:-1] = modifier[:-1] & (opener[1:] == plain[:-1]) & ~self.begins()[1:]
+        if not before.any():
+            return plain
+        run = np.cumsum(self.begins(side)) - 1
+        fits, begins = np.zeros((2, int(run[-1]) + 1), dtype=bool)
+        fits[run[before]] = True
+        for number in (1, 2):
+            spoken = np.flatnonzero((plain == number) & self.words)
+            begins[run[spoken[np.diff(self.match[spoken], prepend=-1) > 0]]] = True
+        return np.where(modifier & (fits & begins)[run], side - 2, plain).astype(np.int8)
+
+    def begins(self, side: Marks | None = None) -> BoolArray:
+        """Where the tokens of a match begin, and with `side`, where the side changes."""
+        change = np.ones(len(self.match), dtype=bool)
+        change[1:] = self.match[1:] != self.match[:-1]
+        if side is not None:
+            change[1:] |= side[1:] != side[:-1]
+        return change
+
+    def undivided(self, side: Marks) -> Marks:
+        """Words that share one span (of a multiword token such as "wanna") stay on one side.
+
+        They go with the first of them, and to neither side if one of them is the marker.
+        """
+        starts, ends = self.batch.start[self.token], self.batch.end[self.token]
+        shared = ~self.begins()
+        shared[1:] &= starts[1:] < ends[:-1]
+        if not shared.any():
+            return side
+        leaders = np.flatnonzero(~shared)
+        lowest = np.minimum.reduceat(side, leaders)
+        lowest = np.where(lowest > 0, side[leaders], 0)
+        return np.repeat(lowest, np.diff(np.append(leaders, len(side)))).astype(np.int8)
+
+    def runs(self, side: Marks) -> Runs:
+        """Maximal runs of one side, without the separators at either end of each.
+
+        A run of nothing but punctuation is none, unless it is the mark that ends the sentence.
+        """
+        forms, patterns = self.batch.form[self.token], self.batch.patterns
+        run = np.cumsum(self.begins(side)) - 1
+        separator = patterns.separator[forms]  # whatever label a parser gave it
+        word = (self.words & ~separator) | patterns.terminal[forms]
+        alive = np.zeros(int(run[-1]) + 1 if len(run) else 0, dtype=bool)
+        alive[run[word & (side > 0)]] = True
+        content = np.flatnonzero(alive[run] & ~separator)
+        edge = np.flatnonzero(np.diff(run[content]))
+        first = content[np.append(0, edge + 1)] if len(content) else content
+        last = content[np.append(edge, len(content) - 1)] if len(content) else content
+        return self.match[first] + self.number, side[first], self.token[first], self.token[last]

@@ -1,0 +1,189 @@
+"""Pattern tables: which trees make a word a discourse marker, as data.
+
+The table of a language is made of the shipped `LANGUAGE.toml`, of the files of plug-ins, and of a
+user's own. A plug-in names its file as an entry point of the group `discorpora.patterns`: the
+language is the entry's name, package and file are its value (`en = "my_package:markers.toml"`).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Sequence
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+from corpora.declared import Loc
+from corpora.errors import ConfigError, InputError, nearest
+from extract.patterns.table import (
+    DERIVED,
+    SCHEMES,
+    Multiword,
+    Pattern,
+    PatternFile,
+    PatternTable,
+)
+
+__all__ = [
+    "DERIVED",
+    "Multiword",
+    "Pattern",
+    "PatternTable",
+    "load_patterns",
+    "patterns_hash",
+    "resolve_markers",
+    "table_languages",
+]
+
+GROUP = "discorpora.patterns"
+FOLDER = Path(__file__).parent
+Files = Sequence[str | Path]
+"""A user's own pattern files: a later one replaces the rows that an earlier one has for a marker.
+"""
+
+
+def table_languages() -> tuple[str, ...]:
+    """The languages that have a table, shipped or of a plug-in."""
+    shipped = {path.stem for path in FOLDER.glob("*.toml")}
+    return tuple(sorted(shipped | {entry.name for entry in _plugins()}))
+
+
+def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -> PatternTable:
+    """The table of `language` for the label scheme `scheme`, with the rows of `files`.
+
+    Raises `ConfigError` if there is no such table, if two plug-ins have the same marker, and with
+    file and line for what a file may not say.
+    """
+    if scheme not in SCHEMES:
+        raise ConfigError(f"unknown label scheme {scheme!r}; choose from {', '.join(SCHEMES)}")
+    installed, own = _shipped(language), tuple(Path(file).expanduser() for file in files)
+    if not installed and not own:
+        raise ConfigError(
+            f"no patterns for language {language!r}; there are {', '.join(table_languages())}",
+            hint="docs/extraction.md says how to add a language in one file",
+        )
+    for path in own:
+        if not path.is_file():
+            raise InputError("no such pattern file", where=str(path))
+    return _merged(language, scheme, *(tuple(map(_stamped, part)) for part in (installed, own)))
+
+
+def patterns_hash(language: str, files: Files = ()) -> str:
+    """The sha256 of all files that make a language's table: part of the hash of a stage."""
+    whole = hashlib.sha256()
+    for path in (*_shipped(language), *(Path(file).expanduser() for file in files)):
+        whole.update(path.read_bytes())
+    return whole.hexdigest()
+
+
+def resolve_markers(
+    spec: str | Iterable[str], language: str = "en", files: Files = ()
+) -> tuple[str, ...]:
+    """The markers that `spec` names: markers and sets of the table (`all15`), parted by commas.
+
+    `all` are all markers of one word or phrase that the table has rows for.
+    """
+    table = load_patterns(language, "ud", files)
+    sets = {"all": table.markers, **table.sets}
+    given = spec.split(",") if isinstance(spec, str) else spec
+    folded = [" ".join(name.split()).lower() for name in given if name.strip()]
+    names = tuple(dict.fromkeys(m for name in folded for m in sets.get(name, (name,))))
+    for name in names:
+        if name not in table.choices:
+            raise ConfigError(
+                f"no pattern for {name!r} in language {language!r}; "
+                f"{nearest(name, (*table.choices, *sets))}list them with: discorpora markers"
+            )
+    if not names:
+        raise ConfigError("no marker given; name a set such as all15, or markers parted by commas")
+    return names
+
+
+@functools.cache
+def _plugins() -> tuple[metadata.EntryPoint, ...]:
+    """Each once: an editable installation may be listed twice."""
+    return tuple(dict.fromkeys(metadata.entry_points(group=GROUP)))
+
+
+def _shipped(language: str) -> list[Path]:
+    """Our table of the language, if there is one, and those of installed plug-ins."""
+    paths = [path for path in [FOLDER / f"{language}.toml"] if path.is_file()]
+    for entry in sorted(_plugins()):
+        if entry.name != language:
+            continue
+        place = f"entry point {entry.name} = {entry.value!r} of {GROUP}"
+        try:
+            path = Path(str(resources.files(entry.module) / (entry.attr or "")))
+        except ImportError as error:
+            raise ConfigError(f"cannot be imported: {error}", where=place) from error
+        if not path.is_file():
+            raise ConfigError(
+                f"no file {str(path)!r}", where=place, hint='expected "PACKAGE:FILE.toml"'
+            )
+        paths.append(path)
+    return paths
+
+
+def _stamped(path: Path) -> tuple[Path, int]:
+    """A file and its time: one that was changed is read again."""
+    return path, path.stat().st_mtime_ns
+
+
+@functools.cache
+def _merged(
+    language: str,
+    scheme: str,
+    installed: tuple[tuple[Path, int], ...],
+    own: tuple[tuple[Path, int], ...],
+) -> PatternTable:
+    """The table that several files make. Only a user's own file may replace what another has."""
+    files = [PatternFile.read(path) for path, _ in (*installed, *own)]
+    whole: dict[Loc, Any] = {}
+    stated_in: dict[Loc, PatternFile] = {}
+    for number, file in enumerate(files):
+        if file.language not in ("", language):
+            raise ConfigError(
+                f"language = {file.language!r}: this is the table of {language!r}",
+                where=file.where(("language",)),
+            )
+        entries = file.entries()
+        for keys in entries:
+            if keys in stated_in and number < len(installed):
+                raise ConfigError(
+                    f"{' '.join(map(str, keys))} is in another pattern table too: "
+                    f"{stated_in[keys].where()}",
+                    where=file.where(),
+                    hint="uninstall one of the two; a file given with --patterns may replace it",
+                )
+            stated_in[keys] = file
+        whole |= entries
+
+    def stated(*kind: str) -> dict[str, Any]:
+        """The entries under a table, by their last key."""
+        return {str(keys[-1]): given for keys, given in whole.items() if keys[:-1] == kind}
+
+    rows = [row for of_marker in stated("pattern").values() for row in of_marker]
+    classes = stated("classes", scheme)
+    if not classes:
+        raise ConfigError(f"no [classes.{scheme}] in this table", where=files[0].where())
+    ids = [row.id for row in rows]
+    for row in rows:
+        if ids.count(row.id) > 1:
+            place = stated_in["pattern", row.marker].where()
+            raise ConfigError(f"two patterns have the id {row.id!r}", where=place)
+    table = PatternTable.of(
+        {
+            "language": language,
+            "scheme": scheme,
+            "classes": classes,
+            "multiwords": tuple(stated("multiword").values()),
+            "patterns": tuple(row for row in rows if scheme in row.schemes),
+            "markers": tuple(stated("pattern")),
+            **{key: stated(key) for key in ("sets", "properties", "spans")},
+            **stated(),
+        }
+    )
+    for file in files:
+        file.check(table)
+    return table

@@ -1,0 +1,249 @@
+"""A pattern table as integers: look-up arrays from the codes of one string table."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from extract.parse import BoolArray, Ints, StringTable
+from extract.patterns.table import DERIVED, Pattern, PatternTable, Tags
+
+SEPARATORS = frozenset([*",;:.-–—…•*/", "--", "---", "...", "....", "。", "，", "、", "；", "："])
+TERMINALS = frozenset(["?", "!", "?!", "!?", "??", "!!", "？", "！"])
+
+
+class Lookup:
+    """`value(string)` for every string of a table that grows, worked out once for each."""
+
+    def __init__(
+        self, strings: StringTable, value: Callable[[str], int | bool], dtype: DTypeLike
+    ) -> None:
+        self._strings, self._value = strings, value
+        self._values: NDArray[Any] = np.empty(0, dtype=dtype)
+
+    def __getitem__(self, codes: Ints) -> NDArray[Any]:
+        """The values of the strings with these codes."""
+        known = len(self._values)
+        if known < len(self._strings):
+            new = [self._value(string) for string in self._strings.strings[known:]]
+            self._values = np.concatenate([self._values, np.array(new, dtype=self._values.dtype)])
+        return self._values.take(codes)
+
+
+@dataclass(slots=True)
+class Row:
+    """One pattern: arrays over the numbers of labels (`not_before`: of words), and bits."""
+
+    pattern: Pattern
+    index: int
+    deprels: BoolArray
+    s2_deprels: BoolArray
+    s1_deprels: BoolArray
+    s1_not: BoolArray
+    climb: BoolArray
+    not_before: BoolArray
+    tags: int
+    s2_needs: int
+    s2_lacks: int
+    s1_needs: int
+    s1_lacks: int
+
+
+@dataclass(frozen=True, slots=True)
+class WordSequence:
+    """A sequence of word numbers, the name it is labelled with, and whose rows it uses.
+
+    `like_second`: the marker with these rows is the second part, not the first.
+    """
+
+    words: tuple[int, ...]
+    name: str
+    like: str
+    second: tuple[int, ...] = ()
+    last_deprels: tuple[str, ...] = ()
+    like_second: bool = False
+
+
+class CompiledPatterns:
+    """The rows of a table for the wanted markers, against the codes of one `StringTable`.
+
+    Strings and labels may come later: the look-up arrays grow with the table. Look-ups by form:
+    `word` (its number among the words of markers, 0 for all others), `separator` (punctuation that
+    a clause neither begins nor ends with), `terminal` (the mark of a question or an exclamation),
+    `asking` (is or holds a question mark), `named` (a marker of the table, asked for or not).
+    """
+
+    def __init__(self, table: PatternTable, markers: Sequence[str], strings: StringTable) -> None:
+        self.table, self.markers, self.strings = table, tuple(markers), strings
+        self._words: dict[str, int] = {}
+        self._labels: dict[str, int] = {}
+        self._label_of = np.empty(0, dtype=np.int16)
+        self.sequences = self._sequences()
+        for row in table.patterns:
+            for word in row.not_before:
+                self._word(word)
+        self.bits = {
+            name: 1 << i for i, name in enumerate(dict.fromkeys((*table.properties, *DERIVED)))
+        }
+        named = frozenset(map(_fold, table.markers))
+        self.word = Lookup(strings, lambda s: self._words.get(_fold(s), 0), np.int16)
+        self.separator = Lookup(strings, SEPARATORS.__contains__, bool)
+        self.terminal = Lookup(strings, TERMINALS.__contains__, bool)
+        self.asking = Lookup(strings, lambda s: "?" in s or "？" in s, bool)
+        self.named = Lookup(strings, lambda s: _fold(s) in named, bool)
+        self.traits = {c: Lookup(strings, self._traits(c), np.int32) for c in Tags.model_fields}
+        """The bits of the properties that a tag gives its token, by tag column."""
+        self.wanted = np.array([s.name in self.markers for s in self.sequences], dtype=bool)
+        self.uses = {
+            marker: np.array([s.like == marker for s in self.sequences], dtype=bool)
+            for marker in dict.fromkeys(row.marker for row in table.patterns)
+        }
+        """By marker, which sequences take its rows."""
+        subordinators = set(table.classes.subordinator)
+        self.subordinates = np.array(
+            [
+                row.s2 == "head" and not subordinators.isdisjoint(row.deprels)
+                for row in table.patterns
+            ],
+            dtype=bool,
+        )
+        """By row, whether its marker is the subordinator of S2."""
+        self._compile_rows()
+
+    def label_of(self, deprels: Ints) -> NDArray[np.int16]:
+        """The label numbers of deprel codes; new labels widen every row."""
+        missing = len(self.strings) - len(self._label_of)
+        if missing > 0:
+            unknown = np.full(missing, -1, dtype=np.int16)
+            self._label_of = np.concatenate([self._label_of, unknown])
+        labels = self._label_of[deprels]
+        if len(labels) and labels.min() < 0:
+            for code in np.unique(deprels[labels < 0]):
+                name = self.strings.strings[code]
+                self._label_of[code] = self._labels.setdefault(name, len(self._labels))
+            self._compile_rows()
+            labels = self._label_of[deprels]
+        return labels
+
+    def mask(self, names: Iterable[str]) -> int:
+        """The bits of several properties."""
+        return sum(self.bits[name] for name in set(names))
+
+    def labels(self, specs: Iterable[str]) -> BoolArray:
+        """Which labels the specs name: `acl` with its subtypes, `=acl` alone, `@x` the class x."""
+        chosen = np.zeros(max(len(self._labels), 1), dtype=bool)
+        for spec in specs:
+            if spec.startswith("@"):
+                chosen |= self.labels(getattr(self.table.classes, spec[1:]))
+                continue
+            for name, number in self._labels.items():
+                if name == spec.removeprefix("=") or name.startswith(f"{spec}:"):
+                    chosen[number] = True
+        return chosen
+
+    def _traits(self, column: str) -> Callable[[str], int]:
+        """What gives the bits of the properties that one tag of a column stands for."""
+        wanted = [
+            (self.bits[name], frozenset(getattr(tags, column)))
+            for name, tags in self.table.properties.items()
+        ]
+
+        def read(tag: str) -> int:
+            parts = tag.split("|") if column == "feats" else (tag,)
+            return sum(bit for bit, values in wanted if not values.isdisjoint(parts))
+
+        return read
+
+    def _word(self, word: str) -> int:
+        return self._words.setdefault(_fold(word), len(self._words) + 1)
+
+    def _sequences(self) -> list[WordSequence]:
+        """The word sequences to look for, correlatives first, then the longest.
+
+        Those that were asked for, and those that hold the word of one: it must not be taken
+        for that word.
+        """
+        single = {word for marker in self.markers for word in marker.split()}
+        sequences = {}
+        for m in self.table.multiwords:
+            words, second = m.words.split(), m.second.split()
+            if m.name in self.markers or not single.isdisjoint((*words, *second)):
+                sequences[m.name] = WordSequence(
+                    tuple(map(self._word, words)),
+                    m.name,
+                    m.like,
+                    tuple(map(self._word, second)),
+                    m.last_deprels,
+                    like_second=m.second == m.like,
+                )
+        for marker in self.markers:
+            if marker not in sequences:
+                words = marker.split()
+                sequences[marker] = WordSequence(tuple(map(self._word, words)), marker, marker)
+        return sorted(sequences.values(), key=lambda s: (-len(s.second), -len(s.words)))
+
+    def _compile_rows(self) -> None:
+        """Translate rows and classes for the labels known by now.
+
+        `drop` and `mute` say which children a side loses: [row, side, place, kind, label].
+        """
+        self.classes = {name: self.labels(labels) for name, labels in self.table.classes}
+        self.last_labels = [self.labels(s.last_deprels) for s in self.sequences]
+        self.rows = [self._row(i, pattern) for i, pattern in enumerate(self.table.patterns)]
+        self.rows_of: dict[str, list[Row]] = {}
+        for row in self.rows:
+            if self.uses[row.pattern.marker].any():
+                self.rows_of.setdefault(row.pattern.marker, []).append(row)
+        shape = (len(self.rows), 2, 3, 3, max(len(self._labels), 1))
+        self.drop, self.mute = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        for row in self.rows:
+            for side, name in enumerate(("s1", "s2")):
+                for array, kind in ((self.drop, "drop"), (self.mute, "mute")):
+                    own = getattr(row.pattern, f"{name}_{kind}")
+                    default = getattr(self.table.spans, f"{name}_{kind}")
+                    for spec in default if own is None else own:
+                        self._add_children(array[row.index, side], spec)
+
+    def _add_children(self, chosen: BoolArray, spec: str) -> None:
+        """Enter one entry of `s1_drop`, `s1_mute`, ... into `chosen[place, kind, label]`.
+
+        `<advcl` is one to the left of the head, `>advcl` to the right, `>>advcl` to the right
+        and beyond the other clause's head. Kinds: 0 no predicate, 1 a predicate, 2 one with its
+        own subject; `conj+clause` is a conjunct of kind 1 or 2, `conj+subject` of kind 2.
+        """
+        label, _, kind = spec.lstrip("<>").partition("+")
+        arrows = spec[: len(spec) - len(spec.lstrip("<>"))]
+        places = {"": (0, 1, 2), "<": (0,), ">": (1, 2), ">>": (2,)}[arrows]
+        for place in places:
+            chosen[place, {"": 0, "clause": 1, "subject": 2}[kind] :] |= self.labels([label])
+
+    def _row(self, index: int, pattern: Pattern) -> Row:
+        every = np.ones(max(len(self._labels), 1), dtype=bool)
+        not_before = np.zeros(len(self._words) + 1, dtype=bool)
+        not_before[[self._words[_fold(word)] for word in pattern.not_before]] = True
+        return Row(
+            pattern,
+            index,
+            deprels=self.labels(pattern.deprels),
+            s2_deprels=self.labels(pattern.s2_deprels) if pattern.s2_deprels else every,
+            s1_deprels=self.labels(pattern.s1_deprels) if pattern.s1_deprels else every,
+            s1_not=self.labels(pattern.s1_not),
+            climb=self.labels(pattern.climb),
+            not_before=not_before,
+            tags=self.mask(pattern.tags),
+            s2_needs=self.mask(pattern.s2_needs),
+            s2_lacks=self.mask(pattern.s2_lacks),
+            s1_needs=self.mask(pattern.s1_needs),
+            s1_lacks=self.mask(pattern.s1_lacks),
+        )
+
+
+def _fold(word: str) -> str:
+    """A word whatever its case, its apostrophe, and the way that its accents are written."""
+    folded = word.lower().replace("’", "'")
+    return folded if folded.isascii() else unicodedata.normalize("NFC", folded)

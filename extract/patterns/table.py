@@ -1,0 +1,268 @@
+"""A pattern file: its tables and rows, and what each may say (`docs/extraction.md`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+
+from corpora.declared import Loc, Table
+from corpora.errors import ConfigError, nearest
+from corpora.toml import TomlFile
+
+Scheme = Literal["ud", "clear"]
+SCHEMES: tuple[str, ...] = get_args(Scheme)
+DERIVED = ("subject", "copula", "finite", "complement", "clause", "statement")
+"""Properties that follow from a token's children, beside those that `[properties]` names."""
+SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
+LABEL_KEYS = ("deprels", "s2_deprels", "s1_deprels", "s1_not", "climb")
+PROPERTY_KEYS = ("tags", "s2_needs", "s2_lacks", "s1_needs", "s1_lacks")
+CHILD = re.compile(r"(<|>>?)?[=@]?[a-z]+(:[a-z]+)*(\+(clause|subject))?")
+
+
+def _child(spec: str) -> str:
+    if not CHILD.fullmatch(spec):
+        raise ConfigError(
+            f"{spec!r}: expected a label, with `<`, `>` or `>>` before it and `+clause` or "
+            "`+subject` behind it where wanted"
+        )
+    return spec
+
+
+Text = Annotated[str, Field(min_length=1)]
+Names = tuple[str, ...]
+Children = tuple[Annotated[str, AfterValidator(_child)], ...]
+
+
+class Pattern(Table):
+    """One marker in one construction: a row of a table.
+
+    Labels match their subtypes (`acl` also `acl:relcl`), `=acl` only itself, `@x` is the class x.
+    """
+
+    id: Text
+    """Unique; stored with every pair."""
+    marker: Text
+    deprels: Names = Field(min_length=1)
+    """Labels of the marker's token."""
+    comment: Text
+    """The linguistic reason."""
+    example: Text
+    schemes: tuple[Scheme, ...] = get_args(Scheme)
+    place: Literal["any", "initial", "edge", "before", "after", "after_governor"] = "any"
+    tags: Names = ()
+    """Properties of the marker's token."""
+    not_before: Names = ()
+    """Words that must not follow the marker."""
+    s2: Literal["head", "edge_clause", "self", "right_conjunct", "complement"] = "head"
+    """How S2's head is found from the marker's token."""
+    s2_deprels: Names = ()
+    s2_needs: Names = ()
+    s2_lacks: Names = ()
+    s1: Literal[
+        "parent",
+        "clause",
+        "sentence",
+        "conjunct",
+        "first_conjunct",
+        "marker_head",
+        "previous",
+    ] = "parent"
+    """How S1's head is found from S2's."""
+    s1_deprels: Names = ()
+    s1_not: Names = ()
+    s1_needs: Names = ()
+    s1_lacks: Names = ()
+    climb: Names = ()
+    """Labels to climb through on the way to S1."""
+    apart: bool = False
+    """Not verbs side by side, which share their object."""
+    alike: bool = False
+    """Where S2 is finite, S1's head is the nearest finite predicate."""
+    uninverted: bool = False
+    """S2's verb does not follow the marker with its subject behind, but in a question."""
+    order: Literal["any", "s1_first", "s2_first"] = "any"
+    s1_drop: Children | None = None
+    s2_drop: Children | None = None
+    s1_mute: Children | None = None
+    s2_mute: Children | None = None
+
+    @model_validator(mode="after")
+    def _complement_has_labels(self) -> Self:
+        if self.s2 == "complement" and not self.s2_deprels:
+            raise ConfigError("s2 = 'complement' needs s2_deprels, its labels")
+        return self
+
+
+class Multiword(Table):
+    """A connective of several words; `second` are those that stand further on (`if ... then`).
+
+    It is labelled as itself where it was asked for and left out otherwise, never counted as one of
+    its words.
+    """
+
+    words: Text
+    second: str = ""
+    like: str = ""
+    """The marker whose rows it uses; without one it is always left out."""
+    last_deprels: Names = ()
+    """It is a connective only where its last word has one of these labels."""
+
+    @property
+    def name(self) -> str:
+        return " ... ".join(filter(None, (self.words, self.second)))
+
+
+class Classes(Table):
+    """Which labels of a scheme are what."""
+
+    subject: Names = ()
+    copula: Names = ()
+    auxiliary: Names = ()
+    conjunct: Names = ()
+    punctuation: Names = ()
+    opener: Names = ()
+    """Words that may stand before a marker that opens its sentence."""
+    core: Names = ()
+    """What `place = "edge"` stands before."""
+    dependent: Names = ()
+    """What `s2 = "edge_clause"` climbs through."""
+    remnant: Names = ()
+    """What is left of a clause without its verb."""
+    complement: Names = ()
+    """Objects, clauses and obliques of a verb; for `apart`."""
+    subordinator: Names = ()
+    modifier: Names = ()
+    """What modifies a subordinator: muted right before it."""
+    stray: Names = ()
+    """What a parse wrongly hangs on a marker from behind: it goes to S2."""
+
+
+class Tags(Table):
+    """The tags that give a token a property."""
+
+    upos: Names = ()
+    xpos: Names = ()
+    feats: Names = ()
+
+
+class Spans(Table):
+    """Children that are left out of a span (`drop`) or of its text only (`mute`), in all rows."""
+
+    s1_drop: Children = ()
+    s2_drop: Children = ()
+    s1_mute: Children = ()
+    s2_mute: Children = ()
+
+
+class PatternFile(Table):
+    """The pattern table of a language, or what a file adds to it."""
+
+    language: str = ""
+    spaces: bool = True
+    """Words are parted by blanks."""
+    stop: str = "."
+    """What ends a written sentence."""
+    pro_drop: bool = False
+    """A finite verb needs no overt subject to be a clause."""
+    sets: dict[str, Names] = Field(default_factory=dict)
+    classes: dict[Scheme, Classes] = Field(default_factory=dict)
+    properties: dict[str, Tags] = Field(default_factory=dict)
+    spans: Spans = Spans()
+    multiword: tuple[Multiword, ...] = ()
+    pattern: tuple[Pattern, ...] = ()
+    _file: TomlFile = PrivateAttr()
+
+    @classmethod
+    def read(cls, path: Path) -> PatternFile:
+        """Raises `ConfigError` with file, line, value and what was expected."""
+        toml = TomlFile.read(path)
+        given = cls.of(toml.table, toml.where)
+        given._file = toml
+        return given
+
+    def where(self, keys: Loc = ()) -> str:
+        """The place of a key: `FILE:LINE`."""
+        return self._file.where(keys)
+
+    def entries(self) -> dict[Loc, Any]:
+        """What the file states, by names that another file may state too.
+
+        All rows of a marker are one entry.
+        """
+        stated: dict[Loc, Any] = {(key,): getattr(self, key) for key in self.model_fields_set}
+        for key in ("language", "sets", "classes", "properties", "spans", "multiword", "pattern"):
+            stated.pop((key,), None)
+        stated |= {("sets", name): markers for name, markers in self.sets.items()}
+        for scheme, classes in self.classes.items():
+            for name in classes.model_fields_set:
+                stated["classes", scheme, name] = getattr(classes, name)
+        stated |= {("properties", name): tags for name, tags in self.properties.items()}
+        stated |= {("spans", key): getattr(self.spans, key) for key in self.spans.model_fields_set}
+        stated |= {("multiword", row.name): row for row in self.multiword}
+        for row in self.pattern:
+            stated["pattern", row.marker] = (*stated.get(("pattern", row.marker), ()), row)
+        return stated
+
+    def check(self, whole: PatternTable) -> None:
+        """`ConfigError` for a name in the file that the whole table does not have."""
+        for keys, value, choices in self._names(whole):
+            if value not in choices:
+                raise ConfigError(
+                    f"{keys[-1]} = {value!r}: {nearest(value, choices)}"
+                    f"choose from {', '.join(choices)}",
+                    where=self.where(keys),
+                )
+
+    def _names(self, whole: PatternTable) -> Iterator[tuple[Loc, str, tuple[str, ...]]]:
+        """Each name of a class, property or marker: its place, itself, and what there is."""
+        labels: list[tuple[Loc, Names]] = []
+        for name, given in self.classes.get(whole.scheme, Classes()):
+            labels.append((("classes", whole.scheme, name), given))
+        labels += [(("spans", key), specs) for key, specs in self.spans]
+        for number, row in enumerate(self.pattern):
+            for key in PROPERTY_KEYS:
+                for name in getattr(row, key):
+                    yield ("pattern", number, key), name, (*whole.properties, *DERIVED)
+            if whole.scheme in row.schemes:
+                for key in (*LABEL_KEYS, *SPAN_KEYS):
+                    labels.append((("pattern", number, key), getattr(row, key) or ()))
+        classes = tuple(f"@{name}" for name, given in whole.classes if given)
+        for keys, specs in labels:
+            for spec in specs:
+                name = spec.lstrip("<>").partition("+")[0]
+                if name.startswith("@"):
+                    yield keys, name, classes
+        for number, connective in enumerate(self.multiword):
+            if connective.like:
+                yield ("multiword", number, "like"), connective.like, whole.markers
+        for key, members in self.sets.items():
+            for marker in members:
+                yield ("sets", key), marker, whole.choices
+
+
+class PatternTable(Table):
+    """All rows of one language for one label scheme, from all files that make it."""
+
+    language: str
+    scheme: Scheme
+    sets: dict[str, Names] = Field(default_factory=dict)
+    classes: Classes
+    properties: dict[str, Tags] = Field(default_factory=dict)
+    multiwords: tuple[Multiword, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
+    """The rows of the scheme."""
+    spans: Spans = Spans()
+    markers: Names = ()
+    """All markers with rows, be they of this scheme or another."""
+    spaces: bool = True
+    stop: str = "."
+    pro_drop: bool = False
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """All markers that may be asked for."""
+        return (*self.markers, *(word.name for word in self.multiwords if word.like))

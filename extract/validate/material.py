@@ -1,0 +1,199 @@
+"""What is scored: pairs and gold relations of the same documents, on the gold text's words.
+
+Spans of the source and of the gold are both read as sets of words of the *gold* text, so gold
+trees, a parser on gold tokens and a parser on raw text are scored in one unit, whatever
+their tokens are, and punctuation never counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from corpora.align import align
+from corpora.document import Document, Relation, Span
+from corpora.errors import InputError
+from extract.pairs import Pair
+
+DESCRIPTION = "words of the gold text (letters and digits, apostrophes inside), no punctuation"
+# A character of a script without spaces; a number with its separators; letters and digits with
+# apostrophes inside (an author's "don't", a treebank's "n't").
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+    r"|\d+(?:[.,:/]\d+)+"
+    r"|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+    r"(?:['’][^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+)*"
+)
+Words = tuple[int, ...]
+"""Indices of words in their document, increasing."""
+
+
+class GoldText:
+    """A gold document's text as words; `index` numbers the documents of one validation."""
+
+    def __init__(self, index: int, id: str, text: str) -> None:
+        matches = list(_WORD.finditer(text))
+        self.index, self.id, self.text = index, id, text
+        self.words = [match.group().lower() for match in matches]
+        self.starts = [match.start() for match in matches]
+
+
+class WordMap:
+    """From the spans of a text to the words of the gold text: a word belongs to the span that
+    holds its first character."""
+
+    def __init__(self, gold: GoldText, source: str | None = None) -> None:
+        """Raises `InputError` where `source` and the gold text hold different characters."""
+        if source is None:
+            offsets = np.arange(len(gold.text) + 1)
+        else:
+            offsets = align(source, gold.text, where=f"document {gold.id!r}, source and gold")
+        # How many words start before each offset: a span's words are one range between two.
+        self._rank: list[int] = np.searchsorted(gold.starts, offsets).tolist()
+
+    def __call__(self, spans: Iterable[Span]) -> Words:
+        """The words under `spans`, each once, in order. Raises `IndexError` outside the text."""
+        rank = self._rank
+        ranges = [range(rank[start], rank[end]) for start, end in spans]
+        if len(ranges) == 1:
+            return tuple(ranges[0])
+        return tuple(sorted({word for words in ranges for word in words}))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An extracted pair (S1, S2) or a gold relation (Arg1, Arg2).
+
+    `doc` is the index of its text, `connective` the words of the marker itself.
+    """
+
+    doc: int
+    marker: str
+    connective: Words
+    arg1: Words
+    arg2: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Gold(Item):
+    """`marker` is the connective as annotated; `names` are its words, lower case.
+
+    `connective` holds the words that name it: for a modified connective ("partly because"
+    annotated as `because`) these are fewer than the span covers.
+    """
+
+    names: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Material:
+    """Everything of one validation. `left_out` counts what takes no part, by reason."""
+
+    texts: list[GoldText] = field(default_factory=list)
+    gold: list[Gold] = field(default_factory=list)
+    pairs: list[Item] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def connective(marker: str) -> str:
+    """The words of a marker as PDTB writes a connective: `if then` for `if ... then`."""
+    return marker.replace(" ... ", " ")
+
+
+def gather(
+    pairs: Iterable[Pair],
+    gold: Iterable[Document],
+    sources: Iterable[Document],
+    markers: Collection[str],
+) -> Material:
+    """Read the gold of the source's documents and the pairs of `markers` into one unit.
+
+    Each iterable is read once, `sources` first, then `gold`, then `pairs`. Raises `InputError`
+    where no document is in both, where two texts differ (the place is named), and where a
+    pair's spans lie outside of its document.
+    """
+    texts = {document.id: document.text for document in sources}
+    material, left_out = Material(), Counter[str]()
+    maps: dict[str, tuple[int, WordMap]] = {}
+    for document in gold:
+        if document.id not in texts:
+            left_out["gold_documents_outside_source"] += 1
+            continue
+        text = GoldText(len(material.texts), document.id, document.text)
+        maps[document.id] = text.index, WordMap(text, texts[document.id])
+        material.texts.append(text)
+        material.gold.extend(_relations(text, document.relations or [], left_out))
+    if not maps:
+        shown = f", such as {', '.join(sorted(texts)[:3])}" if texts else ""
+        raise InputError(
+            "no document of the gold is in the source",
+            where="validate",
+            hint=f"they meet by document id; the source has {len(texts) or 'no'} documents{shown}",
+        )
+    left_out["source_documents_without_gold"] += len(texts) - len(maps)
+    wanted = set(map(connective, markers))
+    for pair in pairs:
+        if connective(pair.marker) not in wanted:
+            left_out["pairs_of_other_markers"] += 1
+        elif pair.doc not in maps:
+            left_out["pairs_without_gold"] += 1
+        else:
+            material.pairs.append(_item(pair, *maps[pair.doc]))
+    material.left_out = +left_out
+    return material
+
+
+def _relations(
+    text: GoldText, relations: Iterable[Relation], left_out: Counter[str]
+) -> Iterator[Gold]:
+    """The explicit relations; one that was annotated with two senses in two rows comes once."""
+    to_words = WordMap(text)
+    seen = set()
+    for relation in relations:
+        if relation.kind != "Explicit":
+            continue
+        names = tuple(relation.connective.lower().split())
+        covered = to_words(relation.connective_spans)
+        named = _last_subsequence(names, [text.words[i] for i in covered])
+        item = Gold(
+            doc=text.index,
+            marker=" ".join(names),
+            connective=tuple(covered[i] for i in named) if named else covered,
+            arg1=to_words(relation.arg1_spans),
+            arg2=to_words(relation.arg2_spans),
+            names=names,
+        )
+        if item in seen and item.connective:
+            left_out["gold_rows_of_a_second_sense"] += 1
+            continue
+        seen.add(item)
+        yield item
+
+
+def _last_subsequence(wanted: tuple[str, ...], words: list[str]) -> list[int] | None:
+    """Positions in `words` of its last subsequence equal to `wanted`; None if there is none."""
+    places: list[int] = []
+    at = len(words)
+    for word in reversed(wanted):
+        at = next((i for i in range(at - 1, -1, -1) if words[i] == word), -1)
+        if at < 0:
+            return None
+        places.append(at)
+    return places[::-1]
+
+
+def _item(pair: Pair, doc: int, to_words: WordMap) -> Item:
+    try:
+        marked, s1, s2 = map(to_words, (pair.marker_spans, pair.s1_spans, pair.s2_spans))
+        return Item(doc, connective(pair.marker), marked, s1, s2)
+    except IndexError:
+        raise InputError(
+            f"the spans of the pair of {pair.marker!r} in sentence {pair.sentence} "
+            "lie outside of the document",
+            where=pair.doc,
+            hint="the pairs were extracted from another version of the source; extract again",
+        ) from None

@@ -1,0 +1,181 @@
+"""The figures of a validation: Markdown tables, and figures 2 and 3 of the DisSent paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from corpora.intervals import FEW
+from extract.validate.distances import PAPER, STRICT, Alignment
+from extract.validate.scoring import Blocks, Validation
+from extract.validate.strict import Score
+
+_STRICT_HEAD = (
+    "| marker | extracted | gold | P | R | F1 [95 %] | exact F1 | Dice F1 [95 %] |",
+    "|---|---:|---:|---:|---:|---:|---:|---:|",
+)
+_PAPER_HEAD = (
+    "| marker | extracted | error, min < .7 | its control | distance "
+    "| error, max ≤ .3 | its control | distance |",
+    "|---|---:|---:|---:|---:|---:|---:|---:|",
+)
+_PANELS = {PAPER: "paper's criterion: min < .7", STRICT: "strict criterion: max ≤ .3"}
+Measure = Literal["error_rate", "distance"]
+_FIGURES: tuple[tuple[str, Measure, str, str], ...] = (
+    ("figure2_error_rate", "error_rate", "Extraction error rate", "share not aligned"),
+    ("figure3_distance", "distance", "Distance of aligned pairs", "mean distance in characters"),
+)
+_VIEWS = (
+    ("gold of all documents", "#33658a"),
+    ("gold of other documents only (control)", "#d9a441"),
+)
+
+
+def to_markdown(result: Validation) -> str:
+    """The result of `validate` as Markdown: overall and per marker, all and unseen documents.
+
+    A figure with nothing to divide by is shown as a dash.
+    """
+    return "\n".join(_lines(result)) + "\n"
+
+
+def _lines(result: Validation) -> Iterator[str]:
+    seen, unseen = (result["documents"][key] for key in ("seen", "unseen"))
+    trees = result["settings"].get("trees", "trees of a source that was not stated")
+    if seen and unseen:
+        yield f"## {unseen} documents that the parser was not trained on: {trees}"
+        yield from ("", *_tables(result["unseen"]))
+    told = f", {seen} of them seen in training" if seen else ""
+    yield f"## {'All ' if seen and unseen else ''}{seen + unseen} documents{told}: {trees}"
+    yield from ("", *_tables(result))
+    yield from _notes(result["settings"], "unseen" if unseen else "occurrence")
+
+
+def _tables(blocks: Blocks) -> Iterator[str]:
+    yield from ("### Marker and arguments", "", *_STRICT_HEAD)
+    rows = {"all": blocks["strict"]["overall"], **blocks["strict"]["per_marker"]}
+    for name, row in rows.items():
+        occurrence = row["occurrence"]
+        yield _cells(
+            name,
+            row["extracted"],
+            row["gold"],
+            _number(occurrence["p"]),
+            _number(occurrence["r"]),
+            _with_interval(occurrence),
+            _number(row["exact"]["f1"]),
+            _with_interval(row["dice"]),
+        )
+    if any(0 < row["documents"] < FEW for row in rows.values()):
+        yield (
+            f"\nWhere no interval stands, fewer than {FEW} documents have pairs or gold relations: "
+            "it would say nothing."
+        )
+    yield from ("", "### Alignment as in the paper, with the control beside it", "", *_PAPER_HEAD)
+    for name in rows:
+        cells: list[object] = [name, rows[name]["extracted"]]
+        for criterion in (PAPER, STRICT):
+            own, control = (
+                {"all": view[criterion]["overall"], **view[criterion]["per_marker"]}[name]
+                for view in (blocks["paper"], blocks["control"])
+            )
+            cells += map(_number, (own["error_rate"], control["error_rate"], own["distance"]))
+        yield _cells(*cells)
+    yield ""
+
+
+def _notes(settings: dict[str, Any], documents: str) -> Iterator[str]:
+    multiword = settings["multiword"]
+    others = ", ".join(
+        f"{name}: {_number(scores['f1'])}" for name, scores in multiword[documents].items()
+    )
+    yield (
+        f"Occurrence F1 by policy for a marker inside a gold connective of several words "
+        f"(shown: {multiword['policy']}): {others}."
+    )
+    views, said = settings["paper"]["in_words"], []
+    for criterion, name in ((PAPER, "min < .7"), (STRICT, "max ≤ .3")):
+        errors = (_number(views[view][criterion]["error_rate"]) for view in ("paper", "control"))
+        said.append(f"{name} {' (control '.join(errors)})")
+    yield (
+        "\nThe distances are counted in characters. Counted in words, the share not aligned is: "
+        f"{', '.join(said)}."
+    )
+    empty = settings["empty_connective"]
+    if empty["gold"]:
+        yield (
+            f"\nGold relations whose connective has no span: {empty['gold']}, in no figure above; "
+            f"arguments found for {empty['dice']} of them (Dice), {empty['exact']} exactly."
+        )
+    if settings["left_out"]:
+        counts = (f"{why.replace('_', ' ')}: {n}" for why, n in settings["left_out"].items())
+        yield "\nLeft out: " + ", ".join(counts) + "."
+
+
+def _cells(*values: object) -> str:
+    return "| " + " | ".join(str(value) for value in values) + " |"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}".removeprefix("0") if value < 1 else f"{value:.3f}"
+
+
+def _with_interval(scores: Score) -> str:
+    if scores["ci"] is None:
+        return _number(scores["f1"])
+    return f"{_number(scores['f1'])} [{_number(scores['ci'][0])}, {_number(scores['ci'][1])}]"
+
+
+def plot(result: Validation, folder: Path) -> list[Path]:
+    """Write both figures, each with its control beside it, as SVG and PNG; returns their paths.
+
+    Over the unseen documents where there are any, else over all. The same result gives the
+    same bytes with one version of matplotlib. Raises `OSError` where it cannot write.
+    """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    seen, unseen = (result["documents"][key] for key in ("seen", "unseen"))
+    blocks: Blocks = result["unseen"] if unseen else result
+    over = f"{unseen or seen} {'unseen ' if seen and unseen else ''}documents"
+    trees = result["settings"].get("trees")
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    with rc_context({"svg.hashsalt": "discorpora", "font.family": "DejaVu Sans"}):
+        for name, measure, title, unit in _FIGURES:
+            figure = Figure(figsize=(10, 4.2), layout="constrained")
+            # A canvas of its own: no pyplot, so no window system, no state shared between plots.
+            FigureCanvasAgg(figure)
+            axes = figure.subplots(1, len(_PANELS), sharey=True)
+            for axis, (criterion, label) in zip(axes, _PANELS.items(), strict=True):
+                views = (blocks["paper"][criterion], blocks["control"][criterion])
+                _bars(axis, [view["per_marker"] for view in views], measure)
+                axis.set_title(label, fontsize=10)
+            axes[0].set_ylabel(unit)
+            figure.suptitle(f"{title}, {over}" + (f", {trees}" if trees else ""), fontsize=11)
+            handles, labels = axes[0].get_legend_handles_labels()
+            figure.legend(
+                handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9
+            )
+            for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
+                paths.append(folder / f"{name}.{suffix}")
+                figure.savefig(paths[-1], format=suffix, metadata=metadata, dpi=120)
+    return paths
+
+
+def _bars(axis: Any, views: Sequence[dict[str, Alignment]], measure: Measure) -> None:
+    markers = list(views[0])
+    width = 0.4
+    for i, (rows, (label, colour)) in enumerate(zip(views, _VIEWS, strict=True)):
+        at = [position + (i - 0.5) * width for position in range(len(markers))]
+        # A marker without pairs (or without aligned ones) has no bar rather than one of height 0.
+        values = [rows[marker][measure] for marker in markers]
+        heights = [float("nan") if value is None else value for value in values]
+        axis.bar(at, heights, width, color=colour, label=label)
+    axis.set_xticks(range(len(markers)), markers, rotation=60, ha="right", fontsize=8)
+    axis.set_ylim(0, 1.02)
+    axis.spines[["top", "right"]].set_visible(False)

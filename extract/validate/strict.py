@@ -1,0 +1,221 @@
+"""Precision, recall and F1 of pairs against gold relations, with bootstrap intervals.
+
+*Occurrence*: the extracted marker is a gold explicit connective, word for word. *Exact*: and
+S1 is Arg1 and S2 is Arg2. *Dice*: and both overlap with a token Dice of at least 0.7.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypedDict, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpora.intervals import FEW
+from extract.validate.material import Gold, Item, Material, Words
+
+Counts = NDArray[np.int64]
+
+COLUMNS = ("extracted", "gold", "occurrence", "exact", "dice")
+METRICS = COLUMNS[2:]
+POLICIES = ("other", "head", "ignore")
+DICE = 0.7
+INTERVAL = 0.95
+
+
+class Ratios(TypedDict):
+    """Precision, recall and F1; None where there is nothing to divide by."""
+
+    p: float | None
+    r: float | None
+    f1: float | None
+
+
+class Score(Ratios):
+    ci: list[float] | None
+    """The bootstrap interval of F1; None over too few documents."""
+
+
+class Row(TypedDict):
+    """The scores of one marker, or of all. `documents` have a pair or a relation of it."""
+
+    occurrence: Score
+    exact: Score
+    dice: Score
+    extracted: int
+    gold: int
+    documents: int
+
+
+class Table(TypedDict):
+    overall: Row
+    per_marker: dict[str, Row]
+
+
+class Unmarked(TypedDict):
+    gold: int
+    exact: int
+    dice: int
+
+
+class _Hit(NamedTuple):
+    """A pair and the relation that it is, by index, and how well their arguments agree."""
+
+    pair: int
+    gold: int
+    exact: bool
+    dice: bool
+
+
+def count(material: Material, markers: Sequence[str], policy: str = "other") -> Counts:
+    """Counts [documents, markers, COLUMNS] of pairs, gold relations and the three kinds of hit.
+
+    A gold connective of several words that holds a selected marker ("even though") is, by
+    `policy`: `other`, a connective of its own, so that the bare marker inside it is wrong;
+    `head`, a relation of the bare marker; `ignore`, nothing, and neither is a pair inside it.
+    One that is selected itself is a marker as any other. A relation matches at most one pair
+    and a pair at most one relation, the best first.
+    """
+    column = {marker: i for i, marker in enumerate(markers)}
+    pairs = material.pairs
+    if policy == "ignore":
+        inside = {
+            (relation.doc, word)
+            for relation in material.gold
+            if is_multiword(relation, column)
+            for word in relation.connective
+        }
+        pairs = [p for p in pairs if not p.connective or (p.doc, p.connective[0]) not in inside]
+    # The relations to be found, and which of them a marker at certain words may be.
+    gold: list[Gold] = []
+    owner: list[int] = []
+    at: defaultdict[tuple[int, str, Words], list[int]] = defaultdict(list)
+    for relation in material.gold:
+        if not relation.connective:
+            continue
+        if relation.marker in column:
+            at[relation.doc, relation.marker, relation.connective].append(len(gold))
+            owner.append(column[relation.marker])
+        elif policy == "head" and is_multiword(relation, column):
+            for name, word in zip(relation.names, relation.connective, strict=False):
+                if name in column:
+                    at[relation.doc, name, (word,)].append(len(gold))
+            owner.append(column[next(name for name in relation.names if name in column)])
+        else:
+            continue
+        gold.append(relation)
+    candidates = (
+        (p, g)
+        for p, pair in enumerate(pairs)
+        for g in at.get((pair.doc, pair.marker, pair.connective), ())
+    )
+    counts = np.zeros((len(material.texts), len(markers), len(COLUMNS)), dtype=np.int64)
+    for pair in pairs:
+        counts[pair.doc, column[pair.marker], 0] += 1
+    for hit in _best(candidates, pairs, gold):
+        # Inside "if ... then" either word may be the hit: the pair says which marker it was.
+        owner[hit.gold] = column[pairs[hit.pair].marker]
+        counts[gold[hit.gold].doc, owner[hit.gold], 2:] += (1, hit.exact, hit.dice)
+    for relation, marker in zip(gold, owner, strict=True):
+        counts[relation.doc, marker, 1] += 1
+    return counts
+
+
+def is_multiword(relation: Gold, markers: dict[str, int]) -> bool:
+    """A connective of several words, not selected itself, with a selected marker among them."""
+    return relation.marker not in markers and any(name in markers for name in relation.names)
+
+
+def count_unmarked(material: Material, markers: Sequence[str]) -> Unmarked:
+    """Gold relations whose connective has no span, scored apart: by their arguments alone.
+
+    They can be no occurrence, so they are in no other figure.
+    """
+    pairs = material.pairs
+    gold = [g for g in material.gold if not g.connective and g.marker in markers]
+    candidates = (
+        (p, g)
+        for p, pair in enumerate(pairs if gold else ())
+        for g, relation in enumerate(gold)
+        if (pair.doc, pair.marker) == (relation.doc, relation.marker)
+        and any(_agreement(pair, relation))
+    )
+    hits = _best(candidates, pairs, gold)
+    return {
+        "gold": len(gold),
+        "exact": sum(hit.exact for hit in hits),
+        "dice": sum(hit.dice for hit in hits),
+    }
+
+
+def draws(documents: int, resamples: int, generator: np.random.Generator) -> NDArray[np.float64]:
+    """How often each document is in each bootstrap sample: [resamples, documents]."""
+    if not documents:
+        return np.zeros((resamples, 0))
+    shares = np.full(documents, 1 / documents)
+    return generator.multinomial(documents, shares, size=resamples).astype(np.float64)
+
+
+def summary(counts: Counts, markers: Sequence[str], weights: NDArray[np.float64]) -> Table:
+    """The scores of counts and weights over the same documents."""
+    table = np.concatenate((counts.sum(axis=1, keepdims=True), counts), axis=1)
+    resampled = np.tensordot(weights, table.astype(np.float64), axes=1)
+    rows = [_row(table[:, i], resampled[:, i]) for i in range(table.shape[1])]
+    return {"overall": rows[0], "per_marker": dict(zip(markers, rows[1:], strict=True))}
+
+
+def ratios(extracted: int, gold: int, hits: int) -> Ratios:
+    return {
+        "p": hits / extracted if extracted else None,
+        "r": hits / gold if gold else None,
+        "f1": 2 * hits / (extracted + gold) if extracted + gold else None,
+    }
+
+
+def _agreement(pair: Item, gold: Gold) -> tuple[bool, bool]:
+    """Whether both arguments are equal, and whether both have a Dice of at least 0.7."""
+    exact = bool(pair.arg1 and pair.arg2) and (pair.arg1, pair.arg2) == (gold.arg1, gold.arg2)
+    return exact, _alike(pair.arg1, gold.arg1) and _alike(pair.arg2, gold.arg2)
+
+
+def _alike(one: Words, other: Words) -> bool:
+    # In integers, so that a Dice of exactly 0.7 is not lost to rounding.
+    shared = len(set(one).intersection(other))
+    return shared > 0 and 10 * 2 * shared >= 7 * (len(one) + len(other))
+
+
+def _best(
+    candidates: Iterable[tuple[int, int]], pairs: Sequence[Item], gold: Sequence[Gold]
+) -> list[_Hit]:
+    """One-to-one hits of pairs and relations, by index, the best agreement first."""
+    ranked = [_Hit(p, g, *_agreement(pairs[p], gold[g])) for p, g in candidates]
+    # The spans decide between pairs alike in both, so that the pairs' order never does.
+    ranked.sort(key=lambda c: (-c.exact, -c.dice, pairs[c.pair].arg1, pairs[c.pair].arg2, c))
+    taken: set[int] = set()
+    done: set[int] = set()
+    hits = []
+    for hit in ranked:
+        if hit.pair not in taken and hit.gold not in done:
+            taken.add(hit.pair)
+            done.add(hit.gold)
+            hits.append(hit)
+    return hits
+
+
+def _row(counts: Counts, resampled: NDArray[np.float64]) -> Row:
+    """The scores of `counts [documents, COLUMNS]`; no interval of too few documents."""
+    extracted, gold, *hits = counts.sum(axis=0).tolist()
+    documents = int(np.count_nonzero(counts[:, :2].sum(axis=1)))
+    sizes = resampled[:, :2].sum(axis=1)
+    scored = sizes > 0
+    tails = ((1 - INTERVAL) / 2, (1 + INTERVAL) / 2)
+    scores: dict[str, Score] = {}
+    for metric, hit, resampled_hits in zip(METRICS, hits, resampled[:, 2:].T, strict=True):
+        ci = None
+        if documents >= FEW:
+            f1 = 2 * resampled_hits[scored] / sizes[scored]
+            ci = [float(quantile) for quantile in np.quantile(f1, tails)]
+        scores[metric] = {**ratios(extracted, gold, hit), "ci": ci}
+    return cast(Row, scores | {"extracted": extracted, "gold": gold, "documents": documents})

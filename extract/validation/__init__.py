@@ -1,1 +1,0 @@
-"""Scoring of extracted pairs against gold relations: the parts behind `extract.validate`."""

@@ -1,0 +1,206 @@
+"""Records of JSON Lines and Parquet: layouts and roles."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corpora.document import Document
+from corpora.errors import BadRecord, InputError
+from corpora.readers import open_source
+from corpora.readers.layouts import _conversations
+from corpora.readers.source import Refused
+
+FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
+
+
+def paragraphs(document: Document) -> list[str]:
+    assert document.paragraphs is not None
+    return [document.text[a:b] for a, b in document.paragraphs]
+
+
+def write_jsonl(path: Path, *records: object) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def test_a_novel_has_a_document_a_chapter_and_a_group_a_book() -> None:
+    first, second, third = open_source(f"jsonl:{FIXTURES / 'novel.jsonl'}")
+    assert first.id == "ann-bell_the-mill/chapter-1"
+    assert (first.group, first.title) == ("ann-bell_the-mill", "I")
+    assert len(paragraphs(first)) == 2
+    assert (second.id, third.id) == ("ann-bell_the-mill/chapter-2", "ann-bell_the-weir/chapter-1")
+
+
+def test_an_article_keeps_its_sections() -> None:
+    (kelp,) = open_source(f"jsonl:{FIXTURES / 'articles.jsonl'}")
+    assert kelp.sections is not None
+    rows = zip(kelp.sections.start, kelp.sections.end, strict=True)
+    assert [kelp.text[a:b] for a, b in rows] == [
+        "Kelp is a large brown alga. It grows fast.",
+        "",
+        "Some kelp is eaten.\n\nMost of it is dried first.",
+    ]
+    assert (kelp.sections.level, kelp.sections.heading) == ([1, 2, 3], ["", "Uses", "Food"])
+    assert (kelp.title, kelp.categories) == ("Kelp", ("Algae", "Coasts"))
+
+
+def test_an_abstract_is_the_first_section(tmp_path: Path) -> None:
+    section = {"heading": "Method", "text": "We asked.\n\nThey answered."}
+    path = write_jsonl(
+        tmp_path / "p.jsonl", {"id": "p", "abstract": "In short.", "sections": [section]}
+    )
+    (paper,) = open_source(f"jsonl:{path}")
+    assert paper.sections is not None
+    assert paper.sections.heading == ["Abstract", "Method"]
+    assert paragraphs(paper) == ["In short.", "We asked.", "They answered."]
+
+
+def test_turns_are_paragraphs_with_speakers(tmp_path: Path) -> None:
+    (shed,) = open_source(f"jsonl:{FIXTURES / 'chat.jsonl'}")
+    assert shed.turns is not None
+    assert (shed.turns.speaker, shed.turns.conversation) == (["ida", "bo", "cy"], [0, 1, 0])
+    assert shed.text[shed.turns.start[2] : shed.turns.end[2]] == "It is, but we are out of tea."
+    path = write_jsonl(
+        tmp_path / "log.jsonl",
+        {"speaker": "ida", "text": "Hello."},
+        {"speaker": "bo", "text": "Hello to you."},
+    )
+    (log,) = open_source(f"jsonl:{path}")
+    assert log.id == "log"
+    assert log.turns is not None
+    assert log.turns.speaker == ["ida", "bo"]
+
+
+def test_a_story_of_sentences_brings_its_sentence_layer(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "s.jsonl", {"sentences": ["Sam ran.", " ", "He fell."]})
+    (story,) = open_source(f"jsonl:{path}")
+    assert story.text == "Sam ran. He fell."
+    assert story.sentence_texts() == ["Sam ran.", "He fell."]
+    assert story.id == "s:000001"
+
+
+def test_fields_are_mapped_by_options(tmp_path: Path) -> None:
+    path = write_jsonl(
+        tmp_path / "x.jsonl",
+        {"key": 7, "body": "One.\n\nTwo.", "work": "w", "lang": "fr", "licence": "CC0-1.0"},
+    )
+    options = {"layout": "document", "id": "key", "text": "body", "group": "work"}
+    (document,) = open_source(f"jsonl:{path}", {**options, "licence": "unused"})
+    assert (document.id, document.group, document.language) == ("7", "w", "fr")
+    assert document.licence == "CC0-1.0"
+    assert len(paragraphs(document)) == 2
+
+
+def test_a_document_that_comes_back_names_its_line(tmp_path: Path) -> None:
+    rows = [{"document": d, "paragraph": 1, "text": "Text."} for d in ("a", "b", "a")]
+    path = write_jsonl(tmp_path / "x.jsonl", *rows)
+    with pytest.raises(InputError, match=r"x\.jsonl:3: document 'a' comes back"):
+        list(open_source(f"jsonl:{path}"))
+
+
+def test_rows_of_one_document_are_told_the_layout(tmp_path: Path) -> None:
+    """A table with a paragraph a row, and no column that says so."""
+    rows = [{"doc": "a", "text": "One."}, {"doc": "a", "text": "Two."}, {"doc": "b", "text": "B."}]
+    path = write_jsonl(tmp_path / "x.jsonl", *rows)
+    with pytest.raises(InputError, match='layout = "paragraph"'):
+        list(open_source(f"jsonl:{path}"))
+    read = open_source(f"jsonl:{path}", {"layout": "paragraph"})
+    assert [document.text for document in read] == ["One.\n\nTwo.", "B."]
+
+
+def test_a_document_never_has_a_hole(tmp_path: Path) -> None:
+    row = '{{"document": "{}", "paragraph": 1, "text": "Text."}}\n'
+    broken = "{broken\n"
+    path = tmp_path / "x.jsonl"
+    path.write_text(
+        row.format("a") + broken + row.format("a")  # a hole: left out
+        + row.format("b") + broken  # the end of b or the begin of c: no hole
+        + row.format("c"),
+        encoding="utf-8",
+    )  # fmt: skip
+    bad: list[BadRecord] = []
+    assert [d.id for d in open_source(f"jsonl:{path}", on_bad=bad.append)] == ["b", "c"]
+    assert [b.reason.partition(":")[0] for b in bad] == ["not JSON", "hole", "not JSON"]
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    def peak(chapters: int) -> int:
+        path = tmp_path / f"{chapters}.jsonl"
+        text = "The river ran past the mill. " * 40
+        with path.open("w", encoding="utf-8") as file:
+            for chapter in range(chapters):
+                for number in range(30):
+                    row = {
+                        "book": "b",
+                        "chapter_id": f"c{chapter}",
+                        "paragraph": number,
+                        "text": text,
+                    }
+                    file.write(json.dumps(row) + "\n")
+        tracemalloc.start()
+        for _ in open_source(f"jsonl:{path}"):
+            pass
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    assert peak(600) < 1.2 * peak(60)
+
+
+def test_the_shared_novels_and_articles(discorpora_data: Path) -> None:
+    novel = sorted((discorpora_data / "books").glob("*.jsonl"))[0]
+    chapters = list(open_source(f"jsonl:{novel}"))
+    assert {d.group for d in chapters} == {novel.stem}
+    with novel.open(encoding="utf-8") as file:
+        texts = [json.loads(line)["text"] for line in file]
+    assert [p for d in chapters for p in paragraphs(d)] == texts
+    for article in open_source(f"jsonl:{discorpora_data / 'wiki' / 'articles.jsonl'}"):
+        assert article.sections and article.url and article.title
+
+
+@pytest.mark.parametrize(
+    ("given", "numbers"),
+    [
+        ([None, None], [0, 0]),
+        ([4, None, 2], [4, -1, 2]),
+        (["t1", "t2", None, "t1"], [0, 1, -1, 0]),
+        ([7, "7", "x"], [0, 0, 1]),
+    ],
+)
+def test_conversations_are_numbered(given: list[object], numbers: list[int]) -> None:
+    assert _conversations([{"thread": value} for value in given], "thread") == numbers
+
+
+def test_a_conversation_of_another_type_is_refused() -> None:
+    with pytest.raises(Refused, match="'thread'"):
+        _conversations([{"thread": 1.5}], "thread")
+
+
+def test_parquet_reads_what_jsonl_reads(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "title": "I", "text": "First.\n\nSecond.", "tags": ["x", "y"], "n": 1},
+        {"id": "b", "title": None, "text": "Third.", "tags": [], "n": 2},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet", row_group_size=1)
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = {"categories": "tags", "name": "x", "licence": "CC0-1.0"}
+    found = list(open_source(str(tmp_path / "x.parquet"), options))
+    assert found == list(open_source(str(tmp_path / "x.jsonl"), options))
+    assert (found[0].categories, paragraphs(found[0])) == (("x", "y"), ["First.", "Second."])
+
+
+def test_parquet_has_the_layouts_of_jsonl(tmp_path: Path) -> None:
+    rows = [
+        {"book": "b", "chapter_id": "b/1", "text": "One."},
+        {"book": "b", "chapter_id": "b/1", "text": "Two."},
+        {"book": "b", "chapter_id": "b/2", "text": "Three."},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet")
+    first, second = open_source(f"parquet:{tmp_path}")
+    assert (first.id, paragraphs(first), second.group) == ("b/1", ["One.", "Two."], "b")

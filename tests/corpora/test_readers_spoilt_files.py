@@ -1,0 +1,118 @@
+"""Files that chance has spoilt: documents, bad records or an error for people, nothing else."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from corpora.document import Document
+from corpora.errors import BadRecord, DiscorporaError
+from corpora.readers import open_source
+from corpora.store.document_columns import document_batch
+from tests.corpora.test_bad_input import KINDS
+from tests.corpora.test_readers_pickles import PAIRS
+from tests.corpora.test_tasks_superglue import COPA, RECORD
+
+FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
+PIECES = (
+    *(
+        b'"',
+        b"\n",
+        b"\t",
+        b",",
+        b"(",
+        b")",
+        b"<",
+        b">",
+        b"&",
+        b"[[",
+        b"{{",
+        b"}}",
+        b"..",
+        b"/",
+        b"_!",
+    ),
+    *(
+        b"\xff",
+        b"\xed\xa0\x80",
+        b"\r",
+        b"\x00",
+        b"\xe2\x80\xa8",
+        b"\\ud800",
+        b"&#xD800;",
+        b"<![CDATA[",
+    ),
+    *(b"null", b"[]", b"{}", b"1e999", b"-", b"<P>", b"span", b"</page>", b"<text/>", b"]]>"),
+)
+
+
+SEEDS = [
+    *(
+        (name.partition(" ")[0], kind.name.format(0), kind.file(*map(kind.good, range(2))))
+        for name, kind in KINDS.items()
+        if not (kind.beside or kind.whole)
+    ),
+    *(
+        (name.partition(" ")[0], kind.name.format(0), kind.good(0))
+        for name, kind in KINDS.items()
+        if kind.whole and not kind.beside
+    ),
+    ("wikipedia", "x.xml", (FIXTURES / "harbour-wiki.xml").read_bytes()),
+    ("rst", "x.rs3", (FIXTURES / "rst" / "ferry.rs3").read_bytes()),
+    ("rst", "x.dis", (FIXTURES / "rst" / "market.out.dis").read_bytes()),
+    *(("coherence", "x.pkl", pickle.dumps(PAIRS, protocol)) for protocol in (0, 2, 4)),
+    ("superglue", "ReCoRD/val.jsonl", json.dumps(RECORD).encode() + b"\n"),
+    ("superglue", "COPA/val.jsonl", json.dumps(COPA).encode() + b"\n"),
+]
+
+EVERY = pytest.mark.parametrize(
+    ("kind", "name", "content"), SEEDS, ids=[f"{kind}-{i}" for i, (kind, _, _) in enumerate(SEEDS)]
+)
+
+
+def spoilt(content: bytes, rng: random.Random) -> bytes:
+    data = bytearray(content)
+    for _ in range(rng.choice((1, 1, 2, 4, 10))):
+        at, other = rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)
+        match rng.randrange(4):
+            case 0:
+                data[at : at + 1] = bytes([rng.randrange(256)])
+            case 1:
+                del data[at : at + rng.choice((1, 5, 50))]
+            case 2:
+                data[at:at] = rng.choice(PIECES)
+            case _:
+                data[at:at] = data[other : other + rng.choice((3, 20, 100))]
+    return bytes(data)
+
+
+def survive(kind: str, name: str, content: bytes, rounds: int, folder: Path) -> None:
+    rng = random.Random(f"{kind} {name} {len(content)}")
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    options = {"context": 0} if kind == "irc" else None
+    for _ in range(rounds):
+        path.write_bytes(spoilt(content, rng))
+        bad: list[BadRecord] = []
+        documents: list[Document] = []
+        with suppress(DiscorporaError):
+            documents.extend(open_source(f"{kind}:{path}", options, on_bad=bad.append))
+        if documents:
+            assert document_batch(documents).num_rows == len(documents)
+        assert all(record.reason and record.where for record in bad)
+
+
+@EVERY
+def test_spoilt_files(kind: str, name: str, content: bytes, tmp_path: Path) -> None:
+    survive(kind, name, content, 25, tmp_path)
+
+
+@pytest.mark.nightly
+@EVERY
+def test_many_spoilt_files(kind: str, name: str, content: bytes, tmp_path: Path) -> None:
+    survive(kind, name, content, 5_000, tmp_path)

@@ -1,0 +1,77 @@
+"""Plain text: what a user's files become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corpora.document import Document
+from corpora.errors import ConfigError
+from corpora.readers import open_source
+
+
+def paragraphs(document: Document) -> list[str]:
+    assert document.paragraphs is not None
+    return [document.text[a:b] for a, b in document.paragraphs]
+
+
+def test_text_has_a_document_a_file_and_paragraphs_by_blank_lines(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "one.txt").write_bytes(
+        b"\xef\xbb\xbfFirst line,\r\nsecond line.\r\n \r\nNext."
+    )
+    (tmp_path / "two.txt").write_text("zero\u200bwidth  kept\n", encoding="utf-8")
+    (tmp_path / "notes.md").write_text("not text", encoding="utf-8")
+    one, two = open_source(f"text:{tmp_path}", {"licence": "CC0-1.0", "language": "nl"})
+    assert (one.id, one.group, two.id) == ("a/one", "a/one", "two")
+    assert paragraphs(one) == ["First line, second line.", "Next."]
+    assert two.text == "zero\u200bwidth  kept"
+    assert (one.licence, one.language, one.source) == ("CC0-1.0", "nl", f"text:{tmp_path.name}")
+
+
+def test_text_with_one_sentence_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "book.txt"
+    path.write_text("It rained .\nWe left .\n\nNobody spoke .\n", encoding="utf-8")
+    (document,) = open_source(str(path), {"layout": "lines"})
+    assert document.sentence_texts() == ["It rained .", "We left .", "Nobody spoke ."]
+    assert paragraphs(document) == ["It rained . We left .", "Nobody spoke ."]
+    first, second = open_source(str(path), {"layout": "lines", "document_lines": 2})
+    as_text = {"layout": "lines", "document_lines": "2"}  # from the command line
+    assert [d.text for d in open_source(str(path), as_text)] == [first.text, second.text]
+    with pytest.raises(ConfigError, match="document_lines = 'two': expected a whole number"):
+        list(open_source(str(path), {"layout": "lines", "document_lines": "two"}))
+    with pytest.raises(ConfigError, match="cuts the layout 'lines' alone"):
+        list(open_source(str(path), {"document_lines": 2}))
+    records = path.with_suffix(".jsonl")
+    records.write_text('{"text": "It rained."}\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match="this is 'document'"):
+        list(open_source(str(records), {"layout": "document", "document_lines": 2}))
+    assert (first.id, first.group, second.id) == ("book:000001", "book", "book:000002")
+    assert second.sentence_texts() == ["Nobody spoke ."]
+
+
+def test_chapters_of_a_folder_are_a_group(tmp_path: Path) -> None:
+    for name in ("emma/01", "emma/02", "saki/tales/01", "loose"):
+        path = tmp_path / "novels" / f"{name}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("It rained .\nWe left .\n", encoding="utf-8")
+
+    def groups(spec: str, **options: object) -> dict[str, str]:
+        return {d.id: d.group for d in open_source(spec, {"group": "folder", **options})}
+
+    novels = f"text:{tmp_path / 'novels'}"
+    assert groups(novels) == {
+        "emma/01": "emma",
+        "emma/02": "emma",
+        "loose": "novels",
+        "saki/tales/01": "saki/tales",
+    }
+    assert groups(f"{novels}/emma") == {"01": "emma", "02": "emma"}
+    assert groups(f"{novels}/emma/01.txt") == {"01": "emma"}
+    cut = groups(f"{novels}/emma", layout="lines", document_lines=1)
+    assert set(cut.values()) == {"emma"} and len(cut) == 4
+    by_file = groups(novels, group="file")
+    assert by_file == {name: name for name in by_file}
+    with pytest.raises(ConfigError, match=r"source text: group = 'foldr': did you mean 'folder'"):
+        groups(novels, group="foldr")

@@ -1,0 +1,148 @@
+"""A suite's result: what it holds, what it says of the model's training, how it is kept."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from corpora.errors import ConfigError
+from corpora.store.atomic import write_json
+from corpora.store.folder import versions
+from zoo.declared import Suite
+from zoo.evaluate.bootstrap import notes_of
+from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes
+from zoo.files import file_of
+from zoo.training.job import LIBRARIES, RESULTS
+
+log = logging.getLogger("zoo")
+
+KEYS = ("name", "config", "revision")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a suite found.
+
+    `model` has a name and a type; `dataset` describes one dataset, a list of them, or several by
+    name. Two results are compared where dataset and `protocol` are equal. Figures in `metrics`
+    are tables with `value`, a share, and perhaps `ci` and `n`. `more`: other keys of the JSON.
+    """
+
+    model: Mapping[str, Any]
+    dataset: Any
+    examples: int
+    metrics: Mapping[str, Any]
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    outcomes: Sequence[Outcomes] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def finished(
+    suite: Suite, result: Result, *, split: str, seed: int, model: str = ""
+) -> dict[str, Any]:
+    """The result of a suite as its JSON holds it.
+
+    `model` is the folder or Hub id, of which the result says what it was trained on.
+    """
+    trained = trained_on(model)
+    notes = other_revisions(trained, result.dataset)
+    for note in notes:
+        log.warning("%s", note)
+    return {
+        "suite": suite.name or type(suite).__name__,
+        "split": split,
+        "model": result.model,
+        "dataset": result.dataset,
+        "protocol": result.protocol,
+        "examples": result.examples,
+        "metrics": result.metrics,
+        **result.more,
+        "trained_on": trained,
+        "notes": [*result.notes, *notes, *notes_of(result.metrics)],
+        "seed": seed,
+        "versions": versions(*LIBRARIES),
+    }
+
+
+def check_place(path: Path) -> None:
+    """Make the folder of the result `path`: what is in the way is said before the work is done."""
+    if path.is_dir():
+        raise ConfigError(
+            "a folder, where the result should be written", where=str(path), hint="name a file"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def save(suite: Suite, path: Path, kept: dict[str, Any], outcomes: Sequence[Outcomes]) -> None:
+    """Write `path`, the outcomes beside it, and what the suite draws or tabulates."""
+    suite.write_files(kept, stem_of(path))
+    place_of(path).unlink(missing_ok=True)  # those of an earlier run are not this result's
+    write_json(path, kept)
+    write_outcomes(path, outcomes)
+
+
+# What a model was trained on, and whether it is judged on another cut of it: what one revision of a
+# dataset holds out, another may train on. A build knows its documents and counts the rows
+# (`corpora.splits.seen`); an evaluation by itself has only the names and revisions of both.
+
+
+def trained_on(model: str) -> list[dict[str, str]]:
+    """Name, configuration and revision of the model's dataset, then of those it started from.
+
+    From the results.json that training leaves. A base counts while its folder is where it was;
+    a model of which nothing is known, such as a rule or another project's, has none.
+    """
+    trained: list[dict[str, str]] = []
+    place, been = model, set()
+    while place not in been and (results := _results(place)):
+        been.add(place)
+        trained.append({key: str(results["dataset"].get(key, "")) for key in KEYS})
+        base = str(results.get("settings", {}).get("backbone", ""))
+        # A relative path that is gone would be asked for at the Hub.
+        place = base if Path(base).is_dir() else ""
+    return trained
+
+
+def other_revisions(trained: Sequence[Mapping[str, str]], judged: Any) -> list[str]:
+    """A warning for each dataset of training that a result was judged on in another revision.
+
+    `judged` is the result's `dataset`: one description, a list, or several by name.
+    """
+    there = dict.fromkeys(_described(judged))
+    return list(
+        dict.fromkeys(
+            f"trained on {name}, revision {one['revision'] or 'unknown'}, judged on revision "
+            f"{revision or 'unknown'}: rows judged here may have been training rows there; judge "
+            "the model on the revision that it was trained on, or train it anew"
+            for one in trained
+            for name, revision in there
+            if name == one["name"] and revision != one["revision"]
+        )
+    )
+
+
+def _results(model: str) -> dict[str, Any] | None:
+    """The results.json of a model of this zoo."""
+    path = file_of(model, RESULTS)
+    if path is None:
+        return None
+    try:
+        results = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:  # another project's file of that name
+        return None
+    ours = isinstance(results, dict) and "recipe" in results and "dataset" in results
+    return results if ours else None
+
+
+def _described(judged: Any) -> Iterator[tuple[str, str]]:
+    """The name and the revision of each dataset that a result describes."""
+    if isinstance(judged, Mapping) and "revision" in judged:
+        yield str(judged.get("name", "")), str(judged["revision"])
+    elif isinstance(judged, Mapping | list | tuple):
+        for about in judged.values() if isinstance(judged, Mapping) else judged:
+            yield from _described(about)

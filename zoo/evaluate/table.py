@@ -1,0 +1,222 @@
+"""Tables of several models' figures: their cells, and how they are written.
+
+Markdown, CSV and JSON are all made here; the suites say which cells a result gives.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from corpora.errors import ConfigError, nearest
+from zoo.evaluate.outcomes import Difference, Parts, differences
+
+FORMATS = ("markdown", "csv", "json")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure as it is shown: percent, but for alpha and nats; with its interval."""
+
+    value: float
+    ci: tuple[float, float] | None = None
+    digits: int = 1
+    sd: float | None = None
+    """Over trainings with several seeds."""
+    units: int | None = None
+    """Where they are too few for an interval."""
+    n: int | None = None
+    """Of how many examples it is, where the result says so."""
+    of: tuple[str, ...] = ()
+    """What it is the mean of: a task's domains, or the probes."""
+
+    @property
+    def text(self) -> str:
+        shown = f"{self.value:.{self.digits}f}"
+        if self.sd is not None:
+            return f"{shown} ± {self.sd:.{self.digits}f}"
+        if self.units is not None:
+            return f"{shown} ({self.units} units)"
+        if self.ci is None:
+            return shown
+        return f"{shown} [{self.ci[0]:.{self.digits}f}, {self.ci[1]:.{self.digits}f}]"
+
+
+Cells: TypeAlias = dict[str, Cell]
+Rows: TypeAlias = dict[str, Cells]
+"""Rows by name; the model's own has the name ""."""
+
+
+def percent(figure: Any, n: int | None = None, *, scale: float = 100, digits: int = 1) -> Cell:
+    """A share of `n` examples, or `{"value": share, "ci": [low, high]}`, in percent."""
+    if not isinstance(figure, Mapping):
+        return Cell(scale * float(figure), None, digits, n=n)
+    ci = figure.get("ci")
+    bounds = (scale * ci[0], scale * ci[1]) if ci else None
+    few = None if ci else figure.get("units")
+    return Cell(scale * float(figure["value"]), bounds, digits, units=few, n=n)
+
+
+def plain(figure: Any, n: int | None = None) -> Cell:
+    """A coefficient between -1 and 1, or nats, over `n` examples, with three decimals."""
+    return percent(figure, n, scale=1, digits=3)
+
+
+def every_figure(metrics: Any, *path: str) -> Iterator[tuple[str, Cell]]:
+    """Every `{"value": share, ...}` of the metrics, under the names on the way to it."""
+    if not isinstance(metrics, Mapping):
+        return
+    if isinstance(metrics.get("value"), int | float):
+        yield " ".join(path), percent(metrics, metrics.get("n"))
+        return
+    for key, below in metrics.items():
+        yield from every_figure(below, *path, str(key))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table. `kind` is `model`, `rule` or `published`; `source` says where from."""
+
+    name: str
+    kind: str
+    cells: Mapping[str, Cell]
+    source: str = ""
+    outcomes: Mapping[str, Parts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The models of one suite."""
+
+    suite: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    notes: Sequence[str] = ()
+
+    @property
+    def examples(self) -> dict[str, int]:
+        """By column the examples that the models were judged on: the same ones for all of them."""
+        cells = [row.cells for row in self.rows if row.kind == "model"]
+        known = {c: next((own[c].n for own in cells if c in own), None) for c in self.columns}
+        return {column: n for column, n in known.items() if n is not None}
+
+    @cached_property
+    def _baseline(self) -> Row | None:
+        """The first model that shares a column with another one."""
+        for row in self.rows:
+            if any(row.outcomes.keys() & other.outcomes for other in self.rows if other is not row):
+                return row
+        return None
+
+    @property
+    def baseline(self) -> str:
+        """The model that the others are compared with; "" where no two have outcomes."""
+        return self._baseline.name if self._baseline and self.differences else ""
+
+    @cached_property
+    def differences(self) -> dict[str, dict[str, Difference]]:
+        """By model the columns by which it differs from the baseline."""
+        first = self._baseline
+        if first is None:
+            return {}
+        others = [row for row in self.rows if row.outcomes and row is not first]
+        found = {r.name: differences(self.suite, first.outcomes, r.outcomes) for r in others}
+        return {name: columns for name, columns in found.items() if columns}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table for each suite; `render` writes them in one of `FORMATS`."""
+
+    tables: Sequence[Table]
+
+    def render(self, form: str = "markdown") -> str:
+        """Raises `ConfigError` for another format."""
+        if form not in FORMATS:
+            hint = f"{nearest(form, FORMATS)}they are: {', '.join(FORMATS)}"
+            raise ConfigError(f"no format {form!r}", hint=hint)
+        if form == "markdown":
+            return "\n".join(_markdown(table) for table in self.tables)
+        if form == "csv":
+            figures = ("column", "value", "low", "high", "sd", "n")
+            lines = (line for table in self.tables for line in _lines(table))
+            return csv_text(["suite", "row", "kind", "source", *figures], lines)
+        tables = [_as_dict(table) for table in self.tables]
+        return json.dumps({"tables": tables}, indent=2, ensure_ascii=False) + "\n"
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table, its header first; figures stand on the right."""
+    lines = ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows]
+    return [lines[0], "|---|" + "---:|" * (len(rows[0]) - 1), *lines[1:]]
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """The text of a CSV file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _markdown(table: Table) -> str:
+    rows = [["", *table.columns]]
+    if table.examples:
+        counts = [f"{table.examples[c]:,}" if c in table.examples else "-" for c in table.columns]
+        rows.append(["*n, examples judged here*", *counts])
+    for row in table.rows:
+        name = f"{row.name} (published: {row.source})" if row.kind == "published" else row.name
+        rows.append([name, *(row.cells[c].text if c in row.cells else "-" for c in table.columns)])
+    lines = [f"## {table.suite}\n", *markdown(rows)]
+    if table.differences:
+        shown = dict.fromkeys(column for by in table.differences.values() for column in by)
+        columns = sorted(shown, key=lambda name: (*table.columns, name).index(name))
+        rows = [["", *columns]]
+        for name, by in table.differences.items():
+            rows.append([name, *(by[c].text if c in by else "-" for c in columns)])
+        said = f"Differences from {table.baseline} in points, on the same examples (paired "
+        lines += ["", f"{said}bootstrap, 95 % intervals; *: without 0):", "", *markdown(rows)]
+    notes = [f"- {note}" for note in table.notes]
+    return "\n".join([*lines, "", *notes, ""] if notes else [*lines, ""])
+
+
+def _lines(table: Table) -> Iterator[list[Any]]:
+    """A line of the CSV file for each figure."""
+    for row in table.rows:
+        for column, cell in row.cells.items():
+            sd, bounds = "" if cell.sd is None else cell.sd, cell.ci or ("", "")
+            head = [table.suite, row.name, row.kind, row.source, column]
+            yield [*head, cell.value, *bounds, sd, cell.n or ""]
+    for name, columns in table.differences.items():
+        for column, one in columns.items():
+            head = [table.suite, f"{name} - {table.baseline}", "difference", "", column]
+            yield [*head, one.value, *(one.ci or ("", "")), "", ""]
+
+
+def _as_dict(table: Table) -> dict[str, Any]:
+    rows = []
+    for row in table.rows:
+        cells = {}
+        for column, cell in row.cells.items():
+            known = {"ci": list(cell.ci) if cell.ci else None, "sd": cell.sd, "units": cell.units}
+            kept = {key: value for key, value in known.items() if value is not None}
+            cells[column] = {"value": cell.value, **kept}
+        rows.append({"name": row.name, "kind": row.kind, "source": row.source, "cells": cells})
+    changes = {
+        name: {column: asdict(one) for column, one in columns.items()}
+        for name, columns in table.differences.items()
+    }
+    return {
+        "suite": table.suite,
+        "columns": list(table.columns),
+        "examples": table.examples,
+        "rows": rows,
+        "differences": {"from": table.baseline, "rows": changes},
+        "notes": list(table.notes),
+    }

@@ -1,0 +1,140 @@
+"""The speed of a training: examples and tokens a second, and the share of what a GPU can do.
+
+By hand: the Trainer's own count of tokens waits for the GPU at every step.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import TrainerCallback
+
+from corpora.store.atomic import write_json
+
+PEAK_TFLOPS = {
+    # Dense bfloat16 (float16 before Ampere), and what float32 gets: the makers' data sheets.
+    "B200": (2250.0, 75.0),
+    "H200 NVL": (836.0, 60.0),
+    "H200": (989.0, 67.0),
+    "H100 PCIE": (756.0, 51.0),
+    "H100 NVL": (835.0, 60.0),
+    "H100": (989.0, 67.0),
+    "A100": (312.0, 19.5),
+    "L40S": (362.0, 91.6),
+    "L4": (121.0, 30.3),
+    "A10": (125.0, 31.2),
+    "4090": (165.2, 82.6),
+    "3090": (71.0, 35.6),
+    "V100": (125.0, 15.7),
+    "T4": (65.0, 8.1),
+}
+"""By words of the GPU's name: TFLOP/s in half precision, and in float32 without TF32."""
+
+
+def peak(gpu: str, half: bool) -> float | None:
+    """Operations a second of one GPU at most, or None for one that is not listed."""
+    words = set(re.split(r"[\s-]+", gpu.upper()))
+    known = [name for name in PEAK_TFLOPS if set(name.split()) <= words]
+    if not known:
+        return None
+    return PEAK_TFLOPS[max(known, key=len)][0 if half else 1] * 1e12
+
+
+def operations(model: nn.Module, examples: int, tokens: int) -> int:
+    """Operations of forward and backward passes: 6 for each weight that a token meets.
+
+    Kaplan et al. 2020, section 2.1. Tables of embeddings are looked up, not multiplied; modules
+    that the model names in `once_a_row` (its last layers) are counted once an example.
+    Attention's own products are left out: for short texts they are a few per cent.
+    """
+    tables = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    heads = [model.get_submodule(name) for name in getattr(model, "once_a_row", ())]
+    last = {id(p): p.numel() for head in heads for p in head.parameters()}
+    skipped = tables | set(last)
+    met = sum(p.numel() for p in model.parameters() if id(p) not in skipped)
+    return 6 * (met * tokens + sum(last.values()) * examples)
+
+
+def share_of_peak(done: float, seconds: float, half: bool) -> float | None:
+    """The share of what all GPUs of this process could have done; None on a CPU."""
+    if not torch.cuda.is_available() or seconds <= 0:
+        return None
+    most = peak(torch.cuda.get_device_name(), half)
+    return done / seconds / most if most else None
+
+
+class Throughput(TrainerCallback):
+    """Writes the speed of training (validation left out) to `path`.
+
+    Examples/s, real tokens/s and, on a GPU, the share of its peak operations
+    (`share_of_peak`), of this process. A token is real if its attention mask is 1; padding is
+    not counted. What changes from run to run (seconds, memory, host) stands in this file and
+    nowhere in the model folder.
+    """
+
+    def __init__(self, path: Path, recipe: str) -> None:
+        self.path, self.recipe = path, recipe
+        self.seconds, self.examples, self.steps = 0.0, 0, 0
+        self.tokens: int | torch.Tensor = 0
+        self._since = time.perf_counter()
+
+    def count(self, inputs: Mapping[str, torch.Tensor]) -> None:
+        """Count one training batch: its rows, and the ones of its attention masks.
+
+        The sum stays where the masks are: reading it would wait for a GPU at every step.
+        """
+        self.examples += len(next(iter(inputs.values())))
+        masks = (mask for name, mask in inputs.items() if name.endswith("attention_mask"))
+        self.tokens += sum(mask.sum() for mask in masks)
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._since = time.perf_counter()
+
+    # Validating and saving end with a new start of the clock: they are no part of training.
+    on_evaluate = on_save = on_epoch_begin
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._add_time(control.should_evaluate or control.should_save)
+        self.steps += 1
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._add_time(wait=True)
+
+    def _add_time(self, wait: bool) -> None:
+        """Add the time since the last step; with `wait` until a GPU has done what it was given."""
+        if wait and torch.accelerator.is_available():
+            torch.accelerator.synchronize()
+        now = time.perf_counter()
+        self.seconds, self._since = self.seconds + now - self._since, now
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if not state.is_world_process_zero:
+            return
+        seconds = max(self.seconds, 1e-9)
+        tokens = int(self.tokens)
+        done = operations(kwargs["model"], self.examples, tokens)
+        share = share_of_peak(done, seconds, bool(args.bf16 or args.fp16))
+        write_json(
+            self.path,
+            {
+                "recipe": self.recipe,
+                "steps": self.steps,
+                "seconds": round(self.seconds, 3),
+                "examples_per_second": round(self.examples / seconds, 1),
+                "real_tokens_per_second": round(tokens / seconds, 1),
+                "tflops": round(done / seconds / 1e12, 4),
+                "share_of_peak_flops": None if share is None else round(share, 4),
+                "processes": args.world_size,
+                "device": str(args.device),
+                "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "",
+                "threads": torch.get_num_threads(),
+                "host": platform.node(),
+            },
+        )
