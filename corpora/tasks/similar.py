@@ -10,13 +10,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpora.rng import stable_id
-from corpora.store.scratch import Scratch
 
 FEATURES = 2**20
 KEPT = 48
@@ -51,20 +51,26 @@ class Hasher:
         return found
 
 
-class Profiles(Scratch):
+class Profiles:
     """The features of texts, in a file until all are known and can be weighted.
 
-    In memory are 8 bytes a text. Use as a context manager; the file is removed at the end. The
-    weights depend on the texts, not on their order.
+    In memory are 8 bytes a text. The file is in `folder` and has no name; use as a context
+    manager. The weights depend on the texts, not on their order.
     """
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, folder: Path) -> None:
+        self._file = TemporaryFile(dir=folder)  # noqa: SIM115
         self.frequency = np.zeros(FEATURES, np.int64)
         self.rows: dict[str, int] = {}
         self._hasher = Hasher()
         self._known: NDArray[np.float64] | None = None
         self._ends = array("q", [0])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
 
     def add(self, name: str, text: str) -> None:
         """Take in one text under a name of its own."""

@@ -25,8 +25,8 @@ from corpora.document import Document, Spans
 from corpora.readers.discoeval import read_discoeval
 from corpora.store.atomic import staged
 from corpora.store.folder import Stage
+from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Target
-from corpora.tasks.intrusion import Intrusion
 
 Pair = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,12 +167,12 @@ def positions(data: Path) -> Iterator[Document]:
 
 def ours(documents: Iterable[Document], **settings: Any) -> tuple[list[Pair], float]:
     """All pairs that the builder makes of `documents`, and the seconds that it took."""
-    builder = Intrusion.of({"validation": 0, "test": 0, **settings})
+    intrusion = BUILDERS.find("intrusion").of({"validation": 0, "test": 0, **settings})
     start = process_time()
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "intrusion"
         with staged(target) as partial:
-            builder.build(documents, Target(partial, Stage("intrusion", 1, "0"), 1))
+            intrusion.build(documents, Target(partial, Stage("intrusion", 1, "0"), 1))
         pairs = pq.read_table(target / "pairwise").to_pylist()
     return pairs, process_time() - start
 

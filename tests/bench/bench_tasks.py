@@ -1,10 +1,10 @@
 """Peak memory and time of all builders: `python tests/bench/bench_tasks.py [--sizes 20000,200000]`
 
 Each builder over made-up documents of 200 words, of which there are as many as each of the sizes
-says, or over the shared novels (`--books DATA`, from `DATA/books`), in a process of its own. The
-documents (for `dissent`: pairs, eight a document) are written as Parquet shards before, and divided
-as a build divides them. Memory is what the process holds itself: pages of mapped files, which the
-system may drop, are not counted.
+says (multiples of 20,000; above it they are copies with other words), or over the shared novels
+(`--books DATA`, from `DATA/books`), in a process of its own. The documents (for `dissent`: pairs,
+eight a document) are written as Parquet shards before, and divided as a build divides them. Memory
+is what the process holds itself: pages of mapped files, which the system may drop, are not counted.
 `--builders a,b` takes some of them. The bounds are those of issue 24.
 """
 
@@ -25,6 +25,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.compute import binary_join_element_wise, replace_substring
 
 from corpora.document import Document, Relation, RstTree, Sections, Spans, paragraph_spans
 from corpora.readers import open_source
@@ -56,7 +58,7 @@ HEADINGS = ("Abstract", "Introduction")
 SENSES = ("Contingency.Cause.Reason", "Comparison.Contrast", "Temporal.Asynchronous.Precedence")
 LEXICON = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in ("a", "e", "io", "u") for c in "klmnrstvz"]
 SENTENCES = 16
-DRAWN = 1024
+DRAWN, DRAWN_AT_MOST, SHARD = 1024, 20_000, 1024
 PAIRS_EACH = 8
 
 
@@ -138,15 +140,36 @@ def novels(data: Path) -> Iterator[Document]:
 
 def write_inputs(size: int, books: Path | None, folder: Path) -> None:
     """Shards of documents, of the same with gold annotation, and of pairs."""
-    write_documents(
-        novels(books) if books else made_up(size), folder / "plain", docs_per_shard=1024
-    )
-    if not books:
-        write_documents(gold(made_up(size)), folder / "gold", docs_per_shard=1024)
-        batches = pairs(made_up(size))
-        for number in range(-(-size // 1024)):
-            path = folder / "dissent" / f"pairs-{number:05d}.parquet"
-            write_parquet(path, islice(batches, 1024), PAIRS)
+    if books:
+        write_documents(novels(books), folder / "plain", docs_per_shard=SHARD)
+        return
+    drawn = min(size, DRAWN_AT_MOST)
+    write_documents(made_up(drawn), folder / "plain", docs_per_shard=SHARD)
+    write_documents(gold(made_up(drawn)), folder / "gold", docs_per_shard=SHARD)
+    batches = pairs(made_up(drawn))
+    for number in range(-(-drawn // SHARD)):
+        path = folder / "dissent" / f"pairs-{number:05d}.parquet"
+        write_parquet(path, islice(batches, SHARD), PAIRS)
+    for path in sorted(folder.glob("*/*.parquet")):
+        for copy in range(1, size // drawn):
+            write_copy(path, copy)
+
+
+def write_copy(path: Path, number: int) -> None:
+    """The same documents or pairs with other ids and, at the same places, other words."""
+    table = pq.read_table(path)
+    changes = {
+        **dict.fromkeys(("id", "doc", "group"), lambda c: binary_join_element_wise(c, ending, "")),
+        **dict.fromkeys(("text", "s1", "s2"), lambda c: replace_substring(c, "The ", word)),
+    }
+    ending, word = f"-{number}", f"T{number:02} "
+    for place, field in enumerate(table.schema):
+        if field.name in changes:
+            column = changes[field.name](table[field.name])
+            table = table.set_column(place, field, column.cast(field.type))
+    copy = path.with_name(f"{path.stem}-{number:03d}.parquet")
+    size = 64 if "text" in table.schema.names else 16_384
+    pq.write_table(table, copy, compression="zstd", row_group_size=size)
 
 
 def measured(name: str, folder: Path) -> tuple[float, float, int]:

@@ -203,9 +203,8 @@ def test_a_name_that_tells_no_set_asks_for_one(built, tmp_path):
     path = jsonl(tmp_path / "pairs.jsonl", {"pos": TEXT, "neg": OTHER})
     with pytest.raises(InputError, match=r"pairs\.jsonl.*which test set"):
         built((f"coherence:{path}", {}))
-    with pytest.raises(ConfigError, match="unknown test set 'instead'") as error:
+    with pytest.raises(ConfigError, match="set = 'instead': did you mean 'insted'"):
         built((f"coherence:{path}", {"set": "instead"}))
-    assert "insted" in error.value.hint
 
 
 def test_a_source_of_another_kind_or_named_twice_is_an_error(built, tmp_path):

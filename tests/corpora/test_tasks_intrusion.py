@@ -202,13 +202,13 @@ def test_settings_that_do_not_fit_are_refused(bad):
 
 def test_the_most_similar_text_is_found_and_unlike_ones_are_not(tmp_path):
     texts = ["the cat sat on the mat", "a cat sat on one mat", "old dogs bark", "dogs bark", ""]
-    with Profiles(tmp_path / "profiles") as profiles:
+    with Profiles(tmp_path) as profiles:
         for number, text in enumerate(texts):
             profiles.add(str(number), text)
         matrix = profiles.matrix([str(number) for number in range(5)])
     found = [row for batch in Neighbours(matrix).nearest(np.arange(5), 2, 2) for row in batch]
     assert [others.tolist() for others, _ in found] == [[1], [0], [3], [2], []]
-    assert not (tmp_path / "profiles").exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_share_of_categories_counts_all_of_both():

@@ -186,7 +186,7 @@ def test_senses_by_level():
         ({"sections": "mine"}, "sections = 'mine': expected 'discoeval' or 'dissent'"),
         ({"senses": "some"}, "senses = 'some': expected 'first' or 'all'"),
         ({"min_count": -1}, "min_count = -1: expected 0 or more"),
-        ({"table": "nowhere.tsv"}, "nowhere.tsv: no table of splits"),
+        ({"table": "nowhere.tsv"}, "table: nowhere.tsv: no table of splits"),
         (dict.fromkeys(SPLITS, 0), "train, validation and test = 0.0, 0.0, 0.0"),
     ],
 )

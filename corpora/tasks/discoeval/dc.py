@@ -157,7 +157,7 @@ class Dc(Consecutive):
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Each window twice, with an intruder and as it was."""
-        with Profiles(taken.target.folder / ".profiles") as profiles:
+        with Profiles(taken.target.folder) as profiles:
             categories = Categories()
             for doc, windows in groupby(_text_windows(taken), key=itemgetter("doc")):
                 rows = list(windows)
