@@ -7,7 +7,7 @@ from pathlib import Path
 
 def file_of(model: str | Path, name: str) -> Path | None:
     """The file `name` of a model (folder or Hub id), or None where it has none."""
-    from transformers.utils import cached_file
+    from transformers.utils.hub import cached_file
 
     flags = ("missing_entries", "connection_errors", "gated_repo")
     absent = {f"_raise_exceptions_for_{flag}": False for flag in flags}

@@ -37,8 +37,7 @@ from zoo.conpono.masking import Masking
 from zoo.conpono.segments import Geometry
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore, token_stores
-from zoo.training.data import Dataset
-from zoo.training.rows import batches, open_streamed
+from zoo.training.data import Dataset, batches, open_streamed
 from zoo.vocabularies import train_subwords
 
 UNIT = 200

@@ -22,7 +22,7 @@ from zoo.criteria.data import Places, open_places, spread
 from zoo.criteria.modeling import bag_loss
 from zoo.evaluate.encoders import load_encoder
 from zoo.train import train
-from zoo.training.rows import open_streamed
+from zoo.training.data import open_streamed
 from zoo.training.trainer import ZooTrainer
 from zoo.vocabularies import train_words
 

@@ -24,8 +24,8 @@ from torch import Tensor
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.store.atomic import write_json
 from zoo.backbones import training_attention
-from zoo.coherence.data import Documents, pad
-from zoo.coherence.mining import Miner, Rounds, Row, Slices, batches
+from zoo.coherence.data import Documents, Row, pad
+from zoo.coherence.mining import Miner, Rounds, Slices, batches
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
-from transformers.utils import ModelOutput
+from transformers.utils.generic import ModelOutput
 
 from zoo.backbones import Pooling, max_positions, pooled, stands_last
 from zoo.coherence.data import Documents, encode_documents, pad

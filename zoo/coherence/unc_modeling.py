@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, glu
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
-from transformers.utils import ModelOutput
+from transformers.utils.generic import ModelOutput
 
 from corpora.errors import ConfigError
 from zoo.coherence.data import pad

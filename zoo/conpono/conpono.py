@@ -25,10 +25,9 @@ from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import Geometry
 from zoo.conpono.tokens import token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer
-from zoo.training.data import SPLITS
+from zoo.training.data import SPLITS, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
-from zoo.training.rows import open_streamed
 from zoo.training.trainer import fit, history, training_arguments
 
 VALIDATED = ("eval_accuracy_k", *(f"eval_{part}" for part in PARTS))

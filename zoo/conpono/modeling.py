@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
-from transformers.utils import ModelOutput
+from transformers.utils.generic import ModelOutput
 
 from corpora.errors import ConfigError
 from zoo.attention import FAMILIES

@@ -22,9 +22,8 @@ from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import Geometry
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore
-from zoo.training.data import SPLITS, Dataset
+from zoo.training.data import SPLITS, Dataset, batches
 from zoo.training.job import Job, is_main_process
-from zoo.training.rows import batches
 
 WORKERS = 4
 """Processes that draw examples while a GPU computes, unless a recipe says how many."""

@@ -20,9 +20,8 @@ from corpora.rng import stable_id
 from corpora.store.atomic import write_json
 from zoo.conpono.segments import Geometry
 from zoo.texts import TextEncoder
-from zoo.training.data import Dataset
+from zoo.training.data import Dataset, Shards, batches
 from zoo.training.mapped import made_once, mapped
-from zoo.training.rows import Shards, batches
 
 VERSION = 1
 BLOCK = 1 << 16

@@ -9,10 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import Sampler
+from torch.utils.data import Sampler, SequentialSampler
 
 from corpora.store.atomic import write_json
-from zoo.conpono.examples import Examples
 from zoo.conpono.modeling import ConponoOutput
 from zoo.training.samplers import EpochSampler
 from zoo.training.throughput import Throughput
@@ -38,19 +37,6 @@ class EpochRows(Sampler):
         return ((int(row), epoch) for row in self.rows.order(epoch))
 
 
-class InOrder(Sampler):
-    """Row after row: validation always sees the same examples."""
-
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return self.rows
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(self.rows))
-
-
 class PipelineThroughput(Throughput):
     """Also the time that training waited for data, and the share of places that held an id."""
 
@@ -66,7 +52,7 @@ class PipelineThroughput(Throughput):
     @property
     def real_share(self) -> float:
         """Real tokens among all places of the encoder's input so far."""
-        return self.tokens / max(self.slots, 1)
+        return float(self.tokens) / max(self.slots, 1)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         super().on_train_end(args, state, control, **kwargs)
@@ -86,18 +72,18 @@ class PipelineThroughput(Throughput):
 class ConponoTrainer(ZooTrainer):
     """A `ZooTrainer` over `Examples`; it logs both parts of the loss."""
 
+    measure = PipelineThroughput
+    throughput: PipelineThroughput
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.remove_callback(Throughput)
-        self.throughput = PipelineThroughput(self.job.run_file, self.job.name)
-        self.add_callback(self.throughput)
         self._parts: list[Tensor] = []
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         return EpochRows(self.sampler)
 
-    def _get_eval_sampler(self, eval_dataset: Examples) -> Any:
-        return InOrder(len(eval_dataset))
+    def _get_eval_sampler(self, eval_dataset: Any) -> Any:
+        return SequentialSampler(eval_dataset)
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
         begin = time.perf_counter()

@@ -16,10 +16,9 @@ from zoo.criteria.evaluation import metrics_of, part_losses
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.criteria.recipes import Bigru
 from zoo.glove import load_vectors
-from zoo.training.data import SPLITS, Dataset
+from zoo.training.data import SPLITS, Dataset, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
-from zoo.training.rows import open_streamed
 from zoo.training.trainer import fit, trainer_over
 from zoo.vocabularies import train_words
 

@@ -18,9 +18,8 @@ from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
-from zoo.training.data import Dataset
+from zoo.training.data import Dataset, Shards, batches
 from zoo.training.mapped import made_once, mapped
-from zoo.training.rows import Shards, batches
 
 VERSION = 1
 COLUMNS = (

@@ -74,7 +74,9 @@ def metrics_of(
     return found
 
 
-def _interval(values: np.ndarray, documents: np.ndarray, seed: int, name: str) -> dict[str, Any]:
+def _interval(
+    values: np.ndarray, documents: np.ndarray, seed: int, name: str
+) -> bootstrap.Interval:
     """`ci` of a mean over sentences when whole documents, its `units`, are drawn anew."""
     _, units = np.unique(documents, return_inverse=True)
     sums, counts = np.bincount(units, values), np.bincount(units)

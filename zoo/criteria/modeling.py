@@ -12,7 +12,7 @@ from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PretrainedConfig
-from transformers.utils import ModelOutput
+from transformers.utils.generic import ModelOutput
 
 from zoo.modeling import known_to_auto
 from zoo.word_encoder import WordEncoder, WordModel

@@ -72,7 +72,8 @@ def encode_texts(
     labels: np.ndarray | None = None,
 ) -> Pairs:
     """Pairs of sentences as token ids; each sentence cut at `max_tokens`."""
-    pieces, lengths, truncated = [np.zeros(0, np.int32)], [], 0
+    pieces, truncated = [np.zeros(0, np.int32)], 0
+    lengths: list[int] = []
     for start in range(0, len(one), CHUNK):
         both = zip(one[start : start + CHUNK], two[start : start + CHUNK], strict=True)
         sentences = [text for pair in both for text in pair]

@@ -10,7 +10,7 @@ from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PretrainedConfig
-from transformers.utils import ModelOutput
+from transformers.utils.generic import ModelOutput
 
 from zoo.dissent.data import encode_texts
 from zoo.modeling import known_to_auto

@@ -68,7 +68,7 @@ class NgramVocabulary:
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> NgramVocabulary:
         """Read it from a model folder or from the Hub."""
-        from transformers.utils import cached_file
+        from transformers.utils.hub import cached_file
 
         found = cached_file(str(folder), VOCABULARY)
         try:

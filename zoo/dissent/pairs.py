@@ -72,7 +72,8 @@ def encode_pairs(
     labels: np.ndarray | None = None,
 ) -> PairTexts:
     """Token ids of the pairs; a pair longer than `max_tokens` loses the end of its longer text."""
-    pieces, types, lengths, truncated = [np.zeros(0, np.int32)], [np.zeros(0, np.int8)], [], 0
+    pieces, types, truncated = [np.zeros(0, np.int32)], [np.zeros(0, np.int8)], 0
+    lengths: list[int] = []
     segments = "token_type_ids" in tokenizer.model_input_names
     for start in range(0, len(first), CHUNK):
         one, two = list(first[start : start + CHUNK]), list(second[start : start + CHUNK])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,29 @@ from corpora.store.atomic import read_json
 
 MANIFEST = "manifest.json"
 SPLITS = ("train", "validation", "test")
+
+
+ROWS_PER_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Shards:
+    """The Parquet files of one split; like a table it has `num_rows`."""
+
+    files: tuple[Path, ...]
+    num_rows: int
+
+
+def batches(split: Shards | pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a split in order, a few at a time: memory holds one batch of `Shards`."""
+    if isinstance(split, Shards):
+        for path in split.files:
+            with pq.ParquetFile(path) as file:
+                check_columns(file.schema_arrow.names, columns, str(path))
+                yield from file.iter_batches(ROWS_PER_BATCH, columns=list(columns))
+        return
+    check_columns(split.column_names, columns, "dataset")
+    yield from split.select(columns).to_batches(ROWS_PER_BATCH)
 
 
 @dataclass(frozen=True)
@@ -96,7 +119,13 @@ class Dataset:
         }
 
 
-def open_dataset(spec: str, config: str = "", splits: Mapping[str, str] | None = None) -> Dataset:
+def open_dataset(
+    spec: str,
+    config: str = "",
+    splits: Mapping[str, str] | None = None,
+    *,
+    streamed: bool = False,
+) -> Dataset:
     """Open `FOLDER` or a Hub id `OWNER/NAME`, with `@CONFIG` or `config` for its configuration.
 
     `splits` says what its splits are called where not train, validation and test:
@@ -107,9 +136,17 @@ def open_dataset(spec: str, config: str = "", splits: Mapping[str, str] | None =
     """
     spec, config = split_spec(spec, config)
     if Path(spec).is_dir():
-        return _open_folder(Path(spec), config, splits or {})
+        return _open_folder(Path(spec), config, splits or {}, streamed)
     _check_hub_id(spec)
     return _open_hub(spec, config, splits or {})
+
+
+def open_streamed(spec: str, config: str = "") -> Dataset:
+    """As `open_dataset`, but the splits of a built folder are `Shards`, read batch by batch.
+
+    A dataset of the Hub comes as the tables that its library maps into memory.
+    """
+    return open_dataset(spec, config, streamed=True)
 
 
 def no_split(split: str, there: Iterable[str], where: str) -> ConfigError:
@@ -219,41 +256,34 @@ def spread(table: pa.Table, rows: int) -> pa.Table:
     return table.take(np.linspace(0, table.num_rows - 1, rows).astype(np.int64))
 
 
-def _open_folder(folder: Path, config: str, names: Mapping[str, str]) -> Dataset:
+def _open_folder(folder: Path, config: str, names: Mapping[str, str], streamed: bool) -> Dataset:
+    """The splits of a built folder: whole tables, or `Shards` that are read as they are needed."""
     manifest = read_manifest(folder)
     config = choose_config(manifest, config, str(folder))
-    splits = {s: _read_split(folder, manifest, config, names.get(s, s)) for s in SPLITS}
-    found = {split: table for split, table in splits.items() if table is not None}
-    name = str(manifest.get("name", folder.name))
-    return Dataset(name, config, _stage_hash(manifest), found, manifest, names)
-
-
-def _read_split(
-    folder: Path, manifest: Mapping[str, Any], config: str, split: str
-) -> pa.Table | None:
-    entry = manifest["configs"][config].get("splits", {}).get(split)
-    if entry is None or not entry["shards"]:
-        return None
-    files = [folder / shard["file"] for shard in entry["shards"]]
-    missing = [file for file in files if not file.is_file()]
-    if missing:
-        raise InputError(
-            f"the manifest names a file that is not there: {missing[0].name}",
-            where=str(folder),
-            hint="the folder was damaged after it was built: remove it and build it again",
-        )
-    return pa.concat_tables([_read_shard(file) for file in files])
-
-
-def _read_shard(path: Path) -> pa.Table:
-    try:
-        return pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(
-            f"cannot be read: {str(error).splitlines()[0]}",
-            where=str(path),
-            hint="the folder was damaged after it was built: remove it and build it again",
-        ) from error
+    entries = manifest["configs"][config].get("splits", {})
+    splits: dict[str, Any] = {}
+    for split in SPLITS:
+        shards = entries.get(names.get(split, split), {}).get("shards", ())
+        files = tuple(folder / shard["file"] for shard in shards)
+        if missing := [file for file in files if not file.is_file()]:
+            raise InputError(
+                f"the manifest names a file that is not there: {missing[0].name}",
+                where=str(folder),
+                hint="the folder was damaged after it was built: remove it and build it again",
+            )
+        try:
+            if files and streamed:
+                splits[split] = Shards(files, sum(pq.read_metadata(f).num_rows for f in files))
+            elif files:
+                splits[split] = pa.concat_tables([pq.read_table(file) for file in files])
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(
+                f"cannot be read: {str(error).splitlines()[0]}",
+                where=", ".join(map(str, files)),
+                hint="the folder was damaged after it was built: remove it and build it again",
+            ) from error
+    name, revision = str(manifest.get("name", folder.name)), _stage_hash(manifest)
+    return Dataset(name, config, revision, splits, manifest, names)
 
 
 def choose_config(manifest: Mapping[str, Any], config: str, where: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import TrainerCallback
@@ -25,7 +26,7 @@ class AccuracySchedule(LRScheduler):
         self.falls, self.previous = 0, float("-inf")
         super().__init__(optimizer)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[float | Tensor]:
         factor = self.decay ** (self.last_epoch // self.steps) / self.shrink**self.falls
         return [rate * factor for rate in self.base_lrs]
 

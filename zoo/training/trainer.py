@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import torch
 from torch.optim import Optimizer
@@ -102,6 +102,7 @@ class ZooTrainer(Trainer):
 
     # Every loss here is a mean over its batch.
     loss_is_scaled_for_ga = False
+    measure: ClassVar[type[Throughput]] = Throughput
 
     def __init__(
         self,
@@ -113,8 +114,8 @@ class ZooTrainer(Trainer):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.job, self.schedule = job, schedule
-        job.trained_on = len(self.train_dataset)
-        self.throughput = Throughput(job.run_file, job.name)
+        job.trained_on = len(lengths)
+        self.throughput = self.measure(job.run_file, job.name)
         self.sampler = EpochSampler(
             lengths, self.args.train_batch_size * self.args.world_size, job.recipe.seed
         )
@@ -137,9 +138,10 @@ class ZooTrainer(Trainer):
             return super().create_scheduler(num_training_steps, optimizer)
         batches = len(self.get_train_dataloader())
         steps = max(1, -(-batches // self.args.gradient_accumulation_steps))
-        self.lr_scheduler = self.schedule(optimizer or self.optimizer, steps)
+        made = self.schedule(optimizer or cast(Optimizer, self.optimizer), steps)
+        self.lr_scheduler = cast(Any, made)
         self._created_lr_scheduler = True
-        return self.lr_scheduler
+        return made
 
     def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
         self.throughput.count(inputs)
@@ -154,7 +156,7 @@ class ZooTrainer(Trainer):
         super().log(logs, *args, **kwargs)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        if not all(torch.isfinite(p).all() for p in self.model.parameters()):
+        if not all(torch.isfinite(p).all() for p in model.parameters()):
             raise checkpoints.not_finite(
                 self.job, f"a weight is not finite after step {self.state.global_step}"
             )
@@ -165,7 +167,7 @@ class ZooTrainer(Trainer):
             folder = self.job.checkpoints
             checkpoints.seal(folder / f"checkpoint-{self.state.global_step}")
             best = self.state.best_model_checkpoint
-            checkpoints.rotate(folder, self.job.recipe.keep_checkpoints, best)
+            checkpoints.rotate(folder, self.job.steps.keep_checkpoints, best)
 
 
 def trainer_over(
@@ -242,15 +244,16 @@ def out_of_memory(job: Job) -> DiscorporaError:
         f"lower batch_size (now {recipe.batch_size}) and raise gradient_accumulation by the same "
         "factor to keep the batch"
     ]
-    if hasattr(recipe, "block_tokens") and not recipe.recompute:
+    settings = recipe.model_dump(include={"block_tokens", "recompute", "max_tokens"})
+    if settings.get("recompute") is False:
         ways.append(
             "set recompute = true, which keeps the activations of one block at a time "
-            f"(of block_tokens, now {recipe.block_tokens})"
+            f"(of block_tokens, now {settings['block_tokens']})"
         )
-    elif hasattr(recipe, "block_tokens"):
-        ways.append(f"lower block_tokens (now {recipe.block_tokens})")
-    if hasattr(recipe, "max_tokens"):
-        ways.append(f"lower max_tokens (now {recipe.max_tokens})")
+    elif "block_tokens" in settings:
+        ways.append(f"lower block_tokens (now {settings['block_tokens']})")
+    if "max_tokens" in settings:
+        ways.append(f"lower max_tokens (now {settings['max_tokens']})")
     return DiscorporaError(
         "out of memory on the GPU",
         where=job.name,

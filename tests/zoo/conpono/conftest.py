@@ -18,7 +18,7 @@ from zoo.conpono.masking import Masking
 from zoo.conpono.segments import Geometry
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore, token_stores
-from zoo.training.rows import open_streamed
+from zoo.training.data import open_streamed
 from zoo.vocabularies import train_subwords
 
 CRAFTS = ["baker", "miller", "tailor", "potter", "weaver", "cooper", "smith", "mason"]

@@ -27,7 +27,7 @@ from zoo.conpono.segments import Geometry
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import EpochRows
-from zoo.training.rows import open_streamed
+from zoo.training.data import open_streamed
 from zoo.training.samplers import EpochSampler
 
 Make = Callable[..., Candidates]

@@ -59,7 +59,7 @@ from zoo.evaluate.discoeval.protocol import representation_of
 from zoo.evaluate.encoders import load_encoder
 from zoo.evaluate.suites import DiscoEval
 from zoo.modeling import load_backbone, save_model
-from zoo.training.rows import open_streamed
+from zoo.training.data import open_streamed
 from zoo.training.throughput import operations
 from zoo.vocabularies import train_subwords
 
