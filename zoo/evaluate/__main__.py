@@ -117,7 +117,10 @@ def _at_least(lowest: int) -> Callable[[str], int]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m zoo.evaluate", description=__doc__, allow_abbrev=False
+        prog="python -m zoo.evaluate",
+        description=__doc__,
+        epilog="--jobs alone: a JSON list of such command lines, as lists, from standard input",
+        allow_abbrev=False,
     )
     parser.add_argument("suite", metavar="SUITE", help=", ".join(SUITES.own))
     parser.add_argument("--model", required=True, help="a model folder or Hub id")

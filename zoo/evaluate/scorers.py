@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -108,7 +109,7 @@ def load_scorer(model: str, seed: int = 0) -> Scorer:
     from transformers import AutoConfig, AutoModel
 
     import zoo
-    from zoo.modeling import best_device, check_there
+    from zoo.modeling import check_there
 
     check_there(model)
     zoo.register(model)
@@ -127,7 +128,21 @@ def load_scorer(model: str, seed: int = 0) -> Scorer:
             where=model,
             hint="a coherence scorer is needed: train one with the recipes coherence/...",
         )
-    return kind.from_pretrained(model).to(best_device())
+    weights = (file.stat().st_mtime_ns for file in Path(model).glob("*.safetensors"))
+    scorer = _loaded(kind, model, max(weights, default=0))
+    counter: Any = getattr(scorer, "encoder", scorer)
+    if hasattr(counter, "cut"):
+        counter.cut = 0  # what an evaluation before this one had to cut is not counted again
+    return scorer
+
+
+@lru_cache(maxsize=1)
+def _loaded(kind: Any, model: str, changed: int) -> Scorer:
+    """A model's class with its weights: several evaluations in one process load it once."""
+    from zoo.modeling import best_device
+
+    scorer: Scorer = kind.from_pretrained(model).to(best_device())
+    return scorer
 
 
 def baseline(name: str, seed: int = 0) -> Scorer:
