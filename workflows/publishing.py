@@ -11,9 +11,11 @@ from workflows.links import walk
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from corpora.publish.hub import Hub
+    from corpora.publish.plan import Kind
     from workflows.stage import StageTask
 
-KINDS = {"dataset": "dataset", "model": "model"}
+KINDS: dict[str, Kind] = {"dataset": "dataset", "model": "model"}
 
 
 def publish_build(
@@ -39,7 +41,7 @@ def publish_build(
 
 
 def publish_folder(
-    folder: Path, repo: str, kind: str, *, private: bool, dry_run: bool, hub: object = None
+    folder: Path, repo: str, kind: Kind, *, private: bool, dry_run: bool, hub: Hub | None = None
 ) -> None:
     """Publish one folder and print what was done (or would be)."""
     from corpora.publish import publish
@@ -48,7 +50,7 @@ def publish_folder(
     sys.stdout.write("\n".join(result.lines()) + "\n")
 
 
-def _folders(build: StageTask, namespace: str) -> Iterator[tuple[Path, str, str]]:
+def _folders(build: StageTask, namespace: str) -> Iterator[tuple[Path, str, Kind]]:
     for task in walk(build):
         if kind := KINDS.get(task.stage):
             yield task.folder, f"{namespace}/{build.key}-{task.key}", kind

@@ -116,8 +116,9 @@ class Source(Table):
     @property
     def licences(self) -> str:
         """The licences as one SPDX expression."""
-        one = isinstance(self.licence, str)
-        return str(self.licence) if one else " AND ".join(sorted({*self.licence.values()}))
+        if isinstance(self.licence, str):
+            return self.licence
+        return " AND ".join(sorted({*self.licence.values()}))
 
 
 class Sentences(Table):
@@ -171,9 +172,9 @@ class Engine(Table):
     """
 
     kind: Literal["here", "local", "slurm", "ray"] = "here"
-    tasks: int = Field(8, ge=1)
-    workers: int = Field(-1, ge=-1)
-    poll_seconds: float = Field(5.0, gt=0)
+    tasks: Annotated[int, Field(ge=1)] = 8
+    workers: Annotated[int, Field(ge=-1)] = -1
+    poll_seconds: Annotated[float, Field(gt=0)] = 5.0
     options: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("workers")

@@ -259,8 +259,7 @@ def publish(
     """Publish a folder to the Hugging Face Hub (token: HF_TOKEN or `hf auth login`)."""
     from workflows.publishing import publish_folder
 
-    kind = "model" if model else "dataset"
-    publish_folder(folder, repo, kind, private=private, dry_run=dry_run)
+    publish_folder(folder, repo, "model" if model else "dataset", private=private, dry_run=dry_run)
 
 
 @app.command()

@@ -16,10 +16,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from corpora.errors import BadRecord, ConfigError, DiscorporaError, InputError
-from corpora.readers import Refused, jsonl, open_source
+from corpora.readers import jsonl, open_source
 from corpora.readers.files import read_lines
 from corpora.readers.layouts import strings, typed
-from corpora.readers.source import check_unicode
+from corpora.readers.source import Refused, check_unicode
 from workflows.cli.show import wide_console
 
 BATCH_TOKENS = 16384
@@ -68,7 +68,7 @@ def show_ranks(
 
     choices = _choices(files, prompt)
     scorer = load_scorer(model, bf16=bf16)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"prompt": name, "rank": place, "alternative": labels[i], "score": score}
         for name, before, labels, texts in choices
         for place, (i, score) in enumerate(rank(scorer, before, texts), 1)

@@ -130,7 +130,7 @@ def _show_rows(path: Path, rows: int) -> None:
         typer.echo(json.dumps(record, ensure_ascii=False, default=str))
 
 
-def _first_rows(path: Path, rows: int) -> Iterator[dict[str, Any]]:
+def _first_rows(path: Path, rows: int) -> Iterator[Mapping[str, Any]]:
     """Up to `rows` rows of a Parquet file or of JSON Lines; `InputError` for what is neither."""
     from corpora.readers import jsonl, parquet
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from corpora.licences import shown
 from workflows.links import walk
 from workflows.report import plots, summary
+from workflows.tasks.models import Evaluate
+from workflows.tasks.sources import Pairs
 
 if TYPE_CHECKING:
     from workflows.stage import StageTask
@@ -22,10 +24,10 @@ def write_report(report: StageTask, folder: Path) -> dict[str, Any]:
     parts = [
         f"# Build `{report.build.name}`",
         _stages(summary.collapsed(summary.table(report)), report.settings()["skipped"]),
-        _pairs([t for t in stages if t.stage == "pairs"], folder),
+        _pairs([t for t in stages if isinstance(t, Pairs)], folder),
         _validation([t for t in stages if t.stage == "validation"], folder),
         _datasets([t for t in stages if t.stage == "dataset"]),
-        _evaluations([t for t in stages if t.stage == "evaluation"], folder),
+        _evaluations([t for t in stages if isinstance(t, Evaluate)], folder),
         _sources(report),
     ]
     text = "\n\n".join(part for part in parts if part) + "\n"
@@ -63,11 +65,11 @@ def _stages(rows: Sequence[summary.Row], skipped: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _pairs(tasks: Sequence[StageTask], folder: Path) -> str:
+def _pairs(tasks: Sequence[Pairs], folder: Path) -> str:
     """Pairs by marker and rejects by reason, over the sources that feed datasets."""
     if not tasks:
         return ""
-    by_mode: dict[str, list[StageTask]] = {}
+    by_mode: dict[str, list[Pairs]] = {}
     for task in tasks:
         parser = task.requires().parser_name
         by_mode.setdefault(f"{parser} trees, mode {task.mode_name}", []).append(task)
@@ -129,13 +131,13 @@ def _datasets(tasks: Sequence[StageTask]) -> str:
     return "## Datasets\n\n" + markdown(header, rows)
 
 
-def _evaluations(tasks: Sequence[StageTask], folder: Path) -> str:
+def _evaluations(tasks: Sequence[Evaluate], folder: Path) -> str:
     """One table for the models that are judged alike, with the rules beside them."""
     if not tasks:
         return ""
     from zoo.evaluate.compare import alike, compare
 
-    judged: dict[tuple[str, str], dict[Path, StageTask]] = {}
+    judged: dict[tuple[str, str], dict[Path, Evaluate]] = {}
     for task in tasks:
         data = task.plan.data or ", ".join(task.plan.datasets)
         judged.setdefault((task.plan.suite, data), {})[task.folder / "results.json"] = task
@@ -162,7 +164,7 @@ def _protocol(file: Path) -> str:
     return f" ({', '.join(f'{key} {value}' for key, value in found.items())})" if found else ""
 
 
-def _seen(task: StageTask) -> str:
+def _seen(task: Evaluate) -> str:
     """A warning where a model is judged on documents that it was trained on."""
     counts = task.manifest()["counts"]
     if not counts.get("rows_seen"):
@@ -182,7 +184,7 @@ def _plots(task: StageTask) -> list[Path]:
     return sorted(task.folder.glob("*.svg"))
 
 
-def _plot(task: StageTask, plot: Path, folder: Path) -> str:
+def _plot(task: Evaluate, plot: Path, folder: Path) -> str:
     """Copy a plot of an evaluation beside the report, and show it."""
     copy = folder / f"{task.key.replace('/', '-')}-{plot.name}"
     copy.write_bytes(plot.read_bytes())

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import luigi
 
@@ -18,7 +18,7 @@ from corpora.processes import stop_with_build
 from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
 from workflows import console, fits, usage
 from workflows.sources import SourceRecord, file_hash, files_hash
-from workflows.stage import FolderTarget, StageTask
+from workflows.stage import StageTask
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
 from workflows.training import Chosen, Judged, chosen_recipe, chosen_suite, evaluate, train
@@ -50,7 +50,7 @@ class Train(ModelStage):
     """
 
     stage = "model"
-    resources: ClassVar[dict[str, int]] = {"training": 1}
+    resources = {"training": 1}  # one at a time
 
     def requires(self) -> list[StageTask]:
         """The dataset, and the model that this one starts from, if any."""
@@ -118,7 +118,7 @@ class Evaluate(ModelStage):
     on = luigi.Parameter(
         default="", batch_method=",".join, description="an [evaluations.NAME] table's name"
     )
-    resources: ClassVar[dict[str, int]] = {"training": 1}
+    resources = {"training": 1}  # one at a time
 
     @property
     def parts(self) -> list[Evaluate]:
@@ -126,9 +126,8 @@ class Evaluate(ModelStage):
         names = self.on.split(",")
         return [self.clone(on=name) for name in names] if len(names) > 1 else [self]
 
-    def output(self) -> FolderTarget | list[FolderTarget]:
-        parts = self.parts
-        return [FolderTarget(part.folder) for part in parts] if len(parts) > 1 else super().output()
+    def complete(self) -> bool:
+        return all(is_complete(part.folder) for part in self.parts)
 
     @cached_property
     def identity(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import luigi
 
@@ -18,6 +18,9 @@ from workflows.parsers import check_trees
 from workflows.sources import SourceRecord, files_hash
 from workflows.stage import StageTask
 from workflows.tables import Source
+
+if TYPE_CHECKING:
+    from extract.extractor import Mode
 
 
 def record_of(entry: Source) -> SourceRecord:
@@ -261,7 +264,7 @@ class Pairs(SourceStage):
         chosen = ExtractSettings(
             markers=options.markers,
             language=self.entry.language or "en",
-            mode=self.mode_name,
+            mode=cast("Mode", self.mode_name),
             text=options.text,
             patterns=self.build.patterns,
             scheme=scheme_of(parses.folder),
