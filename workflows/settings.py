@@ -17,10 +17,7 @@ import luigi
 class discorpora(luigi.Config):
     """The section `[discorpora]` of `luigi.cfg`."""
 
-    # `luigi.Config` is a task too, and has a method of this name for its own parameters.
-    config = luigi.Parameter(  # type: ignore[assignment]
-        default="sample", description="the default build file"
-    )
+    config: Any = luigi.Parameter(default="sample", description="the default build file")
     output = luigi.Parameter(default="build", description="where everything is built")
     debug = luigi.BoolParameter(default=False, description="show tracebacks")
 
