@@ -17,7 +17,8 @@ import luigi
 class discorpora(luigi.Config):
     """The section `[discorpora]` of `luigi.cfg`."""
 
-    config: Any = luigi.Parameter(default="sample", description="the default build file")
+    # Of `luigi.Config`, a task too, `config` is a method.
+    config = luigi.Parameter("sample", description="the build file")  # type: ignore[assignment]
     output = luigi.Parameter(default="build", description="where everything is built")
     debug = luigi.BoolParameter(default=False, description="show tracebacks")
 
