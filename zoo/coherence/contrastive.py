@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from zoo.backbones import training_attention
 from zoo.coherence.data import instances
 from zoo.coherence.objectives import ranking_accuracy
-from zoo.coherence.recipes import Contrastive
 from zoo.coherence.setup import annealed, leave, prepare, say_cut
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, trainer_over
+
+if TYPE_CHECKING:
+    from zoo.coherence.recipes import Contrastive
 
 
 def train(recipe: Contrastive, job: Job) -> None:

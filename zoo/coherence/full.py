@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from zoo.coherence.data import candidates
 from zoo.coherence.loop import FullTraining
-from zoo.coherence.recipes import Full
 from zoo.coherence.setup import leave, prepare, say_cut
 from zoo.evaluate.permuted import pairwise_accuracy
 from zoo.training.job import Job
+
+if TYPE_CHECKING:
+    from zoo.coherence.recipes import Full
 
 
 def train(recipe: Full, job: Job) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
@@ -29,11 +29,13 @@ from zoo.coherence.mining import Miner, Rounds, Slices, batches
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin
-from zoo.coherence.recipes import Full
 from zoo.coherence.setup import annealed
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
+
+if TYPE_CHECKING:
+    from zoo.coherence.recipes import Full
 
 log = logging.getLogger("zoo")
 

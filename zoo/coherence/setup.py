@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import torch
@@ -17,13 +17,15 @@ from corpora.store.atomic import write_json
 from zoo.backbones import backbone_of, set_attention, tokenizer_for
 from zoo.coherence.data import Documents, encode_documents, intrusion_tables
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.coherence.recipes import ScorerRecipe
 from zoo.coherence.scoring import REFERENCE, quantiles
 from zoo.evaluate.permuted import pairwise_accuracy
 from zoo.texts import TextEncoder
 from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job
+
+if TYPE_CHECKING:
+    from zoo.coherence.recipes import ScorerRecipe
 
 log = logging.getLogger("zoo")
 

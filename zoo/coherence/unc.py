@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import torch
@@ -13,7 +13,6 @@ from transformers import PreTrainedTokenizerBase
 
 from zoo.coherence.data import pad
 from zoo.coherence.objectives import PairwiseMargin, ranking_accuracy
-from zoo.coherence.recipes import Unc
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
 from zoo.evaluate.permuted import permuted_pairs, text_accuracy
 from zoo.training.data import SPLITS, open_dataset, split_spec, spread
@@ -21,6 +20,9 @@ from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, trainer_over
 from zoo.vocabularies import train_words
+
+if TYPE_CHECKING:
+    from zoo.coherence.recipes import Unc
 
 USAGE = """
 from zoo.coherence.unc_modeling import UncModel

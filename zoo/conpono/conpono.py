@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from zoo.conpono.prepare import (
     spread,
     worker_count,
 )
-from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import Geometry
 from zoo.conpono.tokens import token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer
@@ -29,6 +28,9 @@ from zoo.training.data import SPLITS, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, training_arguments
+
+if TYPE_CHECKING:
+    from zoo.conpono.recipes import Conpono
 
 VALIDATED = ("eval_accuracy_k", *(f"eval_{part}" for part in PARTS))
 USAGE = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,12 +18,14 @@ from zoo.conpono.examples import Candidates, Examples, Orderings
 from zoo.conpono.masking import Masking
 from zoo.conpono.modeling import ConponoModel, first_position
 from zoo.conpono.packing import check_packing
-from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import Geometry
 from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore
 from zoo.training.data import SPLITS, Dataset, batches
 from zoo.training.job import Job, is_main_process
+
+if TYPE_CHECKING:
+    from zoo.conpono.recipes import Conpono
 
 WORKERS = 4
 """Processes that draw examples while a GPU computes, unless a recipe says how many."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import PreTrainedTokenizerBase
 
 from zoo.dissent.data import Pairs, encode, texts
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
-from zoo.dissent.recipes import Bilstm
 from zoo.dissent.results import headline
 from zoo.evaluate.classification import predict, report
 from zoo.glove import load_vectors
@@ -21,6 +20,9 @@ from zoo.training.job import Job, is_main_process
 from zoo.training.schedules import AccuracyFalls, AccuracySchedule
 from zoo.training.trainer import class_accuracy, fit, history, most_probable, trainer_over
 from zoo.vocabularies import train_words
+
+if TYPE_CHECKING:
+    from zoo.dissent.recipes import Bilstm
 
 USAGE = """
 import zoo; zoo.register()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
@@ -13,11 +15,13 @@ from zoo.dissent.ngrams import (
     NgramVocabulary,
     encode_ngrams,
 )
-from zoo.dissent.recipes import Ngram
 from zoo.dissent.results import leave
 from zoo.labelled import load_for
 from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
+
+if TYPE_CHECKING:
+    from zoo.dissent.recipes import Ngram
 
 
 def train(recipe: Ngram, job: Job) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,7 +14,6 @@ from corpora.errors import ConfigError
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
 from zoo.dissent.pmi import pmi_vectors
-from zoo.dissent.recipes import Sif
 from zoo.dissent.results import leave
 from zoo.dissent.sif_modeling import SifConfig, SifForMarkers, SifModel
 from zoo.glove import read_glove
@@ -21,6 +21,9 @@ from zoo.labelled import load_for
 from zoo.logistic import Fitted, fit_logistic
 from zoo.training.job import Job, is_main_process
 from zoo.vocabularies import train_words
+
+if TYPE_CHECKING:
+    from zoo.dissent.recipes import Sif
 
 BATCH = 1024
 

@@ -6,6 +6,8 @@ section 6; the backbone may be the model that one of the others left (base, DisS
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from transformers import PreTrainedTokenizerBase
 
@@ -17,7 +19,6 @@ from zoo.backbones import (
     training_attention,
 )
 from zoo.dissent.pairs import encode_pairs
-from zoo.dissent.recipes import Transformer
 from zoo.dissent.results import leave
 from zoo.dissent.transformer_modeling import PairTransformer
 from zoo.labelled import Labelled, load_for
@@ -30,6 +31,9 @@ from zoo.training.trainer import (
     most_probable,
     trainer_over,
 )
+
+if TYPE_CHECKING:
+    from zoo.dissent.recipes import Transformer
 
 
 def train(recipe: Transformer, job: Job) -> None:
