@@ -324,3 +324,21 @@ def test_the_random_rule_draws_for_each_text() -> None:
     assert scores[7] == load_scorer("baseline:random", 1).score([texts[7]])[0]
     assert scores.min() >= 0 and scores.max() < 1 and abs(scores.mean() - 0.5) < 0.06
     assert (scores != load_scorer("baseline:random", 2).score(texts)).all()
+
+
+def test_texts_that_were_cut_are_counted_for_each_evaluation(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    """In one process a scorer is loaded once."""
+    from transformers import AutoModel, AutoTokenizer
+
+    from zoo.coherence import CoherenceScorer
+
+    backbone = AutoModel.from_pretrained(tiny_bert)
+    CoherenceScorer.from_backbone(backbone, 64, 0).save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
+    first = load_scorer(str(tmp_path))
+    assert isinstance(first, CoherenceScorer)
+    first.encoder.cut = 5
+    again = load_scorer(str(tmp_path))
+    assert again is first and first.encoder.cut == 0
