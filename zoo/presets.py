@@ -84,12 +84,11 @@ class Preset:
 
 def shipped() -> dict[str, Path]:
     """The presets of this package by name, `family/file`."""
-    files = {f"{path.parent.name}/{path.stem}": path for path in sorted(ROOM.glob("*/*.toml"))}
-    return {name: path for name, path in files.items() if _is_preset(path)}
-
-
-def _is_preset(path: Path) -> bool:
-    return re.search(r"^recipe\s*=", path.read_text(encoding="utf-8"), re.M) is not None
+    return {
+        f"{path.parent.name}/{path.stem}": path
+        for path in sorted(ROOM.glob("*/*.toml"))
+        if re.search(r"^recipe\s*=", path.read_text(encoding="utf-8"), re.M)
+    }
 
 
 def read_preset(name: str | Path, folder: Path = Path()) -> Preset:

@@ -22,6 +22,8 @@ from zoo.training import data, job
 
 log = logging.getLogger("zoo")
 
+LAUNCHED = "DISCORPORA_LAUNCHED"
+"""Set for the processes that `accelerate launch` starts."""
 USAGE = "python -m zoo.train RECIPE.toml --dataset FOLDER --output FOLDER [--key value ...]"
 
 
@@ -61,8 +63,9 @@ def train(words: Sequence[str]) -> None:
     if job.already_made(preset, recipe, revision):
         log.info("%s is already made", recipe.output)
         return
-    if isinstance(recipe, StepRecipe) and recipe.processes > 1 and "WORLD_SIZE" not in os.environ:
-        _launch(words, recipe.processes, recipe.threads)
+    together = recipe.processes if isinstance(recipe, StepRecipe) else 1
+    if together > 1 and not {"WORLD_SIZE", LAUNCHED} & os.environ.keys():
+        _launch(words, together, recipe.threads)
         return
     with job.working(preset, recipe, revision) as run:
         if not run.finished:
@@ -72,11 +75,21 @@ def train(words: Sequence[str]) -> None:
 
 
 def _launch(words: Sequence[str], processes: int, threads: int) -> None:
-    """The same command in several processes. Raises `DiscorporaError` if they fail."""
-    launch = ["--quiet", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
-    launch += ["--num_processes", str(processes), "--num_cpu_threads_per_process", str(threads)]
+    """The same command in several processes, a GPU each. Raises `DiscorporaError` if they fail."""
+    import torch
+
+    gpus = torch.accelerator.device_count()
+    if gpus < processes:
+        raise ConfigError(
+            f"processes = {processes}, and this machine has {gpus} GPUs",
+            hint="a process needs a GPU of its own: lower processes",
+        )
+    launch = ["--multi_gpu", "--quiet", "--num_machines", "1", "--mixed_precision", "no"]
+    launch += ["--dynamo_backend", "no", "--num_processes", str(processes)]
+    launch += ["--num_cpu_threads_per_process", str(threads)]
     command = ["accelerate.commands.launch", *launch, "-m", "zoo.train", *words]
-    if subprocess.run([sys.executable, "-m", *command], check=False).returncode:
+    environment = {**os.environ, LAUNCHED: "1"}
+    if subprocess.run([sys.executable, "-m", *command], env=environment, check=False).returncode:
         raise DiscorporaError(f"one of the {processes} processes failed; it said why above")
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -188,3 +189,30 @@ def test_out_of_memory_names_the_settings_that_the_recipe_has(tmp_path: Path) ->
     assert "lower block_tokens (now 4096)" in said and "recompute" not in said
     said = str(trainer.out_of_memory(job_of("dissent/bilstm_tiny", tmp_path)))
     assert "recompute" not in said and "block_tokens" not in said
+
+
+def test_processes_without_a_gpu_each_are_refused(
+    train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 1)
+    where = ["--dataset", pairs_folder, "--output", tmp_path / "model"]
+    code, message = train_cli("dissent/bilstm_tiny", *where, "--processes", 2)
+    assert code == 2 and "processes = 2, and this machine has 1 GPUs" in message
+
+
+def test_several_processes_are_started_once(
+    train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[list[str]] = []
+
+    def run(command: list[str], **more: Any) -> SimpleNamespace:
+        started.append(command)
+        assert more["env"]["DISCORPORA_LAUNCHED"] == "1"  # they start none themselves
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    monkeypatch.setattr("zoo.train.subprocess.run", run)
+    where = ["--dataset", pairs_folder, "--output", tmp_path / "model"]
+    assert train_cli("dissent/bilstm_tiny", *where, "--processes", 2)[0] == 0
+    assert started[0][1:4] == ["-m", "accelerate.commands.launch", "--multi_gpu"]
+    assert started[0][-2:] == ["--processes", "2"]

@@ -28,7 +28,8 @@ def seal(folder: Path) -> None:
     """Declare the checkpoint `folder` whole, once its files have reached the disk."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SEAL)
     for path in files:
-        _sync(path)
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
     write_json(folder / SEAL, {path.name: path.stat().st_size for path in files})
 
 
@@ -87,11 +88,3 @@ def not_finite(job: Job, problem: str) -> DiscorporaError:
         where=job.name,
         hint=f"{kept}; lower learning_rate or max_grad_norm and train to another --output",
     )
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
