@@ -69,8 +69,10 @@ class Table(BaseModel):
             )
 
     @classmethod
-    def of(cls, table: Mapping[str, Any], where: Where | str = "") -> Self:
-        """The settings in `table`.
+    def of(
+        cls, table: Mapping[str, Any], where: Where | str = "", *, entries: bool = False
+    ) -> Self:
+        """The settings in `table`. `entries`: `where` names the entry of a list, not only its line.
 
         Raises `ConfigError` with the value, its place, what was expected, and the nearest name for
         an unknown key.
@@ -78,7 +80,7 @@ class Table(BaseModel):
         try:
             return cls.model_validate(dict(table))
         except ValidationError as error:
-            raise refusal(error, cls, table, where) from None
+            raise refusal(error, cls, table, where, entries=entries) from None
 
 
 class Declared(Table):
@@ -225,7 +227,12 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 def refusal(
-    error: ValidationError, kind: type[BaseModel], table: Any, where: Where | str = ""
+    error: ValidationError,
+    kind: type[BaseModel],
+    table: Any,
+    where: Where | str = "",
+    *,
+    entries: bool = False,
 ) -> ConfigError:
     """The first problem of a table as one sentence: value, place, what was expected."""
     errors = error.errors()
@@ -236,8 +243,8 @@ def refusal(
     cause = first.get("ctx", {}).get("error")
     keys = _keys(table, first)
     place = where if isinstance(where, str) else where(keys)
-    lists = [number for number, part in enumerate(keys[:-1]) if isinstance(part, int)]
-    key = ".".join(map(str, keys[lists[-1] + 1 :] if lists else keys))  # `where` names the entry
+    inside = 2 if entries and len(keys) > 2 and isinstance(keys[1], int) else 0
+    key = ".".join(map(str, keys[inside:]))
     if isinstance(cause, ConfigError):  # a validator of the class itself
         said = f"{cause.where}: {cause.message}" if cause.where else cause.message
         said = f"{key}: {said}" if key and not said.startswith(key) else said

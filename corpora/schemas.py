@@ -265,36 +265,6 @@ PERMUTED_ORDERS = pa.schema(
 
 PERMUTED_PAIRWISE = PERMUTED_CONTRASTIVE = PERMUTED_RANKED = PERMUTED_ORDERS
 
-_PDTB = pdtb([])
-
-DATASETS: Mapping[str, Mapping[str, pa.Schema]] = {
-    "dissent": {"all": DISSENT, "": DISSENT},
-    "sp": {"default": SP},
-    "bso": {"default": BSO},
-    "dc": {"": DC},
-    "ssp": {"default": SSP},
-    "pdtb_explicit": {"default": _PDTB},
-    "pdtb_implicit": {"default": _PDTB},
-    "pdtb_marked": {"default": PDTB_MARKED},
-    "rst": {"default": rst([])},
-    "permuted": {
-        "documents": PERMUTED_DOCUMENTS,
-        "pairwise": PERMUTED_PAIRWISE,
-        "contrastive": PERMUTED_CONTRASTIVE,
-        "ranked": PERMUTED_RANKED,
-    },
-    "intrusion": {"detection": INTRUSION_DETECTION, "pairwise": INTRUSION_PAIRWISE},
-    "conpono": {"default": CONPONO},
-    "criteria": {"default": CRITERIA},
-    "coherence_tests": {"": COHERENCE_TESTS},
-    "superglue": {"rte": RTE, "copa": COPA, "record": RECORD},
-}
-"""By builder, the schemas of the configurations, that which loads without being named first.
-
-"" stands for every other name; where it is first, the data decide which one loads. Labels are
-those of the data.
-"""
-
 
 def pairs_to_batch(pairs: Sequence[Any]) -> pa.RecordBatch:
     """`Pair` objects, or dictionaries with their fields, as one record batch of `PAIRS`."""

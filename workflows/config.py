@@ -60,7 +60,7 @@ def _load(path: Path, mtime_ns: int, data_variable: str) -> BuildFile:
             return f"{file.where(keys)}: {called}"
         return file.where(keys)
 
-    build = BuildFile.of(file.table, where)
+    build = BuildFile.of(file.table, where, entries=True)
     build._file = file
     for number, source in enumerate(build.sources):
         source._number = number

@@ -130,7 +130,7 @@ def test_a_broken_splitter_goes_on_from_its_shards(
         return split_document(document, splitter)
 
     with monkeypatch.context() as context, pytest.raises(RuntimeError):
-        context.setattr("corpora.store.documents.split_document", broken)
+        context.setattr("corpora.sentences.shards.split_document", broken)
         split_documents(tmp_path / "d", tmp_path / "s")
     kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "s").iterdir()}
     assert len(kept) == 2

@@ -103,7 +103,7 @@ def test_an_unknown_marker_is_an_error_with_a_suggestion(
         (BASE + ROW + 's1_drop = ["conj+verbs"]\n', "toml:10: .*'conj.verbs': expected a label"),
         (
             BASE + "subject = 3\n".replace("subject", "core"),
-            r"classes\.ud\.core = 3: expected a list",
+            r"classes\.ud\.core = 3: expected a text",
         ),
         (BASE + 'subjekt = ["x"]\n', r"unknown key 'classes\.ud\.subjekt'; did you mean 'subject'"),
         (BASE + 'core = ["@subjects"]\n', r"core = '@subjects': did you mean '@subject'"),
@@ -124,7 +124,7 @@ def test_an_unknown_marker_is_an_error_with_a_suggestion(
             r"multiword\.0\.words = 3: expected a text in quotes",
         ),
         (BASE + '[sets]\nall = ["as", "like"]\n' + ROW, r"toml:4: all = 'like': choose from as"),
-        ("pattern = 3\n" + BASE, "toml:1: pattern = 3: expected a list"),
+        ("pattern = 3\n" + BASE, "toml:1: pattern = 3: expected a table"),
         ('language = "es"\n' + BASE, "toml:1: language = 'es': this is the table of 'xx'"),
     ],
 )

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
 import zoo
-from corpora.schemas import DATASETS
 from corpora.tasks import BUILDERS
 from zoo.criteria.data import COLUMNS
 from zoo.declared import CLASSIFIES, LABELLED, RECIPES, SCORES
@@ -36,7 +33,7 @@ def test_every_suite_can_be_found_and_has_a_builder(name: str) -> None:
     assert all(field.description for field in suite.model_fields.values())
     assert {*suite.builders} <= {*BUILDERS}
     for form in suite.reads:
-        schemas = [schema for all in DATASETS.values() for schema in all.values()]
+        schemas = [s for name in BUILDERS.own for s in BUILDERS.find(name).gives.values()]
         assert any({*form.columns} <= {*schema.names} for schema in schemas) or form in LABELLED
 
 
@@ -51,20 +48,11 @@ def test_models_can_do_what_their_recipe_says(name: str) -> None:
     assert (CLASSIFIES in can) == hasattr(classifier, "encode_pairs")
 
 
-@pytest.mark.parametrize("builder", BUILDERS)
-def test_the_columns_of_every_builder_are_those_of_its_card(builder: str) -> None:
-    columns = {name for schema in DATASETS[builder].values() for name in schema.names}
-    module = import_module(f"corpora.tasks.{BUILDERS[builder].module}")
-    # The module of both kinds of relations makes a card of each from the same fields.
-    fields = module.FIELDS if BUILDERS[builder].kind else module.CARD.fields
-    assert columns == {name.rpartition(".")[2] for name in fields}
-
-
 def test_the_tasks_of_discoeval_are_told_by_their_columns() -> None:
-    made = {name for name, builder in BUILDERS.items() if builder.module.startswith("discoeval.")}
+    made = {name for name, place in BUILDERS.own.items() if ".discoeval." in place}
     assert {task.builder for task in TASKS.values()} == made
-    for builder, schemas in DATASETS.items():
-        for schema in schemas.values():
+    for builder in BUILDERS.own:
+        for schema in BUILDERS.find(builder).gives.values():
             task = task_of(set(schema.names), builder)
             assert (task.builder if task else "") == (builder if builder in made else "")
             if task is not None:
