@@ -110,7 +110,7 @@ def test_a_failure_is_no_success_in_any_folder(
 
 
 @pytest.mark.parametrize(
-    ("words", "settings", "local"),
+    ("words", "core", "local"),
     [
         ([], {}, True),
         (["--scheduler-host", "head"], {}, False),
@@ -121,14 +121,14 @@ def test_a_failure_is_no_success_in_any_folder(
     ],
 )
 def test_the_scheduler_is_a_local_one_unless_another_is_named(
-    monkeypatch: pytest.MonkeyPatch, words: list[str], settings: dict[str, str], local: bool
+    monkeypatch: pytest.MonkeyPatch, words: list[str], core: dict[str, str], local: bool
 ) -> None:
     from luigi.configuration.cfg_parser import LuigiConfigParser
 
     from workflows import settings
 
     config = LuigiConfigParser()
-    config.read_dict({"core": settings})
+    config.read_dict({"core": core})
     monkeypatch.setattr(settings.luigi.configuration, "get_config", lambda: config)
     monkeypatch.setattr(settings.sys, "argv", ["luigi", *words])
     settings.set_defaults()
