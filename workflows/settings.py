@@ -17,9 +17,11 @@ import luigi
 class discorpora(luigi.Config):
     """The section `[discorpora]` of `luigi.cfg`."""
 
-    # Of `luigi.Config`, a task too, `config` is a method.
-    config = luigi.Parameter("sample", description="the build file")  # type: ignore[assignment]
-    output = luigi.Parameter(default="build", description="where everything is built")
+    config = luigi.Parameter("sample", description="the build file")
+    # Of `luigi.Config`, a task too, `output` is a method.
+    output = luigi.Parameter(  # type: ignore[assignment]
+        default="build", description="where everything is built"
+    )
     debug = luigi.BoolParameter(default=False, description="show tracebacks")
 
 

@@ -73,7 +73,7 @@ class Bf16Attention(torch.autograd.Function):
         return ((weights if kept is None else weights * kept) @ v).to(query.dtype)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
         q, k, v, weights, kept = ctx.saved_tensors
         grad = grad.to(weights.dtype)
         dropped = weights if kept is None else weights * kept
@@ -85,4 +85,4 @@ class Bf16Attention(torch.autograd.Function):
         to_query = (to_scores @ k) * ctx.scale
         to_key = to_scores.transpose(2, 3) @ q
         gradients = (each.to(ctx.dtype) for each in (to_query, to_key, to_value))
-        return (*gradients, None, None, None)  # type: ignore[return-value]
+        return (*gradients, None, None, None)

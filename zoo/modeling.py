@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError
@@ -30,18 +31,24 @@ PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt", "*.msgpack",
 class ZooModel(PreTrainedModel):
     """A `PreTrainedModel` that takes its weights from safetensors only, in float32 by default."""
 
+    config_class: type[PretrainedConfig]
+
     # Keyword arguments of `forward` are ignored; the Trainer must not take them for a sum.
     accepts_loss_kwargs = False
 
     @classmethod
-    def from_pretrained(cls, path: str | Path, *args: Any, **kwargs: Any) -> Any:
+    def from_pretrained(
+        cls, pretrained_model_name_or_path: str | PathLike[str] | None, *args: Any, **kwargs: Any
+    ) -> Self:
         """As in transformers; raises `InputError` for weights in a pickle or of another class."""
-        check_weights(path)
+        path = pretrained_model_name_or_path
+        if path is not None:  # else the weights are given
+            check_weights(path)
+            if "config" not in kwargs and Path(path).is_dir():
+                check_type(path, cls.config_class.model_type)
         kwargs["use_safetensors"] = True
         if kwargs.get("torch_dtype") is None:  # transformers' old name for it
             kwargs.setdefault("dtype", torch.float32)
-        if "config" not in kwargs and Path(path).is_dir():
-            check_type(path, cls.config_class.model_type)
         return super().from_pretrained(path, *args, **kwargs)
 
 
@@ -56,6 +63,12 @@ def known_to_auto(
         AutoModel.register(config, model, exist_ok=True)
     if classifier is not None:
         AutoModelForSequenceClassification.register(config, classifier, exist_ok=True)
+
+
+def label_count(config: PretrainedConfig) -> int:
+    """The number of labels. In transformers' types it may be None, which no classifier has."""
+    assert config.num_labels is not None
+    return config.num_labels
 
 
 def check_there(name: str) -> None:
@@ -79,7 +92,7 @@ def check_there(name: str) -> None:
         )
 
 
-def check_weights(path: str | Path) -> None:
+def check_weights(path: str | PathLike[str]) -> None:
     """Refuse a local folder whose weights are a pickle: loading one can run any code."""
     folder = Path(path)
     if not folder.is_dir() or any(folder.glob("*.safetensors")):
@@ -93,7 +106,7 @@ def check_weights(path: str | Path) -> None:
     )
 
 
-def check_type(path: str | Path, expected: str) -> None:
+def check_type(path: str | PathLike[str], expected: str) -> None:
     """Raise `InputError` if the folder holds a model of another `model_type`."""
     found, _ = PretrainedConfig.get_config_dict(path)
     if found.get("model_type") != expected:

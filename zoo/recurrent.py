@@ -8,6 +8,8 @@ like length, and each direction by itself, since the backward one must not begin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -57,9 +59,9 @@ def _run_group(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
     return torch.cat([forward, backward], dim=2) * real.unsqueeze(2)
 
 
-def _one_direction(layer: Layer, vectors: Tensor, weights: list[Tensor]) -> Tensor:
+def _one_direction(layer: Layer, vectors: Tensor, weights: Sequence[Tensor]) -> Tensor:
     start = vectors.new_zeros(1, len(vectors), layer.hidden_size)
-    more = (weights, True, 1, 0.0, layer.training, False, True)
+    more = (list(weights), True, 1, 0.0, layer.training, False, True)
     # What the layer's own `forward` calls, with the weights of one direction.
     if isinstance(layer, nn.GRU):
         return torch._VF.gru(vectors, start, *more)[0]

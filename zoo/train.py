@@ -116,7 +116,7 @@ def _prepare_torch(threads: int, deterministic: bool) -> None:
     torch.use_deterministic_algorithms(deterministic, warn_only=True)
     # It would write NaN into every new tensor, to make reading one before it is written repeatable
     # too: nothing here does that, and on a CPU it takes up to a quarter of a step.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

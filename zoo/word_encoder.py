@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
+from transformers import PretrainedConfig
 from transformers import initialization as init
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
@@ -42,8 +43,9 @@ class WordEncoder(WordModel):
     """
 
     cell: ClassVar[Literal["lstm", "gru"]]
+    _input_embed_layer = "embeddings"
 
-    def __init__(self, config: object) -> None:
+    def __init__(self, config: PretrainedConfig) -> None:
         super().__init__(config)
         config = self.config
         self.embeddings = nn.Embedding(
@@ -54,12 +56,6 @@ class WordEncoder(WordModel):
         layer = CELLS[self.cell](*sizes, batch_first=True, bidirectional=True)
         setattr(self, self.cell, layer)
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.embeddings
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.embeddings = value
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: object

@@ -290,7 +290,7 @@ def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
 
 def read_card(text: str, *, where: str) -> RepoCard:
     """A card's metadata and text. Raises `InputError` naming `where` for bad metadata."""
-    import yaml  # type: ignore[import-untyped]
+    import yaml
     from huggingface_hub import RepoCard
 
     try:
@@ -310,7 +310,7 @@ def merged_card(ours: RepoCard, theirs: str | None, *, where: str) -> str:
         ours.text = f"\n{body}\n"
         return str(ours)
     card = read_card(theirs, where=where)
-    own: dict[str, Any] = ours.data.to_dict()  # type: ignore[no-untyped-call]
+    own: dict[str, Any] = ours.data.to_dict()
     filled = {key: value for key, value in own.items() if value not in ("", [], {})}
     if "license" in filled:
         for key in LICENCE_KEYS:

@@ -85,8 +85,8 @@ class Table:
 
         And documents of groups that `given`, each row's split or -1, has in several splits.
         """
-        from scipy.sparse import coo_array  # type: ignore[import-untyped]
-        from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
 
         document = np.unique(self.documents, return_inverse=True)[1]
         group = np.unique(self.groups, return_inverse=True)[1]

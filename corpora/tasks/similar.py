@@ -84,7 +84,7 @@ class Profiles:
 
     def matrix(self, names: Sequence[str], kept: int = KEPT) -> Any:
         """The weightiest features of these texts as unit vectors, a row each."""
-        from scipy import sparse  # type: ignore[import-untyped]
+        from scipy import sparse
 
         weights = self._weights()
         indices, data, ends = array("i"), array("f"), [0]

@@ -26,7 +26,7 @@ def prefix_of(form: str) -> str:
 
 
 @registry.languages("en_ud")
-class EnglishUd(English):  # type: ignore[no-untyped-call]
+class EnglishUd(English):
     """English as `English` has it, but for the `PREFIX` that the embeddings hash."""
 
     lang = "en_ud"

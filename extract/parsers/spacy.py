@@ -67,7 +67,7 @@ class SpacyParser(SentenceParser):
         return "clear" if CLEAR_MARK in parser.labels else "ud"
 
     def parse_chunk(self, documents: list[Document]) -> list[ParsedDocument]:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+        from threadpoolctl import threadpool_limits
 
         # One thread for matrix products: small ones gain nothing from more, and processes do.
         with self.nlp.memory_zone(), threadpool_limits(1, user_api="blas"):

@@ -60,8 +60,8 @@ class CoherenceScorer(ZooModel):
 
     def __init__(self, config: CoherenceConfig) -> None:
         super().__init__(config)
-        self.backbone = AutoModel.from_config(config.backbone_config)
-        self.score_head = nn.Linear(config.backbone_config.hidden_size, 1)
+        self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
+        self.score_head = nn.Linear(self.backbone.config.hidden_size, 1)
         self._encoder: TextEncoder | None = None
         self._reference: list[float] | None = None
         self.bf16 = False

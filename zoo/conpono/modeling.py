@@ -84,16 +84,15 @@ class ConponoModel(ZooModel):
 
     def __init__(self, config: ConponoConfig) -> None:
         super().__init__(config)
-        backbone = config.backbone_config
-        self.backbone = AutoModel.from_config(backbone)
-        width = backbone.hidden_size
+        self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
+        width = self.backbone.config.hidden_size
         if config.objective == "bso":
             self.ordering = Ordering(width)
         else:
             self.relations = Relations(2 * config.k, width, uni=config.encoder == "uni")
         if config.mlm:
             embeddings = self.backbone.get_input_embeddings().weight
-            self.masked_words = MaskedWords(backbone, embeddings.size(1))
+            self.masked_words = MaskedWords(self.backbone.config, embeddings.size(1))
         self.recompute = False
         self.post_init()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import Sampler, SequentialSampler
 
 from corpora.store.atomic import write_json
@@ -92,7 +92,11 @@ class ConponoTrainer(ZooTrainer):
         return found
 
     def compute_loss(
-        self, model: Any, inputs: Any, return_outputs: bool = False, **kwargs: Any
+        self,
+        model: nn.Module,
+        inputs: dict[str, Tensor | Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
     ) -> Any:
         outputs: ConponoOutput = model(**inputs)
         if model.training:

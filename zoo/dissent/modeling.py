@@ -13,7 +13,7 @@ from transformers import PretrainedConfig
 from transformers.utils.generic import ModelOutput
 
 from zoo.dissent.data import encode_texts
-from zoo.modeling import known_to_auto
+from zoo.modeling import known_to_auto, label_count
 from zoo.word_encoder import WordEncoder, WordModel
 
 
@@ -61,10 +61,10 @@ class BiLstmForMarkers(WordModel):
 
     def __init__(self, config: BiLstmConfig) -> None:
         super().__init__(config)
-        self.num_labels = config.num_labels
+        self.num_labels = label_count(config)
         self.encoder = BiLstmModel(config)
         self.projection = nn.Linear(5 * 2 * config.hidden_size, config.projection_size)
-        self.classifier = nn.Linear(config.projection_size, config.num_labels)
+        self.classifier = nn.Linear(config.projection_size, self.num_labels)
         self.post_init()
 
     def forward(

@@ -21,7 +21,7 @@ from transformers import initialization as init
 from corpora.errors import InputError
 from corpora.store.atomic import write_text
 from zoo.dissent.modeling import MarkerOutput
-from zoo.modeling import ZooModel, known_to_auto
+from zoo.modeling import ZooModel, known_to_auto, label_count
 
 VOCABULARY = "vocabulary.json"
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -71,6 +71,7 @@ class NgramVocabulary:
         from transformers.utils.hub import cached_file
 
         found = cached_file(str(folder), VOCABULARY)
+        assert found is not None  # it raises OSError where there is none
         try:
             content = json.loads(Path(found).read_text(encoding="utf-8"))
             return cls(tuple(content["ngrams"]), int(content["longest"]))
@@ -140,9 +141,9 @@ class NgramForMarkers(ZooModel):
 
     def __init__(self, config: NgramConfig) -> None:
         super().__init__(config)
-        self.num_labels = config.num_labels
-        self.weight = nn.Parameter(torch.zeros(config.features + 1, config.num_labels))
-        self.bias = nn.Parameter(torch.zeros(config.num_labels))
+        self.num_labels = label_count(config)
+        self.weight = nn.Parameter(torch.zeros(config.features + 1, self.num_labels))
+        self.bias = nn.Parameter(torch.zeros(self.num_labels))
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:

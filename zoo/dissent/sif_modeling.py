@@ -11,7 +11,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from zoo.dissent.data import encode_texts
 from zoo.dissent.modeling import MarkerOutput, pair_features
-from zoo.modeling import ZooModel, known_to_auto
+from zoo.modeling import ZooModel, known_to_auto, label_count
 
 
 @strict
@@ -42,6 +42,7 @@ class SifModel(_SifPreTrained):
     vector, which do not count in |s| either.
     """
 
+    _input_embed_layer = "embeddings"
     _keys_to_ignore_on_load_unexpected = [r"^classifier\."]
 
     def __init__(self, config: SifConfig) -> None:
@@ -51,12 +52,6 @@ class SifModel(_SifPreTrained):
         self.component = nn.Parameter(self.embeddings.weight.new_zeros(config.hidden_size))
         self.requires_grad_(False)
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.embeddings
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.embeddings = value
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: object
@@ -83,9 +78,9 @@ class SifForMarkers(_SifPreTrained):
 
     def __init__(self, config: SifConfig) -> None:
         super().__init__(config)
-        self.num_labels = config.num_labels
+        self.num_labels = label_count(config)
         self.encoder = SifModel(config)
-        self.classifier = nn.Linear(5 * config.hidden_size, config.num_labels)
+        self.classifier = nn.Linear(5 * config.hidden_size, self.num_labels)
         self.post_init()
 
     def features(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:

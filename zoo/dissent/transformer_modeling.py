@@ -14,7 +14,7 @@ from transformers.configuration_utils import SubConfigSpec
 from zoo.backbones import Pooling, max_positions, pooled
 from zoo.dissent.modeling import MarkerOutput
 from zoo.dissent.pairs import encode_pairs
-from zoo.modeling import ZooModel, known_to_auto
+from zoo.modeling import ZooModel, known_to_auto, label_count
 from zoo.trials import warn_of_padding
 
 
@@ -71,10 +71,10 @@ class PairTransformer(_PairPreTrained):
 
     def __init__(self, config: PairTransformerConfig) -> None:
         super().__init__(config)
-        self.num_labels = config.num_labels
-        self.backbone = AutoModel.from_config(config.backbone_config)
+        self.num_labels = label_count(config)
+        self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
         self.dropout = nn.Dropout(config.dropout)
-        self.classifier = nn.Linear(config.backbone_config.hidden_size, config.num_labels)
+        self.classifier = nn.Linear(self.backbone.config.hidden_size, self.num_labels)
         self.post_init()
 
     @classmethod

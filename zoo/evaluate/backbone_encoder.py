@@ -102,13 +102,13 @@ class BackboneEncoder:
             )
         return representation
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
+    def encode(self, texts: Sequence[Text]) -> np.ndarray:
         """The vectors of `texts`, `[texts, dim]`, as float32."""
         return self.vectors(texts, [self.representation])[self.representation]
 
     def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """The vectors of pairs of texts, each pair encoded as one input: `[pairs, dim]`."""
-        return self.encode(pairs)  # type: ignore[arg-type]
+        return self.encode(pairs)
 
     def vectors(
         self, texts: Sequence[Text], representations: Sequence[str]

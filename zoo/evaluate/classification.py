@@ -32,7 +32,7 @@ from zoo.evaluate.scores import (
     per_class,
     weighted_average,
 )
-from zoo.modeling import best_device
+from zoo.modeling import best_device, label_count
 
 
 class Rows(Protocol):
@@ -79,7 +79,7 @@ class PairClassifier:
 
     @property
     def labels(self) -> list[str]:
-        return [self.model.config.id2label[i] for i in range(self.model.config.num_labels)]
+        return [self.model.config.id2label[i] for i in range(label_count(self.model.config))]
 
     def rows(
         self, one: Sequence[str], two: Sequence[str], labels: np.ndarray | None = None
@@ -143,7 +143,7 @@ def logits(model: PreTrainedModel, rows: Rows, batch_size: int = 256) -> np.ndar
     model.eval()
     device = next(model.parameters()).device
     order = np.argsort(-rows.lengths(), kind="stable")
-    found = np.zeros((len(rows), int(model.config.num_labels or 0)), np.float32)
+    found = np.zeros((len(rows), label_count(model.config)), np.float32)
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
         inputs = rows.collate([rows[int(row)] for row in batch])

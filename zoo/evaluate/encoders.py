@@ -11,7 +11,7 @@ import numpy as np
 
 from corpora.errors import ConfigError, InputError
 from zoo.evaluate.backbone_encoder import AUTO, NAMES, BackboneEncoder
-from zoo.evaluate.vectors import folder_hash
+from zoo.evaluate.vectors import Text, folder_hash
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -67,7 +67,7 @@ class ArrayEncoder:
     def __init__(self, vectors: Mapping[Any, Any], name: str = "arrays") -> None:
         self.known, self.name = vectors, name
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
+    def encode(self, texts: Sequence[Text]) -> np.ndarray:
         missing = [text for text in texts if text not in self.known]
         if missing:
             raise InputError(
@@ -78,7 +78,7 @@ class ArrayEncoder:
         return np.stack([np.asarray(self.known[text], np.float32) for text in texts])
 
     def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        return self.encode(pairs)  # type: ignore[arg-type]
+        return self.encode(pairs)
 
 
 def load_encoder(

@@ -41,7 +41,8 @@ class Labels:
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence]) -> Labels:
-        deprels, xpos = set(), set()
+        deprels: set[str] = set()
+        xpos: set[str] = set()
         for sentence in sentences:
             deprels.update(sentence.deprels)
             xpos.update(sentence.xpos)
