@@ -129,7 +129,7 @@ def intrusion_tables(pairs: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 @dataclass
-class Instances(Dataset):
+class Instances(Dataset[list[np.ndarray]]):
     """Each row a document and the orders of its negatives; texts are made when they are asked for.
 
     `dropped` counts the rows whose document was cut so short that no negative differs from it: one

@@ -38,7 +38,7 @@ class CoherenceConfig(PretrainedConfig):
         "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
     }
 
-    backbone_config: PretrainedConfig | dict | None = None
+    backbone_config: PretrainedConfig | dict[str, Any] | None = None
     pooling: Literal["first", "last", "mean"] = "first"
     max_tokens: int = 600
     pad_token_id: int | None = 0

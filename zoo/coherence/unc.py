@@ -31,7 +31,7 @@ scorer.score(["She opened the door. It was dark inside.", "It was dark inside. S
 """
 
 
-class Ranked(TorchDataset):
+class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
     """A document and one permutation a row; a batch's sentences are encoded once each."""
 
     def __init__(

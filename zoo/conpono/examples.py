@@ -44,7 +44,7 @@ class Example:
 
 
 @dataclass
-class Examples(Dataset):
+class Examples(Dataset[Example]):
     """One example a paragraph that is long enough; `pool` is where random text is drawn from."""
 
     store: TokenStore

@@ -45,7 +45,7 @@ class ConponoConfig(PretrainedConfig):
         "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
     }
 
-    backbone_config: PretrainedConfig | dict | None = None
+    backbone_config: PretrainedConfig | dict[str, Any] | None = None
     objective: Literal["conpono", "bso"] = "conpono"
     encoder: Literal["full", "isolated", "uni"] = "full"
     k: int = 2

@@ -20,7 +20,7 @@ from zoo.training.trainer import ZooTrainer
 PARTS = ("objective_loss", "mlm_loss")
 
 
-class EpochRows(Sampler):
+class EpochRows(Sampler[tuple[int, int]]):
     """Pairs `(row, epoch)`: a worker then draws the epoch's examples without being told of it."""
 
     def __init__(self, rows: EpochSampler) -> None:

@@ -39,7 +39,7 @@ NOWHERE = -1
 
 
 @dataclass(frozen=True)
-class Places(TorchDataset):
+class Places(TorchDataset[dict[str, np.ndarray]]):
     """The sentences of one split, each with its neighbours, headings and classes.
 
     Sentence `i` is `tokens[bounds[i]:bounds[i + 1]]`; `first[i]` says whether a document begins

@@ -17,7 +17,7 @@ CHUNK = 10_000
 
 
 @dataclass
-class Pairs(Dataset):
+class Pairs(Dataset[tuple[np.ndarray, np.ndarray, int]]):
     """Pairs of sentences. Row `i` is tokens `bounds[2i]:bounds[2i + 1]` (s1), then s2.
 
     `truncated` counts the sentences that were longer than the limit and lost their end.

@@ -80,7 +80,7 @@ class NgramVocabulary:
 
 
 @dataclass
-class NgramRows(Dataset):
+class NgramRows(Dataset[tuple[np.ndarray, int]]):
     """Row `i` has the features `features[i]`, all of the same weight."""
 
     features: list[np.ndarray]

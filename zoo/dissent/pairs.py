@@ -19,7 +19,7 @@ Row = tuple[np.ndarray, np.ndarray | None, int]
 
 
 @dataclass
-class PairTexts(Dataset):
+class PairTexts(Dataset[Row]):
     """Row `i` is tokens `bounds[i]:bounds[i + 1]`: both texts with the special tokens.
 
     `types` holds the segment of each token, where the tokenizer makes segments. `truncated`

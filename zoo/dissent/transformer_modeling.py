@@ -27,7 +27,7 @@ class PairTransformerConfig(PretrainedConfig):
         "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
     }
 
-    backbone_config: PretrainedConfig | dict | None = None
+    backbone_config: PretrainedConfig | dict[str, Any] | None = None
     pooling: Pooling = "first"
     dropout: float = 0.1
     max_tokens: int = 128

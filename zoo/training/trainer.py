@@ -311,7 +311,12 @@ class LogLines(TrainerCallback):
     """One log line for what the Trainer reports, in place of its printed dictionaries."""
 
     def on_log(
-        self, args: Any, state: Any, control: Any, logs: dict | None = None, **kwargs: Any
+        self,
+        args: Any,
+        state: Any,
+        control: Any,
+        logs: dict[str, float] | None = None,
+        **kwargs: Any,
     ) -> None:
         if state.is_world_process_zero and logs and "train_runtime" not in logs:
             log.info("step %d: %s", state.global_step, _line(logs))
