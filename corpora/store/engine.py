@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
+
+from corpora.errors import DiscorporaError
 
 MEMORY = "256MB"
 """What DuckDB holds in memory; the rest is spilled to the output's own folder."""
@@ -47,9 +50,24 @@ class Engine:
         self._connection.close()
         shutil.rmtree(self._spill, ignore_errors=True)
 
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what to do where the memory limit is too low for a query."""
+        from duckdb import OutOfMemoryException
+
+        try:
+            yield
+        except OutOfMemoryException as error:
+            raise DiscorporaError(
+                f"a query needs more than the memory limit: {str(error).splitlines()[0]}",
+                hint="take fewer threads (`threads` of the build file), or free space on the disk "
+                "of the output, where the rest of it is written",
+            ) from error
+
     def run(self, query: str, values: Mapping[str, Any] | None = None) -> None:
         """Run statements that give no rows."""
-        self._connection.execute(query, values or None)
+        with self._explained():
+            self._connection.execute(query, values or None)
 
     def view(self, name: str, files: str) -> None:
         """Name the rows of Parquet files, given as a glob."""
@@ -63,7 +81,8 @@ class Engine:
 
     def rows(self, query: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """All rows of a small result."""
-        return self._connection.execute(query, values or None).fetchall()
+        with self._explained():
+            return self._connection.execute(query, values or None).fetchall()
 
     def value(self, query: str, values: Mapping[str, Any] | None = None) -> Any:
         """The only value of a result of one row."""
@@ -75,7 +94,8 @@ class Engine:
     ) -> pa.RecordBatchReader:
         """The rows of a result as record batches of about `size` rows, and their schema."""
         cursor = self._connection.cursor()  # results of several queries may be read side by side
-        return cursor.sql(query, params=values or None).to_arrow_reader(size)
+        with self._explained():
+            return cursor.sql(query, params=values or None).to_arrow_reader(size)
 
     def batches(
         self, query: str, values: Mapping[str, Any] | None = None, size: int = BATCH

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from corpora.declared import Declared
 from corpora.document import Document
-from corpora.splits import SPLITS, Assignment, Shares
+from corpora.splits import SPLITS, Shares
 from corpora.store.card import Card
 from corpora.store.engine import MEMORY
 from corpora.store.folder import DatasetFolder, Stage
@@ -129,12 +129,6 @@ class Builder(Declared):
         """The candidates of one document; what is left out is told to `reject`."""
         raise NotImplementedError
 
-    def prescribed(
-        self, documents: Mapping[str, tuple[str, int]], target: Target
-    ) -> Assignment | None:
-        """Splits that the data prescribe (id -> group, candidates); None where nothing does."""
-        return None
-
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Write all configurations from the candidates, which are split."""
         raise NotImplementedError
@@ -160,8 +154,8 @@ class Builder(Declared):
         return candidates_of(self, documents_in(path), target, shard)
 
     def select(self, taken: Candidates) -> None:
-        """Split the documents."""
-        taken.split(self.prescribed)
+        """Split the documents: as the division says, or without one by the shares."""
+        taken.split()
 
     def dataset(self, target: Target) -> DatasetFolder:
         """The folder to write to; use as a context manager."""

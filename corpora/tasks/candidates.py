@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from corpora.tasks.builder import Builder, Row, Target
 
 Prescribed = Callable[[Mapping[str, tuple[str, int]], "Target"], Assignment | None]
-"""`Builder.prescribed`."""
+"""The splits of documents (id -> group, candidates), where something prescribes them."""
 
 DOCUMENTS_PER_SHARD = 4096
 REJECTS = "discorpora:rejects"

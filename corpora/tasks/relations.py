@@ -57,6 +57,16 @@ class Treebank(Builder):
         """The settings, and the contents of the table."""
         return {**super().identity(), "table_sha256": table_hash(self.table)}
 
+    def prescribed(
+        self, documents: Mapping[str, tuple[str, int]], target: Target
+    ) -> Assignment | None:
+        """Splits that the data prescribe (id -> group, candidates); None where nothing does."""
+        raise NotImplementedError
+
+    def select(self, taken: Candidates) -> None:
+        """Split the documents as the treebank or the table prescribes, else as all others."""
+        taken.split(self.prescribed)
+
     def write_labelled(
         self, names: Sequence[str], schema: pa.Schema, taken: Candidates, dataset: DatasetFolder
     ) -> None:

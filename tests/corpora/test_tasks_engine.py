@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora.errors import InputError
+from corpora.errors import DiscorporaError, InputError
 from corpora.store.atomic import staged
 from corpora.store.documents import write_documents
 from corpora.store.engine import Engine
@@ -85,3 +85,14 @@ def test_more_rows_than_fit_in_memory_come_in_the_same_order(tmp_path):
         hashes.append((number, digest.hexdigest()))
     assert hashes[0] == hashes[1]
     assert not (tmp_path / ".spill").exists()
+
+
+def test_a_memory_limit_that_is_too_low_is_said(tmp_path):
+    with (
+        Engine(tmp_path, threads=4, memory="4MB") as engine,
+        pytest.raises(DiscorporaError, match="more than the memory limit"),
+    ):
+        engine.rows(
+            "select md5(i::varchar) as key, list(i) from range(2_000_000) t(i) "
+            "group by key order by key"
+        )
