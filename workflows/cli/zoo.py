@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -179,7 +179,7 @@ def convert_conpono(
     checkpoint: Annotated[Path, typer.Argument(help="The TensorFlow checkpoint's prefix.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The model folder.")],
     encoder: Annotated[
-        Literal["full", "isolated"], typer.Option(help="How targets are encoded.")
+        str, typer.Option(help="How targets are encoded: full or isolated.")
     ] = "full",
     vocabulary: Annotated[
         Path | None, typer.Option(help="vocab.txt (default: beside the checkpoint).")

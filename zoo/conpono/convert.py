@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -82,7 +82,7 @@ def convert(
     checkpoint: Path,
     folder: Path,
     *,
-    encoder: Literal["full", "isolated"] = "full",
+    encoder: str = "full",
     vocabulary: Path | None = None,
     config: Path | None = None,
     lower: bool = True,
@@ -166,9 +166,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
     return {word: number for number, word in enumerate(words)}
 
 
-def to_model(
-    reader: Reader, config: BertConfig, encoder: Literal["full", "isolated"], where: str
-) -> ConponoModel:
+def to_model(reader: Reader, config: BertConfig, encoder: str, where: str) -> ConponoModel:
     """The model with a checkpoint's weights.
 
     Raises `InputError` for a variable that is missing, has another shape, or is not known.
