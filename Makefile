@@ -20,8 +20,8 @@ run: $(STAMP)    ## build everything from the embedded sample, then show what wa
 	PATH="$(CURDIR)/$(BIN):$$PATH" luigi --module workflows BuildAll
 	@$(BIN)/discorpora status
 
-test: $(STAMP)   ## the test suite (CI)
-	$(BIN)/python -m pytest
+test: $(STAMP)   ## the test suite (CI), a file on each of two cores at a time
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 nightly: $(STAMP) ## the test suite with the crash, fuzz and scale campaigns
 	$(BIN)/python -m pytest --nightly
