@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
@@ -66,10 +65,16 @@ def _path_of(module: str) -> Path | None:
 
 @cache
 def _imports(path: Path, module: str) -> tuple[str, ...]:
-    """What a file may import: modules, and names in them that could be modules."""
+    """What a file may import when it runs: modules, and names in them that could be modules."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    tree = _tree(path)
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
+    typing = [node for node in blocks if ast.unparse(node.test) == "TYPE_CHECKING"]
+    unused = {id(inner) for node in typing for inner in ast.walk(node)}
     found: list[str] = []
-    for node in _running(_tree(path)):
+    for node in ast.walk(tree):
+        if id(node) in unused:
+            continue
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -80,14 +85,6 @@ def _imports(path: Path, module: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _running(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a tree without what stands under `if TYPE_CHECKING`."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
-            yield from _running(child)
-
-
 @cache
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
@@ -95,22 +92,30 @@ def _tree(path: Path) -> ast.Module:
 
 @cache
 def _file_hash(path: Path) -> str:
-    return hashlib.sha256(repr(_plain(_tree(path))).encode()).hexdigest()
+    """Over the nodes of a file's tree, level by level; empty fields, which versions differ in, and
+    what does not change what code does are left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        for name, value in ast.iter_fields(node):
+            if name in LAYOUT:
+                setattr(node, name, None)
+            elif isinstance(value, list):
+                value[:] = [item for item in value if not _is_text(item)]
+    whole = hashlib.sha256()
+    for node in ast.walk(tree):
+        fields = [(name, _shown(value)) for name, value in ast.iter_fields(node)]
+        kept = [(name, value) for name, value in fields if value or isinstance(node, ast.Constant)]
+        whole.update(repr((type(node).__name__, kept)).encode())
+    return whole.hexdigest()
 
 
-def _plain(node: Any) -> Any:
-    """A syntax tree as tuples of what counts; empty fields, which versions differ in, left out."""
-    if isinstance(node, ast.Constant):
-        return ("Constant", type(node.value).__name__, repr(node.value))
-    if isinstance(node, ast.AnnAssign) and node.value is None:
-        return ("AnnAssign", _plain(node.target))
-    if isinstance(node, ast.AST):
-        found = ((name, _plain(getattr(node, name, None))) for name in node._fields)
-        counted = ((name, value) for name, value in found if name not in LAYOUT)
-        return (type(node).__name__, *((n, v) for n, v in counted if v not in (None, ())))
-    if isinstance(node, list):
-        return tuple(_plain(item) for item in node if not _is_text(item))
-    return node
+def _shown(value: Any) -> Any:
+    """A field of a node: its text, the kind of its node, or the number of its nodes."""
+    if isinstance(value, ast.AST):
+        return type(value).__name__
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    return "" if value is None else f"{type(value).__name__} {value!r}"
 
 
 def _is_text(node: Any) -> bool:
