@@ -143,11 +143,12 @@ class Data:
 
         With `at` a configuration is named behind its dataset, else by a key of its own.
         """
+        config = config if self.schema(config) else self.default()
         key = f'dataset = "{self.name}@' if at else 'config = "'
         ways = " or ".join(f'{key}{name}"' for name in self.fitting(forms))
         wanted = " or ".join(", ".join(form.columns) for form in forms)
         spec = self.name if config == "default" else f"{self.name}@{config}"
-        there = ", ".join(sorted(self.schema(config))) or "unknown"
+        there = ", ".join(sorted(self.schema(config)))
         return ConfigError(
             f"{what} cannot read {spec!r}, whose columns are {there}",
             hint=f"set {ways}" if ways else f"it reads {wanted}",
