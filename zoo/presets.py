@@ -112,7 +112,8 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
             f"no recipe {'file ' * file}{text!r}",
             hint=f"{near}looked in {str(folder.absolute())!r}"
             if file
-            else f"{near}give a TOML file or one of: {', '.join([*known, *RECIPES])}",
+            else f"{near}give a TOML file, a preset ({', '.join(known)}) "
+            f"or a recipe with its own settings ({', '.join(RECIPES)})",
         )
     file_ = TomlFile.read(path)
     tables = _File.of(file_.table, file_.where)

@@ -65,7 +65,11 @@ def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -
         )
     for path in own:
         if not path.is_file():
-            raise InputError("no such pattern file", where=str(path))
+            raise InputError(
+                "no such pattern file",
+                where=str(path),
+                hint="--patterns takes the path of a TOML file",
+            )
     return _merged(language, scheme, *(tuple(map(_stamped, part)) for part in (installed, own)))
 
 

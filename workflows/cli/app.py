@@ -35,6 +35,9 @@ ParserOption = Annotated[
     str, typer.Option("--parser", help="embedded, gold, spacy:NAME or stanza:LANG.")
 ]
 Markers = Annotated[str, typer.Option(help="all15, books8, books5, or a list: `because,so`.")]
+Language = Annotated[str, typer.Option(help="Which pattern table.")]
+Mode = Annotated[str, typer.Option(help="recall, require_clause or own_subjects.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
 Patterns = Annotated[
     list[Path] | None,
     typer.Option("--patterns", help="A pattern file that adds or replaces markers; repeatable."),
@@ -103,14 +106,14 @@ def extract(
     output: Annotated[Path, typer.Option("-o", "--output", help="OUT.jsonl or OUT.parquet.")],
     parser: ParserOption = "embedded",
     markers: Markers = "all15",
-    language: Annotated[str, typer.Option(help="Which pattern table.")] = "en",
-    mode: Annotated[str, typer.Option(help="recall, require_clause or own_subjects.")] = "recall",
+    language: Language = "en",
+    mode: Mode = "recall",
     text: Annotated[str, typer.Option(help="written or tokenised.")] = "written",
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
     rejects: Annotated[Path | None, typer.Option(help="Write the rejects here, as JSONL.")] = None,
     patterns: Patterns = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    workers: Workers = 1,
     option: Options = None,
 ) -> None:
     """Extract sentence pairs joined by a discourse marker from SOURCE."""
@@ -140,8 +143,8 @@ def validate(
     gold: Annotated[str, typer.Option(help="Gold relations: `pdtb:DIR` with gold/ and raw/.")],
     parser: ParserOption = "embedded",
     markers: Markers = "all15",
-    language: Annotated[str, typer.Option(help="Which pattern table.")] = "en",
-    mode: Annotated[str, typer.Option(help="recall, require_clause or own_subjects.")] = "recall",
+    language: Language = "en",
+    mode: Mode = "recall",
     documents: Annotated[
         Path | None, typer.Option(help="A file of document ids, one a line: only these count.")
     ] = None,
@@ -150,7 +153,7 @@ def validate(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
     figures: Annotated[Path | None, typer.Option(help="A folder for figures 2 and 3.")] = None,
     patterns: Patterns = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    workers: Workers = 1,
     option: Options = None,
 ) -> None:
     """Score the extraction on SOURCE against gold discourse relations of the same documents."""
@@ -188,7 +191,7 @@ def fetch(
 
 @app.command()
 def markers(
-    language: Annotated[str, typer.Option(help="Which pattern table.")] = "en",
+    language: Language = "en",
     patterns: Patterns = None,
 ) -> None:
     """List the markers, their sets and their patterns."""

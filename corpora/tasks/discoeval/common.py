@@ -25,8 +25,33 @@ CITATION = """@inproceedings{chen-etal-2019-evaluation,
 }"""
 
 
-class Consecutive(Builder):
-    """Consecutive sentences, and how many rows each split gets."""
+class Sized(Builder):
+    """How many words a sentence has, and how many rows each split gets."""
+
+    min_words: Annotated[int, Field(ge=1)] = 2
+    """A sentence of fewer words (at white space) is left out."""
+    max_words: int = 100
+    """A sentence of more words is left out."""
+    train: Size = 10_000
+    validation: Size = 4_000
+    test: Size = 4_000
+
+    @model_validator(mode="after")
+    def _some_length(self) -> Self:
+        if self.min_words > self.max_words:
+            raise ConfigError(
+                f"min_words {self.min_words} and max_words {self.max_words} leave no sentence",
+                hint="1 <= min_words <= max_words",
+            )
+        return self
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
+
+class Consecutive(Sized):
+    """Consecutive sentences; a bad one ends a window, or rejects the lead."""
 
     LENGTH: ClassVar[int]
     """The sentences of a row."""
@@ -41,31 +66,15 @@ class Consecutive(Builder):
     """The unit that a window stays inside."""
     lead_sentences: Annotated[int, Field(ge=0)] = 0
     """How many sentences the lead gives; 0: as many as one row needs."""
-    min_words: Annotated[int, Field(ge=1)] = 2
-    """A sentence of fewer words (at white space) ends a window, or rejects the lead."""
-    max_words: int = 100
-    """A sentence of more words ends a window, or rejects the lead."""
-    train: Size = 10_000
-    validation: Size = 4_000
-    test: Size = 4_000
 
     @model_validator(mode="after")
-    def _bounds(self) -> Self:
-        if self.min_words > self.max_words:
-            raise ConfigError(
-                f"min_words {self.min_words} and max_words {self.max_words} leave no sentence",
-                hint="1 <= min_words <= max_words",
-            )
+    def _whole_rows(self) -> Self:
         if 0 < self.lead_sentences < self.LENGTH:
             raise ConfigError(
                 f"lead_sentences = {self.lead_sentences}",
                 hint=f"{self.LENGTH} or more, the sentences of a row, or 0 for that",
             )
         return self
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {"train": self.train, "validation": self.validation, "test": self.test}
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """Runs of `LENGTH` consecutive sentences."""

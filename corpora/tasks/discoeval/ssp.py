@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from corpora.document import Document
-from corpora.errors import ConfigError
 from corpora.schemas import SSP
 from corpora.splits import SPLITS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Reject, Row, Size
+from corpora.tasks.builder import Reject, Row
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.discoeval.common import CITATION
+from corpora.tasks.discoeval.common import CITATION, Sized
 from corpora.tasks.discoeval.papers import ABSTRACT, MIDDLE, prose, sections_of
 
 CARD = Card(
@@ -51,7 +50,7 @@ CARD = Card(
 )
 
 
-class Ssp(Builder):
+class Ssp(Sized):
     """Sentence section prediction: is a sentence from the abstract, or from the body?
 
     Half of the rows of a split are from abstracts.
@@ -67,22 +66,8 @@ class Ssp(Builder):
 
     min_words: Annotated[int, Field(ge=1)] = 10
     """A sentence of fewer words (at white space) is left out."""
-    max_words: int = 100
-    """A sentence of more words is left out."""
     plain: Annotated[float, Field(ge=0, le=1)] = 0.7
     """The share of the words that must be plain (letters only but for punctuation around)."""
-    train: Size = 10_000
-    validation: Size = 4_000
-    test: Size = 4_000
-
-    @model_validator(mode="after")
-    def _bounds(self) -> Self:
-        if self.min_words > self.max_words:
-            raise ConfigError(
-                f"min_words {self.min_words} and max_words {self.max_words} leave no sentence",
-                hint="1 <= min_words <= max_words",
-            )
-        return self
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The usable sentences of a paper in two parts, if it has some of both."""
@@ -108,7 +93,7 @@ class Ssp(Builder):
         dataset.reject("exact_duplicate", int(taken.engine.value(_IN_BOTH)))
         taken.engine.run(_DROP_IN_BOTH)
         for split in SPLITS:
-            size = getattr(self, split) // 2
+            size = self.sizes[split] // 2
             one, two = (taken.count(split, part=part) for part in ("abstract", "body"))
             half = min(size, one, two)
             if half < size:
