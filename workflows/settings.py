@@ -76,6 +76,8 @@ def options(config: str, output: str, workers: int = 1) -> Iterator[None]:
         ("discorpora", "output"): output,
         ("core", "workers"): str(workers),
     }
+    # Luigi gives back a task of the same parameters: one that read other settings, or other files.
+    luigi.task_register.Register.clear_instance_cache()
     before = {place: settings.get(*place, None) for place in wanted}
     for place, value in wanted.items():
         settings.set(*place, value)

@@ -1,7 +1,6 @@
 """The tables of a build file, and the declarations that they name.
 
-A table that names a reader, builder, recipe or suite is validated by that class:
-`BuildFile.builder` and its kin give the class with the settings of the table.
+A table that names a reader, builder, recipe or suite is validated by that class.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -23,7 +23,6 @@ from corpora.splits import SPLITS, Shares
 from corpora.toml import TomlFile
 
 if TYPE_CHECKING:
-    from corpora.readers import Reader
     from corpora.tasks.builder import Builder
 
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
@@ -119,6 +118,11 @@ class Source(Table):
         if isinstance(self.licence, str):
             return self.licence
         return " AND ".join(sorted({*self.licence.values()}))
+
+    def reader_options(self) -> dict[str, Any]:
+        """The options that the reader gets, licence and language included."""
+        given = {key: value for key in ("licence", "language") if (value := getattr(self, key))}
+        return {**self.options, **given}
 
 
 class Sentences(Table):
@@ -285,6 +289,7 @@ class BuildFile(Table):
     models: dict[Name, Model] = Field(default_factory=dict)
     evaluations: dict[Name, Evaluation] = Field(default_factory=dict)
     _file: TomlFile = PrivateAttr()
+    _builders: dict[str, Builder] = PrivateAttr(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -303,11 +308,25 @@ class BuildFile(Table):
         """A setting with places filled in, where it is a text."""
         return self.place(value) if isinstance(value, str) else value
 
+    @cached_property
+    def fed(self) -> set[str]:
+        """The datasets that some source feeds."""
+        return {name for source in self.sources for name in source.datasets}
+
+    @cached_property
+    def by_name(self) -> dict[str, Source]:
+        return {source.name: source for source in self.sources}
+
+    # One table by its name; `ConfigError` with the nearest ones if there is none.
+
     def source(self, name: str) -> Source:
-        return self._one("source", name, {source.name: source for source in self.sources})
+        return self._one("source", name, self.by_name)
 
     def check(self, name: str) -> Validation:
         return self._one("validation", name, {entry.name: entry for entry in self.validation})
+
+    def dataset(self, name: str) -> dict[str, Any]:
+        return self._one("dataset", name, self.datasets)
 
     def model(self, name: str) -> Model:
         return self._one("model", name, self.models)
@@ -315,17 +334,16 @@ class BuildFile(Table):
     def evaluation(self, name: str) -> Evaluation:
         return self._one("evaluation", name, self.evaluations)
 
+    def _one(self, kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
+        if name in known:
+            return known[name]
+        raise ConfigError(
+            f"no {kind} {name!r}; {nearest(name, known)}"
+            f"the build file has {', '.join(known) or 'none'}",
+            where=self.path,
+        )
+
     # The declarations that its tables name
-
-    def reader(self, source: Source) -> Reader:
-        """The reader of a source with its options."""
-        from corpora.readers import parse_spec
-
-        keys = self.source_keys(source.name)
-        with self.at(*keys, "spec"):
-            kind, _ = parse_spec(source.spec)
-        given = {key: value for key in ("licence", "language") if (value := getattr(source, key))}
-        return kind.of({**source.options, **given}, self.whereabouts(*keys, "options"))
 
     def builder(self, dataset: str) -> Builder:
         """The builder of a dataset with its settings: of its name, or the one its table names.
@@ -334,10 +352,12 @@ class BuildFile(Table):
         """
         from corpora.tasks import BUILDERS
 
-        table = dict(self._one("dataset", dataset, self.datasets))
+        if dataset in self._builders:
+            return self._builders[dataset]
+        table = dict(self.dataset(dataset))
         named = table.pop("builder", "")
         with self.at("datasets", dataset, *["builder"] * bool(named)):
-            kind = BUILDERS.find(self.anchored(str(named)) or dataset)
+            kind = BUILDERS.find(anchored(str(named), self.folder) or dataset)
         shares = kind.share_fields()
         for key in SPLITS:
             if key in table and (key in shares or isinstance(table[key], float)):
@@ -349,7 +369,9 @@ class BuildFile(Table):
                 )
         own = {key: getattr(self.splits, key) for key in shares}
         placed = {key: self.placed(value) for key, value in table.items()}
-        return kind.of({**placed, **own}, self.whereabouts("datasets", dataset))
+        made = kind.of({**placed, **own}, self.whereabouts("datasets", dataset))
+        self._builders[dataset] = made
+        return made
 
     def markers(self, language: str = "en") -> tuple[str, ...]:
         """The markers to look for, by name."""
@@ -361,36 +383,29 @@ class BuildFile(Table):
     @property
     def patterns(self) -> tuple[str, ...]:
         """The user's own pattern files; a relative path starts at the build file's folder."""
-        return tuple(str(self.folder / self.place(file)) for file in self.extract.patterns)
-
-    def anchored(self, reference: str) -> str:
-        """A reference `FILE.py:Class` with its path taken from the build file's folder."""
-        return anchored(reference, self.folder)
+        return tuple([str(self.folder / self.place(file)) for file in self.extract.patterns])
 
     # Places for messages
 
     def where(self, *keys: int | str) -> str:
         """`FILE:LINE: key`, where a list's entry is called by its name."""
-        return ": ".join(filter(None, [self._file.where(keys), self._called(keys)]))
+        return located(self._file, keys)
 
     def whereabouts(self, *keys: int | str) -> Where:
         """The place of a key below `keys`, for `Table.of`."""
-
-        def where(inner: Loc) -> str:
-            return ": ".join(filter(None, [self._file.where((*keys, *inner)), self._called(keys)]))
-
-        return where
+        return lambda inner: located(self._file, keys, inner)
 
     def source_keys(self, name: str) -> Loc:
         """The keys that lead to a source's table."""
         return ("sources", self.source(name)._number)
 
-    def _called(self, keys: Loc) -> str:
-        if len(keys) > 1 and isinstance(keys[1], int):
-            name = self._file.table[str(keys[0])][keys[1]].get("name", "")
-            called = f"{str(keys[0]).removesuffix('s')} {name}"
-            return ": ".join(filter(None, [called, ".".join(map(str, keys[2:]))]))
-        return ".".join(map(str, keys))
+    def parser_keys(self, source: str, parser: str) -> Loc:
+        """The key that names the parser of a source: the build's, or a validation's."""
+        drawn = self.source(source).datasets and parser == self.parse.parser
+        for number, check in enumerate(() if drawn else self.validation):
+            if source in check.sources and check.parser == parser:
+                return ("validation", number, "parser")
+        return ("parse", "parser")
 
     @contextmanager
     def at(self, *keys: int | str) -> Iterator[None]:
@@ -404,12 +419,14 @@ class BuildFile(Table):
             where = ": ".join(filter(None, (self.where(*keys), inner)))
             raise type(error)(error.message, where=where, hint=error.hint) from None
 
-    def _one(self, kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
-        """One table by its name; `ConfigError` with the nearest ones if there is none."""
-        if name in known:
-            return known[name]
-        raise ConfigError(
-            f"no {kind} {name!r}; {nearest(name, known)}"
-            f"the build file has {', '.join(known) or 'none'}",
-            where=self.path,
-        )
+
+def located(file: TomlFile, keys: Loc, inner: Loc = ()) -> str:
+    """`FILE:LINE: key` of the key `inner` below `keys`, which the message itself names."""
+    called = ".".join(map(str, keys))
+    if len(keys) > 1 and isinstance(keys[1], int):  # an entry of a list, called by its name
+        entry = file.table[str(keys[0])][keys[1]]
+        name = entry.get("name", "") if isinstance(entry, dict) else ""
+        kind = str(keys[0]).removesuffix("s")
+        called = f"{kind} {name}" if name else f"[[{keys[0]}]] number {keys[1] + 1}"
+        called = ": ".join(filter(None, [called, ".".join(map(str, keys[2:]))]))
+    return ": ".join(filter(None, [file.where((*keys, *inner)), called]))

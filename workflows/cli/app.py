@@ -14,6 +14,7 @@ from workflows import console
 from workflows.cli.zoo import commands as zoo_commands
 
 if TYPE_CHECKING:
+    from corpora.publish.plan import Kind
     from extract.commands import Extracted
 
 app = typer.Typer(
@@ -203,7 +204,7 @@ def markers(
 @app.command()
 def plan(config: Config = "sample", output: Output = "build") -> None:
     """Print each stage of a build file, its inputs, and which inputs are missing."""
-    from workflows.plan import show_plan
+    from workflows.cli.show import show_plan
 
     show_plan(config, output)
 
@@ -219,7 +220,7 @@ def build(
 ) -> None:
     """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""
     from workflows.cli.show import show_status
-    from workflows.runner import run_build
+    from workflows.tasks.build import run_build
 
     if status := run_build(config, output, workers, retrain=retrain):
         raise typer.Exit(status)
@@ -260,9 +261,11 @@ def publish(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List files and decisions.")] = False,
 ) -> None:
     """Publish a folder to the Hugging Face Hub (token: HF_TOKEN or `hf auth login`)."""
-    from workflows.publishing import publish_folder
+    from corpora.publish import publish as publish_folder
 
-    publish_folder(folder, repo, "model" if model else "dataset", private=private, dry_run=dry_run)
+    kind: Kind = "model" if model else "dataset"
+    done = publish_folder(folder, repo, kind=kind, private=private, dry_run=dry_run)
+    typer.echo("\n".join(done.lines()))
 
 
 @app.command()

@@ -26,9 +26,9 @@ def train(
 
     `python -m zoo.train RECIPE --help` explains each of them.
     """
-    from workflows.training import train_command
+    from zoo.train import main
 
-    raise typer.Exit(train_command(recipe, context.args))
+    raise typer.Exit(main([recipe, *context.args]))
 
 
 @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -40,9 +40,10 @@ def evaluate(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
 ) -> None:
     """Evaluate a model with SUITE; further `--key value` are the suite's own options."""
-    from workflows.training import evaluate_command
+    from zoo.evaluate.__main__ import main
 
-    raise typer.Exit(evaluate_command(suite, model, data, json_file, context.args))
+    out = ["--json", str(json_file)] if json_file else []
+    raise typer.Exit(main([suite, "--model", model, "--data", data, *out, *context.args]))
 
 
 @commands.command()

@@ -6,24 +6,24 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from corpora.licences import shown
-from workflows.links import walk
 from workflows.report import plots, summary
 from workflows.tasks.models import Evaluate
 from workflows.tasks.sources import Pairs
 
 if TYPE_CHECKING:
     from workflows.stage import StageTask
+    from workflows.tasks.sources import Parse
 
 
 def write_report(report: StageTask, folder: Path) -> dict[str, Any]:
     """Write `report.md` and its plots into `folder`; returns the counts for the manifest."""
-    stages = [task for task in walk(report) if task is not report]
+    stages = report.lineage[:-1]
     parts = [
         f"# Build `{report.build.name}`",
-        _stages(summary.collapsed(summary.table(report)), report.settings()["skipped"]),
+        _stages(summary.collapsed(summary.table(report)), report.chosen_settings["skipped"]),
         _pairs([t for t in stages if isinstance(t, Pairs)], folder),
         _validation([t for t in stages if t.stage == "validation"], folder),
         _datasets([t for t in stages if t.stage == "dataset"]),
@@ -71,7 +71,7 @@ def _pairs(tasks: Sequence[Pairs], folder: Path) -> str:
         return ""
     by_mode: dict[str, list[Pairs]] = {}
     for task in tasks:
-        parser = task.requires().parser_name
+        parser = cast("Parse", task.upstream[0]).parser_name
         by_mode.setdefault(f"{parser} trees, mode {task.mode_name}", []).append(task)
     parts = ["## Pairs"]
     for number, (mode, group) in enumerate(by_mode.items()):
@@ -139,8 +139,8 @@ def _evaluations(tasks: Sequence[Evaluate], folder: Path) -> str:
 
     judged: dict[tuple[str, str], dict[Path, Evaluate]] = {}
     for task in tasks:
-        data = task.plan.data or ", ".join(task.plan.datasets)
-        judged.setdefault((task.plan.suite, data), {})[task.folder / "results.json"] = task
+        data = task.judged.data or ", ".join(task.judged.datasets)
+        judged.setdefault((task.judged.suite, data), {})[task.folder / "results.json"] = task
     groups = [
         (suite, data, files, [by_file[file] for file in files])
         for (suite, data), by_file in judged.items()
@@ -193,7 +193,7 @@ def _plot(task: Evaluate, plot: Path, folder: Path) -> str:
 
 def _sources(report: StageTask) -> str:
     listed, rows = {source.name for source in report.build.sources}, []
-    for s in (source.describe(report.root) for source in report.all_sources()):
+    for s in report.described_sources():
         # Texts of gold relations and of an evaluation's data are in no dataset.
         licence = shown(s["licence"]) if s["name"] in listed else "in no dataset"
         fingerprint = (s["revision"] or s["sha256"])[:16]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpora.store.atomic import MANIFEST
-from workflows.links import walk
 
 if TYPE_CHECKING:
     from workflows.stage import StageTask
@@ -35,7 +34,7 @@ class Row:
 
 def table(task: StageTask) -> list[Row]:
     """The rows of `task` and everything upstream of it, upstream first."""
-    return [_row(t) for t in walk(task) if t.stage not in ("report", "all")]
+    return [_row(t) for t in task.lineage if t.stage not in ("report", "all")]
 
 
 def collapsed(rows: list[Row], most: int = 5) -> list[Row]:

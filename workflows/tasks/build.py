@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+import sys
 from collections.abc import Container
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import luigi
 
-from corpora.store.atomic import MANIFEST, write_json
-from workflows import console, links, preflight
-from workflows.stage import StageTask
+from corpora.store.atomic import MANIFEST, is_complete, write_json
+from workflows import console, preflight
+from workflows.settings import looking, options
+from workflows.stage import StageTask, plan
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Sentences
 
+if TYPE_CHECKING:
+    from corpora.publish.plan import Kind
+
 log = logging.getLogger("discorpora")
+
+SHELVES = {
+    "dataset": "datasets",
+    "model": "models",
+    "evaluation": "evaluations",
+    "validation": "validation",
+}
+"""Where the results of these stages have short names, below `OUTPUT/NAME/`."""
+ALONE = ("report", "division")
+"""Of these a build has one each: linked under their own names."""
 
 
 class Report(StageTask):
@@ -30,47 +46,37 @@ class Report(StageTask):
         return self.build.name
 
     def requires(self) -> list[StageTask]:
-        build, config = self.build, self.config
-        fed = [name for name in build.datasets if any(name in s.datasets for s in build.sources)]
+        build, config, fed = self.build, self.config, self.build.fed
         stages: list[StageTask] = [Validate(config=config, name=v.name) for v in build.validation]
-        stages += [Dataset(config=config, name=name) for name in fed]
-        usable = {name for name in build.models if self.trainable(name, fed)}
-        for name in build.models:
-            if name in usable:
-                judged = bool(build.models[name].suite)
-                stages.append((Evaluate if judged else Train)(config=config, name=name))
-        for on, plan in build.evaluations.items():
-            if plan.data or set(fed).issuperset(plan.datasets):
-                stages += [
-                    Evaluate(config=config, name=name, on=on)
-                    for name in plan.models
-                    if name in usable
-                ]
-        used = {source.name for source in build.sources if source.datasets}
-        used |= {name for check in build.validation for name in check.sources}
-        unused = [source.name for source in build.sources if source.name not in used]
-        return stages + [Sentences(config=config, source=name) for name in unused]
+        stages += [Dataset(config=config, name=name) for name in build.datasets if name in fed]
+        usable = [name for name in build.models if self.trainable(name, fed)]
+        for name in usable:
+            judged = bool(build.models[name].suite)
+            stages.append((Evaluate if judged else Train)(config=config, name=name))
+        for on, evaluation in build.evaluations.items():
+            if fed.issuperset(evaluation.datasets):
+                models = [name for name in evaluation.models if name in usable]
+                stages += [Evaluate(config=config, name=name, on=on) for name in models]
+        validated = {name for check in build.validation for name in check.sources}
+        for source in build.sources:
+            if not source.datasets and source.name not in validated:
+                stages.append(Sentences(config=config, source=source.name))
+        return stages
 
     def trainable(self, name: str, fed: Container[str]) -> bool:
         """Whether a model's dataset has a source, and that of the model it starts from."""
         model = self.build.models[name]
         return model.dataset in fed and (not model.base or self.trainable(model.base, fed))
 
-    def skipped(self) -> list[str]:
-        """What the build file has no source for, a line each."""
-        build = self.build
-        fed = {name for source in build.sources for name in source.datasets}
-        lines = [f"dataset {name}" for name in build.datasets if name not in fed]
-        lines += [f"model {name}" for name in build.models if not self.trainable(name, fed)]
-        lines += [
-            f"evaluation {name}"
-            for name, plan in build.evaluations.items()
-            if not fed.issuperset(plan.datasets)
-        ]
-        return lines
-
     def settings(self) -> dict[str, Any]:
-        return {"name": self.build.name, "skipped": self.skipped()}
+        """The build's name, and what the build file has no source for."""
+        build, fed = self.build, self.build.fed
+        skipped = [f"dataset {name}" for name in build.datasets if name not in fed]
+        skipped += [f"model {name}" for name in build.models if not self.trainable(name, fed)]
+        for name, evaluation in build.evaluations.items():
+            if not fed.issuperset(evaluation.datasets):
+                skipped.append(f"evaluation {name}")
+        return {"name": build.name, "skipped": skipped}
 
     def work(self, folder: Path) -> dict[str, Any]:
         from workflows.report.report import write_report
@@ -89,33 +95,57 @@ class BuildAll(StageTask):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        preflight.check(self)
+        if not looking():
+            preflight.check(self)
 
     @property
     def key(self) -> str:
         return self.build.name
 
-    @cached_property
-    def report(self) -> Report:
-        return Report(config=self.config)
-
     def requires(self) -> list[StageTask]:
         """The report, and each result by itself: Luigi does not look behind a complete task."""
-        return [self.report, *links.results(self.report)]
+        report = Report(config=self.config)
+        plan(report)
+        return [report, *(task for task in report.lineage if task.stage in SHELVES)]
 
     @property
     def place(self) -> Path:
         """Where the results have short names."""
         return self.root / self.build.name
 
+    def links(self) -> dict[Path, str]:
+        """The links under `place`, each with what it leads to: those of this build and no other."""
+        links = {}
+        for task in self.lineage:
+            if task.stage in ALONE or task.stage in SHELVES:
+                shelf = SHELVES.get(task.stage)
+                link = self.place / shelf / task.key if shelf else self.place / task.stage
+                links[link] = os.path.relpath(task.folder, link.parent)
+        return links
+
+    def links_there(self) -> dict[Path, str]:
+        paths = [self.place / name for name in ALONE]
+        for shelf in SHELVES.values():
+            paths += (self.place / shelf).rglob("*")
+        return {path: str(path.readlink()) for path in paths if path.is_symlink()}
+
     def complete(self) -> bool:
-        there = all(task.output().exists() for task in (self, *self.requires()))
-        return there and links.linked(self.report, self.place)
+        there = all(is_complete(task.folder) for task in (self, *self.upstream))
+        return there and self.links_there() == self.links()
 
     def run(self) -> None:
         super().run()
         with console.explained(self.folder):
-            links.link_results(self.report, self.place)
+            links, there = self.links(), self.links_there()
+            for link in there.keys() - links.keys():
+                link.unlink()
+            for link, target in links.items():
+                # An older link is replaced in one step.
+                link.parent.mkdir(parents=True, exist_ok=True)
+                fresh = link.with_name(f".{link.name}.{os.getpid()}")
+                fresh.unlink(missing_ok=True)
+                fresh.symlink_to(target, target_is_directory=True)
+                fresh.replace(link)
         log.info("%s: built, see %s", self.key, self.place / "report" / "report.md")
 
     def work(self, folder: Path) -> dict[str, Any]:
@@ -129,8 +159,26 @@ def _say_that_it_is_there(task: BuildAll) -> None:
     log.info("%s: built before, see %s", task.key, task.place / "report" / "report.md")
 
 
+def run_build(config: str, output: str, workers: int, *, retrain: bool = False) -> int:
+    """Build everything that `config` names; 0 if all of it is there at the end.
+
+    With `retrain` the models that other code has made, or whose data it has, are removed first.
+    """
+    with options(config, output, workers):
+        task = BuildAll(config=config)
+        for stage in task.lineage if retrain else ():
+            if isinstance(stage, Train) and stage.other_code():
+                log.info("%s: built by other code, trained again", stage.title)
+                shutil.rmtree(stage.folder)
+        done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
+    return 0 if done else 1
+
+
 class PublishAll(luigi.Task):
-    """Publish every dataset and model of a build to the Hugging Face Hub."""
+    """Publish every dataset and model of a build to the Hugging Face Hub.
+
+    Nothing is pushed unless everything may be: licences are decided first, for all of them.
+    """
 
     config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
     namespace = luigi.Parameter(description="a user or organisation of the Hub")
@@ -147,10 +195,25 @@ class PublishAll(luigi.Task):
         return self.done
 
     def run(self) -> None:
-        from workflows.publishing import publish_build
+        from corpora.publish import plan_publication, publish
 
+        build, private, hub = self.requires(), self.private, None
+        kinds: dict[str, Kind] = {"dataset": "dataset", "model": "model"}
+        folders = [
+            (task.folder, f"{self.namespace}/{build.key}-{task.key}", kinds[task.stage])
+            for task in build.lineage
+            if task.stage in kinds
+        ]
         with console.explained(Path.cwd()):
-            publish_build(
-                self.requires(), self.namespace, private=self.private, dry_run=self.dry_run
-            )
+            if not self.dry_run:
+                from corpora.publish.hub import Hub
+
+                for folder, repo, kind in folders:
+                    plan_publication(folder, repo, kind=kind, private=private).require_licence()
+                hub = Hub()
+            for folder, repo, kind in folders:
+                done = publish(
+                    folder, repo, kind=kind, private=private, dry_run=self.dry_run, hub=hub
+                )
+                sys.stdout.write("\n".join(done.lines()) + "\n")
         self.done = True
