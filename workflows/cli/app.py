@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +17,6 @@ from workflows.cli.zoo import commands as zoo_commands
 
 if TYPE_CHECKING:
     from corpora.publish.plan import Kind
-    from extract.commands import Extracted
 
 app = typer.Typer(
     name="discorpora",
@@ -62,11 +63,13 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line; a foreseen error is one short message and exit code 1."""
     try:
-        app()
+        with console.explained(Path.cwd()):
+            app()
     except DiscorporaError as error:
-        _fail(error, str(error), 1)
-    except OSError as error:
-        _fail(error, str(console.from_os_error(error, Path.cwd())), 1)
+        if console.debugging():
+            raise
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED and not console.debugging():
             sys.stderr.write(
@@ -75,18 +78,9 @@ def main() -> None:
         raise
 
 
-def _fail(error: BaseException, message: str, code: int) -> None:
-    if console.debugging():
-        raise error
-    sys.stderr.write(f"error: {message}\n")
-    sys.exit(code)
-
-
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"discorpora {version('discorpora')}")
+        typer.echo(f"discorpora {metadata.version('discorpora')}")
         raise typer.Exit
 
 
@@ -120,22 +114,19 @@ def extract(
     """Extract sentence pairs joined by a discourse marker from SOURCE."""
     from extract.commands import extract_to_file
 
-    counts = extract_to_file(
-        source,
-        output,
-        reader_options=_reader_options(option, language),
-        rejects=rejects,
-        parser=parser,
-        markers=markers,
-        language=language,
-        mode=mode,
-        text=text,
-        gold_sentences=gold_sentences,
-        gold_tokens=gold_tokens,
-        patterns=tuple(map(str, patterns or ())),
-        workers=workers,
-    )
-    _print_counts(counts, output, language)
+    given = _reader_options(option, language)
+    chosen = _settings(parser, markers, language, mode, patterns, workers)
+    chosen |= {"text": text, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
+    counts = extract_to_file(source, output, reader_options=given, rejects=rejects, **chosen)
+    typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
+    for marker, count in Counter(counts.markers).most_common():
+        typer.echo(f"  {marker:<14}{count:>9,}")
+    turned_down = sum(counts.rejects.values())
+    typer.echo(f"{turned_down:,} candidates turned down")
+    for reason, count in Counter(counts.rejects).most_common():
+        typer.echo(f"  {reason:<40}{count:>9,}")
+    if not counts.pairs and not turned_down:
+        typer.echo(f"no sentence has one of the markers, which are those of --language {language}")
 
 
 @app.command()
@@ -160,23 +151,11 @@ def validate(
     """Score the extraction on SOURCE against gold discourse relations of the same documents."""
     from extract.commands import validate_source
 
-    markdown = validate_source(
-        source,
-        gold,
-        reader_options=_reader_options(option, language),
-        document_list=documents,
-        json_file=json_file,
-        figures=figures,
-        parser=parser,
-        markers=markers,
-        language=language,
-        mode=mode,
-        gold_sentences=gold_sentences,
-        gold_tokens=gold_tokens,
-        patterns=tuple(map(str, patterns or ())),
-        workers=workers,
-    )
-    typer.echo(markdown)
+    given = _reader_options(option, language)
+    chosen = _settings(parser, markers, language, mode, patterns, workers)
+    chosen |= {"gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
+    written = {"document_list": documents, "json_file": json_file, "figures": figures}
+    typer.echo(validate_source(source, gold, reader_options=given, **written, **chosen))
 
 
 @app.command()
@@ -191,10 +170,7 @@ def fetch(
 
 
 @app.command()
-def markers(
-    language: Language = "en",
-    patterns: Patterns = None,
-) -> None:
+def markers(language: Language = "en", patterns: Patterns = None) -> None:
     """List the markers, their sets and their patterns."""
     from workflows.cli.show import show_markers
 
@@ -294,16 +270,18 @@ def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
     return options
 
 
-def _print_counts(counts: Extracted, output: Path, language: str) -> None:
-    typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
-    for marker, count in sorted(counts.markers.items(), key=lambda item: -item[1]):
-        typer.echo(f"  {marker:<14}{count:>9,}")
-    turned_down = sum(counts.rejects.values())
-    typer.echo(f"{turned_down:,} candidates turned down")
-    for reason, count in sorted(counts.rejects.items(), key=lambda item: -item[1]):
-        typer.echo(f"  {reason:<40}{count:>9,}")
-    if not counts.pairs and not turned_down:
-        typer.echo(f"no sentence has one of the markers, which are those of --language {language}")
+def _settings(
+    parser: str,
+    markers: str,
+    language: str,
+    mode: str,
+    patterns: list[Path] | None,
+    workers: int,
+) -> dict[str, Any]:
+    """The settings of the extractor that `extract` and `validate` have in common."""
+    files = tuple(map(str, patterns or ()))
+    chosen = {"parser": parser, "markers": markers, "language": language, "mode": mode}
+    return {**chosen, "patterns": files, "workers": workers}
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
-"""`discorpora score`: texts from files, scores, ranks and explanations as tables or JSONL."""
+"""`discorpora score` and `predict-marker`: what models say of texts, as tables or JSON Lines."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import typer
 from rich.markup import escape
@@ -18,7 +19,7 @@ from rich.table import Table
 from corpora.errors import BadRecord, ConfigError, DiscorporaError, InputError
 from corpora.readers import jsonl, open_source
 from corpora.readers.files import read_lines
-from corpora.readers.layouts import strings, typed
+from corpora.readers.layouts import strings, wrong_type
 from corpora.readers.source import Refused, check_unicode
 from workflows.cli.show import wide_console
 
@@ -26,8 +27,17 @@ BATCH_TOKENS = 16384
 STDIN = "standard input"
 RECORD = 'expected {"prompt": "...", "alternatives": ["...", "..."]}'
 
-Choice = tuple[str, str | list[str], list[str], list[str]]
-"""Prompt's name, prompt (a text or its sentences), names of the alternatives, alternatives."""
+Read = TypeVar("Read")
+
+
+class Choice(NamedTuple):
+    """A prompt with its name, and the alternatives that may go on from it with theirs."""
+
+    name: str
+    prompt: str | list[str]
+    """A text, or its sentences."""
+    names: list[str]
+    texts: list[str]
 
 
 def show_scores(
@@ -39,25 +49,41 @@ def show_scores(
     as_json: bool,
     bf16: bool = False,
 ) -> None:
-    """Print a score, its percentile and the number of windows for each text."""
+    """Print a score, its percentile and the number of windows for each text.
+
+    With `explain` also what each sentence does: one that stands out by a positive change is one
+    without which, or later, the text would be better off.
+    """
     from zoo.coherence.scoring import explain as explain_text
     from zoo.coherence.scoring import quantiles, score_texts
 
-    named = read_texts(files)
-    coherent = [text for _, text in read_texts(reference)]
-    scorer = load_scorer(model, bf16=bf16)
-    known = quantiles(scorer.score(coherent, BATCH_TOKENS)) if reference else None
-    scored = score_texts(scorer, [text for _, text in named], BATCH_TOKENS, known)
-    rows = [{"text": name, **asdict(s)} for (name, _), s in zip(named, scored, strict=True)]
+    texts, coherent = _read_each(files, _documents), _read_each(reference, _documents)
+    scorer = _load_scorer(model, bf16=bf16)
+    known = None
+    if reference:
+        known = quantiles(scorer.score([text for _, text in coherent], BATCH_TOKENS))
+    scored = score_texts(scorer, [text for _, text in texts], BATCH_TOKENS, known)
+    rows = [{"text": name, **asdict(s)} for (name, _), s in zip(texts, scored, strict=True)]
     if explain:
-        for row, (_, text) in zip(rows, named, strict=True):
+        for row, (_, text) in zip(rows, texts, strict=True):
             row["effects"] = [asdict(effect) for effect in explain_text(scorer, text)]
     if as_json:
         _print_json(rows)
         return
-    wide_console().print(_score_table(rows))
+    table = Table("text", "score", "percentile", "sentences", "windows")
+    for row in rows:
+        rank = "" if row["percentile"] is None else f"{row['percentile']:.0f}"
+        counts = str(row["sentences"]), str(row["windows"])
+        table.add_row(escape(row["text"]), f"{row['score']:.4f}", rank, *counts)
+    wide_console().print(table)
     for row in rows if explain else []:
-        wide_console().print(_effect_table(row["text"], row["effects"]))
+        table = Table("sentence", "left out", "swapped with next", title=escape(row["text"]))
+        table.title_justify = "left"
+        for effect in row["effects"]:
+            changes = (effect["left_out"], effect["swapped"])
+            cells = ("" if value is None else f"{value:+.4f}" for value in changes)
+            table.add_row(escape(effect["sentence"]), *cells)
+        wide_console().print(table)
 
 
 def show_ranks(
@@ -67,11 +93,11 @@ def show_ranks(
     from zoo.coherence.scoring import rank
 
     choices = _choices(files, prompt)
-    scorer = load_scorer(model, bf16=bf16)
+    scorer = _load_scorer(model, bf16=bf16)
     rows: list[dict[str, Any]] = [
-        {"prompt": name, "rank": place, "alternative": labels[i], "score": score}
-        for name, before, labels, texts in choices
-        for place, (i, score) in enumerate(rank(scorer, before, texts), 1)
+        {"prompt": choice.name, "rank": place, "alternative": choice.names[i], "score": score}
+        for choice in choices
+        for place, (i, score) in enumerate(rank(scorer, choice.prompt, choice.texts), 1)
     ]
     if as_json:
         _print_json(rows)
@@ -83,15 +109,43 @@ def show_ranks(
     wide_console().print(table)
 
 
-def load_scorer(model: str, *, bf16: bool = False) -> Any:
+def show_predicted(model: str, s1: str, s2: str, top: int) -> None:
+    """Print the probability of each marker between `s1` and `s2`, the most probable first.
+
+    Without `s2`, `s1` is a file of pairs, and each has a JSON line.
+    """
+    from transformers.utils import logging
+
+    from zoo.dissent.prediction import predict, predictions, read_pairs
+
+    if s2 and not s1.strip():
+        raise InputError("the first sentence is empty", hint='give "S1" "S2"')
+    if not s2 and not Path(s1).is_file():
+        raise InputError(
+            "neither two sentences nor a file of pairs",
+            where=s1,
+            hint='give "S1" "S2", or a TSV or JSONL file',
+        )
+    logging.disable_progress_bar()
+    if s2:
+        [markers] = predict(model, [(s1, s2)])
+        for marker, probability in islice(markers.items(), top or None):
+            typer.echo(f"{probability:.4f}  {marker}")
+        return
+    for markers in predictions(model, read_pairs(Path(s1))):
+        first = islice(markers.items(), top or None)
+        _print_json([{marker: round(value, 6) for marker, value in first}])
+
+
+def _load_scorer(model: str, *, bf16: bool) -> Any:
     """A coherence scorer by folder or Hub id, on the accelerator if there is one."""
     from transformers.utils import logging
 
     from zoo.coherence import CoherenceScorer
-    from zoo.evaluate.scorers import load_scorer as load
+    from zoo.evaluate.scorers import load_scorer
 
     logging.disable_progress_bar()
-    scorer = load(model)
+    scorer = load_scorer(model)
     if not isinstance(scorer, CoherenceScorer):
         raise InputError(
             f"is a {type(scorer).__name__}: percentiles, ranks and explanations are for the "
@@ -103,57 +157,65 @@ def load_scorer(model: str, *, bf16: bool = False) -> Any:
     return scorer.eval()
 
 
-def read_texts(files: Sequence[str]) -> list[tuple[str, str]]:
-    """Name and text of each text file and each record of a JSON Lines file.
+def _print_json(rows: Sequence[Any]) -> None:
+    for row in rows:
+        typer.echo(json.dumps(row, ensure_ascii=False))
+
+
+# What is given to read
+
+
+def _read_each(
+    files: Sequence[str], records: Callable[[Path], list[Read]]
+) -> list[tuple[str, str] | Read]:
+    """Name and text of each text file, and the `records` of each JSON Lines file.
 
     `-` is standard input, read as JSON Lines if its first line is a JSON object.
     """
-    found = []
+    read: list[tuple[str, str] | Read] = []
     for name in files:
         with _as_file(name) as path:
-            if _is_jsonl(path):
-                documents = open_source(f"jsonl:{path}")
-                found += [(document.id, document.text) for document in documents]
+            if path.name.lower().endswith(jsonl.SUFFIXES):
+                read += records(path)
             else:
-                found.append((name, _read(path)))
-    return found
+                read.append((name, _text(path)))
+    return read
 
 
-def _choices(files: Sequence[str], prompt: str) -> list[Choice]:
-    """What is to be ranked: text files are alternatives of one prompt, a record of a JSON Lines
-    file holds its own."""
-    plain: list[tuple[str, str]] = []
-    records: list[Choice] = []
-    for name in files:
-        with _as_file(name) as path:
-            if _is_jsonl(path):
-                records += _records(path)
-            else:
-                plain.append((name, _read(path)))
+def _documents(path: Path) -> list[tuple[str, str]]:
+    return [(document.id, document.text) for document in open_source(f"jsonl:{path}")]
+
+
+def _choices(files: list[str], prompt: str) -> list[Choice]:
+    """What is ranked: text files are alternatives of one prompt, a record of a JSON Lines file
+    holds its own."""
+    read = _read_each(files, _records)
+    records = [each for each in read if isinstance(each, Choice)]
+    plain = [each for each in read if not isinstance(each, Choice)]
     if prompt and not plain:
         raise ConfigError(
             "--prompt is for text files: a record of JSON Lines has a prompt of its own",
             hint=f"leave out --prompt; {RECORD}",
         )
-    before = _read(_existing(prompt), empty=True) if prompt else ""
+    before = _text(_existing(prompt), empty=True) if prompt else ""
     if not plain:
         return records
     names, texts = map(list, zip(*plain, strict=True))
-    return [(prompt or "(none)", before, names, texts), *records]
+    return [Choice(prompt or "(none)", before, names, texts), *records]
 
 
 def _records(path: Path) -> list[Choice]:
-    found = []
+    choices = []
     for where, record in jsonl.records(path):
         try:
             if isinstance(record, BadRecord):
                 raise Refused(record.reason)
-            found.append(_choice(record, where.rpartition(":")[2]))
+            choices.append(_choice(record, where.rpartition(":")[2]))
         except Refused as refusal:
             raise InputError(str(refusal), where=where, hint=RECORD) from None
-    if not found:
+    if not choices:
         raise InputError("holds no record to rank", where=str(path), hint=RECORD)
-    return found
+    return choices
 
 
 def _choice(record: Mapping[str, Any], line: str) -> Choice:
@@ -162,16 +224,14 @@ def _choice(record: Mapping[str, Any], line: str) -> Choice:
     prompt = record["prompt"] if isinstance(record.get("prompt"), str) else sentences
     name, texts = record.get("id"), record.get("alternatives")
     if not isinstance(name, str | int | None):
-        raise Refused(f"wrong type: field 'id' is {typed(name)}, expected a string")
+        raise wrong_type("id", name, "a string")
     name = line if name is None else str(name)
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
-        raise Refused(
-            f"wrong type: field 'alternatives' is {typed(texts)}, expected a list of texts"
-        )
+        raise wrong_type("alternatives", texts, "a list of texts")
     if not all(map(str.strip, texts)):
         raise Refused("no text: an alternative is blank")
     check_unicode("".join((name, *sentences, *texts)))
-    return name, prompt, [str(i) for i in range(1, len(texts) + 1)], texts
+    return Choice(name, prompt, [str(i) for i in range(1, len(texts) + 1)], texts)
 
 
 @contextmanager
@@ -181,27 +241,20 @@ def _as_file(name: str) -> Iterator[Path]:
         yield _existing(name)
         return
     data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    # JSON Lines begin with a JSON object in the first line that is not blank.
+    first = data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    try:
+        suffix = "jsonl" if isinstance(json.loads(first), dict) else "txt"
+    except (ValueError, RecursionError):
+        suffix = "txt"
     with TemporaryDirectory() as folder:
-        path = Path(folder) / ("stdin.jsonl" if _begins_with_object(data) else "stdin.txt")
+        path = Path(folder) / f"stdin.{suffix}"
         path.write_bytes(data)
         try:
             yield path
         except DiscorporaError as error:
             where = error.where.replace(str(path), STDIN if name == "-" else name)
             raise type(error)(error.message, where=where, hint=error.hint) from None
-
-
-def _begins_with_object(data: bytes) -> bool:
-    """Whether the first line that is not blank is a JSON object: so begin JSON Lines."""
-    first = data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
-    try:
-        return isinstance(json.loads(first), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _is_jsonl(path: Path) -> bool:
-    return path.name.lower().endswith(jsonl.SUFFIXES)
 
 
 def _existing(name: str) -> Path:
@@ -212,7 +265,7 @@ def _existing(name: str) -> Path:
     return path
 
 
-def _read(path: Path, *, empty: bool = False) -> str:
+def _text(path: Path, *, empty: bool = False) -> str:
     """The text of a file (also `.gz`, `.bz2`); `empty` says whether it may hold none."""
     lines = []
     for line in read_lines(path):
@@ -223,34 +276,3 @@ def _read(path: Path, *, empty: bool = False) -> str:
     if not empty and not text.strip():
         raise InputError("holds no text", where=str(path))
     return text
-
-
-def _print_json(rows: Sequence[Any]) -> None:
-    for row in rows:
-        typer.echo(json.dumps(row, ensure_ascii=False))
-
-
-def _score_table(rows: Sequence[dict[str, Any]]) -> Table:
-    table = Table("text", "score", "percentile", "sentences", "windows")
-    for row in rows:
-        rank = "" if row["percentile"] is None else f"{row['percentile']:.0f}"
-        table.add_row(
-            escape(row["text"]),
-            f"{row['score']:.4f}",
-            rank,
-            str(row["sentences"]),
-            str(row["windows"]),
-        )
-    return table
-
-
-def _effect_table(name: str, effects: Sequence[dict[str, Any]]) -> Table:
-    """The sentence without which the text gains most, and that which had better come later, stand
-    out by their sign: a positive change means that the text is better off so."""
-    table = Table(
-        "sentence", "left out", "swapped with next", title=escape(name), title_justify="left"
-    )
-    for effect in effects:
-        cells = ("" if v is None else f"{v:+.4f}" for v in (effect["left_out"], effect["swapped"]))
-        table.add_row(escape(effect["sentence"]), *cells)
-    return table

@@ -107,27 +107,22 @@ def score(
     """Print a coherence score for each text (higher is more coherent)."""
     from workflows.cli.scoring import show_ranks, show_scores
 
-    _check_score(rank=rank, prompt=prompt, explain=explain, reference=bool(reference))
-    if rank:
-        show_ranks(model, files, prompt, as_json=as_json, bf16=bf16)
-    else:
-        known = reference or []
-        show_scores(model, files, reference=known, explain=explain, as_json=as_json, bf16=bf16)
-
-
-def _check_score(*, rank: bool, prompt: str, explain: bool, reference: bool) -> None:
-    """Raise `ConfigError` for options of `score` of which one would be dropped."""
     for given, name in ((explain, "--explain"), (reference, "--reference")):
         if rank and given:
             raise ConfigError(
                 f"{name} does not go with --rank, which prints places and scores alone",
                 hint=f"leave out {name}, or leave out --rank",
             )
-    if prompt and not rank:
+    if rank:
+        show_ranks(model, files, prompt, as_json=as_json, bf16=bf16)
+        return
+    if prompt:
         raise ConfigError(
             "--prompt goes with --rank alone: it is what the alternatives go on from",
             hint="add --rank, or leave out --prompt",
         )
+    known = reference or []
+    show_scores(model, files, reference=known, explain=explain, as_json=as_json, bf16=bf16)
 
 
 @commands.command("predict-marker")
@@ -141,12 +136,9 @@ def predict_marker(
 
     A file is TSV (two columns) or JSONL (`s1`, `s2`); its answers are printed as JSON Lines.
     """
-    from workflows.cli.prediction import show_markers, show_markers_of_file
+    from workflows.cli.scoring import show_predicted
 
-    if s2:
-        show_markers(model, s1, s2, top)
-    else:
-        show_markers_of_file(model, Path(s1), top)
+    show_predicted(model, s1, s2, top)
 
 
 @commands.command()
