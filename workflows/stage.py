@@ -27,19 +27,6 @@ from workflows.sources import SourceRecord
 log = logging.getLogger("discorpora")
 
 
-class FolderTarget(luigi.Target):
-    """A folder that is there when its manifest is: it appears by one rename."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def exists(self) -> bool:
-        return is_complete(self.folder)
-
-    def __str__(self) -> str:
-        return str(self.folder)
-
-
 class StageTask(luigi.Task):
     """One stage of a build (over one source, or for one dataset or model).
 
@@ -100,7 +87,7 @@ class StageTask(luigi.Task):
 
     def work(self, folder: Path) -> dict[str, Any]:
         """Make the stage's output in `folder`; return its counts for the manifest."""
-        raise NotImplementedError
+        return self.part(folder, 0, 1)
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         """Make the shards of worker `rank` of `of`; `work` then finds them there."""
@@ -121,8 +108,9 @@ class StageTask(luigi.Task):
     def title(self) -> str:
         return f"{self.stage} {self.key}".strip()
 
-    def output(self) -> FolderTarget:
-        return FolderTarget(self.folder)
+    def complete(self) -> bool:
+        """Whether the folder is there, with its manifest: it appears by one rename."""
+        return is_complete(self.folder)
 
     def manifest(self) -> dict[str, Any]:
         return json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))

@@ -29,21 +29,6 @@ SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
 
 Entry = TypeVar("Entry")
 
-
-def _name(value: str) -> str:
-    """A name that is also a folder's."""
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", value):
-        raise ConfigError(
-            f"{value!r} cannot be a name",
-            hint="a folder is named after it: small letters, digits, and . _ - after the first",
-        )
-    return value
-
-
-Name = Annotated[str, AfterValidator(_name)]
-"""A name that is also a folder's."""
-
-
 LANGUAGES = {
     **{"arabic": "ar", "chinese": "zh", "czech": "cs", "danish": "da", "dutch": "nl"},
     **{"english": "en", "finnish": "fi", "french": "fr", "german": "de", "greek": "el"},
@@ -55,41 +40,49 @@ LANGUAGES = {
 """What may be written where a code is meant."""
 
 
+def _name(value: str) -> str:
+    if re.fullmatch(r"[a-z0-9][a-z0-9._-]*", value):
+        return value
+    raise ConfigError(
+        f"{value!r} cannot be a name",
+        hint="a folder is named after it: small letters, digits, and . _ - after the first",
+    )
+
+
 def _language_code(value: str) -> str:
-    """A language as its code; `ConfigError` with the code for a name."""
-    if value.lower() in LANGUAGES or not re.fullmatch(r"([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?", value):
-        code = LANGUAGES.get(value.lower())
-        raise ConfigError(
-            f"{value!r} is not a language code",
-            hint=f'write "{code}"' if code else 'expected a code such as "en", "de" or "pt-BR"',
-        )
-    return value
-
-
-Language = Annotated[str, AfterValidator(_language_code)]
-"""A code such as `en`, by which parsers, pattern tables and the Hub know it."""
+    code = LANGUAGES.get(value.lower())
+    if not code and re.fullmatch(r"([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?", value):
+        return value
+    raise ConfigError(
+        f"{value!r} is not a language code",
+        hint=f'write "{code}"' if code else 'expected a code such as "en", "de" or "pt-BR"',
+    )
 
 
 def _licence(value: str) -> str:
-    """A licence of the table, or nothing could be said of a dataset of it."""
     if value:
-        licences.get(value)
+        licences.get(value)  # or nothing could be said of a dataset of it
     return value
 
 
 def _splitter(value: str) -> str:
-    if value not in SPLITTERS:
-        raise ConfigError(
-            f"no splitter {value!r}; {nearest(value, SPLITTERS)}".rstrip("; "),
-            hint=f"the splitters are: {', '.join(SPLITTERS)}",
-        )
-    return value
+    if value in SPLITTERS:
+        return value
+    raise ConfigError(
+        f"no splitter {value!r}; {nearest(value, SPLITTERS)}".rstrip("; "),
+        hint=f"the splitters are: {', '.join(SPLITTERS)}",
+    )
 
 
+Name = Annotated[str, AfterValidator(_name)]
+"""A name that is also a folder's."""
+Language = Annotated[str, AfterValidator(_language_code)]
+"""A code such as `en`, by which parsers, pattern tables and the Hub know it."""
 Licence = Annotated[str, AfterValidator(_licence)]
 """An SPDX identifier, or one of `corpora.licences`."""
 Splitter = Annotated[str, AfterValidator(_splitter)]
 """A name of `corpora.sentences.SPLITTERS`."""
+Mode = Literal["recall", "require_clause", "own_subjects"]
 
 
 class Source(Table):
@@ -140,14 +133,13 @@ class Splits(Table):
     test: float = 0.1
     table: str = ""
 
-    @model_validator(mode="after")
-    def _some(self) -> Splits:
-        _ = self.shares
-        return self
-
-    @property
+    @cached_property
     def shares(self) -> Shares:
         return Shares(self.train, self.validation, self.test)
+
+    def model_post_init(self, context: Any) -> None:
+        """Shares that are none are refused when the table is read."""
+        _ = self.shares
 
 
 class Parse(Table):
@@ -159,7 +151,7 @@ class Parse(Table):
 
 class Extract(Table):
     markers: str = "all15"
-    mode: Literal["recall", "require_clause", "own_subjects"] = "require_clause"
+    mode: Mode = "require_clause"
     text: Literal["written", "tokenised"] = "written"
     patterns: tuple[str, ...] = ()
     """Pattern files that add markers to the tables or replace their rows."""
@@ -199,7 +191,7 @@ class Validation(Table):
     sources: tuple[str, ...] = Field(min_length=1)
     gold: str
     parser: str = "embedded"
-    mode: Literal["recall", "require_clause", "own_subjects"] = "recall"
+    mode: Mode = "recall"
     get: str = ""
 
 
@@ -258,16 +250,15 @@ class Evaluation(WithSettings):
     get: str = ""
 
     @property
-    def datasets(self) -> tuple[str, ...]:
-        """The names of the build's datasets that are evaluated on."""
-        return tuple(name for name, _ in self.configurations)
-
-    @property
     def configurations(self) -> tuple[tuple[str, str], ...]:
-        """These datasets, each with its configuration ("" where none is named)."""
+        """The build's datasets that are evaluated on, each with its configuration or ""."""
         listed = (self.dataset,) if isinstance(self.dataset, str) else self.dataset
         parts = [name.partition("@") for name in listed if name]
         return tuple((name, config) for name, _, config in parts)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.configurations)
 
 
 class BuildFile(Table):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
-from workflows.report import report
+from workflows import report
 
 
 def test_tasks_that_discoeval_could_not_evaluate_are_named(tmp_path: Path) -> None:

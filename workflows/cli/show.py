@@ -14,11 +14,11 @@ from rich.table import Table
 
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.store.atomic import MANIFEST, read_json
-from workflows import engines, preflight
-from workflows.report.summary import Row, collapsed, table
+from workflows import engines
+from workflows.report import Row, collapsed, table
 from workflows.settings import options, planning
 from workflows.tasks import BuildAll, Parse, Train
-from workflows.tasks.build import SHELVES
+from workflows.tasks.build import SHELVES, lacking, missing_inputs
 
 if TYPE_CHECKING:
     from workflows.stage import StageTask
@@ -52,18 +52,18 @@ def show_plan(config: str, output: str) -> None:
                 typer.echo(f"    reads {name}")
         for skipped in task.upstream[0].chosen_settings["skipped"]:
             typer.echo(f"skipped: no source for {skipped}")
-        missing = preflight.missing_inputs(stages)
+        missing = missing_inputs(stages)
         typer.echo("\ninputs that are not on this machine:" if missing else "\nevery input is here")
         for name, why, get in missing:
             typer.echo(f"  {name}: {why}" + (f"\n    get it: {get}" if get else ""))
 
 
 def _state(stage: StageTask, states: Mapping[str, str]) -> str:
-    if stage.output().exists():
+    if stage.complete():
         return "done"
     if any(source.problem and not source.remote for source in stage.own_sources):
         return "input missing"
-    if isinstance(stage, Parse) and preflight.lacking(stage.parser_name)[0]:
+    if isinstance(stage, Parse) and lacking(stage.parser_name)[0]:
         return "input missing"
     if any(states[each.task_id].endswith("missing") for each in stage.upstream):
         return "waits for missing"

@@ -1,4 +1,4 @@
-"""The whole build: its report, `BuildAll`, and `PublishAll`."""
+"""The whole build: what must be there before it runs, its report, `BuildAll`, `PublishAll`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Container
+from collections.abc import Container, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import luigi
 
+from corpora.errors import ConfigError, InputError
 from corpora.store.atomic import MANIFEST, is_complete, write_json
-from workflows import console, preflight
+from workflows import console, engines
 from workflows.settings import looking, options
 from workflows.stage import StageTask, plan
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
-from workflows.tasks.sources import Sentences
+from workflows.tasks.sources import Parse, Sentences
 
 if TYPE_CHECKING:
     from corpora.publish.plan import Kind
@@ -79,7 +82,7 @@ class Report(StageTask):
         return {"name": build.name, "skipped": skipped}
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from workflows.report.report import write_report
+        from workflows.report import write_report
 
         return write_report(self, folder)
 
@@ -96,7 +99,7 @@ class BuildAll(StageTask):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not looking():
-            preflight.check(self)
+            check_inputs(self)
 
     @property
     def key(self) -> str:
@@ -157,6 +160,76 @@ class BuildAll(StageTask):
 def _say_that_it_is_there(task: BuildAll) -> None:
     """A second run has nothing to do: Luigi ends without a word."""
     log.info("%s: built before, see %s", task.key, task.place / "report" / "report.md")
+
+
+def check_inputs(task: StageTask) -> None:
+    """Raise `InputError` naming every source of `task`'s graph that is not there.
+
+    And `ConfigError` for an engine that cannot be used, and for a parser that is not installed.
+    """
+    engines.check(task.build.engine, task.build.path)
+    lines = [
+        f"{s.name} = {s.spec!r}: {s.problem}{f' (get it: {s.get})' * bool(s.get)}"
+        for s in task.all_sources
+        if s.problem and not s.remote
+    ]
+    if lines:
+        raise InputError(
+            f"{len(lines)} of the sources cannot be read:\n  " + "\n  ".join(lines),
+            where=task.build.path,
+            hint="set DISCORPORA_DATA or mend the build file; see: discorpora plan --config FILE",
+        )
+    for stage in task.lineage:
+        if isinstance(stage, Parse) and not is_complete(stage.folder):
+            problem, how = lacking(stage.parser_name)
+            if problem:
+                keys = task.build.parser_keys(stage.source, stage.parser_name)
+                where = task.build.where(*keys)
+                raise ConfigError(f"{stage.parser_name!r}: {problem}", where=where, hint=how)
+
+
+def missing_inputs(stages: Sequence[StageTask]) -> list[tuple[str, str, str]]:
+    """Name, why it is missing, how to get it: for each input that is not on this machine."""
+    missing: dict[str, tuple[str, str]] = {}
+    for stage in stages:
+        for source in stage.own_sources:
+            if source.problem:
+                missing[source.name] = (f"{source.spec}: {source.problem}", source.get)
+        if isinstance(stage, Parse) and (lacks := lacking(stage.parser_name))[0]:
+            missing[f"parser {stage.parser_name}"] = lacks
+        if isinstance(stage, Train):
+            recipe, get = stage.chosen.recipe, stage.entry.get
+            backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")
+            if backbone and not Path(backbone).is_dir():
+                missing[f"{stage.key}, backbone {backbone}"] = ("from the network", get)
+            if vectors and not Path(vectors).is_file():
+                missing[f"{stage.key}, vectors {vectors}"] = ("no such file", get)
+    return [(name, why, get) for name, (why, get) in missing.items()]
+
+
+def lacking(parser: str) -> tuple[str, str]:
+    """What of `parser` is not on this machine, and how to get it; empty where nothing lacks.
+
+    Nothing is loaded: what is there may still be of another version.
+    """
+    kind, _, name = parser.partition(":")
+    if kind == "spacy" and not (_installed(name) or Path(name).exists()):
+        return f"no package {name} is installed", f"python -m spacy download {name}"
+    if kind != "stanza":
+        return "", ""
+    download = f"python -c \"import stanza; stanza.download('{name}')\""
+    if not _installed("stanza"):
+        install = "pip install 'discorpora[stanza]'"
+        return "the package stanza is not installed", f"{install}; {download}"
+    usual = Path.home() / "stanza_resources"
+    models = Path(os.environ.get("STANZA_RESOURCES_DIR", usual)) / name
+    return ("", "") if models.is_dir() else (f"no models in {models}", download)
+
+
+def _installed(package: str) -> bool:
+    with suppress(ModuleNotFoundError, ValueError):
+        return find_spec(package) is not None
+    return False
 
 
 def run_build(config: str, output: str, workers: int, *, retrain: bool = False) -> int:

@@ -181,9 +181,6 @@ class Parse(SourceStage):
             patterns=self.build.patterns,
         )
 
-    def work(self, folder: Path) -> dict[str, Any]:
-        return self.part(folder, 0, 1)
-
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         from extract.stages import Part, parse
 
@@ -226,9 +223,6 @@ class Pairs(SourceStage):
 
     def code(self) -> list[str]:
         return ["extract.extractor"]
-
-    def work(self, folder: Path) -> dict[str, Any]:
-        return self.part(folder, 0, 1)
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         from extract.stages import (

@@ -1,21 +1,109 @@
-"""The report of a build: what was built, from what, how good it is. Markdown with SVG plots."""
+"""What was built: rows of a table from manifests and run records, and the report of a build.
+
+The report is Markdown with SVG plots: what was built, from what, how good it is.
+"""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from corpora.licences import shown
-from workflows.report import summary
+from corpora.splits import SPLITS
+from corpora.store.atomic import MANIFEST, is_complete, read_json
 from workflows.tasks.models import Evaluate
 from workflows.tasks.sources import Pairs
 
 if TYPE_CHECKING:
     from workflows.stage import StageTask
     from workflows.tasks.sources import Parse
+
+PER_SOURCE = ("documents", "sentences", "parse", "pairs")
+UNITS = {
+    "documents": "documents",
+    "division": "documents",
+    "sentences": "sentences",
+    "parse": "sentences",
+    "pairs": "pairs",
+    "validation": "gold relations",
+    "dataset": "rows",
+    "model": "training examples",
+}
+"""What the rows of a stage are; of all others, examples."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One stage of a build. `rows` counts `unit`; `seconds` is None for a stage not yet run."""
+
+    stage: str
+    key: str
+    done: bool
+    rows: int | None = None
+    unit: str = ""
+    rejects: int | None = None
+    seconds: float | None = None
+    memory: float | None = None
+
+
+def table(task: StageTask) -> list[Row]:
+    """The rows of `task` and everything upstream of it, upstream first."""
+    rows = []
+    for each in task.lineage:
+        if each.stage in ("report", "all"):
+            continue
+        row = Row(each.stage, each.key, is_complete(each.folder))
+        if row.done:
+            about = each.folder / ("results.json" if each.stage == "model" else MANIFEST)
+            made, unit, rejects = amounts(each.stage, read_json(about))
+            run = read_json(each.run_file) if each.run_file.is_file() else {}
+            row = replace(row, rows=made, unit=unit, rejects=rejects)
+            row = replace(row, seconds=run.get("seconds"), memory=run.get("peak_memory_mib"))
+        rows.append(row)
+    return rows
+
+
+def collapsed(rows: list[Row], most: int = 5) -> list[Row]:
+    """The rows of a stage that runs over more than `most` sources, added up to one."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.stage, row.key.partition("/")[2]), []).append(row)
+    shown: list[Row] = []
+    for (stage, variant), group in groups.items():
+        if len(group) <= most or stage not in PER_SOURCE:
+            shown += group
+            continue
+        sums: dict[str, Any] = {}
+        for name in ("rows", "rejects", "seconds", "memory"):
+            values = [v for row in group if (v := getattr(row, name)) is not None]
+            sums[name] = (max if name == "memory" else sum)(values) if values else None
+        key = f"{len(group)} sources {variant}".strip()
+        done = all(row.done for row in group)
+        shown.append(Row(stage, key, done, unit=group[0].unit, **sums))
+    return shown
+
+
+def amounts(stage: str, manifest: dict[str, Any]) -> tuple[int | None, str, int | None]:
+    """How many of what a manifest counts, and how many were turned down."""
+    counts, unit, rejects = manifest.get("counts", {}), UNITS.get(stage, "examples"), None
+    rows = counts.get("gold" if stage == "validation" else unit)
+    if stage == "documents":
+        rejects = counts.get("bad_records")
+    elif stage == "division":
+        rows = sum(counts.get("documents", {}).values())
+    elif stage in ("sentences", "parse"):
+        rejects = sum(counts.get("skipped", {}).values())
+    elif stage == "pairs":
+        rejects = sum(counts["rejects"].get("reasons", {}).values())
+    elif stage == "dataset":
+        splits = [s for entry in manifest["configs"].values() for s in entry["splits"].values()]
+        rows, rejects = sum(s["rows"] for s in splits), sum(manifest.get("rejects", {}).values())
+    elif stage == "model":  # the data's rows in results that do not count their examples
+        rows = manifest.get("trained_on", manifest["dataset"]["rows"].get("train"))
+    return rows, unit, rejects
 
 
 def write_report(report: StageTask, folder: Path) -> dict[str, Any]:
@@ -82,7 +170,7 @@ def _stages(report: StageTask) -> str:
     header = ("stage", "over", "rows", "of", "turned down", "seconds", "peak MiB")
     rows = [
         (r.stage, r.key, r.rows, r.unit, r.rejects, r.seconds, r.memory)
-        for r in summary.collapsed(summary.table(report))
+        for r in collapsed(table(report))
         if r.done
     ]
     lines = ["## Stages", "", markdown(header, rows)]
@@ -117,7 +205,7 @@ def _pairs(tasks: Sequence[Pairs], folder: Path) -> str:
 def _validation(tasks: Sequence[StageTask], folder: Path) -> str:
     parts = ["## Validation against gold"] if tasks else []
     for task in tasks:
-        by_marker = _json(task.folder / "validation.json")["strict"]["per_marker"]
+        by_marker = read_json(task.folder / "validation.json")["strict"]["per_marker"]
         scores = {m: block["occurrence"]["f1"] for m, block in by_marker.items() if block["gold"]}
         name = f"validation-{task.key}.svg"
         bars(Counter(scores), folder / name, title=f"Occurrence F1 ({task.key})")
@@ -134,9 +222,9 @@ def _datasets(tasks: Sequence[StageTask]) -> str:
     for task in tasks:
         manifest = task.manifest()
         for config, entry in manifest["configs"].items():
-            sizes = [entry["splits"].get(s, {}).get("rows", 0) for s in summary.SPLITS]
+            sizes = [entry["splits"].get(s, {}).get("rows", 0) for s in SPLITS]
             rows.append((task.key, config, *sizes, str(manifest["licence"].get("id", ""))))
-    header = ("dataset", "configuration", *summary.SPLITS, "licence")
+    header = ("dataset", "configuration", *SPLITS, "licence")
     return "## Datasets\n\n" + markdown(header, rows)
 
 
@@ -155,7 +243,7 @@ def _evaluations(tasks: Sequence[Evaluate], folder: Path) -> str:
         tables = list(alike(by_file))
         for files in tables:
             title = f"### {suite}: {data}"
-            protocol = _json(files[0]).get("protocol", {})
+            protocol = read_json(files[0]).get("protocol", {})
             if len(tables) > 1 and protocol:  # how the results of this table were measured
                 title += f" ({', '.join(f'{key} {value}' for key, value in protocol.items())})"
             text = compare(files, published=False).render()
@@ -179,7 +267,7 @@ def _evaluations(tasks: Sequence[Evaluate], folder: Path) -> str:
 
 def _left_out(task: StageTask) -> list[str]:
     """What the suite `discoeval` found in the data and could not evaluate, a line each."""
-    skipped = _json(task.folder / "results.json")["metrics"].get("skipped", {})
+    skipped = read_json(task.folder / "results.json")["metrics"].get("skipped", {})
     reasons = skipped.items() if isinstance(skipped, dict) else ()
     return [f"{name} is left out: {reason}." for name, reason in reasons]
 
@@ -193,7 +281,3 @@ def _sources(report: StageTask) -> str:
         rows.append((s["name"], s["kind"], s["place"], licence, fingerprint))
     header = ("source", "kind", "place", "licence", "fingerprint")
     return "## Sources\n\n" + markdown(header, rows)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8"))
