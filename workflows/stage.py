@@ -17,7 +17,14 @@ import luigi
 
 from corpora.code import code_hash
 from corpora.processes import stop_with_build
-from corpora.store.atomic import MANIFEST, AlreadyMade, is_complete, staged, write_json
+from corpora.store.atomic import (
+    MANIFEST,
+    AlreadyMade,
+    is_complete,
+    read_json,
+    staged,
+    write_json,
+)
 from corpora.store.folder import Stage
 from workflows import console, usage
 from workflows.config import load_build
@@ -113,7 +120,7 @@ class StageTask(luigi.Task):
         return is_complete(self.folder)
 
     def manifest(self) -> dict[str, Any]:
-        return json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
+        return read_json(self.folder / MANIFEST)
 
     def described_sources(self) -> list[dict[str, Any]]:
         """All sources as a manifest names them, with the licences of the documents read so far."""

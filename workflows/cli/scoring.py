@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
@@ -205,33 +205,29 @@ def _choices(files: list[str], prompt: str) -> list[Choice]:
 
 
 def _records(path: Path) -> list[Choice]:
+    """The records of a file to rank; one without an `id` is named by its line."""
     choices = []
     for where, record in jsonl.records(path):
         try:
             if isinstance(record, BadRecord):
                 raise Refused(record.reason)
-            choices.append(_choice(record, where.rpartition(":")[2]))
+            prompt, name, texts = (record.get(key) for key in ("prompt", "id", "alternatives"))
+            sentences = strings(prompt, "prompt")
+            if not isinstance(name, str | int | None):
+                raise wrong_type("id", name, "a string")
+            if not isinstance(texts, list) or {*map(type, texts)} != {str}:
+                raise wrong_type("alternatives", texts, "a list of texts")
+            if not all(map(str.strip, texts)):
+                raise Refused("no text: an alternative is blank")
+            name = where.rpartition(":")[2] if name is None else str(name)
+            check_unicode("".join((name, *sentences, *texts)))
         except Refused as refusal:
             raise InputError(str(refusal), where=where, hint=RECORD) from None
+        before = prompt if isinstance(prompt, str) else sentences
+        choices.append(Choice(name, before, [str(i + 1) for i in range(len(texts))], texts))
     if not choices:
         raise InputError("holds no record to rank", where=str(path), hint=RECORD)
     return choices
-
-
-def _choice(record: Mapping[str, Any], line: str) -> Choice:
-    """One record to rank; `line` is its name where it has no `id`. Raises `Refused`."""
-    sentences = strings(record.get("prompt"), "prompt")
-    prompt = record["prompt"] if isinstance(record.get("prompt"), str) else sentences
-    name, texts = record.get("id"), record.get("alternatives")
-    if not isinstance(name, str | int | None):
-        raise wrong_type("id", name, "a string")
-    name = line if name is None else str(name)
-    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
-        raise wrong_type("alternatives", texts, "a list of texts")
-    if not all(map(str.strip, texts)):
-        raise Refused("no text: an alternative is blank")
-    check_unicode("".join((name, *sentences, *texts)))
-    return Choice(name, prompt, [str(i) for i in range(1, len(texts) + 1)], texts)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import luigi
 
 from corpora.errors import ConfigError, InputError
-from corpora.store.atomic import MANIFEST, is_complete, write_json
+from corpora.store.atomic import is_complete
 from workflows import console, engines
 from workflows.settings import looking, options
 from workflows.stage import StageTask, plan
@@ -152,7 +152,6 @@ class BuildAll(StageTask):
         log.info("%s: built, see %s", self.key, self.place / "report" / "report.md")
 
     def work(self, folder: Path) -> dict[str, Any]:
-        write_json(folder / MANIFEST, self.record().to_dict())
         return {}
 
 

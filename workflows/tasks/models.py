@@ -25,7 +25,6 @@ from workflows.training import Chosen, Judged, chosen_recipe, chosen_suite, eval
 
 log = logging.getLogger("discorpora")
 
-PLANNED = ("suite", "dataset", "limit", "settings")
 PLACES = ("backbone", "vectors")
 """Settings of recipes that name a file or folder, or a model of the Hub."""
 
@@ -162,7 +161,8 @@ class Evaluate(ModelStage):
         recipe = type(chosen_recipe(build, self.name).recipe)
         fits.check_model(build, suite, self.name, recipe, (*keys, models))
         fits.check_data(build, suite, judged, (*keys, data))
-        return {"version": suite.version, **judged.model_dump(include={*PLANNED})}
+        counts = {"suite", "dataset", "limit", "settings"}
+        return {"version": suite.version, **judged.model_dump(include=counts)}
 
     def sources(self) -> list[SourceRecord]:
         if self.parts or not self.judged.data:

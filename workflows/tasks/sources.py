@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import luigi
 
@@ -19,7 +19,6 @@ from workflows.stage import StageTask
 from workflows.tables import Source
 
 if TYPE_CHECKING:
-    from extract.extractor import Mode
     from extract.stages import ParseSettings
 
 TREEBANKS = ("conllu",)
@@ -225,26 +224,20 @@ class Pairs(SourceStage):
         return ["extract.extractor"]
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
-        from extract.stages import (
-            ExtractSettings,
-            Part,
-            extract,
-            iter_parses,
-            markers_of,
-            scheme_of,
-        )
+        from extract import stages
 
         parses = self.upstream[0].folder
-        chosen = ExtractSettings(
-            markers=self.build.extract.markers,
-            language=self.entry.language or "en",
-            mode=cast("Mode", self.mode_name),
-            text=self.build.extract.text,
-            patterns=self.build.patterns,
-            scheme=scheme_of(parses),
-            parsed=markers_of(parses),
+        chosen = stages.ExtractSettings.of(
+            {
+                "markers": self.build.extract.markers,
+                "language": self.entry.language or "en",
+                "mode": self.mode_name,
+                "text": self.build.extract.text,
+                "patterns": self.build.patterns,
+                "scheme": stages.scheme_of(parses),
+                "parsed": stages.markers_of(parses),
+            }
         )
-        part = Part(rank, of)
-        return extract(
-            self.documents(), iter_parses(parses), folder, chosen, part=part
-        ).model_dump()
+        documents, part = self.documents(), stages.Part(rank, of)
+        made = stages.extract(documents, stages.iter_parses(parses), folder, chosen, part=part)
+        return made.model_dump()
