@@ -63,7 +63,8 @@ class Share:
         os.chdir(self.place)
         if self.data:
             os.environ[DATA_VARIABLE] = self.data
-        with options(self.config, self.output):
+        # A fork of the build has the stage already, with its hash.
+        with options(self.config, self.output, fresh=False):
             kind = luigi.task_register.Register.get_task_cls(self.family)
             kind.from_str_params(self.parameters).part(Path(self.folder), rank, world_size)
 

@@ -55,8 +55,12 @@ def set_defaults() -> None:
 
 
 @contextmanager
-def options(config: str, output: str, workers: int = 1) -> Iterator[None]:
-    """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it."""
+def options(config: str, output: str, workers: int = 1, *, fresh: bool = True) -> Iterator[None]:
+    """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it.
+
+    Luigi gives back a task that it has made with the same parameters. With `fresh` it makes all
+    tasks anew: those that are there may have read other settings, or other files.
+    """
     settings = luigi.configuration.get_config()
     wanted = {
         ("discorpora", "config"): config,
@@ -64,8 +68,8 @@ def options(config: str, output: str, workers: int = 1) -> Iterator[None]:
         ("core", "workers"): str(workers),
     }
     before = {place: settings.get(*place, None) for place in wanted}
-    # Luigi gives back a task of the same parameters: one that read other settings, or other files.
-    luigi.task_register.Register.clear_instance_cache()
+    if fresh:
+        luigi.task_register.Register.clear_instance_cache()
     for place, value in wanted.items():
         settings.set(*place, value)
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from corpora.errors import DiscorporaError
 from workflows import settings
-from workflows.cli.show import show_plan
+from workflows.cli.show import plan as show_plan
 from workflows.config import load_build
 from workflows.settings import options
 from workflows.tasks import BuildAll

@@ -13,7 +13,10 @@ import typer
 
 from corpora.errors import ConfigError, DiscorporaError
 from workflows import console
+from workflows.cli import show
+from workflows.cli.show import Config, Language, Output, Patterns
 from workflows.cli.zoo import commands as zoo_commands
+from workflows.tasks.build import run_build
 
 if TYPE_CHECKING:
     from corpora.publish.plan import Kind
@@ -26,10 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(zoo_commands)
 
-Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
-Output = Annotated[str, typer.Option("--output", help="Where everything is built.")]
 SourceArgument = Annotated[
     str, typer.Argument(metavar="SOURCE", help="`kind:PATH`, e.g. `text:book.txt`, `conllu:DIR`.")
 ]
@@ -37,13 +37,8 @@ ParserOption = Annotated[
     str, typer.Option("--parser", help="embedded, gold, spacy:NAME or stanza:LANG.")
 ]
 Markers = Annotated[str, typer.Option(help="all15, books8, books5, or a list: `because,so`.")]
-Language = Annotated[str, typer.Option(help="Which pattern table.")]
 Mode = Annotated[str, typer.Option(help="recall, require_clause or own_subjects.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
-Patterns = Annotated[
-    list[Path] | None,
-    typer.Option("--patterns", help="A pattern file that adds or replaces markers; repeatable."),
-]
 GoldTokens = Annotated[
     bool, typer.Option("--gold-tokens", help="Parse the source's tokens, not its raw text.")
 ]
@@ -95,7 +90,6 @@ def common(
     console.configure(debug=debug)
 
 
-@app.command()
 def extract(
     source: SourceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="OUT.jsonl or OUT.parquet.")],
@@ -129,7 +123,6 @@ def extract(
         typer.echo(f"no sentence has one of the markers, which are those of --language {language}")
 
 
-@app.command()
 def validate(
     source: SourceArgument,
     gold: Annotated[str, typer.Option(help="Gold relations: `pdtb:DIR` with gold/ and raw/.")],
@@ -158,7 +151,6 @@ def validate(
     typer.echo(validate_source(source, gold, reader_options=given, **written, **chosen))
 
 
-@app.command()
 def fetch(
     name: Annotated[str, typer.Argument(help="A source: ewt, irc, discoeval, gdtb.")],
     folder: Annotated[Path, typer.Option(help="Where its files go.")] = Path("data"),
@@ -169,23 +161,6 @@ def fetch(
     typer.echo(fetch_source(name, folder))
 
 
-@app.command()
-def markers(language: Language = "en", patterns: Patterns = None) -> None:
-    """List the markers, their sets and their patterns."""
-    from workflows.cli.show import show_markers
-
-    show_markers(language, patterns or [])
-
-
-@app.command()
-def plan(config: Config = "sample", output: Output = "build") -> None:
-    """Print each stage of a build file, its inputs, and which inputs are missing."""
-    from workflows.cli.show import show_plan
-
-    show_plan(config, output)
-
-
-@app.command()
 def build(
     config: Config = "sample",
     output: Output = "build",
@@ -195,40 +170,11 @@ def build(
     ] = False,
 ) -> None:
     """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""
-    from workflows.cli.show import show_status
-    from workflows.tasks.build import run_build
-
     if status := run_build(config, output, workers, retrain=retrain):
         raise typer.Exit(status)
-    show_status(config, output)
+    show.status(config, output)
 
 
-@app.command()
-def status(
-    config: Config = "sample",
-    output: Output = "build",
-    every: Annotated[bool, typer.Option("--all", help="A row for every source.")] = False,
-) -> None:
-    """Print what a build file's stages have built, and where it is."""
-    from workflows.cli.show import show_status
-
-    show_status(config, output, every=every)
-
-
-@app.command()
-def inspect(
-    path: Annotated[Path, typer.Argument(help="A dataset, stage or model folder, or a file.")],
-    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="Rows to show.")] = 3,
-    config: Annotated[str, typer.Option(help="A dataset's configuration.")] = "",
-    split: Annotated[str, typer.Option(help="A dataset's split.")] = "",
-) -> None:
-    """Show what lies in a folder or file that discorpora wrote."""
-    from workflows.cli.show import show_folder
-
-    show_folder(path, rows, config, split)
-
-
-@app.command()
 def publish(
     folder: Annotated[Path, typer.Argument(help="A dataset or model folder.")],
     repo: Annotated[str, typer.Argument(help="The repository: NAMESPACE/NAME.")],
@@ -244,7 +190,6 @@ def publish(
     typer.echo("\n".join(done.lines()))
 
 
-@app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="A dataset folder of SP, BSO, DC or SSP.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the files go.")],
@@ -282,6 +227,15 @@ def _settings(
     files = tuple(map(str, patterns or ()))
     chosen = {"parser": parser, "markers": markers, "language": language, "mode": mode}
     return {**chosen, "patterns": files, "workers": workers}
+
+
+COMMANDS = (
+    *(extract, validate, fetch, show.markers, show.plan, build, show.status, show.inspect),
+    *(publish, export),
+)
+for command in COMMANDS:
+    app.command()(command)
+app.add_typer(zoo_commands)
 
 
 if __name__ == "__main__":

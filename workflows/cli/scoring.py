@@ -10,7 +10,7 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 from rich.markup import escape
@@ -40,24 +40,43 @@ class Choice(NamedTuple):
     texts: list[str]
 
 
-def show_scores(
-    model: str,
-    files: list[str],
-    *,
-    reference: list[str],
-    explain: bool,
-    as_json: bool,
-    bf16: bool = False,
+def score(
+    files: Annotated[list[str], typer.Argument(help="Text or JSONL files; `-` reads from stdin.")],
+    model: Annotated[str, typer.Option(help="A coherence scorer: folder or Hub id.")],
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each sentence does to the score.")
+    ] = False,
+    rank: Annotated[
+        bool, typer.Option("--rank", help="Order the files, or a record's alternatives.")
+    ] = False,
+    prompt: Annotated[str, typer.Option(help="With --rank: the text that all files go on.")] = "",
+    reference: Annotated[
+        list[str] | None, typer.Option(help="Coherent texts to take percentiles in; repeatable.")
+    ] = None,
+    bf16: Annotated[
+        bool, typer.Option("--bf16", help="In bfloat16: faster on hardware that has it.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
 ) -> None:
-    """Print a score, its percentile and the number of windows for each text.
-
-    With `explain` also what each sentence does: one that stands out by a positive change is one
-    without which, or later, the text would be better off.
-    """
+    """Print a coherence score for each text (higher is more coherent)."""
+    for given, name in ((explain, "--explain"), (reference, "--reference")):
+        if rank and given:
+            raise ConfigError(
+                f"{name} does not go with --rank, which prints places and scores alone",
+                hint=f"leave out {name}, or leave out --rank",
+            )
+    if rank:
+        _rank(model, files, prompt, as_json=as_json, bf16=bf16)
+        return
+    if prompt:
+        raise ConfigError(
+            "--prompt goes with --rank alone: it is what the alternatives go on from",
+            hint="add --rank, or leave out --prompt",
+        )
     from zoo.coherence.scoring import explain as explain_text
     from zoo.coherence.scoring import quantiles, score_texts
 
-    texts, coherent = _read_each(files, _documents), _read_each(reference, _documents)
+    texts, coherent = _read_each(files, _documents), _read_each(reference or [], _documents)
     scorer = _load_scorer(model, bf16=bf16)
     known = None
     if reference:
@@ -72,9 +91,9 @@ def show_scores(
         return
     table = Table("text", "score", "percentile", "sentences", "windows")
     for row in rows:
-        rank = "" if row["percentile"] is None else f"{row['percentile']:.0f}"
+        percentile = "" if row["percentile"] is None else f"{row['percentile']:.0f}"
         counts = str(row["sentences"]), str(row["windows"])
-        table.add_row(escape(row["text"]), f"{row['score']:.4f}", rank, *counts)
+        table.add_row(escape(row["text"]), f"{row['score']:.4f}", percentile, *counts)
     wide_console().print(table)
     for row in rows if explain else []:
         table = Table("sentence", "left out", "swapped with next", title=escape(row["text"]))
@@ -86,9 +105,7 @@ def show_scores(
         wide_console().print(table)
 
 
-def show_ranks(
-    model: str, files: list[str], prompt: str, *, as_json: bool, bf16: bool = False
-) -> None:
+def _rank(model: str, files: list[str], prompt: str, *, as_json: bool, bf16: bool) -> None:
     """Print the alternatives of each prompt, the most coherent first."""
     from zoo.coherence.scoring import rank
 
@@ -109,10 +126,15 @@ def show_ranks(
     wide_console().print(table)
 
 
-def show_predicted(model: str, s1: str, s2: str, top: int) -> None:
-    """Print the probability of each marker between `s1` and `s2`, the most probable first.
+def predict_marker(
+    model: Annotated[str, typer.Argument(help="A DisSent model: folder or Hub id.")],
+    s1: Annotated[str, typer.Argument(help="The first sentence, or a file of pairs.")],
+    s2: Annotated[str, typer.Argument(help="The second sentence (none with a file).")] = "",
+    top: Annotated[int, typer.Option(min=0, help="Show so many markers (0: all).")] = 0,
+) -> None:
+    """Print the probability of each marker between S1 and S2, or for the pairs of a file.
 
-    Without `s2`, `s1` is a file of pairs, and each has a JSON line.
+    A file is TSV (two columns) or JSONL (`s1`, `s2`); its answers are printed as JSON Lines.
     """
     from transformers.utils import logging
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -25,12 +25,17 @@ if TYPE_CHECKING:
 
 NO_TERMINAL_WIDTH = 132
 
+Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
+Output = Annotated[str, typer.Option("--output", help="Where everything is built.")]
+Language = Annotated[str, typer.Option(help="Which pattern table.")]
+Patterns = Annotated[
+    list[Path] | None,
+    typer.Option("--patterns", help="A pattern file that adds or replaces markers; repeatable."),
+]
 
-def show_plan(config: str, output: str) -> None:
-    """Print the plan of a build file; nothing is read but the sources' names and bytes.
 
-    Raises `ConfigError` for an engine that cannot be used, as the build would.
-    """
+def plan(config: Config = "sample", output: Output = "build") -> None:
+    """Print each stage of a build file, its inputs, and which inputs are missing."""
     with options(config, output), planning():
         task = BuildAll(config=config)
         engines.check(task.build.engine, task.build.path)
@@ -70,8 +75,12 @@ def _state(stage: StageTask, states: Mapping[str, str]) -> str:
     return "to do"
 
 
-def show_status(config: str, output: str, *, every: bool = False) -> None:
-    """Print the table of what was built (`every` source by itself), and where it is."""
+def status(
+    config: Config = "sample",
+    output: Output = "build",
+    every: Annotated[bool, typer.Option("--all", help="A row for every source.")] = False,
+) -> None:
+    """Print what a build file's stages have built, and where it is."""
     with options(config, output), planning():
         task = BuildAll(config=config)
         rows, complete = table(task), task.complete()
@@ -108,35 +117,28 @@ def status_table(rows: list[Row], name: str) -> Table:
     return out
 
 
-def show_markers(language: str, files: list[Path]) -> None:
-    """Print the markers of a language, the sets that they are in, and their patterns."""
+def markers(language: Language = "en", patterns: Patterns = None) -> None:
+    """List the markers, their sets and their patterns."""
     from extract.patterns import load_patterns
 
-    patterns = load_patterns(language, files=files)
+    known = load_patterns(language, files=patterns or [])
     out = Table("marker", "sets", "pattern", "example")
-    for row in patterns.patterns:
-        sets = [name for name, markers in patterns.sets.items() if row.marker in markers]
+    for row in known.patterns:
+        sets = [name for name, members in known.sets.items() if row.marker in members]
         out.add_row(row.marker, " ".join(sets), row.id, row.example)
     console = wide_console()
     console.print(out)
     console.print("connectives of several words, labelled as themselves or left out:")
-    console.print(", ".join(word.name for word in patterns.multiwords), highlight=False)
+    console.print(", ".join(word.name for word in known.multiwords), highlight=False)
 
 
-def show_recipes(results: Path | None) -> None:
-    """Print the recipes; with a folder of models, the figures measured there too."""
-    from zoo.catalogue import catalogue
-
-    columns = ("name", "paper", "objective", "dataset", "published", "measured")
-    out = Table(*columns)
-    for entry in catalogue(results):
-        about = entry.about.model_dump()
-        out.add_row(entry.name, *(about[key] for key in columns[1:-1]), entry.measured)
-    wide_console().print(out)
-
-
-def show_folder(path: Path, rows: int, config: str, split: str) -> None:
-    """Print a manifest's main lines and some rows."""
+def inspect(
+    path: Annotated[Path, typer.Argument(help="A dataset, stage or model folder, or a file.")],
+    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="Rows to show.")] = 3,
+    config: Annotated[str, typer.Option(help="A dataset's configuration.")] = "",
+    split: Annotated[str, typer.Option(help="A dataset's split.")] = "",
+) -> None:
+    """Show what lies in a folder or file that discorpora wrote."""
     if path.is_file():
         _check_choices({}, config, split, path)
         _show_rows(path, rows)
