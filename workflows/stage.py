@@ -70,7 +70,7 @@ class StageTask(luigi.Task):
         """What the stage is made of but for code: settings, version, sources, what is upstream."""
         self.hash: str
         """The identity, with the code that makes the output and everything upstream."""
-        if not _planning:
+        if not _deferred[-1]:
             plan(self)
 
     # What a stage says of itself
@@ -182,8 +182,8 @@ class StageTask(luigi.Task):
         return str(super().on_failure(exception))
 
 
-_planning: list[StageTask] = []
-"""The stages whose `plan` is under way: it comes by itself to what their `requires` makes."""
+_deferred = [False]
+"""Whether what is made now is upstream of a stage whose `plan` comes to it by itself."""
 
 
 def plan(last: StageTask) -> None:
@@ -191,26 +191,29 @@ def plan(last: StageTask) -> None:
 
     All names and settings are checked on the way: an error of theirs comes before anything runs.
     """
-    _planning.append(last)
+    outside = len(_deferred)
     waiting = [last]
     try:
         while waiting:
             task = waiting[-1]
             if not hasattr(task, "upstream"):
+                _deferred.append(True)
                 required = luigi.task.flatten(task.requires())
                 task.upstream = [each for each in required if isinstance(each, StageTask)]
             ahead = [each for each in task.upstream if not hasattr(each, "hash")]
             if not ahead:
                 waiting.pop()
                 if not hasattr(task, "hash"):
+                    _deferred.append(False)
                     _work_out(task)
             waiting += reversed(ahead)
+            del _deferred[outside:]
     except BaseException:
         # Luigi would give back the stages that have no hash yet.
         luigi.task_register.Register.clear_instance_cache()
         raise
     finally:
-        _planning.pop()
+        del _deferred[outside:]
 
 
 def _work_out(task: StageTask) -> None:

@@ -88,14 +88,20 @@ def score(
             row["effects"] = [asdict(effect) for effect in explain_text(scorer, text)]
     if as_json:
         _print_json(rows)
-        return
+    else:
+        _print_scores(rows)
+
+
+def _print_scores(rows: Sequence[dict[str, Any]]) -> None:
     table = Table("text", "score", "percentile", "sentences", "windows")
     for row in rows:
         percentile = "" if row["percentile"] is None else f"{row['percentile']:.0f}"
         counts = str(row["sentences"]), str(row["windows"])
         table.add_row(escape(row["text"]), f"{row['score']:.4f}", percentile, *counts)
     wide_console().print(table)
-    for row in rows if explain else []:
+    for row in rows:
+        if "effects" not in row:
+            continue
         table = Table("sentence", "left out", "swapped with next", title=escape(row["text"]))
         table.title_justify = "left"
         for effect in row["effects"]:
