@@ -10,10 +10,9 @@ from typing import Literal
 
 from corpora.document import Document
 from corpora.errors import BadRecord, ConfigError, nearest
-from corpora.readers.base import Reader
-from corpora.readers.files import read_lines
-from corpora.readers.layouts import as_document
-from corpora.readers.source import OnBad, Refused, Source, rows_of
+from corpora.readers.files import Refused, read_lines
+from corpora.readers.records import as_document
+from corpora.readers.source import OnBad, Reader, Source, fail, rows_of
 
 log = logging.getLogger(__name__)
 
@@ -103,10 +102,10 @@ class Example:
     where: str
 
 
-def read_discoeval(task: str, path: Path, on_bad: OnBad | None = None) -> Iterator[Example]:
+def read_discoeval(task: str, path: Path, on_bad: OnBad = fail) -> Iterator[Example]:
     """The examples of a file of `SP`, `BSO`, `DC` or `SSP`, unchanged.
 
-    A line of another form goes to `on_bad`; without it the first one raises `InputError`.
+    A line of another form goes to `on_bad`; by default the first one raises `InputError`.
     """
     if task not in TASKS:
         raise ConfigError(

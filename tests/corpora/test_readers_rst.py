@@ -11,8 +11,8 @@ import pytest
 from corpora.document import Document, RstTree, Spans
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.readers import open_source, source_files
-from corpora.readers.rst_tree import Node, binary_tree
-from corpora.readers.source import Refused
+from corpora.readers.files import Refused
+from corpora.readers.rst import Node, binary_tree
 from corpora.store.documents import iter_documents, write_documents
 
 TREES = Path(__file__).resolve().parent.parent / "data" / "readers" / "rst"

@@ -16,10 +16,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from corpora.errors import BadRecord, ConfigError, DiscorporaError, InputError
-from corpora.readers import jsonl, open_source
-from corpora.readers.files import read_lines
-from corpora.readers.layouts import strings, typed
-from corpora.readers.source import Refused, check_unicode
+from corpora.readers import open_source
+from corpora.readers.files import Refused, read_lines
+from corpora.readers.records import strings, typed
+from corpora.readers.rows import JSON_LINES, json_rows
+from corpora.readers.source import check_unicode
 from workflows.cli.show import wide_console
 
 BATCH_TOKENS = 16384
@@ -144,7 +145,7 @@ def _choices(files: Sequence[str], prompt: str) -> list[Choice]:
 
 def _records(path: Path) -> list[Choice]:
     found = []
-    for where, record in jsonl.records(path):
+    for where, record in json_rows(path):
         try:
             if isinstance(record, BadRecord):
                 raise Refused(record.reason)
@@ -158,7 +159,7 @@ def _records(path: Path) -> list[Choice]:
 
 def _choice(record: Mapping[str, Any], line: str) -> Choice:
     """One record to rank; `line` is its name where it has no `id`. Raises `Refused`."""
-    sentences = strings(record.get("prompt"), "prompt")
+    sentences = strings(record, "prompt")
     prompt = record["prompt"] if isinstance(record.get("prompt"), str) else sentences
     name, texts = record.get("id"), record.get("alternatives")
     if not isinstance(name, str | int | None):
@@ -201,7 +202,7 @@ def _begins_with_object(data: bytes) -> bool:
 
 
 def _is_jsonl(path: Path) -> bool:
-    return path.name.lower().endswith(jsonl.SUFFIXES)
+    return path.name.lower().endswith(JSON_LINES)
 
 
 def _existing(name: str) -> Path:
