@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -103,7 +104,10 @@ def opened(
     """
     kind, target = parse_spec(spec)
     given = dict(options or {})
-    name = str(given.pop("name", ""))
+    # By default the name is free of the machine's own folders.
+    parts = [part for part in Path(target).parts if not glob.has_magic(part)]
+    last = target if kind.name == "hub" else "".join(parts[-1:])
+    name = str(given.pop("name", "")) or f"{kind.name}:{last}"
     reader = kind.of(given, f"source {kind.name}")
     files = kind.find(target)
     return reader, Source(kind.name, target, files, reader.language, name, on_bad or fail)

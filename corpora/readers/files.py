@@ -29,6 +29,7 @@ _FOREIGN = {
     b"%PDF": "a PDF",
     b"\xff\xfe": "UTF-16 text",
     b"\xfe\xff": "UTF-16 text",
+    b"": "binary data",
 }
 _ARCHIVES = {".gz": "gzip", ".bz2": "bzip2"}
 
@@ -120,13 +121,13 @@ def _opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File
 
 def refuse_binary(start: bytes, path: Path) -> None:
     """Raise `InputError` if a file starts as another format than text."""
-    what = next((name for magic, name in _FOREIGN.items() if start.startswith(magic)), "")
-    if what or b"\0" in start[:8192]:
-        raise InputError(
-            f"holds {what or 'binary data'}, expected UTF-8 text",
-            where=str(path),
-            hint="check what the file is (.gz or .bz2 at the end of its name unpacks it)",
-        )
+    for magic, name in _FOREIGN.items():
+        if start.startswith(magic) if magic else b"\0" in start[:8192]:
+            raise InputError(
+                f"holds {name}, expected UTF-8 text",
+                where=str(path),
+                hint="check what the file is (.gz or .bz2 at the end of its name unpacks it)",
+            )
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str | BadRecord]:

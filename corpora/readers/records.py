@@ -7,9 +7,9 @@ A reader of one corpus names the fields of its records after their roles and cal
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import chain
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -29,6 +29,7 @@ from corpora.readers.source import (
     with_sentences,
 )
 
+R = TypeVar("R", bound=Reader)
 Record = Mapping[str, Any]
 Place = tuple[str, Record | BadRecord]
 """Where a record stands, and the record."""
@@ -61,21 +62,25 @@ RUN_ID = ("document", "doc", "doc_id", "chapter_id", "id")
 LINES_PER_DOCUMENT = 2_000
 
 
-def check_layout(layout: str, document_lines: int | None) -> None:
+def lines_have_the_layout(reader: R) -> R:
     """Raise `ConfigError` for `document_lines` with a layout that it does not cut."""
-    if layout != "lines" and document_lines is not None:
+    layout, lines = getattr(reader, "layout", None), getattr(reader, "document_lines", None)
+    if layout != "lines" and lines is not None:
         raise ConfigError(
-            f"document_lines cuts the layout 'lines' alone, and this is {layout!r}",
+            f"document_lines = {lines} cuts the layout 'lines' alone, and this is {layout!r}",
             hint='set layout = "lines", or leave it out',
         )
+    return reader
 
 
 class Roles(dict[str, Any]):
     """A record by role. `names` says how its file calls the fields, `record` is as it came."""
 
     def __init__(self, record: Record, names: Mapping[str, str]) -> None:
-        super().__init__((role, record[name]) for role, name in names.items() if name in record)
         self.record, self.names = record, names
+        for role, name in names.items():
+            if name in record:
+                self[role] = record[name]
 
     def __str__(self) -> str:
         return str(self.record)
@@ -119,19 +124,7 @@ class RecordReader(Reader):
     conversation: FieldName = None
     """Field with the name or number of a turn's conversation."""
 
-    @model_validator(mode="after")
-    def _lines_have_the_layout(self) -> Self:
-        if self.layout is not None:
-            check_layout(self.layout, self.document_lines)
-        return self
-
-    def rows(self, path: Path) -> Iterator[Place]:
-        """The records of a file."""
-        raise NotImplementedError
-
-    def read(self, source: Source) -> Iterator[Document]:
-        for path in source.files:
-            yield from self.documents(self.rows(path), source, source.stem(path, self.suffixes))
+    _lines = model_validator(mode="after")(lines_have_the_layout)
 
     def documents(self, records: Iterable[Place], source: Source, stem: str) -> Iterator[Document]:
         """The documents of the records of one file; `stem` names the nameless.
@@ -146,12 +139,13 @@ class RecordReader(Reader):
             where, first = next(records, ("", None))
         if first is None:
             return
-        fields = self.model_dump(exclude_none=True, exclude={"licence", "language"})
-        named = {role: fields[role] for role in FIELDS if role in fields}
-        layout: str = self.layout or _detected(first, named, where)
-        check_layout(layout, self.document_lines)
-        single = layout == "turns" and not ("turns" in named or {"turns", "messages"} & {*first})
-        names = _names(first, named, where, runs=single or layout == "paragraph")
+        names = self._names(first, where)
+        has = {role for role in names if names[role] in first or role in self.model_fields_set}
+        layout: str = self.layout or _detected(first, has, where)
+        single = layout == "turns" and "turns" not in has
+        if not self.id and (single or layout == "paragraph"):
+            # Of the records of a run their own `id` is the last choice.
+            names["id"] = next((field for field in RUN_ID if field in first), RUN_ID[0])
         rows: Iterator[tuple[str, Roles | BadRecord]] = (
             (here, record if isinstance(record, BadRecord) else Roles(record, names))
             for here, record in chain([(where, first)], records)
@@ -162,10 +156,9 @@ class RecordReader(Reader):
         elif single or layout == "paragraph":
             for where, key, run in _runs(rows, source, stem if single else ""):
                 whole = Roles(run[0].record, names)
-                whole["sentences"] = None
+                whole |= {"turns": [row.record for row in run], "sentences": None}
                 with source.refusing(where, f"document {key!r}"):
                     if single:
-                        whole["turns"] = [turn.record for turn in run]
                         yield as_conversation(whole, source, key)
                     else:
                         whole["paragraphs"] = [clean(string(row, "text")) for row in run]
@@ -180,10 +173,26 @@ class RecordReader(Reader):
                     name = string(row, "id") or f"{stem}:{number:06d}"
                     yield builds[layout](row, source, name)
 
+    def _names(self, first: Record, where: str) -> dict[str, str]:
+        """The field of each role: the one named, else the first usual one that `first` has.
 
-def _detected(record: Record, named: Mapping[str, str], where: str) -> str:
-    """The layout that the fields of the first record, or the mapped roles, point to."""
-    has = {role for role, fields in FIELDS.items() if role in named or {*fields} & {*record}}
+        Raises `InputError` if a named field is not in it: a misspelling more often than a gap.
+        """
+        names = {}
+        for role, usual in FIELDS.items():
+            own = None if role in ("licence", "language") else getattr(self, role)
+            if own and own not in first and role not in ("speaker", "conversation"):
+                raise InputError(
+                    f"{role} = {own!r} names no field of the first record",
+                    where=where,
+                    hint=f"{nearest(own, first)}its fields are {', '.join(first)}",
+                )
+            names[role] = own or next((field for field in usual if field in first), usual[0])
+        return names
+
+
+def _detected(record: Record, has: AbstractSet[str], where: str) -> str:
+    """The layout that the roles of the first record, or the mapped ones, point to."""
     if has & {"sections", "abstract"}:
         return "article"
     if "turns" in has or has >= {"speaker", "text"}:
@@ -197,23 +206,6 @@ def _detected(record: Record, named: Mapping[str, str], where: str) -> str:
         where=where,
         hint='map its fields with options, such as layout = "document", id = "key", text = "body"',
     )
-
-
-def _names(first: Record, named: Mapping[str, str], where: str, *, runs: bool) -> dict[str, str]:
-    """The field of each role: the one named, else the first usual one that `first` has.
-
-    Raises `InputError` if a named field is not in it: a misspelling more often than a gap.
-    """
-    for role, name in sorted(named.items()):
-        if name not in first and role not in ("speaker", "conversation"):
-            raise InputError(
-                f"{role} = {name!r} names no field of the first record",
-                where=where,
-                hint=f"{nearest(name, first)}its fields are {', '.join(first)}",
-            )
-    usual = FIELDS | {"id": RUN_ID} if runs else FIELDS
-    default = {role: next((f for f in fs if f in first), fs[0]) for role, fs in usual.items()}
-    return default | dict(named)
 
 
 def _sentences(rows: Iterable[tuple[str, Roles | BadRecord]]) -> Iterator[str | BadRecord]:

@@ -11,7 +11,7 @@ from corpora.document import Document
 from corpora.errors import BadRecord, InputError, nearest
 from corpora.readers.files import LINE_LIMIT, Refused, read_lines
 from corpora.readers.records import Place, RecordReader
-from corpora.readers.source import Reader, Source
+from corpora.readers.source import Source
 
 JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 SAMPLE = Path(__file__).resolve().parent.parent / "sample"
@@ -26,11 +26,12 @@ class JsonLines(RecordReader):
     name = "jsonl"
     suffixes = JSON_LINES
 
-    def rows(self, path: Path) -> Iterator[Place]:
-        return json_rows(path)
+    def read(self, source: Source) -> Iterator[Document]:
+        for path in source.files:
+            yield from self.documents(json_rows(path), source, source.stem(path, self.suffixes))
 
 
-class Sample(Reader):
+class Sample(JsonLines):
     """The embedded sample: prose written for this project."""
 
     name = "sample"
@@ -47,9 +48,6 @@ class Sample(Reader):
             )
         return [files[target]] if target else list(files.values())
 
-    def read(self, source: Source) -> Iterator[Document]:
-        yield from JsonLines().read(source)
-
 
 class ParquetFiles(RecordReader):
     """Parquet with a field mapping."""
@@ -57,8 +55,10 @@ class ParquetFiles(RecordReader):
     name = "parquet"
     suffixes = (".parquet",)
 
-    def rows(self, path: Path) -> Iterator[Place]:
-        return parquet_rows(path)
+    def read(self, source: Source) -> Iterator[Document]:
+        for path in source.files:
+            stem = source.stem(path, self.suffixes)
+            yield from self.documents(parquet_rows(path), source, stem)
 
 
 class Hub(RecordReader):

@@ -107,8 +107,8 @@ def fail(record: BadRecord) -> None:
 class Source:
     """`kind:target` and its files while they are read; `on_bad` takes the bad records.
 
-    `language` is that of documents that bring none. `name` is what stands in `Document.source`; by
-    default it is free of the machine's own folders. `skipped` counts what is no document by design
+    `language` is that of documents that bring none. `name` is what stands in `Document.source`.
+    `skipped` counts what is no document by design
     (a redirect, a page of another namespace).
     """
 
@@ -122,12 +122,6 @@ class Source:
     bad: int = 0
     first_bad: BadRecord | None = None
     skipped: Counter[str] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        if not self.name:
-            parts = [part for part in Path(self.target).parts if not glob.has_magic(part)]
-            last = self.target if self.kind == "hub" else (parts[-1] if parts else "")
-            self.name = f"{self.kind}:{last}"
 
     def stem(self, path: Path, suffixes: Sequence[str]) -> str:
         """What names the documents of a file: its path below the source's folder, no suffix."""
@@ -260,7 +254,8 @@ def blocks_of(lines: Iterable[str]) -> list[list[str]]:
 
 def paragraphs_of(text: str) -> list[str]:
     """The paragraphs of a running text: blocks of lines that blank lines separate."""
-    return [" ".join(block) for block in blocks_of(text.splitlines())]
+    lines = map(str.strip, text.splitlines())
+    return [" ".join(block) for filled, block in groupby(lines, bool) if filled]
 
 
 def joined(paragraphs: Sequence[str]) -> tuple[str, Spans]:

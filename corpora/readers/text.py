@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import InputError
 from corpora.readers.files import Refused, find_files, read_lines, read_whole
-from corpora.readers.records import as_document, check_layout, sentence_documents
+from corpora.readers.records import as_document, lines_have_the_layout, sentence_documents
 from corpora.readers.source import (
     Encoding,
     Reader,
@@ -42,10 +42,7 @@ class Text(Reader):
     group: Literal["file", "folder"] = "file"
     """What splits keep together: the documents of a file, or of the folder that it lies in."""
 
-    @model_validator(mode="after")
-    def _lines_have_the_layout(self) -> Self:
-        check_layout(self.layout, self.document_lines)
-        return self
+    _lines = model_validator(mode="after")(lines_have_the_layout)
 
     def read(self, source: Source) -> Iterator[Document]:
         """Id = path below the folder, without its suffix.
