@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from corpora.document import Document
 from corpora.errors import InputError
@@ -27,13 +27,6 @@ PLACEHOLDER = "@placeholder"
 Row = dict[str, Any]
 
 
-class Part(NamedTuple):
-    """A task of SuperGLUE and one of its splits."""
-
-    task: str
-    split: str
-
-
 class SuperGlue(Reader):
     """RTE, COPA and ReCoRD of SuperGLUE."""
 
@@ -49,18 +42,15 @@ class SuperGlue(Reader):
     def read(self, source: Source) -> Iterator[Document]:
         """The premises and passages, a document each; queries of one passage share its document."""
         for path in source.files:
-            task, split = self.part_of(path)
-            last = ""
+            (task, split), last = self.part_of(path), ""
             for where, row in rows(task, json_rows(path), source.refuse):
-                if where == last:
-                    continue
-                last = where
-                name = f"{task}/{split}/{row['id'].partition('-')[0]}"
-                text = row["passage" if task == "record" else "premise"]
-                with source.refusing(where):
-                    yield as_document({"text": text}, source, name)
+                if where != last:
+                    last, name = where, f"{task}/{split}/{row['id'].partition('-')[0]}"
+                    with source.refusing(where):
+                        text = row["passage" if task == "record" else "premise"]
+                        yield as_document({"text": text}, source, name)
 
-    def part_of(self, path: Path) -> Part:
+    def part_of(self, path: Path) -> tuple[str, str]:
         """Task and split of a file, by the options or by its name and folder (`RTE/val.jsonl`).
 
         Raises `InputError` if neither tells.
@@ -70,13 +60,12 @@ class SuperGlue(Reader):
         task: str = self.config or next((word for word in words if word in TASKS), "")
         split: str = self.split or next((word for word in words if word in SPLIT_NAMES), "")
         if not task or not split:
-            raise InputError(
-                "its name does not say which task and split it is",
-                where=str(path),
-                hint="name it TASK/SPLIT.jsonl (RTE/val.jsonl), or set "
-                'config = "rte", split = "train"',
+            hint = (
+                'name it TASK/SPLIT.jsonl (RTE/val.jsonl), or set config = "rte", split = "train"'
             )
-        return Part(task, SPLIT_NAMES[split])
+            message = "its name does not say which task and split it is"
+            raise InputError(message, where=str(path), hint=hint)
+        return task, SPLIT_NAMES[split]
 
 
 def rows(task: str, records: Iterable[Place], on_bad: OnBad = fail) -> Iterator[tuple[str, Row]]:
@@ -132,11 +121,8 @@ def _query(id: str, passage: str, record: Record, entities: list[Any], answers: 
     return {"id": id, "passage": passage, "query": query, **lists}
 
 
-TASKS: dict[str, Callable[[Record], Iterator[Row]]] = {
-    "rte": _rte,
-    "copa": _copa,
-    "record": _record,
-}
+Build = Callable[[Record], Iterator[Row]]
+TASKS: dict[str, Build] = {"rte": _rte, "copa": _copa, "record": _record}
 
 
 def _entity(text: str, span: Any) -> str:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -215,19 +216,6 @@ class _Extract:
         self.level, self.heading = 1, ""
         self.parts: list[str] = []
         self.in_item = False
-        self._handlers: dict[str, Callable[[Any], None]] = {
-            "Text": self._text,
-            "Heading": self._heading,
-            "Wikilink": self._link,
-            "ExternalLink": self._external,
-            "HTMLEntity": self._entity,
-            "Tag": self._tag,
-        }
-
-    def walk(self, code: Any) -> None:
-        for node in code.nodes:
-            if handler := self._handlers.get(type(node).__name__):
-                handler(node)
 
     def close(self) -> None:
         """End the section."""
@@ -239,23 +227,38 @@ class _Extract:
         self.parts = []
         self.in_item = False
 
-    def _text(self, node: Any) -> None:
-        value = str(node.value)
-        if self.in_item and "\n" in value:
-            # The item ends with its line; what follows is another paragraph.
-            value = value.replace("\n", "\n\n", 1)
-            self.in_item = False
-        self.parts.append(value)
+    def walk(self, code: Any) -> None:
+        for node in code.nodes:
+            kind = type(node).__name__
+            if kind == "Text":
+                value = str(node.value)
+                if self.in_item and "\n" in value:
+                    # The item ends with its line; what follows is another paragraph.
+                    value = value.replace("\n", "\n\n", 1)
+                    self.in_item = False
+                self.parts.append(value)
+            elif kind == "Heading":
+                self.close()
+                inner = _Extract(self.site)
+                inner.walk(node.title)
+                self.level = node.level
+                self.heading = _mended(" ".join("".join(inner.parts).split()))
+            elif kind == "Wikilink":
+                self._link(node, str(node.title).strip())
+            elif kind == "ExternalLink":
+                if node.title is not None:
+                    self.walk(node.title)
+                elif not node.brackets:
+                    self.parts.append(str(node.url))
+            elif kind == "HTMLEntity":
+                with suppress(ValueError, OverflowError):
+                    character = node.normalize()
+                    if not "\ud800" <= character <= "\udfff" and character != "\0":
+                        self.parts.append(character)
+            elif kind == "Tag":
+                self._tag(node, str(node.tag).strip().lower())
 
-    def _heading(self, node: Any) -> None:
-        self.close()
-        inner = _Extract(self.site)
-        inner.walk(node.title)
-        self.level = node.level
-        self.heading = _mended(" ".join("".join(inner.parts).split()))
-
-    def _link(self, node: Any) -> None:
-        title = str(node.title).strip()
+    def _link(self, node: Any, title: str) -> None:
         written, colon, name = title.partition(":")
         prefix = written.strip().lower()
         if colon and prefix in self.site.categories:
@@ -267,36 +270,18 @@ class _Extract:
         else:
             self.parts.append(title.removeprefix(":").replace("_", " "))
 
-    def _external(self, node: Any) -> None:
-        if node.title is not None:
-            self.walk(node.title)
-        elif not node.brackets:
-            self.parts.append(str(node.url))
-
-    def _entity(self, node: Any) -> None:
-        try:
-            character = node.normalize()
-        except (ValueError, OverflowError):
-            return
-        if not "\ud800" <= character <= "\udfff" and character != "\0":
-            self.parts.append(character)
-
-    def _tag(self, node: Any) -> None:
-        name = str(node.tag).strip().lower()
-        if name in _DROPPED:
-            return
+    def _tag(self, node: Any, name: str) -> None:
+        around = ["\n\n"] if name in _BLOCKS or name in _ITEMS else []
         if name in _ITEMS and node.self_closing:
-            self.parts.append("\n\n")
+            self.parts += around
             self.in_item = True
         elif name == "br":
             self.parts.append("\n")
-        elif name in _BLOCKS or name in _ITEMS:
-            self.parts.append("\n\n")
+        elif name not in _DROPPED:
+            self.parts += around
             if node.contents is not None:
                 self.walk(node.contents)
-            self.parts.append("\n\n")
-        elif node.contents is not None:
-            self.walk(node.contents)
+            self.parts += around
 
 
 def _mended(paragraph: str) -> str:
