@@ -60,7 +60,7 @@ BARE = {
     "parquet": (".parquet",),
     "conllu": (".conllu", ".conllu.gz"),
     "wikipedia": (".xml", ".xml.bz2", ".xml.gz"),
-    "rst": (".dis", ".rs3", ".rs4"),
+    "rst": (".out.dis", ".dis", ".rs3", ".rs4"),
     "peerread": (".pdf.json",),
     "cnn": (".story", ".story.gz"),
 }

@@ -69,21 +69,20 @@ class Coherence(Reader):
         files = find_files(target, cls.suffixes, kind=cls.name)
         return sorted({*files, *(one for path in files for one in annotations_of(path))})
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The coherent texts, a document each, with their sentences as a layer.
 
         A text that comes several times in a file (one for each negative) is one document.
         """
-        for path in source.files:
-            if is_annotations(path):
-                continue
-            stem, last = source.stem(path, self.suffixes), ""
-            for pair in read_pairs(path, source.refuse):
-                if pair.where != last:
-                    last = pair.where
-                    with source.refusing(last):
-                        record = {"sentences": list(pair.pos)}
-                        yield as_document(record, source, f"{stem}/{pair.text}")
+        if is_annotations(path):
+            return
+        last = ""
+        for pair in read_pairs(path, source.refuse):
+            if pair.where != last:
+                last = pair.where
+                with source.refusing(last):
+                    record = {"sentences": list(pair.pos)}
+                    yield as_document(record, source, f"{stem}/{pair.text}")
 
     def set_of(self, path: Path) -> str:
         """Which test set a file is: the option `set`, else by its name, the authors' or ours.
@@ -252,13 +251,12 @@ class SummEval(Reader):
     suffixes = JSON_LINES
     paper = "Fabbri et al. 2021"
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The summaries, a document each, in the group of their article."""
-        for path in source.files:
-            for summary in read_summaries(path, source.refuse):
-                record = {"group": summary.document, "text": summary.text}
-                with source.refusing(summary.where):
-                    yield as_document(record, source, f"{summary.document}/{summary.system}")
+        for summary in read_summaries(path, source.refuse):
+            record = {"group": summary.document, "text": summary.text}
+            with source.refusing(summary.where):
+                yield as_document(record, source, f"{summary.document}/{summary.system}")
 
 
 @dataclass(frozen=True, slots=True)

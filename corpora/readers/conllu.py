@@ -31,27 +31,25 @@ class Conllu(Reader):
     suffixes = (".conllu", ".conllu.gz")
     by_genre = True
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The documents of CoNLL-U files.
 
         The id is `newdoc id`, or the file's path without suffix; the group is the file, or the
         document where it is the only one of its file. A document with a bad sentence is refused
         as a whole: its text would have a hole.
         """
-        for path in source.files:
-            stem = source.stem(path, self.suffixes)
-            held: Document | None = None
-            for number, building in enumerate(_of_file(path, stem, source)):
-                document = building.document()
-                if document is not None:
-                    document.licence = self._licence(building)
-                for ready in (held, document) if number else ():
-                    if ready is not None:
-                        ready.group = stem
-                        yield ready
-                held = None if number else document
-            if held is not None:
-                yield held
+        held: Document | None = None
+        for number, building in enumerate(_of_file(path, stem, source)):
+            document = building.document()
+            if document is not None:
+                document.licence = self._licence(building)
+            for ready in (held, document) if number else ():
+                if ready is not None:
+                    ready.group = stem
+                    yield ready
+            held = None if number else document
+        if held is not None:
+            yield held
 
     def _licence(self, building: _Building) -> str:
         """The licence option, which may be a table by `meta::genre`; "" where there is none."""

@@ -50,7 +50,7 @@ class DiscoEval(Reader):
     task: Literal["SP", "BSO", "DC", "SSP"] | None = None
     """The task, where no folder of the path is called so."""
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The texts behind the examples, a document each, with their sentences as a layer.
 
         SP: the five sentences, the moved one put back to its place; the other four are in order in
@@ -59,34 +59,33 @@ class DiscoEval(Reader):
         coherent examples. SSP is skipped, its examples are single sentences. The domain, a part of
         the path, gives the licence.
         """
-        for path in source.files:
-            parts = [part for part in path.parts if part in TASKS]
-            task: str = self.task or "".join(parts[-1:])
-            if not task:
-                raise ConfigError(
-                    f"the path names no task: {str(path)!r}",
-                    where="discoeval: task",
-                    hint=f"set the option task to one of {', '.join(TASKS)}",
-                )
-            if task == "SSP":
-                log.warning("%s: %s", path, _NO_TEXTS)
-                source.skipped["file of SSP"] += 1
+        parts = [part for part in path.parts if part in TASKS]
+        task: str = self.task or "".join(parts[-1:])
+        if not task:
+            raise ConfigError(
+                f"the path names no task: {str(path)!r}",
+                where="discoeval: task",
+                hint=f"set the option task to one of {', '.join(TASKS)}",
+            )
+        if task == "SSP":
+            log.warning("%s: %s", path, _NO_TEXTS)
+            source.skipped["file of SSP"] += 1
+            return
+        domain = path.parent.name
+        if task == "SP" and domain == "wiki":
+            log.warning("%s: %s", path, _NOT_IN_ORDER)
+        licence = _LICENCES.get(domain, "research-only" if "roc" in domain else "")
+        for example in read_discoeval(task, path, source.refuse):
+            if task == "DC" and example.label == 0:
                 continue
-            domain, stem = path.parent.name, source.stem(path, self.suffixes)
-            if task == "SP" and domain == "wiki":
-                log.warning("%s: %s", path, _NOT_IN_ORDER)
-            licence = _LICENCES.get(domain, "research-only" if "roc" in domain else "")
-            for example in read_discoeval(task, path, source.refuse):
-                if task == "DC" and example.label == 0:
-                    continue
-                sentences = list(example.sentences)
-                if task == "SP":
-                    sentences.insert(example.label, sentences.pop(0))
-                with source.refusing(example.where):
-                    number = int(example.where.rpartition(":")[2])
-                    document = as_document({"sentences": sentences}, source, f"{stem}:{number:06d}")
-                    document.licence = str(self.licence or licence)
-                    yield document
+            sentences = list(example.sentences)
+            if task == "SP":
+                sentences.insert(example.label, sentences.pop(0))
+            with source.refusing(example.where):
+                number = int(example.where.rpartition(":")[2])
+                document = as_document({"sentences": sentences}, source, f"{stem}:{number:06d}")
+                document.licence = str(self.licence or licence)
+                yield document
 
 
 class Example(NamedTuple):

@@ -60,41 +60,34 @@ class Irc(Reader):
             raise InputError(f"no log in {target!r}", hint=wanted)
         return sorted({*logs, *filter(Path.is_file, map(annotation_of, logs))})
 
-    def read(self, source: Source) -> Iterator[Document]:
-        """The logs, or their conversations.
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        """A log, or its conversations.
 
         A turn is a paragraph; its conversation is the number of the conversation's first message,
         -1 where it is not known. Messages without text are no turns. A log is the group of its
         conversations, whose id is `LOG/FIRST`.
         """
-        for path in filter(_is_log, source.files):
-            stem = source.stem(path, self.suffixes)
-            with source.refusing(path):
-                turns = self._turns(path, source)
-                parts = {stem: turns} if self.layout == "log" else dict[str, list[Message]]()
-                for turn in turns if self.layout == "conversation" else ():
-                    if turn.conversation >= 0:
-                        parts.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
-                for name, said in parts.items():
-                    with source.refusing(path):
-                        text, spans = joined([turn.text for turn in said])
-                        speakers = [turn.speaker for turn in said]
-                        conversations = [turn.conversation for turn in said]
-                        layer = Turns(speakers, conversations, spans.start, spans.end)
-                        yield source.document(name, text, group=stem, turns=layer)
-
-    def _turns(self, path: Path, source: Source) -> list[Message]:
-        context = self.context
+        if not _is_log(path):
+            return
+        everything, context = read_log(path, source.refuse), self.context
         if context is None:
             context = CONTEXT if annotation_of(path).is_file() else 0
-        everything = read_log(path, source.refuse)
-        messages = everything[context:]
-        if everything and not messages:
+        messages = [message for message in everything[context:] if message.text]
+        if everything and len(everything) <= context:
             reason = f"all {len(everything)} messages are context, before what was annotated"
             raise Refused(f"{reason}; set context to 0 if that is not so")
-        turns = [m for m in messages if m.text and (m.speaker or self.system)]
-        source.skipped["system message"] += sum(bool(m.text) for m in messages) - len(turns)
-        return turns
+        turns = [message for message in messages if message.speaker or self.system]
+        source.skipped["system message"] += len(messages) - len(turns)
+        parts = {stem: turns} if self.layout == "log" else dict[str, list[Message]]()
+        for turn in turns if self.layout == "conversation" else ():
+            if turn.conversation >= 0:
+                parts.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
+        for name, said in parts.items():
+            text, spans = joined([turn.text for turn in said])
+            speakers = [turn.speaker for turn in said]
+            conversations = [turn.conversation for turn in said]
+            layer = Turns(speakers, conversations, spans.start, spans.end)
+            yield source.document(name, text, group=stem, turns=layer)
 
 
 def _is_log(path: Path) -> bool:

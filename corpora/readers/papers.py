@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from corpora.document import Document
@@ -22,7 +23,7 @@ class Arxiv(Reader):
     suffixes = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
     own_licence = "CC0-1.0"
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document an abstract (a line of `arxiv-metadata-oai-snapshot.json`); id, title and
         categories are arXiv's."""
 
@@ -41,8 +42,7 @@ class Arxiv(Reader):
             }
             yield as_document(paper, source, id)
 
-        for path in source.files:
-            yield from rows_of(json_rows(path), build, source.refuse)
+        yield from rows_of(json_rows(path), build, source.refuse)
 
 
 class PeerRead(Reader):
@@ -51,18 +51,15 @@ class PeerRead(Reader):
     name = "peerread"
     suffixes = (".pdf.json",)
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a paper, called `acl_2017/train/104`.
 
         The abstract is the first section (level 1, heading `Abstract`); the depth of a heading's
         number gives the level of the others (`3.1 Data` is 3, without a number 2). A line of the
         PDF's text is a paragraph; lines without any letter (line and page numbers) are dropped.
         """
-        for path in source.files:
-            with source.refusing(path):
-                # The folder parsed_pdfs says nothing.
-                name = source.stem(path, self.suffixes).replace("parsed_pdfs/", "")
-                yield as_article(_paper(json_value(read_whole(path))), source, name)
+        name = stem.replace("parsed_pdfs/", "")  # the folder says nothing
+        yield as_article(_paper(json_value(read_whole(path))), source, name)
 
 
 def _paper(value: Any) -> Record:

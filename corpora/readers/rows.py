@@ -26,9 +26,8 @@ class JsonLines(RecordReader):
     name = "jsonl"
     suffixes = JSON_LINES
 
-    def read(self, source: Source) -> Iterator[Document]:
-        for path in source.files:
-            yield from self.documents(json_rows(path), source, source.stem(path, self.suffixes))
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        yield from self.documents(json_rows(path), source, stem)
 
 
 class Sample(JsonLines):
@@ -55,10 +54,8 @@ class ParquetFiles(RecordReader):
     name = "parquet"
     suffixes = (".parquet",)
 
-    def read(self, source: Source) -> Iterator[Document]:
-        for path in source.files:
-            stem = source.stem(path, self.suffixes)
-            yield from self.documents(parquet_rows(path), source, stem)
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        yield from self.documents(parquet_rows(path), source, stem)
 
 
 class Hub(RecordReader):

@@ -39,7 +39,6 @@ SPAN, MULTINUCLEAR = "span", "multinuc"
 ROLES = ("Root", "Nucleus", "Satellite")
 PARAGRAPH_MARK = "<P>"
 
-_STEMS = (".out.dis", ".dis", ".rs3", ".rs4")
 _TOKEN = re.compile(r"_!(.*?)_!|([()])|([^\s()]+)", re.DOTALL)
 _NOISE = re.compile(r"^//TT_ERR.*$", re.MULTILINE)
 
@@ -48,7 +47,7 @@ class Rst(Reader):
     """RST trees: RST-DT .dis, rstWeb .rs3 and .rs4."""
 
     name = "rst"
-    suffixes = (".dis", ".rs3", ".rs4")
+    suffixes = (".out.dis", ".dis", ".rs3", ".rs4")
 
     text: Literal["raw", "edus", "tree"] | None = None
     """What the text of `.dis` is taken from; without it from the first of these that is there."""
@@ -59,31 +58,29 @@ class Rst(Reader):
     def find(cls, target: str) -> list[Path]:
         """The trees and, for `.dis`, the raw texts and `.edus` beside them."""
         trees = find_files(target, cls.suffixes, kind=cls.name)
+        if not any(tree.name.endswith(cls.suffixes) for tree in trees):
+            raise InputError(f"no tree in {target!r}", hint="rst: reads .dis, .rs3 and .rs4")
         return sorted({*trees, *(file for tree in trees for file in _beside(tree).values())})
 
-    def read(self, source: Source) -> Iterator[Document]:
-        """A document a tree: its EDUs and the binary tree in the layer `rst`.
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        """A tree: its EDUs and the binary tree in the layer `rst`.
 
         The text of `.rs3` and `.rs4` are its EDUs, joined by spaces. That of `.dis` comes from
         the raw text beside it, from `.edus`, or from the tree's own texts.
         """
-        trees = [path for path in source.files if path.suffix in self.suffixes]
-        if not trees:
-            raise InputError(f"no tree in {source.target!r}", hint="rst: reads .dis, .rs3 and .rs4")
-        for path in trees:
-            with source.refusing(path):
-                raw, licence = None, ""
-                if path.suffix == ".dis":
-                    root, texts, raw = self._from_dis(path)
-                    licence = str(self.licence or "LDC")
-                else:
-                    try:
-                        root, texts = parse_rs(path)
-                    except BadXml as error:
-                        raise Refused(error.message, error.where) from None
-                text, spans = _joined(texts) if raw is None else _laid(texts, raw, path)
-                tree, name = binary_tree(root, spans), source.stem(path, _STEMS)
-                yield source.document(name, text, licence=licence, rst=tree)
+        if not path.name.endswith(self.suffixes):
+            return
+        raw, licence = None, ""
+        if path.suffix == ".dis":
+            root, texts, raw = self._from_dis(path)
+            licence = str(self.licence or "LDC")
+        else:
+            try:
+                root, texts = parse_rs(path)
+            except BadXml as error:
+                raise Refused(error.message, error.where) from None
+        text, spans = _joined(texts) if raw is None else _laid(texts, raw, path)
+        yield source.document(stem, text, licence=licence, rst=binary_tree(root, spans))
 
     def _from_dis(self, path: Path) -> tuple[Node, list[str], str | None]:
         """The tree, its EDUs' texts (of `.edus` if it counts) and the raw text, if that counts."""

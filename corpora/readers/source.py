@@ -94,7 +94,14 @@ class Reader(Declared):
         return find_files(target, cls.suffixes, kind=cls.name)
 
     def read(self, source: Source) -> Iterator[Document]:
-        """The documents of `source.files`; a bad record goes to `source`, and the next is read."""
+        """The documents of a source. Here those of its files, one after the other."""
+        for path in source.files:
+            with source.refusing(path):
+                yield from self.read_file(path, source.stem(path, self.suffixes), source)
+
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        """The documents of a file, which `stem` names: its path below the source's folder, without
+        its suffix. `Refused` refuses the whole file; a bad record goes to `source.refuse`."""
         raise NotImplementedError
 
 

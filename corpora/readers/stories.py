@@ -32,7 +32,7 @@ class RocStories(Reader):
     encoding: Encoding = "utf-8"
     """The encoding of the files."""
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a story: its sentences are the sentence layer, its title the title."""
 
         def build(row: Row, where: str) -> Iterator[Document]:
@@ -41,9 +41,8 @@ class RocStories(Reader):
 
         columns = ("storyid", "storytitle", *_SENTENCES)
         hint = "a file of the Story Cloze Test is read with storycloze:"
-        for path in source.files:
-            rows = table_rows(path, columns, encoding=self.encoding, hint=hint)
-            yield from rows_of(rows, build, source.refuse)
+        rows = table_rows(path, columns, encoding=self.encoding, hint=hint)
+        yield from rows_of(rows, build, source.refuse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +68,16 @@ class StoryCloze(Reader):
     encoding: Encoding = "utf-8"
     """The encoding of the files."""
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a story, or two in the group of the story."""
-        for path in source.files:
-            for story in read_storycloze(path, source.refuse, encoding=self.encoding):
-                ends = {f"{story.id}/right": story.right, f"{story.id}/wrong": story.wrong}
-                if self.ending != "both":
-                    ends = {story.id: ends[f"{story.id}/{self.ending}"]}
-                with source.refusing(story.where):
-                    for id, end in ends.items():
-                        record = {"group": story.id, "sentences": [*story.context, end]}
-                        yield as_document(record, source, id)
+        for story in read_storycloze(path, source.refuse, encoding=self.encoding):
+            ends = {f"{story.id}/right": story.right, f"{story.id}/wrong": story.wrong}
+            if self.ending != "both":
+                ends = {story.id: ends[f"{story.id}/{self.ending}"]}
+            with source.refusing(story.where):
+                for id, end in ends.items():
+                    record = {"group": story.id, "sentences": [*story.context, end]}
+                    yield as_document(record, source, id)
 
 
 def read_storycloze(

@@ -39,16 +39,15 @@ class SuperGlue(Reader):
     split: Literal["train", "val", "valid", "validation", "dev", "test"] | None = None
     """The split, where the files' names do not tell."""
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The premises and passages, a document each; queries of one passage share its document."""
-        for path in source.files:
-            (task, split), last = self.part_of(path), ""
-            for where, row in rows(task, json_rows(path), source.refuse):
-                if where != last:
-                    last, name = where, f"{task}/{split}/{row['id'].partition('-')[0]}"
-                    with source.refusing(where):
-                        text = row["passage" if task == "record" else "premise"]
-                        yield as_document({"text": text}, source, name)
+        (task, split), last = self.part_of(path), ""
+        for where, row in rows(task, json_rows(path), source.refuse):
+            if where != last:
+                last, name = where, f"{task}/{split}/{row['id'].partition('-')[0]}"
+                with source.refusing(where):
+                    text = row["passage" if task == "record" else "premise"]
+                    yield as_document({"text": text}, source, name)
 
     def part_of(self, path: Path) -> tuple[str, str]:
         """Task and split of a file, by the options or by its name and folder (`RTE/val.jsonl`).

@@ -44,27 +44,23 @@ class Text(Reader):
 
     _lines = model_validator(mode="after")(lines_have_the_layout)
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """Id = path below the folder, without its suffix.
 
         So is the group, or with `group` = `folder` the folder that the file lies in: its path below
         the source's folder, and of files right in that one its name.
         """
-        for path in source.files:
-            name = group = source.stem(path, self.suffixes)
-            if self.group == "folder":
-                group = below(source.target, path).rpartition("/")[0] or path.parent.resolve().name
-            if limit := self.document_lines:
-                yield from sentence_documents(read_lines(path), source, name, limit, group)
-                continue
-            with source.refusing(path):
-                blocks = blocks_of(read_whole(path, hint=_CUT).split("\n"))
-                if self.layout == "lines":
-                    text, sentences = with_sentences(blocks)
-                    yield source.document(name, text, group=group, sentences=sentences)
-                else:
-                    text, _ = joined([" ".join(block) for block in blocks])
-                    yield source.document(name, text, group=group)
+        group = stem
+        if self.group == "folder":
+            group = below(source.target, path).rpartition("/")[0] or path.parent.resolve().name
+        if limit := self.document_lines:
+            yield from sentence_documents(read_lines(path), source, stem, limit, group)
+            return
+        blocks = blocks_of(read_whole(path, hint=_CUT).split("\n"))
+        text, sentences = joined([" ".join(block) for block in blocks])[0], None
+        if self.layout == "lines":
+            text, sentences = with_sentences(blocks)
+        yield source.document(stem, text, group=group, sentences=sentences)
 
 
 class Cnn(Reader):
@@ -76,22 +72,20 @@ class Cnn(Reader):
     encoding: Encoding = "utf-8"
     """The encoding of the files."""
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a file. `@highlight` and the paragraph after it, a point of the summary, are
         dropped."""
-        for path in source.files:
-            with source.refusing(path):
-                body: list[str] = []
+        body: list[str] = []
+        highlight = False
+        for paragraph in paragraphs_of(read_whole(path, self.encoding)):
+            if paragraph.startswith(_HIGHLIGHT):
+                # Some have the point on the line after the mark, without a blank line.
+                highlight = paragraph == _HIGHLIGHT
+            elif highlight:
                 highlight = False
-                for paragraph in paragraphs_of(read_whole(path, self.encoding)):
-                    if paragraph.startswith(_HIGHLIGHT):
-                        # Some have the point on the line after the mark, without a blank line.
-                        highlight = paragraph == _HIGHLIGHT
-                    elif highlight:
-                        highlight = False
-                    else:
-                        body.append(paragraph)
-                yield as_document({"paragraphs": body}, source, source.stem(path, self.suffixes))
+            else:
+                body.append(paragraph)
+        yield as_document({"paragraphs": body}, source, stem)
 
 
 class Wsj(Reader):
@@ -116,19 +110,16 @@ class Wsj(Reader):
             hint="wsj: wants the Penn Treebank's raw text, FOLDER/00/wsj_0001 and so on",
         )
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a file. Every line is a sentence (the sentence layer), blank lines separate
         paragraphs, the lines `.START` are dropped."""
-        for path in source.files:
-            with source.refusing(path):
-                try:
-                    lines = read_whole(path, self.encoding).split("\n")
-                except Refused as refusal:
-                    if not str(refusal).startswith("not UTF-8"):
-                        raise
-                    hint = " (a file of the treebank? set encoding to latin-1)"
-                    raise Refused(f"{refusal}{hint}", refusal.where) from None
-                blocks = blocks_of("" if line.strip() == START else line for line in lines)
-                text, sentences = with_sentences(blocks)
-                name = source.stem(path, self.suffixes)
-                yield source.document(name, text, sentences=sentences)
+        try:
+            lines = read_whole(path, self.encoding).split("\n")
+        except Refused as refusal:
+            if not str(refusal).startswith("not UTF-8"):
+                raise
+            hint = " (a file of the treebank? set encoding to latin-1)"
+            raise Refused(f"{refusal}{hint}", refusal.where) from None
+        blocks = blocks_of("" if line.strip() == START else line for line in lines)
+        text, sentences = with_sentences(blocks)
+        yield source.document(stem, text, sentences=sentences)

@@ -86,7 +86,7 @@ class Wikipedia(Reader):
     language: str = ""
     """ISO 639-1 code of the articles; without it the dump says it."""
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The articles of dumps: sections with level and heading, categories, title, address.
 
         The id is `WIKI:PAGE` (`enwiki:12`). Only the main namespace is read; redirects and
@@ -96,13 +96,12 @@ class Wikipedia(Reader):
         Raises `DiscorporaError` without the packages of the extra `wikipedia`.
         """
         parser = require("mwparserfromhell", EXTRA, "to read wikitext")
-        for path in source.files:
-            for where, page, site in _pages(path, source):
-                with source.refusing(where, page.title):
-                    if kind := _skipped(page):
-                        source.skipped[kind] += 1
-                    else:
-                        yield _document(page, site, parser, source)
+        for where, page, site in _pages(path, source):
+            with source.refusing(where, page.title):
+                if kind := _skipped(page):
+                    source.skipped[kind] += 1
+                else:
+                    yield _document(page, site, parser, source)
 
 
 def _pages(path: Path, source: Source) -> Iterator[tuple[str, _Page, Site]]:
