@@ -13,19 +13,8 @@ from corpora.declared import REFERENCE, Registry
 from corpora.document import Document
 from corpora.errors import InputError, nearest
 from corpora.readers.files import Refused
-from corpora.readers.source import OnBad, Reader, SeenIds, Source, check_id, fail
-
-__all__ = [
-    "READERS",
-    "OnBad",
-    "Reader",
-    "open_source",
-    "opened",
-    "parse_spec",
-    "read_documents",
-    "source_files",
-    "split_spec",
-]
+from corpora.readers.source import OnBad, SeenIds, Source, check_id, fail
+from corpora.readers.source import Reader as Reader
 
 _FOLDER = "corpora.readers"
 READERS = Registry(

@@ -127,9 +127,6 @@ class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"refused: it refers to {module}.{name}")
 
-    def persistent_load(self, pid: Any) -> Any:
-        raise pickle.UnpicklingError("refused: it refers to an object outside of it")
-
 
 def load_plain(path: Path) -> Any:
     """The value of a pickle that holds plain values only.
@@ -137,14 +134,11 @@ def load_plain(path: Path) -> Any:
     Raises `InputError` for anything else, which it names, with the offset in the file, for a
     file that is larger than `SIZE_LIMIT`, cut short, or no pickle.
     """
-    what = "a damaged pickle"
+    what = "not a whole pickle"
     try:
         if path.stat().st_size > SIZE_LIMIT:
             raise InputError(f"too large: more than {SIZE_LIMIT >> 20} MiB", where=str(path))
         data = path.read_bytes()
-        if not data:
-            raise InputError("no document in it: the file is empty", where=str(path))
-        what = "not a whole pickle"
         _check(data, path)
         what = "a damaged pickle"
         return _PlainUnpickler(io.BytesIO(data), encoding="utf-8").load()

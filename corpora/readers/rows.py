@@ -10,7 +10,7 @@ from typing import Any
 from corpora.document import Document
 from corpora.errors import BadRecord, InputError, nearest
 from corpora.readers.files import LINE_LIMIT, Refused, read_lines
-from corpora.readers.records import Place, RecordReader
+from corpora.readers.records import Place, Record, RecordReader
 from corpora.readers.source import Source
 
 JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
@@ -160,10 +160,7 @@ def parquet_rows(path: Path) -> Iterator[Place]:
                 for index in range(batch.num_rows):
                     number += 1
                     where = f"{path}:{number}"
-                    try:
-                        yield where, _row(batch.slice(index, 1))
-                    except Refused as refusal:
-                        yield where, refusal.record(where)
+                    yield where, _row(batch.slice(index, 1), where)
     except (pa.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
         reason = (str(error).splitlines() or [""])[0][:200]
         raise InputError(
@@ -173,17 +170,17 @@ def parquet_rows(path: Path) -> Iterator[Place]:
         ) from error
 
 
-def _row(row: Any) -> dict[str, Any]:
+def _row(row: Any, where: str) -> Record | BadRecord:
     """The record of a batch of one row."""
     import pyarrow as pa
 
     if row.nbytes > LINE_LIMIT:
-        raise Refused(f"record too long: more than {LINE_LIMIT >> 20} MiB")
+        return BadRecord(where, f"record too long: more than {LINE_LIMIT >> 20} MiB")
     try:
-        record: dict[str, Any] = row.to_pylist()[0]
+        record: Record = row.to_pylist()[0]
         return record
     except UnicodeDecodeError as error:
         byte = f"byte 0x{error.object[error.start]:02x}"
-        raise Refused(f"not UTF-8: {byte} in a string column") from None
+        return BadRecord(where, f"not UTF-8: {byte} in a string column")
     except (ValueError, OverflowError, pa.ArrowException) as error:
-        raise Refused(f"wrong type: {str(error)[:150]}") from None
+        return BadRecord(where, f"wrong type: {str(error)[:150]}")

@@ -321,25 +321,21 @@ class _Part(NamedTuple):
 def binary_tree(root: Node, edus: Spans) -> RstTree:
     """The tree under `root` over the spans of all EDUs.
 
-    Raises `Refused` if the tree does not cover every EDU once and in order, is nested too
-    deep, or has a node without any nucleus.
+    Raises `Refused` if the tree does not cover every EDU once and in order, or has a node without
+    any nucleus.
     """
     tree = RstTree(list(edus.start), list(edus.end))
-    whole = _build(tree, root, 0)
+    whole = _build(tree, root)
     if (whole.first, whole.last) != (0, len(edus) - 1):
         covered = f"it covers the EDUs {whole.first + 1} to {whole.last + 1} of {len(edus)}"
         raise Refused(f"bad tree: {covered}")
     return tree
 
 
-def _build(tree: RstTree, node: Node, depth: int) -> _Part:
-    if depth > NESTING_LIMIT:
-        raise Refused(f"too deep: a tree nested more than {NESTING_LIMIT} levels")
+def _build(tree: RstTree, node: Node) -> _Part:
     if not node.children:
-        if not 0 <= node.edu < len(tree):
-            raise Refused(f"bad tree: there is no EDU {node.edu + 1}")
         return _Part(node.edu, node.edu, node.edu, node.nucleus, node.relation)
-    parts = [_build(tree, child, depth + 1) for child in node.children]
+    parts = [_build(tree, child) for child in node.children]
     parts.sort(key=lambda part: part.first)
     nuclei = [i for i, part in enumerate(parts) if part.nucleus]
     whole = parts[0]
