@@ -106,7 +106,14 @@ def _opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File
                 file = gzip.GzipFile(fileobj=packed)
             elif archive:
                 file = bz2.BZ2File(packed)
-            refuse_binary(file.peek(8192)[:8192], path)
+            start = file.peek(8192)[:8192]
+            for magic, name in _FOREIGN.items():
+                if start.startswith(magic) if magic else b"\0" in start:
+                    raise InputError(
+                        f"holds {name}, expected UTF-8 text",
+                        where=str(path),
+                        hint="check what it is (a name that ends in .gz or .bz2 unpacks it)",
+                    )
             yield file
     except (EOFError, OSError, zlib.error) as error:
         if isinstance(error, EOFError):
@@ -117,17 +124,6 @@ def _opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File
         else:
             reason = f"the {archive} archive is damaged: {error}"
         raise InputError(reason, where=str(path), hint=hint) from None
-
-
-def refuse_binary(start: bytes, path: Path) -> None:
-    """Raise `InputError` if a file starts as another format than text."""
-    for magic, name in _FOREIGN.items():
-        if start.startswith(magic) if magic else b"\0" in start[:8192]:
-            raise InputError(
-                f"holds {name}, expected UTF-8 text",
-                where=str(path),
-                hint="check what the file is (.gz or .bz2 at the end of its name unpacks it)",
-            )
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str | BadRecord]:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from corpora.document import Document, Relation, Span, Spans
 from corpora.errors import BadRecord, InputError
-from corpora.readers.files import Refused, find_files, refuse_binary
+from corpora.readers.files import Refused, find_files, read_chunks
 from corpora.readers.source import Encoding, OnBad, Reader, Source, fail
 from corpora.readers.text import START
 
@@ -159,10 +159,12 @@ def _files(folder: Path, part: str) -> dict[str, Path]:
 
 def _read(path: Path, encoding: str) -> str:
     """The text of a file with its line ends as they are: offsets count them."""
-    if path.stat().st_size > SIZE_LIMIT:
-        raise Refused(f"too long: more than {SIZE_LIMIT >> 20} MiB", str(path))
-    data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
-    refuse_binary(data, path)
+    data = b""
+    for chunk in read_chunks(path):
+        data += chunk
+        if len(data) > SIZE_LIMIT:
+            raise Refused(f"too long: more than {SIZE_LIMIT >> 20} MiB", str(path))
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:

@@ -390,8 +390,7 @@ def _document(record: Record, source: Source, name: str, text: str, **layers: An
     """A document of `text` and what else the record says about it; `name` is its id."""
     title, url = clean(string(record, "title")), string(record, "url")
     categories = tuple(strings(record, "categories"))
-    for label in (title, url, *categories):
-        check_unicode(label)
+    check_unicode("".join((title, url, *categories)))
     return source.document(
         name,
         text,

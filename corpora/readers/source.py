@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import groupby, takewhile
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -115,8 +115,7 @@ class Source:
     """`kind:target` and its files while they are read; `on_bad` takes the bad records.
 
     `language` is that of documents that bring none. `name` is what stands in `Document.source`.
-    `skipped` counts what is no document by design
-    (a redirect, a page of another namespace).
+    `skipped` counts what is no document by design (a redirect, a page of another namespace).
     """
 
     kind: str
@@ -194,7 +193,10 @@ def root_of(target: str) -> Path:
     head, mark, _ = target.partition("/./")
     if mark:
         return Path(head or "/").expanduser()
-    return Path(*takewhile(lambda part: not glob.has_magic(part), Path(target).parts)).expanduser()
+    root = Path(target).expanduser()
+    while glob.has_magic(str(root)):
+        root = root.parent
+    return root
 
 
 def below(target: str, path: Path) -> str:
