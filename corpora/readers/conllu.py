@@ -251,10 +251,8 @@ def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]
                 units.append((row[1], row[9], 1))
         elif "-" in number:
             ends = _RANGE.fullmatch(number)
-            if not ends or ends[1] != str(expected) or expected <= covered:
-                ends = None
-            last = int(ends[2]) if ends else 0
-            if not expected < last < expected + 99:
+            last = int(ends[2]) if ends and ends[1] == str(expected) else 0
+            if expected <= covered or not expected < last < expected + 99:
                 reason = f"{number!r}, expected it to start at {expected}"
                 raise Refused(f"multiword token: {reason}", str(index))
             covered = last
@@ -309,27 +307,27 @@ def _place(words: list[str], surface: str, at: int, start: list[int], end: list[
 def _heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
     """The heads as token indices of the document, -1 for a root, checked to be a forest."""
     count = len(column)
-    bad, reason, heads = -1, "", list[int]()
+
+    def refused(word: int, reason: str) -> Refused:
+        return Refused(reason, str(numbers.index(str(word + 1))))
+
     try:
         heads = [int(head) for head in column]
     except ValueError:
         bad = next(i for i, head in enumerate(column) if not head.isdecimal() or len(head) > 9)
-        reason = f"head: {column[bad]!r} is no number"
-    if heads and not 0 <= min(heads) <= max(heads) <= count:
+        raise refused(bad, f"head: {column[bad]!r} is no number") from None
+    if min(heads) < 0 or max(heads) > count:
         bad = next(i for i, head in enumerate(heads) if not 0 <= head <= count)
-        reason = f"head: {heads[bad]} of word {bad + 1}, but the sentence has {count} words"
-    elif heads and 0 not in heads:
+        said = f"{heads[bad]} of word {bad + 1}, but the sentence has {count} words"
+        raise refused(bad, f"head: {said}")
+    if 0 not in heads:
         raise Refused("no root: every word has a head", "0")
-    elif heads:
-        marks = [-1] + [0] * count
-        for word in range(1, count + 1):
-            node = word
-            while not marks[node]:
-                marks[node] = word
-                node = heads[node - 1]
-            if node and marks[node] == word:
-                bad, reason = node - 1, f"cycle: the heads of word {node} lead back to it"
-                break
-    if reason:
-        raise Refused(reason, str(numbers.index(str(bad + 1))))
+    marks = [-1] + [0] * count
+    for word in range(1, count + 1):
+        node = word
+        while not marks[node]:
+            marks[node] = word
+            node = heads[node - 1]
+        if node and marks[node] == word:
+            raise refused(node - 1, f"cycle: the heads of word {node} lead back to it")
     return [base + head - 1 if head else -1 for head in heads]
