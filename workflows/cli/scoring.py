@@ -17,10 +17,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from corpora.errors import BadRecord, ConfigError, DiscorporaError, InputError
-from corpora.readers import jsonl, open_source
-from corpora.readers.files import read_lines
-from corpora.readers.layouts import strings, wrong_type
-from corpora.readers.source import Refused, check_unicode
+from corpora.readers import open_source
+from corpora.readers.files import Refused, read_lines
+from corpora.readers.records import strings, wrong_type
+from corpora.readers.rows import JSON_LINES, json_rows
+from corpora.readers.source import check_unicode
 from workflows.cli.show import wide_console
 
 BATCH_TOKENS = 16384
@@ -203,7 +204,7 @@ def _read_each(
     read: list[tuple[str, str] | Read] = []
     for name in files:
         with _as_file(name) as path:
-            if path.name.lower().endswith(jsonl.SUFFIXES):
+            if path.name.lower().endswith(JSON_LINES):
                 read += records(path)
             else:
                 read.append((name, _text(path)))
@@ -235,16 +236,16 @@ def _choices(files: list[str], prompt: str) -> list[Choice]:
 def _records(path: Path) -> list[Choice]:
     """The records of a file to rank; one without an `id` is named by its line."""
     choices = []
-    for where, record in jsonl.records(path):
+    for where, record in json_rows(path):
         try:
             if isinstance(record, BadRecord):
                 raise Refused(record.reason)
             prompt, name, texts = (record.get(key) for key in ("prompt", "id", "alternatives"))
-            sentences = strings(prompt, "prompt")
+            sentences = strings(record, "prompt")
             if not isinstance(name, str | int | None):
-                raise wrong_type("id", name, "a string")
+                raise wrong_type(record, "id", "a string")
             if not isinstance(texts, list) or {*map(type, texts)} != {str}:
-                raise wrong_type("alternatives", texts, "a list of texts")
+                raise wrong_type(record, "alternatives", "a list of texts")
             if not all(map(str.strip, texts)):
                 raise Refused("no text: an alternative is blank")
             name = where.rpartition(":")[2] if name is None else str(name)
@@ -281,6 +282,22 @@ def _as_file(name: str) -> Iterator[Path]:
             raise type(error)(error.message, where=where, hint=error.hint) from None
 
 
+<<<<<<< HEAD
+=======
+def _begins_with_object(data: bytes) -> bool:
+    """Whether the first line that is not blank is a JSON object: so begin JSON Lines."""
+    first = data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    try:
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_jsonl(path: Path) -> bool:
+    return path.name.lower().endswith(JSON_LINES)
+
+
+>>>>>>> s-readers
 def _existing(name: str) -> Path:
     path = Path(name)
     if not path.is_file():

@@ -180,9 +180,9 @@ def _check_choices(configs: Mapping[str, Any], config: str, split: str, path: Pa
 
 def _show_rows(path: Path, rows: int) -> None:
     """Up to `rows` rows of a Parquet file or of JSON Lines; `InputError` for what is neither."""
-    from corpora.readers import jsonl, parquet
+    from corpora.readers.rows import json_rows, parquet_rows
 
-    records = parquet.records if path.suffix == ".parquet" else jsonl.records
+    records = parquet_rows if path.suffix == ".parquet" else json_rows
     for where, record in islice(records(path), rows):
         if isinstance(record, BadRecord):
             hint = "rows are shown of .parquet files and of JSON Lines"
