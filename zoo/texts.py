@@ -12,6 +12,9 @@ from corpora.document import Spans, paragraph_spans
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+Text = str | Sequence[str]
+"""A text as a string, or as its sentences."""
+
 PROBE = ("One", "two")
 
 
@@ -49,10 +52,14 @@ class TextEncoder:
         """Sentences in this order as one text, `[tokens]`."""
         return np.concatenate([self.start, *sentences, self.end]).astype(np.int32)
 
-    def text(self, text: str | Sequence[str]) -> np.ndarray:
-        """The ids of a whole text, given as a string or as its sentences."""
-        sentences = split_sentences(text) if isinstance(text, str) else list(text)
-        return self.assemble(self.kept(self.sentences(sentences or [""])))
+    def text(self, text: Text) -> np.ndarray:
+        """The ids of a whole text."""
+        return self.assemble(self.kept(self.sentences(as_sentences(text) or [""])))
+
+
+def as_sentences(text: Text) -> list[str]:
+    """A text's sentences: as given, or split by the project's own splitter."""
+    return split_sentences(text) if isinstance(text, str) else list(text)
 
 
 def split_sentences(text: str) -> list[str]:

@@ -27,10 +27,10 @@ from transformers import AutoModel, BertConfig, BertModel
 
 from zoo.backbones import training_attention
 from zoo.coherence.data import Documents, pad
-from zoo.coherence.mining import Miner, Slices
+from zoo.coherence.full import mined
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
-from zoo.coherence.objectives import ContrastiveMargin
+from zoo.coherence.momentum import MomentumEncoder, NegativeQueue, slice_of
+from zoo.coherence.objectives import ContrastiveMargin, MomentumContrast
 from zoo.declared import BackboneRecipe
 from zoo.evaluate.scorers import default_encoder
 
@@ -81,14 +81,12 @@ class Ours:
         self.queue = NegativeQueue(QUEUE, self.model.config.backbone_config.hidden_size, device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=5e-6)
         self.contrast, self.follow = ContrastiveMargin(), MomentumContrast()
-        self.slices = Slices(documents, seed=0)
 
     def score(self, texts: list[np.ndarray]) -> list[float]:
         return self.model.score_ids(texts, bf16=self.bf16)
 
     def mine(self, rows: list[Any]) -> list[Any]:
-        miner = Miner(self.documents, rows, NEGATIVES, 0, bf16=self.bf16)
-        return miner.choose(self.model, 1, np.arange(len(rows)))
+        return mined(self.model, self.documents, rows, NEGATIVES, bf16=self.bf16)
 
     def train(self, rows: list[Any]) -> None:
         self.model.train()
@@ -112,7 +110,7 @@ class Ours:
             with torch.no_grad():
                 encoder = self.momentum.encoder
                 self.queue.push(self.model.vectors(ids[negative], mask[negative], encoder))
-                slices = self._padded([self.slices.text(name, 0) for name, _ in batch])
+                slices = self._padded([self._slice(name) for name, _ in batch])
                 followed = self.model.vectors(*slices, encoder)
             own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
             loss = 0.85 * self.contrast(scores) + 0.15 * self.follow(own, followed, self.queue())
@@ -120,6 +118,11 @@ class Ours:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.momentum.update(self.model.backbone)
+
+    def _slice(self, name: str) -> np.ndarray:
+        size, sentences = self.documents.size(name), self.documents.sentences[name]
+        start, end = slice_of(size, 0, name, 0, shortest=4, prefix=False)
+        return self.documents.encoder.assemble(sentences[start:end])
 
     def _padded(self, texts: list[np.ndarray]) -> tuple[Tensor, Tensor]:
         ids, mask = pad(texts, 0)

@@ -20,7 +20,7 @@ pytest.importorskip("krippendorff", reason="the extra eval is not installed")
 def pairs(*votes: tuple[int, ...]) -> TestSet:
     return TestSet(
         "s",
-        [TestPair(f"p{i}", f"g{i}", (), ("A.",), ("B.",), vote) for i, vote in enumerate(votes)],
+        [TestPair(f"g{i}", (), ("A.",), ("B.",), vote) for i, vote in enumerate(votes)],
     )
 
 

@@ -22,7 +22,6 @@ from corpora.readers.layouts import strings, typed
 from corpora.readers.source import Refused, check_unicode
 from workflows.cli.show import wide_console
 
-BATCH_TOKENS = 16384
 STDIN = "standard input"
 RECORD = 'expected {"prompt": "...", "alternatives": ["...", "..."]}'
 
@@ -41,13 +40,13 @@ def show_scores(
 ) -> None:
     """Print a score, its percentile and the number of windows for each text."""
     from zoo.coherence.scoring import explain as explain_text
-    from zoo.coherence.scoring import quantiles, score_texts
+    from zoo.coherence.scoring import load_reference, quantiles, score_texts
 
     named = read_texts(files)
     coherent = [text for _, text in read_texts(reference)]
     scorer = load_scorer(model, bf16=bf16)
-    known = quantiles(scorer.score(coherent, BATCH_TOKENS)) if reference else None
-    scored = score_texts(scorer, [text for _, text in named], BATCH_TOKENS, known)
+    known = quantiles(scorer.score(coherent)) if reference else load_reference(model)
+    scored = score_texts(scorer, [text for _, text in named], reference=known)
     rows = [{"text": name, **asdict(s)} for (name, _), s in zip(named, scored, strict=True)]
     if explain:
         for row, (_, text) in zip(rows, named, strict=True):

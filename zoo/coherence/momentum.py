@@ -1,18 +1,16 @@
-"""The momentum encoder, its queue of negatives, and their objective (section 3.4)."""
+"""The momentum encoder, what it reads of a document, and its queue of negatives (section 3.4)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from functools import cached_property
-from hashlib import sha256
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import normalize
 
-from corpora.errors import DiscorporaError
+from corpora.rng import stream
 
 
 class MomentumEncoder:
@@ -26,7 +24,8 @@ class MomentumEncoder:
         D = theta_m - theta_0,    D <- D + (1 - m) ((theta - theta_0) - D)
 
     both in float32, whose relative error stays that of a float32 sum. The encoder's own weights
-    are `theta_0 + D`, rounded once. No gradient ever reaches them.
+    are `theta_0 + D`, rounded once. No gradient ever reaches them. A checkpoint holds D alone: a
+    resumed run starts from the same backbone, which its job makes sure of.
     """
 
     def __init__(self, encoder: nn.Module, momentum: float) -> None:
@@ -42,36 +41,25 @@ class MomentumEncoder:
         The authors' code updates before the step, and so lags by one; here the momentum encoder
         has seen the weights that the next step starts from, as MoCo does it.
         """
-        pairs = zip(self.encoder.parameters(), encoder.parameters(), strict=True)
-        for (own, theta), start, difference in zip(pairs, self.start, self.difference, strict=True):
+        for theta, start, difference in zip(
+            encoder.parameters(), self.start, self.difference, strict=True
+        ):
             difference.lerp_(theta.float() - start, 1 - self.momentum)
+        self._follow()
+
+    def _follow(self) -> None:
+        moved = zip(self.encoder.parameters(), self.start, self.difference, strict=True)
+        for own, start, difference in moved:
             own.copy_(start + difference)
 
-    @cached_property
-    def _digest(self) -> str:
-        """The SHA-256 of the start, by which a resumed run knows that it starts from the same."""
-        digest = sha256()
-        for start in self.start:
-            digest.update(start.cpu().numpy().tobytes())
-        return digest.hexdigest()
-
     def state_dict(self) -> dict[str, Any]:
-        return {"start": self._digest, "difference": self.difference}
+        return {"difference": self.difference}
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises `DiscorporaError` if the encoder that it was made with is another one now."""
-        if state["start"] != self._digest:
-            raise DiscorporaError(
-                "the backbone's weights are not those that this run started from",
-                hint="put the backbone back, or train to another --output",
-            )
         for kept, stored in zip(self.difference, state["difference"], strict=True):
             kept.copy_(stored)
-        for own, start, difference in zip(
-            self.encoder.parameters(), self.start, self.difference, strict=True
-        ):
-            own.copy_(start + difference)
+        self._follow()
 
 
 class NegativeQueue:
@@ -91,49 +79,28 @@ class NegativeQueue:
         self.next = (self.next + len(vectors)) % size
         self.filled = min(size, self.filled + len(vectors))
 
-    def __len__(self) -> int:
-        return self.filled
-
     def __call__(self) -> Tensor:
-        """The vectors that are in the queue, `[filled, dim]`, each of length one."""
+        """The vectors that are in the queue, `[filled, dim]`, each of length one, in no order."""
         return self.vectors[: self.filled]
 
-    def in_order(self) -> Tensor:
-        """The same, the oldest first."""
-        if self.filled < len(self.vectors):
-            return self()
-        return self.vectors.roll(-self.next, 0)
-
     def state_dict(self) -> dict[str, Any]:
-        return {"vectors": self.vectors, "next": self.next, "filled": self.filled}
+        return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.vectors.copy_(state["vectors"])
-        self.next, self.filled = int(state["next"]), int(state["filled"])
+        self.next, self.filled = state["next"], state["filled"]
 
 
-class MomentumContrast(nn.Module):
-    """The document's two vectors against the queue (equation 3), by cosine similarity s:
+def slice_of(
+    sentences: int, seed: int, document: str, step: int, *, shortest: int, prefix: bool
+) -> tuple[int, int]:
+    """The part `[start, end)` of a document that the momentum encoder reads, in sentences.
 
-        L = -log( exp s(z, z_m) / (exp s(z, z_m) + sum_j exp(s(z, q_j) - margin)) )
-
-    averaged over the batch: z from the encoder in training, z_m from the momentum encoder,
-    q_j the negatives in the queue, of this step and of those before it. Computed in float32,
-    also under autocast: bfloat16 tells cosines near 1 apart by 1 / 256 only.
+    A random contiguous slice of at least `shortest` sentences (length invariance; the paper's
+    footnote 3), or with `prefix` one that begins with the document (the authors' code takes no
+    others); the same for the same step.
     """
-
-    def __init__(self, margin: float = 0.1) -> None:
-        super().__init__()
-        self.margin = margin
-
-    def forward(self, vectors: Tensor, momentum_vectors: Tensor, queue: Tensor) -> Tensor:
-        """The loss of `vectors [batch, dim]`, `momentum_vectors [batch, dim]`, `queue [n, dim]`.
-
-        The queue's vectors have length one already.
-        """
-        with torch.autocast(vectors.device.type, enabled=False):
-            own = normalize(vectors.float(), dim=-1)
-            positive = (own * normalize(momentum_vectors.float(), dim=-1)).sum(-1, keepdim=True)
-            negatives = own @ queue.T - self.margin
-            first = torch.zeros(len(own), dtype=torch.long, device=own.device)
-            return cross_entropy(torch.cat([positive, negatives], dim=1), first)
+    random = stream(seed, "zoo.coherence.slices", document, step)
+    length = int(random.integers(min(shortest, sentences), sentences + 1))
+    start = 0 if prefix else int(random.integers(sentences - length + 1))
+    return start, start + length

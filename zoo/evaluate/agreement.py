@@ -16,13 +16,13 @@ from corpora.errors import InputError
 from corpora.extras import require
 from corpora.rng import stream
 from zoo.evaluate import bootstrap
-from zoo.evaluate.pairwise import cut_of, describe, score_pairs
+from zoo.evaluate.pairwise import score_pairs
+from zoo.evaluate.pairwise_sets import TestSet, open_sets
 from zoo.evaluate.results import Result
-from zoo.evaluate.scorers import load_scorer
+from zoo.evaluate.scorers import cut_of, describe, load_scorer
 
 if TYPE_CHECKING:
     from zoo.evaluate import Request
-    from zoo.evaluate.pairwise_sets import TestPair, TestSet
     from zoo.evaluate.suites import Agreement
 
 CODERS = 100
@@ -35,10 +35,13 @@ def evaluate(options: Agreement, request: Request) -> Result:
 
     Raises `InputError` where no set has any.
     """
-    from zoo.evaluate.pairwise_sets import open_sets
-
     found = open_sets(request.data, request.split, request.limit)
-    voted = [each for each in found.sets if any(_judged(pair) for pair in each.pairs)]
+    # A set is judged where two annotators preferred a text of one pair, be it the same or not.
+    voted = [
+        each
+        for each in found.sets
+        if (vote_counts([pair.votes for pair in each.pairs]).sum(1) > 1).any()
+    ]
     if not voted:
         raise InputError(
             "no test set here has votes of at least two annotators",
@@ -50,15 +53,11 @@ def evaluate(options: Agreement, request: Request) -> Result:
         each.name: evaluate_set(each, *score_pairs(each, model, options.prompt), request.seed)
         for each in voted
     }
+    protocol = {"alpha": "nominal", "ties": "missing"}
     return Result(
         model=describe(request.model, model),
         dataset=dict(found.description),
-        protocol={
-            "alpha": "nominal",
-            "ties": "missing",
-            "prompt": options.prompt,
-            "limit": request.limit,
-        },
+        protocol={**protocol, "prompt": options.prompt, "limit": request.limit},
         examples=sum(each["pairs"] for each in sets.values()),
         metrics={"sets": sets, "resampled": "groups"},
         notes=[
@@ -92,12 +91,16 @@ def evaluate_set(
     majority = np.sign(people[:, 1] - people[:, 0])
     decided = majority != 0
     right = np.sign(coherent - other)[decided] == majority[decided]
+
+    def both_ways(counts: np.ndarray) -> float:
+        return alpha(np.concatenate([counts, counts[:, ::-1]]))
+
     return {
         "alpha": _with_interval(model, groups, seed, found.name),
-        "both_ways": alpha(both_ways(model)),
+        "both_ways": both_ways(model),
         "people": {
             **_with_interval(people, groups, seed, found.name),
-            "both_ways": alpha(both_ways(people)),
+            "both_ways": both_ways(people),
         },
         "random": {"value": float(np.mean(coders)), "range": bootstrap.interval(np.array(coders))},
         "majority_accuracy": float(right.mean()) if decided.any() else 0.0,
@@ -112,11 +115,6 @@ def evaluate_set(
 def vote_counts(votes: Sequence[Sequence[int]]) -> np.ndarray:
     """How often each pair got a 0 and a 1, `[pairs, 2]`; other votes are missing values."""
     return np.array([[list(row).count(0), list(row).count(1)] for row in votes], np.int64)
-
-
-def both_ways(counts: np.ndarray) -> np.ndarray:
-    """Each pair, and the same pair with its texts exchanged: `[2 pairs, 2]`."""
-    return np.concatenate([counts, counts[:, ::-1]])
 
 
 def alpha(counts: np.ndarray) -> float:
@@ -154,8 +152,3 @@ def _with_interval(
         **bootstrap.stated(units, resampled),
         "skipped": len(drawn) - len(usable),
     }
-
-
-def _judged(pair: TestPair) -> bool:
-    """Whether two annotators preferred one of its texts, be it the same or not."""
-    return sum(vote in (0, 1) for vote in pair.votes) > 1
