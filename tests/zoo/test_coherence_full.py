@@ -21,8 +21,8 @@ from tests.zoo.test_resume import kill_at, killed
 from zoo.coherence import CoherenceScorer
 from zoo.coherence.contrastive import prepare
 from zoo.coherence.data import Documents, candidates
-from zoo.coherence.full import FullTraining, drawn, mined, round_rows
-from zoo.coherence.momentum import MomentumEncoder, NegativeQueue, slice_of
+from zoo.coherence.full import FullTraining, drawn, mined, slice_of
+from zoo.coherence.momentum import MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import MomentumContrast
 from zoo.coherence.recipes import Full
 from zoo.coherence.scoring import REFERENCE, quantiles
@@ -173,15 +173,15 @@ def test_the_mined_negatives_are_the_hardest() -> None:
     orders = [random.permutation(5).tolist() for _ in range(50)]
     orders = [list(order) for order in dict.fromkeys(map(tuple, orders))]
     scored: Any = Scored({tuple(order): float(random.normal()) for order in orders})
-    [(_, chosen)] = mined(scored, scored, [("d", orders)], keep=5)
+    [(_, chosen)], texts = mined(scored, scored, [("d", orders)], keep=5)
     best = sorted(orders, key=lambda order: -scored.scores[tuple(order)])[:5]
     assert chosen == best
-    assert scored.batches == 1
+    assert scored.batches == 1 and texts == len(orders)
 
 
 def test_equal_scores_and_few_negatives() -> None:
     scored: Any = Scored({(1,): 0.0, (2,): 0.0})
-    assert mined(scored, scored, [("d", [[1], [2]])], keep=3) == [("d", [[1], [2], [1]])]
+    assert mined(scored, scored, [("d", [[1], [2]])], keep=3)[0] == [("d", [[1], [2], [1]])]
 
 
 def test_the_first_round_draws_at_random_and_the_same_for_the_same_seed() -> None:
@@ -192,22 +192,24 @@ def test_the_first_round_draws_at_random_and_the_same_for_the_same_seed() -> Non
     assert all(len({tuple(order) for order in chosen}) == 5 for _, chosen in first)
 
 
-def test_an_epoch_of_rounds_sees_each_row_once() -> None:
-    rounds = [round_rows(45, 20, 2, number) for number in range(4)]
-    assert sorted(np.concatenate(rounds[:3]).tolist()) == list(range(45))
-    assert rounds[3].tolist() != rounds[0].tolist()
+def numbered(size: int) -> Documents:
+    """One document `d` of `size` sentences, each one token, its number."""
+    encoder: Any = SimpleNamespace(assemble=np.concatenate)
+    return Documents(encoder, {"d": [np.array([i]) for i in range(size)]})
 
 
-@pytest.mark.parametrize("prefix", [False, True])
-def test_slices_are_contiguous_and_of_four_sentences_at_least(prefix: bool) -> None:
-    found = {slice_of(9, 5, "d", step, shortest=4, prefix=prefix) for step in range(400)}
-    assert {end - start for start, end in found} == set(range(4, 10))
-    assert {start for start, _ in found} == ({0} if prefix else set(range(6)))
-    assert all(start >= 0 and end <= 9 for start, end in found)
+@pytest.mark.parametrize("slices", ["contiguous", "prefix"])
+def test_slices_are_contiguous_and_of_four_sentences_at_least(slices: str) -> None:
+    recipe = Full.of({"dataset": "d", "output": "o", "slices": slices})
+    found = {tuple(slice_of(numbered(9), "d", recipe, step).tolist()) for step in range(400)}
+    assert all(part == tuple(range(part[0], part[0] + len(part))) for part in found)
+    assert {len(part) for part in found} == set(range(4, 10))
+    assert {part[0] for part in found} == ({0} if slices == "prefix" else set(range(6)))
 
 
 def test_a_short_document_is_its_own_slice() -> None:
-    assert slice_of(2, 5, "d", 0, shortest=4, prefix=False) == (0, 2)
+    recipe = Full(dataset="d", output="o")
+    assert slice_of(numbered(2), "d", recipe, 0).tolist() == [0, 1]
 
 
 # The loop
@@ -276,7 +278,9 @@ def test_the_loss_of_two_documents_by_hand(training: Callable[..., FullTraining]
     # What the momentum encoder reads: the negatives, then a slice of each document.
     negatives, slices = plain.followed
     assert negatives == [[2, 1, 3], [3, 1, 2], [5, 4, 6], [6, 5, 4]]
-    assert slices == [loop.slice(name, i).tolist() for i, name in enumerate("ab")]
+    assert slices == [
+        slice_of(loop.documents, name, loop.recipe, i).tolist() for i, name in enumerate("ab")
+    ]
     for text, whole in zip(slices, ([1, 2, 3], [4, 5, 6]), strict=True):
         assert text in (whole[:2], whole[1:], whole)
     # The queue holds three: the first negative of the four is gone.
@@ -306,6 +310,22 @@ def test_the_momentum_encoder_follows_the_weights_after_the_step(
     assert sum(not torch.equal(one, two) for one, two in zip(before, new, strict=True)) > 10
     for own, was, now in zip(loop.momentum.encoder.parameters(), old, new, strict=True):
         torch.testing.assert_close(own.detach(), 0.9 * was + 0.1 * now)
+
+
+def test_an_epoch_of_rounds_sees_each_row_once(
+    training: Callable[..., FullTraining], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """50 rows in rounds of 16; the next epoch has another order."""
+    seen: list[str] = []
+
+    def noting(_: Any, batch: Any) -> None:
+        seen.extend(name for name, _ in batch)
+
+    monkeypatch.setattr(FullTraining, "_step", noting)
+    loop = training(mine_every="16", epochs="2", save_steps="100", eval_steps="100")
+    loop.run()
+    names = sorted(name for name, _ in loop.rows)
+    assert sorted(seen[:50]) == sorted(seen[50:]) == names and seen[:50] != seen[50:]
 
 
 def test_max_steps_replaces_epochs(ranked_folder: Path, tmp_path: Path) -> None:
@@ -338,9 +358,7 @@ def test_out_of_memory_says_what_to_lower(
     def full(*_: Any, **__: Any) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    target = {"mining": "drawn", "training": "FullTraining._step"}.get(
-        part, "FullTraining._validate"
-    )
+    target = {"mining": "drawn", "training": "FullTraining._step"}.get(part, "Prepared.ranked")
     monkeypatch.setattr(f"zoo.coherence.full.{target}", full)
     code, message = train_cli(*FULL, "--dataset", ranked_folder, "--output", tmp_path / "m")
     setting = {"mining": "mining_tokens", "training": "batch_size"}.get(part, "eval_batch_size")

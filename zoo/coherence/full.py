@@ -13,23 +13,24 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_model
 from torch import Tensor
 
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.rng import stream
-from corpora.store.atomic import replacing, write_json
+from corpora.store.atomic import write_json
 from zoo.backbones import training_attention
 from zoo.coherence.contrastive import Prepared, annealed, leave, note_cut, prepare
 from zoo.coherence.data import Documents, Row, candidates, pad
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.coherence.momentum import MomentumEncoder, NegativeQueue, slice_of
+from zoo.coherence.momentum import MomentumEncoder, NegativeQueue
 from zoo.coherence.objectives import ContrastiveMargin, MomentumContrast
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("zoo")
 
-BEST = "best.safetensors"
 LOWER = {
     "mining": "mining_tokens",
     "training": "batch_size",
@@ -134,12 +134,17 @@ class FullTraining:
             self.queue = NegativeQueue(recipe.queue_size, width, self.accelerator.device)
             kept += [self.momentum, self.queue]
         self.accelerator.register_for_checkpointing(*kept)
-        in_epoch = math.ceil(len(rows) / recipe.mine_every)
-        self.rounds = math.inf if recipe.max_steps > 0 else max(1, round(recipe.epochs * in_epoch))
+        self.in_epoch = math.ceil(len(rows) / recipe.mine_every)
+        whole = max(1, round(recipe.epochs * self.in_epoch))
+        self.rounds = math.inf if recipe.max_steps > 0 else whole
 
     def run(self) -> dict[str, Any]:
         """Train from the start or from the newest whole checkpoint; the best weights end up in
-        the model. Returns the run's history for results.json."""
+        the model. Returns the run's history for results.json.
+
+        Beside the output: seconds by part, instances/s and the share of mining. Validation and
+        checkpoints have their seconds, and are no part of share and rates.
+        """
         progress, folder = self.progress, self.job.checkpoints
         for broken in checkpoints.clear_broken(folder):
             log.warning("%s is not whole (the run was killed while it was written)", broken.name)
@@ -152,10 +157,22 @@ class FullTraining:
         while not self._ended():
             self._round()
         self.accelerator.end_training()
-        self._say_throughput()
-        if (folder / BEST).is_file():
-            best = load_file(folder / BEST, device=str(self.accelerator.device))
-            self.model.load_state_dict(best)
+        mining, training = progress.seconds["mining"], max(progress.seconds["training"], 1e-9)
+        write_json(
+            self.job.run_file,
+            {
+                "recipe": self.job.name,
+                "seconds": {name: round(value, 3) for name, value in progress.seconds.items()},
+                "mining_share": round(mining / (mining + training), 3),
+                "instances_per_second": round(progress.seen / (mining + training), 3),
+                "real_tokens_per_second": round(progress.tokens / training),
+                "texts_mined": progress.mined,
+                "device": str(self.accelerator.device),
+            },
+        )
+        best = self.checkpoint(progress.best_step) / "model.safetensors"
+        if best.is_file():
+            load_model(self.model, best, device=str(self.accelerator.device))
         return {
             "steps": progress.step,
             "best_step": progress.best_step,
@@ -172,56 +189,60 @@ class FullTraining:
     def _round(self) -> None:
         """Mine the negatives of one round and train on them; validate and save where it is due."""
         progress, recipe = self.progress, self.recipe
-        size = recipe.mine_every
-        numbers = round_rows(len(self.rows), size, recipe.seed, progress.round).tolist()
+        order = stream(recipe.seed, "zoo.coherence.rounds", epoch=progress.round // self.in_epoch)
+        place = progress.round % self.in_epoch * recipe.mine_every
+        numbers = order.permutation(len(self.rows))[place : place + recipe.mine_every].tolist()
         rows = [self.rows[number] for number in numbers]
         with self._part("mining"):
             if progress.round:
                 how = recipe.negatives, recipe.mining_tokens, self.bf16
-                chosen = mined(self.model, self.documents, rows, *how)
-                progress.mined += sum(len(orders) for _, orders in rows)
+                rows, texts = mined(self.model, self.documents, rows, *how)
+                progress.mined += texts
             else:
-                chosen = [
+                rows = [
                     drawn(row, recipe.negatives, recipe.seed, number)
                     for row, number in zip(rows, numbers, strict=True)
                 ]
         self.model.train()
         with self._part("training"), training_attention(self.model.backbone, recipe):
-            sizes = recipe.batch_size, recipe.seed, progress.round
-            for batch in batches(chosen, self.documents, *sizes):
+            # Batches of like length, in random order.
+            lengths = np.array([self.documents.length(name) for name, _ in rows])
+            longest_first = np.argsort(-lengths, kind="stable")
+            starts = np.arange(0, len(rows), recipe.batch_size)
+            random = stream(recipe.seed, "zoo.coherence.batches", epoch=progress.round)
+            for start in random.permutation(starts):
                 if not self._enough():
-                    self._step(batch)
+                    batch = longest_first[start : start + recipe.batch_size]
+                    self._step([rows[index] for index in batch])
         progress.round += 1
         due = not progress.log or progress.step - progress.log[-1]["step"] >= recipe.eval_steps
         if due or self._ended():
             with self._part("validation"):
-                accuracy = self._validate()
+                ranked = self.prepared.ranked("validation", recipe.seed)
+            accuracy = ranked["accuracy"]["value"]
             progress.log.append({"step": progress.step, "accuracy": accuracy})
             log.info("step %d: validation accuracy %.4f", progress.step, accuracy)
             self.accelerator.log({"eval_accuracy": accuracy}, step=progress.step)
             if accuracy > progress.best:
                 progress.best, progress.best_step = accuracy, progress.step
-                best = {name: v.contiguous() for name, v in self.model.state_dict().items()}
-                folder = self.job.checkpoints
-                with self._part("checkpoints"), explained(folder), replacing(folder / BEST) as file:
-                    save_file(best, file)
         if due or self._ended() or progress.step - progress.saved >= recipe.save_steps:
             progress.saved = progress.step
             with self._part("checkpoints"):
                 self._save()
 
-    def _validate(self) -> float:
-        return float(self.prepared.ranked("validation", self.recipe.seed)["accuracy"]["value"])
-
     def _save(self) -> None:
-        folder = self.job.checkpoints / f"checkpoint-{self.progress.step}"
+        folder = self.checkpoint(self.progress.step)
         if not all(torch.isfinite(p).all() for p in self.model.parameters()):
             problem = f"a weight is not finite after step {self.progress.step}"
             raise checkpoints.not_finite(self.job, problem)
         with explained(folder):
             self.accelerator.save_state(str(folder))
         checkpoints.seal(folder)
-        checkpoints.rotate(self.job.checkpoints, self.recipe.keep_checkpoints, None)
+        best = self.checkpoint(self.progress.best_step).name
+        checkpoints.rotate(self.job.checkpoints, self.recipe.keep_checkpoints, best)
+
+    def checkpoint(self, step: int) -> Path:
+        return self.job.checkpoints / f"checkpoint-{step}"
 
     @contextmanager
     def _part(self, name: str) -> Iterator[None]:
@@ -271,7 +292,10 @@ class FullTraining:
             return loss
         rows = (*scores.shape, -1)
         other_ids, other_mask = (each.view(rows)[:, 1:].flatten(0, 1) for each in (ids, mask))
-        slices = [self.slice(name, self.progress.seen + i) for i, (name, _) in enumerate(batch)]
+        slices = [
+            slice_of(self.documents, name, self.recipe, self.progress.seen + i)
+            for i, (name, _) in enumerate(batch)
+        ]
         with torch.no_grad():
             encoder = self.momentum.encoder
             self.queue.push(self.model.vectors(other_ids, other_mask, encoder))
@@ -279,53 +303,10 @@ class FullTraining:
         own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
         return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())
 
-    def slice(self, document: str, step: int) -> np.ndarray:
-        """What the momentum encoder reads of a positive document, as token ids."""
-        recipe, documents = self.recipe, self.documents
-        start, end = slice_of(
-            documents.size(document),
-            recipe.seed,
-            document,
-            step,
-            shortest=recipe.shortest_slice,
-            prefix=recipe.slices == "prefix",
-        )
-        return documents.encoder.assemble(documents.sentences[document][start:end])
-
     def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor]:
         ids, mask = pad(texts, self.model.config.pad_token_id or 0)
         self.progress.tokens += int(mask.sum())
         return ids.to(self.accelerator.device), mask.to(self.accelerator.device)
-
-    def _say_throughput(self) -> None:
-        """Write seconds by part, instances/s and the share of mining beside the output.
-
-        Validation and checkpoints have their seconds, and are no part of share and rates.
-        """
-        progress, seconds = self.progress, self.progress.seconds
-        mining, training = seconds["mining"], max(seconds["training"], 1e-9)
-        write_json(
-            self.job.run_file,
-            {
-                "recipe": self.job.name,
-                "seconds": {name: round(value, 3) for name, value in seconds.items()},
-                "mining_share": round(mining / (mining + training), 3),
-                "instances_per_second": round(progress.seen / (mining + training), 3),
-                "real_tokens_per_second": round(progress.tokens / training),
-                "texts_mined": progress.mined,
-                "device": str(self.accelerator.device),
-            },
-        )
-
-
-def round_rows(count: int, size: int, seed: int, number: int) -> np.ndarray:
-    """The row numbers of the round `number`, counted from the start of training.
-
-    The `count` rows are shuffled each epoch, and cut into rounds of `size`.
-    """
-    epoch, place = divmod(number, math.ceil(count / size))
-    order = stream(seed, "zoo.coherence.rounds", epoch=epoch).permutation(count)
-    return order[place * size : (place + 1) * size]
 
 
 def drawn(row: Row, keep: int, seed: int, number: int) -> Row:
@@ -343,8 +324,8 @@ def mined(
     keep: int,
     batch_tokens: int = 16384,
     bf16: bool = False,
-) -> list[Row]:
-    """Each row with its `keep` hardest negatives (algorithm 1), hardest first.
+) -> tuple[list[Row], int]:
+    """Each row with its `keep` hardest negatives, hardest first (algorithm 1); texts scored.
 
     They are those that the model as it stands scores highest; of equal scores the earlier. Where
     a row has fewer, they are repeated. Scoring takes no gradients, and all orders of a document
@@ -357,15 +338,17 @@ def mined(
     for (name, orders), own in zip(rows, np.split(scores, ends[:-1]), strict=True):
         ranked = np.argsort(-own, kind="stable").tolist()
         chosen.append((name, [orders[ranked[i % len(ranked)]] for i in range(keep)]))
-    return chosen
+    return chosen, len(texts)
 
 
-def batches(
-    rows: list[Row], documents: Documents, size: int, seed: int, number: int
-) -> Iterator[list[Row]]:
-    """The rows of the round `number` in batches of like length, the batches in random order."""
-    lengths = np.array([documents.length(name) for name, _ in rows])
-    order = np.argsort(-lengths, kind="stable")
-    starts = np.arange(0, len(rows), size)
-    for start in stream(seed, "zoo.coherence.batches", epoch=number).permutation(starts).tolist():
-        yield [rows[index] for index in order[start : start + size].tolist()]
+def slice_of(documents: Documents, name: str, recipe: Full, step: int) -> np.ndarray:
+    """What the momentum encoder reads of a positive document, as token ids (length invariance).
+
+    A random contiguous slice of at least `shortest_slice` sentences (the paper's footnote 3), or
+    one that begins with the document (the authors' code takes no others); the same for one step.
+    """
+    size = documents.size(name)
+    random = stream(recipe.seed, "zoo.coherence.slices", name, step)
+    length = int(random.integers(min(recipe.shortest_slice, size), size + 1))
+    start = 0 if recipe.slices == "prefix" else int(random.integers(size - length + 1))
+    return documents.encoder.assemble(documents.sentences[name][start : start + length])

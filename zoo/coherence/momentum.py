@@ -1,4 +1,4 @@
-"""The momentum encoder, what it reads of a document, and its queue of negatives (section 3.4)."""
+"""The momentum encoder and its queue of negatives (section 3.4)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-
-from corpora.rng import stream
 
 
 class MomentumEncoder:
@@ -89,18 +87,3 @@ class NegativeQueue:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.vectors.copy_(state["vectors"])
         self.next, self.filled = state["next"], state["filled"]
-
-
-def slice_of(
-    sentences: int, seed: int, document: str, step: int, *, shortest: int, prefix: bool
-) -> tuple[int, int]:
-    """The part `[start, end)` of a document that the momentum encoder reads, in sentences.
-
-    A random contiguous slice of at least `shortest` sentences (length invariance; the paper's
-    footnote 3), or with `prefix` one that begins with the document (the authors' code takes no
-    others); the same for the same step.
-    """
-    random = stream(seed, "zoo.coherence.slices", document, step)
-    length = int(random.integers(min(shortest, sentences), sentences + 1))
-    start = 0 if prefix else int(random.integers(sentences - length + 1))
-    return start, start + length
