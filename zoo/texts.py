@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corpora.document import Spans, paragraph_spans
-
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
@@ -64,9 +62,10 @@ def as_sentences(text: Text) -> list[str]:
 
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text (blank lines end paragraphs), white space folded."""
+    from corpora.document import paragraph_spans
     from corpora.sentences import split
 
-    spans: Spans = split(text, paragraph_spans(text))
+    spans = split(text, paragraph_spans(text))
     return [" ".join(text[start:end].split()) for start, end in spans]
 
 

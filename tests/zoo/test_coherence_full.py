@@ -358,7 +358,7 @@ def test_out_of_memory_says_what_to_lower(
     def full(*_: Any, **__: Any) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    target = {"mining": "drawn", "training": "FullTraining._step"}.get(part, "Prepared.ranked")
+    target = {"mining": "drawn", "training": "FullTraining._step"}.get(part, "Prepared.ranking")
     monkeypatch.setattr(f"zoo.coherence.full.{target}", full)
     code, message = train_cli(*FULL, "--dataset", ranked_folder, "--output", tmp_path / "m")
     setting = {"mining": "mining_tokens", "training": "batch_size"}.get(part, "eval_batch_size")

@@ -186,7 +186,7 @@ def test_results_of_other_pairs_are_not_tested_against_each_other(
     out = tmp_path / "a.json"
     assert run(other, "shorter", out) == 0
     assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(out)) == 2
-    assert "not the same in both results" in capsys.readouterr().err
+    assert "was measured with the pairs of 'stories' = " in capsys.readouterr().err
     assert run(jsonl_folder, "shorter", out, "--prompt", "false") == 0
     assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(out)) == 2
     said = capsys.readouterr().err

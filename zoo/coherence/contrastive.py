@@ -21,6 +21,7 @@ from zoo.coherence.data import Documents, encode_documents, instances, intrusion
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.scoring import REFERENCE, quantiles, score_orders
+from zoo.evaluate.scores import Ranking
 from zoo.texts import TextEncoder
 from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
@@ -51,10 +52,9 @@ class Prepared:
     batch_tokens: int
     """The tokens of `eval_batch_size` texts that are as long as the model takes."""
 
-    def ranked(self, split: str, seed: int) -> dict[str, Any]:
-        """How often the model scores a document above a permutation, on a split's `pairs`."""
-        table, texts = self.pairs[split], self.texts[split]
-        return score_orders(self.model, texts, table, self.batch_tokens).metrics(seed)
+    def ranking(self, split: str) -> Ranking:
+        """The model's scores of a split's `pairs`."""
+        return score_orders(self.model, self.texts[split], self.pairs[split], self.batch_tokens)
 
 
 def train(recipe: Contrastive, job: Job) -> None:
@@ -154,7 +154,9 @@ def leave(
     dropped: Mapping[str, int],
 ) -> None:
     """Evaluate the trained model; write it with its card, results.json and its reference."""
-    metrics = {split: prepared.ranked(split, recipe.seed) for split in prepared.pairs}
+    metrics = {}
+    for split in prepared.pairs:
+        metrics[split] = prepared.ranking(split).metrics(recipe.seed)
     # What percentiles are taken in: the validation documents as they stand.
     documents = prepared.texts["validation"]
     texts = [documents.original(name) for name in documents.sentences]

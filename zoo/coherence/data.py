@@ -153,13 +153,9 @@ class Instances(Dataset[list[np.ndarray]]):
         `labels [batch]` are 0: the place of the coherent text.
         """
         ids, mask = pad([text for row in rows for text in row], self.pad_id)
-        shape = (len(rows), -1, ids.size(1))
+        ids, mask = (each.view(len(rows), -1, ids.size(1)) for each in (ids, mask))
         labels = torch.zeros(len(rows), dtype=torch.long)
-        return {
-            "input_ids": ids.view(shape),
-            "attention_mask": mask.view(shape),
-            "labels": labels,
-        }
+        return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
 def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int) -> Instances:

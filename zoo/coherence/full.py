@@ -218,8 +218,8 @@ class FullTraining:
         due = not progress.log or progress.step - progress.log[-1]["step"] >= recipe.eval_steps
         if due or self._ended():
             with self._part("validation"):
-                ranked = self.prepared.ranked("validation", recipe.seed)
-            accuracy = ranked["accuracy"]["value"]
+                metrics = self.prepared.ranking("validation").metrics(recipe.seed)
+            accuracy = metrics["accuracy"]["value"]
             progress.log.append({"step": progress.step, "accuracy": accuracy})
             log.info("step %d: validation accuracy %.4f", progress.step, accuracy)
             self.accelerator.log({"eval_accuracy": accuracy}, step=progress.step)

@@ -91,14 +91,9 @@ def train(recipe: Unc, job: Job) -> None:
 
     # Model
     torch.manual_seed(recipe.seed)
-    sizes = ("embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads")
-    model_config = UncConfig(
-        vocab_size=len(tokenizer),
-        pad_token_id=tokenizer.pad_token_id,
-        max_words=recipe.max_words,
-        **{name: getattr(recipe, name) for name in sizes},
-    )
-    model = UncModel(model_config, tokenizer)
+    names = {"embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads"}
+    sizes = recipe.model_dump(include={*names, "max_words"}) | {"vocab_size": len(tokenizer)}
+    model = UncModel(UncConfig(**sizes, pad_token_id=tokenizer.pad_token_id), tokenizer)
 
     # Objective and Trainer
     ranking = PairwiseMargin(recipe.margin)
@@ -110,23 +105,17 @@ def train(recipe: Unc, job: Job) -> None:
         return loss
 
     trainer = trainer_over(
-        job,
-        model,
-        rows,
-        compute_loss_func=objective,
-        compute_metrics=ranking_accuracy,
+        job, model, rows, compute_loss_func=objective, compute_metrics=ranking_accuracy
     )
     state = fit(trainer, patience=recipe.patience)
     if not is_main_process():
         return
 
-    # Evaluation
+    # Evaluation and card
     metrics = {
         split: rank_texts(model, documents[split], chosen[split]).metrics(recipe.seed)
         for split in SPLITS[1:]
     }
-
-    # Card
     value = metrics["test"]["accuracy"]["value"]
     finish(
         job,

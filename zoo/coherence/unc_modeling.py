@@ -137,17 +137,15 @@ class UncModel(ZooModel):
         A text's score is the mean over its neighbouring sentences; one sentence alone has the
         bilinear layer's part set to zero.
         """
-        *leading, width = texts.shape
-        texts = texts.reshape(-1, width)
+        leading, texts = texts.shape[:-1], texts.reshape(-1, texts.size(-1))
+        if texts.size(1) == 1:
+            texts = nn.functional.pad(texts, (0, 1), value=-1)
         mask = (texts >= 0).to(vectors.dtype)
         states = vectors[texts.clamp(min=0)] * mask.unsqueeze(-1)
         pooled = self.convolution(states, mask).sum(1) / mask.sum(1, keepdim=True)
-        if width > 1:
-            relations = self.bilinear(states[:, :-1].contiguous(), states[:, 1:].contiguous())
-        else:
-            relations = states.new_zeros(len(texts), 1, self.config.bilinear_size)
-        between = mask[:, 1:] if width > 1 else mask
+        between = mask[:, 1:]
         alone = (between.sum(1, keepdim=True) == 0).to(mask.dtype)
+        relations = self.bilinear(states[:, :-1].contiguous(), states[:, 1:].contiguous())
         relations = relations * between.unsqueeze(-1)
         counted = torch.cat([between[:, :1] + alone, between[:, 1:]], dim=1)
         everywhere = pooled.unsqueeze(1).expand(-1, relations.size(1), -1)

@@ -163,19 +163,6 @@ def shared_sets(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
     Raises `InputError` if there are none, a set of the same name holds other pairs, or the
     protocols differ.
     """
-    names = [
-        f"{result.get('model', {}).get('name', '?')} on "
-        f"{result.get('dataset', {}).get('revision', '?')}"
-        for result in (one, two)
-    ]
-    here, there = one.get("protocol", {}), two.get("protocol", {})
-    for key in here.keys() & there.keys():
-        if here[key] != there[key]:
-            raise InputError(
-                f"{names[0]} was measured with {key} = {here[key]}, {names[1]} with "
-                f"{key} = {there[key]}",
-                hint="evaluate both models alike",
-            )
     sets, others = one["metrics"]["sets"], two["metrics"]["sets"]
     shared = [name for name in sets if name in others]
     if not shared:
@@ -183,12 +170,26 @@ def shared_sets(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
             "the two results have no test set in common",
             where=f"{', '.join(sets)} | {', '.join(others)}",
         )
-    for name in shared:
-        digests = sets[name]["pairs_digest"], others[name]["pairs_digest"]
-        if digests[0] != digests[1]:
+    here, there = (
+        {
+            **result.get("protocol", {}),
+            **{
+                f"the pairs of {name!r}": result["metrics"]["sets"][name]["pairs_digest"]
+                for name in shared
+            },
+        }
+        for result in (one, two)
+    )
+    for key, value in here.items():
+        if value != there.get(key, value):
+            names = [
+                f"{result.get('model', {}).get('name', '?')} on "
+                f"{result.get('dataset', {}).get('revision', '?')}"
+                for result in (one, two)
+            ]
             raise InputError(
-                f"the set {name!r} is not the same in both results: pairs {digests[0]} "
-                f"of {names[0]}, {digests[1]} of {names[1]}",
-                hint="evaluate both models on the same data (and --limit)",
+                f"{names[0]} was measured with {key} = {value}, {names[1]} with "
+                f"{key} = {there[key]}",
+                hint="evaluate both models alike, on the same data",
             )
     return shared

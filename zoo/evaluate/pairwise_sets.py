@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,13 +89,10 @@ def open_sets(spec: str, split: str = "test", limit: int = 0) -> TestSets:
 
 def _of_files(path: Path, limit: int) -> tuple[list[TestSet], dict[str, str]]:
     """A set of each file; the pairs of one reference text, or of one prompt, are a group."""
-    listed = [path] if path.is_file() else sorted(path.iterdir())
-    files = [
-        file
-        for file in listed
-        if file.is_file()
-        and (file == path or (file.name.endswith(SUFFIXES) and not is_annotations(file)))
-    ]
+    files = [path]
+    if path.is_dir():
+        named = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
+        files = [file for file in named if file.is_file() and not is_annotations(file)]
     if not files:
         raise InputError(
             "no test set here",
@@ -104,11 +100,10 @@ def _of_files(path: Path, limit: int) -> tuple[list[TestSet], dict[str, str]]:
             hint='give a built dataset folder, or JSON Lines of {"pos": [...], "neg": [...]}',
         )
     names = [file.name.partition(".")[0] for file in files]
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        same = [file.name for file, own in zip(files, names, strict=True) if own == name]
+    if twice := [name for name in names if names.count(name) > 1]:
+        same = [file.name for file in files if file.name.partition(".")[0] == twice[0]]
         raise InputError(
-            f"{same[0]} and {same[1]} are both the set {name!r}",
+            f"{same[0]} and {same[1]} are both the set {twice[0]!r}",
             where=str(path),
             hint="a set has its file's name up to the first dot: rename one",
         )
