@@ -29,8 +29,12 @@ from zoo.backbones import training_attention
 from zoo.coherence.data import Documents, pad
 from zoo.coherence.full import mined, slice_of
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.coherence.momentum import MomentumEncoder, NegativeQueue
-from zoo.coherence.objectives import ContrastiveMargin, MomentumContrast
+from zoo.coherence.objectives import (
+    ContrastiveMargin,
+    MomentumContrast,
+    MomentumEncoder,
+    NegativeQueue,
+)
 from zoo.coherence.recipes import Full
 from zoo.evaluate.scorers import default_encoder
 

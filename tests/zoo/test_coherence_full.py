@@ -22,8 +22,7 @@ from zoo.coherence import CoherenceScorer
 from zoo.coherence.contrastive import prepare
 from zoo.coherence.data import Documents, candidates
 from zoo.coherence.full import FullTraining, drawn, mined, slice_of
-from zoo.coherence.momentum import MomentumEncoder, NegativeQueue
-from zoo.coherence.objectives import MomentumContrast
+from zoo.coherence.objectives import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.recipes import Full
 from zoo.coherence.scoring import REFERENCE, quantiles
 from zoo.presets import read_preset
@@ -230,6 +229,13 @@ def training(ranked_folder: Path, tmp_path: Path) -> Callable[..., FullTraining]
         return FullTraining(s, job, prepared, rows)
 
     return make
+
+
+def test_the_configuration_may_stand_at_the_datasets_end(ranked_folder: Path) -> None:
+    given = {"dataset": f"{ranked_folder}@pairwise", "output": "o"}
+    recipe = read_preset("coherence/full_tiny").recipe(given)
+    assert isinstance(recipe, Full)
+    assert prepare(recipe).dataset.config == "pairwise"
 
 
 class Plain(nn.Module):

@@ -30,8 +30,12 @@ from zoo.backbones import training_attention
 from zoo.coherence.contrastive import Prepared, annealed, leave, note_cut, prepare
 from zoo.coherence.data import Documents, Row, candidates, pad
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.coherence.momentum import MomentumEncoder, NegativeQueue
-from zoo.coherence.objectives import ContrastiveMargin, MomentumContrast
+from zoo.coherence.objectives import (
+    ContrastiveMargin,
+    MomentumContrast,
+    MomentumEncoder,
+    NegativeQueue,
+)
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
