@@ -70,7 +70,7 @@ def test_no_window_lies_inside_the_one_before(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("sentences", [[], ["One."], STORY[:3], ["word " * 10_000]])
 def test_texts_of_any_length_have_a_score(model: Any, sentences: list[str]) -> None:
-    [scored] = score_texts(model, [sentences], 4096)
+    [scored] = score_texts(model, [sentences])
     tokens = sum(map(len, model.encoder.sentences(sentences or [""])))
     assert np.isfinite(scored.score)
     assert scored.sentences == max(len(sentences), 1)

@@ -18,7 +18,7 @@ from transformers.utils.generic import ModelOutput
 
 from zoo.backbones import Pooling, max_positions, pooled, stands_last
 from zoo.coherence.data import encode_documents, pad
-from zoo.coherence.scoring import BATCH_TOKENS, score_orders, score_texts
+from zoo.coherence.scoring import score_orders, score_texts
 from zoo.evaluate.scores import Ranking
 from zoo.modeling import ZooModel, known_to_auto
 from zoo.texts import Text, TextEncoder, batches_by_length
@@ -136,15 +136,14 @@ class CoherenceScorer(ZooModel):
             self._encoder = TextEncoder(tokenizer, self.config.max_tokens)
         return self._encoder
 
-    def score(self, texts: Sequence[Text], batch_tokens: int = BATCH_TOKENS) -> list[float]:
+    def score(self, texts: Sequence[Text]) -> list[float]:
         """One score a text, the higher the more coherent; a text may be a list of sentences.
 
         A text longer than the model takes is scored in overlapping windows of whole sentences
         (`zoo.coherence.scoring.Windows`): its score is their mean. Padding changes no score, unless
-        the backbone does not hide it; batches hold texts of like length, `batch_tokens` at most
-        (fewer on a CPU: that is faster there).
+        the backbone does not hide it.
         """
-        return [scored.score for scored in score_texts(self, texts, batch_tokens)]
+        return [scored.score for scored in score_texts(self, texts)]
 
     def rank(self, documents: pa.Table, orders: pa.Table) -> Ranking:
         """Score the documents of a table (`id`, `sentences`) and their permutations, cut alike."""
@@ -152,11 +151,12 @@ class CoherenceScorer(ZooModel):
 
     @torch.inference_mode()
     def score_ids(
-        self, texts: Sequence[Any], batch_tokens: int = BATCH_TOKENS, *, bf16: bool | None = None
+        self, texts: Sequence[Any], batch_tokens: int = 16384, *, bf16: bool | None = None
     ) -> list[float]:
         """As `score`, for texts that are token ids with their special tokens.
 
-        `bf16` takes the place of the model's own, if it is given.
+        Batches hold texts of like length, `batch_tokens` at most (fewer on a CPU: that is faster
+        there). `bf16` takes the place of the model's own, if it is given.
         """
         self.eval()
         bf16 = self.bf16 if bf16 is None else bf16

@@ -27,8 +27,6 @@ log = logging.getLogger("zoo")
 REFERENCE = "reference.json"
 """Beside the weights: 101 quantiles of the scores of texts that are known to be coherent."""
 
-BATCH_TOKENS = 16384
-
 
 @dataclass(frozen=True)
 class Scored:
@@ -91,10 +89,7 @@ def windows(encoder: TextEncoder, text: Text) -> Windows:
 
 
 def score_texts(
-    model: CoherenceScorer,
-    texts: Sequence[Text],
-    batch_tokens: int = BATCH_TOKENS,
-    reference: Sequence[float] | None = None,
+    model: CoherenceScorer, texts: Sequence[Text], reference: Sequence[float] | None = None
 ) -> list[Scored]:
     """Score each text as the mean over its windows, with its percentile in quantiles `reference`.
 
@@ -104,18 +99,16 @@ def score_texts(
     parts = [
         model.encoder.assemble(text.pieces[start:end]) for text in cut for start, end in text.bounds
     ]
-    scores = iter(model.score_ids(parts, batch_tokens))
-    found = []
+    scores = iter(model.score_ids(parts))
+    scored = []
     for text in cut:
         score = float(np.mean([next(scores) for _ in text.bounds]))
         place = percentile(score, reference) if reference else None
-        found.append(Scored(score, place, text.numbers[-1] + 1, len(text.bounds)))
-    return found
+        scored.append(Scored(score, place, text.numbers[-1] + 1, len(text.bounds)))
+    return scored
 
 
-def explain(
-    model: CoherenceScorer, text: Text, batch_tokens: int = BATCH_TOKENS
-) -> list[SentenceEffect]:
+def explain(model: CoherenceScorer, text: Text) -> list[SentenceEffect]:
     """What each sentence does to the score of a text: left out, and swapped with the next one.
 
     In a long text a change touches the windows that hold the sentence, and counts with their
@@ -137,8 +130,7 @@ def explain(
     texts = [model.encoder.assemble(pieces) for _, _, pieces in variants]
     changes: dict[tuple[str, int], float] = defaultdict(float)
     whole = 0.0
-    scores = model.score_ids(texts, batch_tokens)
-    for (kind, number, _), score in zip(variants, scores, strict=True):
+    for (kind, number, _), score in zip(variants, model.score_ids(texts), strict=True):
         if kind == "as it is":
             whole = score
         else:
@@ -150,22 +142,16 @@ def explain(
 
 
 def rank(
-    model: CoherenceScorer,
-    prompt: Text,
-    alternatives: Sequence[Text],
-    batch_tokens: int = BATCH_TOKENS,
+    model: CoherenceScorer, prompt: Text, alternatives: Sequence[Text]
 ) -> list[tuple[int, float]]:
     """The alternatives' numbers with the scores of prompt and alternative, the best first."""
     before = as_sentences(prompt) if prompt else []
-    scores = model.score([[*before, *as_sentences(text)] for text in alternatives], batch_tokens)
+    scores = model.score([[*before, *as_sentences(text)] for text in alternatives])
     return sorted(enumerate(scores), key=lambda one: -one[1])
 
 
 def score_orders(
-    model: CoherenceScorer,
-    documents: Documents,
-    orders: pa.Table,
-    batch_tokens: int = BATCH_TOKENS,
+    model: CoherenceScorer, documents: Documents, orders: pa.Table, batch_tokens: int = 16384
 ) -> Ranking:
     """Score documents cut and encoded as in training, each once, and permutations of them.
 
