@@ -17,7 +17,7 @@ from zoo.evaluate import pairwise_sets
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.bootstrap import mcnemar
 from zoo.evaluate.pairwise import evaluate_set, mcnemar_of_sets, outcomes_of, score_pairs
-from zoo.evaluate.pairwise_sets import TestPair, TestSet, open_sets
+from zoo.evaluate.pairwise_sets import PairSet, TextPair, open_sets
 from zoo.evaluate.scorers import adjacent_vectors, baseline, load_scorer
 from zoo.training.data import Dataset
 
@@ -115,8 +115,8 @@ def test_the_builders_intrusion_pairs(tmp_path: Path) -> None:
 
 
 def test_accuracy_and_ties_by_hand() -> None:
-    pairs = [TestPair(r["group"], (), tuple(r["pos"]), tuple(r["neg"])) for r in ROWS]
-    found = evaluate_set(TestSet("s", pairs), ByLetter(), {"shorter": baseline("shorter")}, seed=0)
+    pairs = [TextPair(r["group"], (), tuple(r["pos"]), tuple(r["neg"])) for r in ROWS]
+    found = evaluate_set(PairSet("s", pairs), ByLetter(), {"shorter": baseline("shorter")}, seed=0)
     # e: 2 to 2, 3 to 2, equal texts, the same letters: one right, three ties.
     assert (found["accuracy"]["value"], found["accuracy"]["ties"]) == (0.25, 3)
     assert found["outcomes"] == "=1=="
@@ -133,7 +133,7 @@ def test_the_prompt_stands_before_both_texts() -> None:
             seen.extend(texts)
             return [0.0] * len(texts)
 
-    found = TestSet("s", [TestPair("g", ("Once.",), ("A.",), ("B.",))])
+    found = PairSet("s", [TextPair("g", ("Once.",), ("A.",), ("B.",))])
     score_pairs(found, Spy())
     assert seen == [["Once.", "A."], ["Once.", "B."]]
     score_pairs(found, Spy(), prompt=False)
@@ -142,9 +142,9 @@ def test_the_prompt_stands_before_both_texts() -> None:
 
 @pytest.mark.parametrize("prompt", [True, False])
 def test_a_rule_reads_what_the_model_reads(prompt: bool) -> None:
-    pairs = [TestPair("g", ("The cat sat.",), ("The cat slept.",), ("It rained.",))]
+    pairs = [TextPair("g", ("The cat sat.",), ("The cat slept.",), ("It rained.",))]
     tfidf = baseline("tfidf")
-    found = evaluate_set(TestSet("s", pairs), tfidf, {"tfidf": tfidf}, seed=0, prompt=prompt)
+    found = evaluate_set(PairSet("s", pairs), tfidf, {"tfidf": tfidf}, seed=0, prompt=prompt)
     assert found["baselines"]["tfidf"]["value"] == found["accuracy"]["value"] == float(prompt)
 
 

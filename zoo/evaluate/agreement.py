@@ -17,7 +17,7 @@ from corpora.extras import require
 from corpora.rng import stream
 from zoo.evaluate import bootstrap
 from zoo.evaluate.pairwise import score_pairs
-from zoo.evaluate.pairwise_sets import TestSet, open_sets
+from zoo.evaluate.pairwise_sets import PairSet, open_sets
 from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import cut_of, describe, load_scorer
 
@@ -68,7 +68,7 @@ def evaluate(options: Agreement, request: Request) -> Result:
 
 
 def evaluate_set(
-    found: TestSet, coherent: np.ndarray, other: np.ndarray, seed: int
+    found: PairSet, coherent: np.ndarray, other: np.ndarray, seed: int
 ) -> dict[str, Any]:
     """Alpha of the people, with the model, and with a random coder in the model's place.
 

@@ -16,7 +16,7 @@ from corpora.errors import InputError
 from corpora.store.atomic import read_json
 from zoo.evaluate.bootstrap import RIGHT, TIE, WRONG, McNemar, mcnemar
 from zoo.evaluate.outcomes import PROBES, Outcomes
-from zoo.evaluate.pairwise_sets import TestSet, open_sets
+from zoo.evaluate.pairwise_sets import PairSet, open_sets
 from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import (
     Scorer,
@@ -94,7 +94,7 @@ def evaluate(options: Pairwise, request: Request) -> Result:
 
 
 def evaluate_set(
-    found: TestSet, model: Scorer, rules: Mapping[str, Scorer], seed: int, *, prompt: bool = True
+    found: PairSet, model: Scorer, rules: Mapping[str, Scorer], seed: int, *, prompt: bool = True
 ) -> dict[str, Any]:
     """Accuracy of `model` and of `rules`, on the same texts, and each pair's outcome."""
     units = [pair.group for pair in found.pairs]
@@ -114,7 +114,7 @@ def evaluate_set(
 
 
 def score_pairs(
-    found: TestSet, scorer: Scorer, prompt: bool = True
+    found: PairSet, scorer: Scorer, prompt: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """The scores of the coherent and of the other texts; each distinct text is scored once."""
     before = [pair.prompt if prompt else () for pair in found.pairs]
@@ -131,7 +131,7 @@ def outcomes_of(coherent: np.ndarray, other: np.ndarray) -> str:
 
 
 def _second_result(
-    against: str, sets: Sequence[TestSet], own: Mapping[str, Any]
+    against: str, sets: Sequence[PairSet], own: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """The result that `--against` names. Raises `InputError`, also for a result on other pairs."""
     path = Path(against)

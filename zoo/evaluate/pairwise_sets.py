@@ -26,14 +26,12 @@ from zoo.training.data import (
 
 
 @dataclass(frozen=True, slots=True)
-class TestPair:
+class TextPair:
     """A text and a worse one, after the same prompt.
 
     `group` is what pairs share that are not independent (a document, a prompt). `votes` has one
     number an annotator: 1 prefers `pos`, 0 prefers `neg`, -1 neither.
     """
-
-    __test__ = False  # not a test case of pytest
 
     group: str
     prompt: tuple[str, ...]
@@ -43,13 +41,11 @@ class TestPair:
 
 
 @dataclass(frozen=True)
-class TestSet:
+class PairSet:
     """The pairs of one set that differ; `identical` counts those left out."""
 
-    __test__ = False
-
     name: str
-    pairs: Sequence[TestPair]
+    pairs: Sequence[TextPair]
     identical: int = 0
 
     @property
@@ -62,16 +58,14 @@ class TestSet:
 
 
 @dataclass(frozen=True)
-class TestSets:
+class PairSets:
     """All sets of one place, and what a result says of it."""
 
-    __test__ = False
-
-    sets: Sequence[TestSet]
+    sets: Sequence[PairSet]
     description: Mapping[str, Any]
 
 
-def open_sets(spec: str, split: str = "test", limit: int = 0) -> TestSets:
+def open_sets(spec: str, split: str = "test", limit: int = 0) -> PairSets:
     """The test sets of a dataset folder (`@CONFIG` for one of them), a Hub id, or JSON Lines.
 
     Every configuration with columns `pos` and `neg` is a set, and so is every file of a folder
@@ -84,10 +78,10 @@ def open_sets(spec: str, split: str = "test", limit: int = 0) -> TestSets:
     else:
         sets, about = _of_dataset(spec, split, limit)
     rows = {each.name: len(each.pairs) + each.identical for each in sets}
-    return TestSets(sets, {**about, "rows": rows})
+    return PairSets(sets, {**about, "rows": rows})
 
 
-def _of_files(path: Path, limit: int) -> tuple[list[TestSet], dict[str, str]]:
+def _of_files(path: Path, limit: int) -> tuple[list[PairSet], dict[str, str]]:
     """A set of each file; the pairs of one reference text, or of one prompt, are a group."""
     files = [path]
     if path.is_dir():
@@ -110,7 +104,7 @@ def _of_files(path: Path, limit: int) -> tuple[list[TestSet], dict[str, str]]:
     sets = []
     for name, file in zip(names, files, strict=True):
         pairs = [
-            TestPair(group, pair.prompt, pair.pos, pair.neg, pair.votes)
+            TextPair(group, pair.prompt, pair.pos, pair.neg, pair.votes)
             for group, pair in with_group(read_pairs(file))
         ]
         if 0 < limit < len(pairs):
@@ -121,7 +115,7 @@ def _of_files(path: Path, limit: int) -> tuple[list[TestSet], dict[str, str]]:
     return sets, {"name": path.name, "config": "", "revision": revision}
 
 
-def _of_dataset(spec: str, split: str, limit: int) -> tuple[list[TestSet], dict[str, str]]:
+def _of_dataset(spec: str, split: str, limit: int) -> tuple[list[PairSet], dict[str, str]]:
     """A set of each configuration that is named, or that there is; a Hub id's default one."""
     folder, config = split_spec(spec)
     listed = config or not Path(folder).is_dir()
@@ -146,17 +140,17 @@ def _of_dataset(spec: str, split: str, limit: int) -> tuple[list[TestSet], dict[
     return sets, {**about, "config": config}
 
 
-def _of_table(data: Dataset, table: pa.Table) -> TestSet:
+def _of_table(data: Dataset, table: pa.Table) -> PairSet:
     """The pairs of a table; those that its builder left out as identical are counted too."""
     for name in ("pos", "neg"):
         kind = table.schema.field(name).type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
             raise InputError(f"{name} is {kind}, expected a list of sentences", where=data.where)
 
-    def pairs() -> Iterator[TestPair]:
+    def pairs() -> Iterator[TextPair]:
         for number, row in enumerate(table.to_pylist()):
             id, prompt = str(row.get("id") or row.get("doc") or number), row.get("prompt")
-            yield TestPair(
+            yield TextPair(
                 # An id of a text is DOCUMENT#NUMBER: texts of one document are not independent.
                 group=str(row.get("group") or id.rpartition("#")[0] or id),
                 prompt=(prompt,) if isinstance(prompt, str) else tuple(prompt or ()),
@@ -172,7 +166,7 @@ def _of_table(data: Dataset, table: pa.Table) -> TestSet:
     return replace(found, identical=found.identical + before)
 
 
-def _set_of(name: str, pairs: Iterable[TestPair], where: str) -> TestSet:
+def _set_of(name: str, pairs: Iterable[TextPair], where: str) -> PairSet:
     whole = list(pairs)
     if not whole:
         hint = 'a line is {"pos": [...], "neg": [...]}'
@@ -180,4 +174,4 @@ def _set_of(name: str, pairs: Iterable[TestPair], where: str) -> TestSet:
     different = [pair for pair in whole if pair.pos != pair.neg]
     if not different:
         raise InputError("no pair is left: all texts are identical to their pair", where=where)
-    return TestSet(name, different, len(whole) - len(different))
+    return PairSet(name, different, len(whole) - len(different))
