@@ -138,9 +138,12 @@ class FullTraining:
             self.queue = NegativeQueue(recipe.queue_size, width, self.accelerator.device)
             kept += [self.momentum, self.queue]
         self.accelerator.register_for_checkpointing(*kept)
+        # Where training ends; `max_steps` replaces the epochs.
         self.in_epoch = math.ceil(len(rows) / recipe.mine_every)
-        whole = max(1, round(recipe.epochs * self.in_epoch))
-        self.rounds = math.inf if recipe.max_steps > 0 else whole
+        self.rounds: float = max(1, round(recipe.epochs * self.in_epoch))
+        self.steps = math.inf
+        if recipe.max_steps > 0:
+            self.rounds, self.steps = math.inf, recipe.max_steps
 
     def run(self) -> dict[str, Any]:
         """Train from the start or from the newest whole checkpoint; the best weights end up in
@@ -185,10 +188,7 @@ class FullTraining:
         }
 
     def _ended(self) -> bool:
-        return self.progress.round >= self.rounds or self._enough()
-
-    def _enough(self) -> bool:
-        return 0 < self.recipe.max_steps <= self.progress.step
+        return self.progress.round >= self.rounds or self.progress.step >= self.steps
 
     def _round(self) -> None:
         """Mine the negatives of one round and train on them; validate and save where it is due."""
@@ -215,7 +215,7 @@ class FullTraining:
             starts = np.arange(0, len(rows), recipe.batch_size)
             random = stream(recipe.seed, "zoo.coherence.batches", epoch=progress.round)
             for start in random.permutation(starts):
-                if not self._enough():
+                if progress.step < self.steps:
                     batch = longest_first[start : start + recipe.batch_size]
                     self._step([rows[index] for index in batch])
         progress.round += 1

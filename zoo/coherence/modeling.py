@@ -145,7 +145,7 @@ class CoherenceScorer(ZooModel):
         """
         return [scored.score for scored in score_texts(self, texts)]
 
-    def rank(self, documents: pa.Table, orders: pa.Table) -> Ranking:
+    def rank_orders(self, documents: pa.Table, orders: pa.Table) -> Ranking:
         """Score the documents of a table (`id`, `sentences`) and their permutations, cut alike."""
         return score_orders(self, encode_documents(documents, self.encoder), orders)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class DocumentScorer(Protocol):
     """A scorer that cuts a document and its permutations alike, as in its training."""
 
-    def rank(self, documents: pa.Table, orders: pa.Table) -> Ranking: ...
+    def rank_orders(self, documents: pa.Table, orders: pa.Table) -> Ranking: ...
 
 
 def evaluate(suite: Permuted, request: Request) -> Result:
@@ -33,7 +33,7 @@ def evaluate(suite: Permuted, request: Request) -> Result:
     tables = documents[request.split], spread(orders[request.split], request.limit)
     model = load_scorer(request.model, request.seed)
     if isinstance(model, DocumentScorer):
-        ranking = model.rank(*tables)
+        ranking = model.rank_orders(*tables)
     else:
         ranking = rank_texts(model, *tables)
     metrics, about = ranking.metrics(request.seed), orders.describe()
