@@ -24,7 +24,6 @@ from corpora.readers.rows import JSON_LINES, json_rows
 from corpora.readers.source import check_unicode
 from workflows.cli.show import wide_console
 
-BATCH_TOKENS = 16384
 STDIN = "standard input"
 RECORD = 'expected {"prompt": "...", "alternatives": ["...", "..."]}'
 
@@ -75,14 +74,14 @@ def score(
             hint="add --rank, or leave out --prompt",
         )
     from zoo.coherence.scoring import explain as explain_text
-    from zoo.coherence.scoring import quantiles, score_texts
+    from zoo.coherence.scoring import load_reference, quantiles, score_texts
 
     texts, coherent = _read_each(files, _documents), _read_each(reference or [], _documents)
     scorer = _load_scorer(model, bf16=bf16)
-    known = None
+    known = load_reference(model)
     if reference:
-        known = quantiles(scorer.score([text for _, text in coherent], BATCH_TOKENS))
-    scored = score_texts(scorer, [text for _, text in texts], BATCH_TOKENS, known)
+        known = quantiles(scorer.score([text for _, text in coherent]))
+    scored = score_texts(scorer, [text for _, text in texts], reference=known)
     rows = [{"text": name, **asdict(s)} for (name, _), s in zip(texts, scored, strict=True)]
     if explain:
         for row, (_, text) in zip(rows, texts, strict=True):
@@ -282,22 +281,6 @@ def _as_file(name: str) -> Iterator[Path]:
             raise type(error)(error.message, where=where, hint=error.hint) from None
 
 
-<<<<<<< HEAD
-=======
-def _begins_with_object(data: bytes) -> bool:
-    """Whether the first line that is not blank is a JSON object: so begin JSON Lines."""
-    first = data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
-    try:
-        return isinstance(json.loads(first), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _is_jsonl(path: Path) -> bool:
-    return path.name.lower().endswith(JSON_LINES)
-
-
->>>>>>> s-readers
 def _existing(name: str) -> Path:
     path = Path(name)
     if not path.is_file():
