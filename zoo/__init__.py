@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 MODELS = (
-    *(f"zoo.dissent.{name}" for name in ("modeling", "ngrams", "sif_modeling")),
-    *("zoo.dissent.transformer_modeling", "zoo.coherence.modeling", "zoo.coherence.unc_modeling"),
-    *("zoo.conpono.modeling", "zoo.criteria.modeling"),
+    "zoo.dissent.modeling",
+    "zoo.coherence.modeling",
+    "zoo.coherence.unc_modeling",
+    "zoo.conpono.modeling",
+    "zoo.criteria.modeling",
 )
 """The modules of the model classes; each registers its own."""
 

@@ -5,19 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 
 from corpora.errors import InputError
 from zoo.dissent import BiLstmConfig, BiLstmForMarkers, BiLstmModel
-from zoo.dissent.data import encode, texts
+from zoo.dissent.data import Pairs, encode_texts
 from zoo.dissent.modeling import pair_features
 from zoo.evaluate.classification import predict
 from zoo.glove import read_glove
 from zoo.vocabularies import train_words
 
 from .conftest import MARKERS, pair_rows
+
+
+def encoded(count: int, seed: int, max_tokens: int) -> tuple[Pairs, int]:
+    """Pairs by a tokenizer trained on them, and the size of its vocabulary."""
+    rows = pair_rows(count, seed)
+    one, two = ([row[side] for row in rows] for side in ("s1", "s2"))
+    tokenizer = train_words([*one, *two], 500)
+    labels = np.array([row["label"] for row in rows])
+    return encode_texts(one, two, tokenizer, max_tokens, labels), len(tokenizer)
 
 
 def tiny(**changes: object) -> BiLstmForMarkers:
@@ -68,10 +76,8 @@ def test_the_auto_classes_load_what_was_saved(tmp_path: Path) -> None:
 
 
 def test_a_tiny_model_learns_64_pairs_by_heart() -> None:
-    table = pa.Table.from_pylist(pair_rows(64, seed=5))
-    tokenizer = train_words(texts(table), 500)
-    pairs = encode(table, tokenizer, 20)
-    model = tiny(vocab_size=len(tokenizer), hidden_size=32, projection_size=32).train()
+    pairs, words = encoded(64, seed=5, max_tokens=20)
+    model = tiny(vocab_size=words, hidden_size=32, projection_size=32).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     batch = pairs.collate([pairs[row] for row in range(len(pairs))])
     for _ in range(200):
@@ -82,11 +88,9 @@ def test_a_tiny_model_learns_64_pairs_by_heart() -> None:
 
 
 def test_sentences_are_cut_and_counted() -> None:
-    table = pa.Table.from_pylist(pair_rows(10, seed=1))
-    tokenizer = train_words(texts(table), 500)
-    pairs = encode(table, tokenizer, 3)
+    pairs, _ = encoded(10, seed=1, max_tokens=3)
     assert pairs.truncated > 0
-    assert max(len(side) for row in range(10) for side in pairs[row][:2]) == 3
+    assert max(len(side) for row in range(10) for side in pairs[row][0]) == 3
 
 
 def test_words_are_lower_cased_and_unknown_ones_have_id_1() -> None:

@@ -196,4 +196,4 @@ def test_ngrams_are_those_of_scikit_learn(dissent_models: dict[str, Path]) -> No
         found = loaded.tokenizer.features(texts, offset)
         for row, features in enumerate(found):
             expected = np.flatnonzero(counter.transform([texts[row]]).toarray()[0]) + offset
-            assert features.tolist() == expected.tolist()
+            assert features == expected.tolist()

@@ -93,9 +93,9 @@ class Ngram(LabelledRecipe):
     """The most iterations of the solver."""
 
     def train(self, job: Job) -> None:
-        from zoo.dissent.ngram import train
+        from zoo.dissent.baselines import train_ngram
 
-        train(self, job)
+        train_ngram(self, job)
 
 
 class Sif(LabelledRecipe, WordRecipe):
@@ -116,9 +116,9 @@ class Sif(LabelledRecipe, WordRecipe):
     """The most iterations of the solver."""
 
     def train(self, job: Job) -> None:
-        from zoo.dissent.sif import train
+        from zoo.dissent.baselines import train_sif
 
-        train(self, job)
+        train_sif(self, job)
 
 
 def _none_or_two(classes: int) -> int:

@@ -1,0 +1,221 @@
+"""Recipes: DisSent's baselines, n-grams and SIF vectors with logistic regression (appendix A.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+
+from corpora.rng import stream
+from zoo.dissent.data import NgramVocabulary, Pairs, encode_ngrams, encode_texts
+from zoo.dissent.modeling import (
+    NgramConfig,
+    NgramForMarkers,
+    SifConfig,
+    SifForMarkers,
+    encoded_pairs,
+)
+from zoo.glove import read_glove
+from zoo.labelled import leave, load_for
+from zoo.logistic import Fitted, fit_logistic
+from zoo.training.job import Job, is_main_process
+from zoo.vocabularies import train_words
+
+if TYPE_CHECKING:
+    from zoo.dissent.recipes import Ngram, Sif
+
+BATCH = 1024
+WINDOW = 5
+"""Words that count as near one another, to each side."""
+SMOOTHING = 0.75
+TOKENS_PER_PART = 2_000_000
+
+
+def train_ngram(recipe: Ngram, job: Job) -> None:
+    """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
+    if not is_main_process():
+        return
+
+    # Data
+    data = load_for(recipe, job)
+    vocabulary = NgramVocabulary.fit(
+        data.all_texts("train"), recipe.longest, min_texts=recipe.min_texts, limit=recipe.features
+    )
+    rows = {
+        split: encode_ngrams(*data.texts(split), vocabulary, labels=data.gold(split))
+        for split in data.tables
+    }
+
+    # Model
+    model = NgramForMarkers(NgramConfig(features=2 * len(vocabulary), **data.names))
+
+    # Objective
+    features = {split: _matrix(rows[split]) for split in ("train", "validation")}
+    fitted = _fit(recipe, features, rows, len(data.labels))
+    with torch.no_grad():
+        model.weight[:-1] = torch.from_numpy(fitted.coefficients.T)
+        model.bias.copy_(torch.from_numpy(fitted.intercept))
+
+    # Evaluation and card
+    details = {"ngrams": len(vocabulary)}
+    leave(job, data, model, vocabulary, rows, details=details, training=fitted.describe())
+
+
+def train_sif(recipe: Sif, job: Job) -> None:
+    """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
+    if not is_main_process():
+        return
+
+    # Data
+    data = load_for(recipe, job)
+    tokenizer = train_words(
+        data.all_texts("train"),
+        recipe.vocab_size,
+        min_frequency=recipe.min_frequency,
+        lower=recipe.lower,
+    )
+    tokenizer.model_max_length = recipe.max_tokens
+    rows = {
+        split: encode_texts(*data.texts(split), tokenizer, recipe.max_tokens, data.gold(split))
+        for split in data.tables
+    }
+
+    # Word vectors, `[vocabulary, size]`, zero where there is none
+    words = len(tokenizer)
+    if recipe.vectors:
+        ids, known = read_glove(Path(recipe.vectors), tokenizer.get_vocab())
+        vectors = np.zeros((words, known.shape[1]), np.float32)
+        vectors[ids] = known
+        name = Path(recipe.vectors).name
+        job.note(f"word vectors: {len(ids)} of {words} words are in {name}")
+    else:
+        train = rows["train"]
+        vectors = pmi_vectors(train.tokens, train.bounds, words, recipe.size, recipe.seed)
+        vectors[[tokenizer.pad_token_id, tokenizer.unk_token_id]] = 0
+        job.note("word vectors: PMI and SVD of the training pairs, no other text")
+
+    # Model
+    model = SifForMarkers(
+        SifConfig(
+            vocab_size=words,
+            hidden_size=vectors.shape[1],
+            pad_token_id=tokenizer.pad_token_id,
+            **data.names,
+        )
+    )
+    _fill(model, vectors, rows["train"], recipe)
+
+    # Objective, on standardised features; the model gets the weights for features as they are
+    features = {split: _features(model, rows[split]) for split in ("train", "validation")}
+    mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
+    scaled = {split: (part - mean) / deviation for split, part in features.items()}
+    fitted = _fit(recipe, scaled, rows, model.num_labels)
+    weights = fitted.coefficients / deviation
+    bias = fitted.intercept - weights @ mean
+    with torch.no_grad():
+        model.classifier.weight.copy_(torch.from_numpy(weights.astype(np.float32)))
+        model.classifier.bias.copy_(torch.from_numpy(bias.astype(np.float32)))
+
+    # Evaluation and card
+    truncated = rows.get("test", rows["validation"]).truncated
+    details = {"vocabulary": words, "truncated": truncated}
+    leave(job, data, model, tokenizer, rows, details=details, training=fitted.describe())
+
+
+def _fit(
+    recipe: Ngram | Sif, features: Mapping[str, object], rows: Mapping[str, Pairs], classes: int
+) -> Fitted:
+    train, validation = ((features[s], rows[s].labels) for s in ("train", "validation"))
+    return fit_logistic(train, validation, classes, grid=recipe.grid, iterations=recipe.iterations)
+
+
+def _matrix(rows: Pairs) -> csr_matrix:
+    """What the model computes its logits from: `[rows, features]`, each row of length 1."""
+    sizes = rows.lengths()
+    values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes).astype(np.float32)
+    return csr_matrix((values, rows.tokens, rows.bounds), shape=(len(rows), rows.pad_id))
+
+
+@torch.no_grad()
+def _fill(model: SifForMarkers, vectors: np.ndarray, pairs: Pairs, recipe: Sif) -> None:
+    """Set the word vectors, the words' weights, and the first component of the sentences."""
+    from sklearn.utils.extmath import randomized_svd
+
+    encoder = model.encoder
+    shares = np.bincount(pairs.tokens, minlength=len(vectors)) / max(len(pairs.tokens), 1)
+    weights = recipe.smoothing / (recipe.smoothing + shares) * (vectors != 0).any(1)
+    encoder.embeddings.weight.copy_(torch.from_numpy(vectors))
+    encoder.word_weight.copy_(torch.from_numpy(weights.astype(np.float32)))
+    sentences = np.concatenate(
+        [
+            encoder(ids.flatten(0, 1), mask.flatten(0, 1)).pooler_output.numpy()
+            for ids, mask in _batches(pairs)
+        ]
+    )
+    random = int(stream(recipe.seed, "zoo.dissent.sif").integers(2**31))
+    _, _, right = randomized_svd(sentences, 1, random_state=random)
+    encoder.component.copy_(torch.from_numpy(right[0].astype(np.float32)))
+
+
+@torch.no_grad()
+def _features(model: SifForMarkers, pairs: Pairs) -> np.ndarray:
+    parts = [encoded_pairs(model.encoder, ids, mask) for ids, mask in _batches(pairs)]
+    return torch.cat(parts).numpy()
+
+
+def _batches(pairs: Pairs) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Ids and masks `[BATCH, 2, tokens]` of all rows, in order."""
+    batches = []
+    for start in range(0, len(pairs), BATCH):
+        rows = range(start, min(start + BATCH, len(pairs)))
+        batch = pairs.collate([pairs[row] for row in rows])
+        batches.append((batch["input_ids"], batch["attention_mask"]))
+    return batches
+
+
+def pmi_vectors(
+    tokens: np.ndarray, bounds: np.ndarray, vocab_size: int, size: int, seed: int
+) -> np.ndarray:
+    """Vectors `[vocab_size, size]` of the words in sentences `tokens[bounds[i]:bounds[i + 1]]`.
+
+    From positive PMI and a singular value decomposition (Levy, Goldberg and Dagan 2015, with
+    their smoothing of the contexts' distribution). A word that occurs with no other one has the
+    vector zero. At most `vocab_size - 1` numbers are filled.
+    """
+    from sklearn.utils.extmath import randomized_svd
+
+    # How often two words stand at most `WINDOW` words apart in a sentence; symmetric.
+    sentence = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    shape = (vocab_size, vocab_size)
+    total = csr_matrix(shape, dtype=np.float64)
+    for start in range(0, len(tokens), TOKENS_PER_PART):
+        stop = start + TOKENS_PER_PART
+        for distance in range(1, WINDOW + 1):
+            one, two = tokens[start:stop], tokens[start + distance : stop + distance]
+            one = one[: len(two)]
+            near = sentence[start : start + len(two)]
+            inside = near == sentence[start + distance : stop + distance]
+            ones = np.ones(int(inside.sum()))
+            total = total + csr_matrix((ones, (one[inside], two[inside])), shape=shape)
+    counts = total + total.T
+
+    # max(0, log p(w, c) / (p(w) p(c)^0.75)), the contexts' shares taken after smoothing.
+    cells = counts.tocoo()
+    words = np.asarray(counts.sum(1)).ravel()
+    contexts = words**SMOOTHING
+    contexts = contexts / max(contexts.sum(), 1e-12)
+    pmi = np.log(cells.data / (words[cells.row] * contexts[cells.col]))
+    kept = pmi > 0
+    places = cells.row[kept], cells.col[kept]
+    weighted = csr_matrix((pmi[kept].astype(np.float32), places), shape=shape)
+
+    rank = min(size, vocab_size - 1)
+    random = int(stream(seed, "zoo.dissent.pmi").integers(2**31))
+    left, values, _ = randomized_svd(weighted, rank, n_iter=4, random_state=random)
+    vectors = np.zeros((vocab_size, size), np.float32)
+    vectors[:, :rank] = left * np.sqrt(values)
+    return vectors
