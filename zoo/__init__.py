@@ -23,7 +23,7 @@ MODELS = (
 )
 """The modules of the model classes; each registers its own."""
 
-__all__ = ["MODELS", "lazily", "register"]
+__all__ = ["MODELS", "file_of", "lazily", "register"]
 
 
 def register(model: str | Path = "") -> None:
@@ -50,3 +50,16 @@ def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return attribute
+
+
+def file_of(model: str | Path, name: str) -> Path | None:
+    """The file `name` beside the weights of a model (folder or Hub id); None where it has none."""
+    from transformers.utils.hub import cached_file
+
+    flags = ("missing_entries", "connection_errors", "gated_repo")
+    absent = {f"_raise_exceptions_for_{flag}": False for flag in flags}
+    try:
+        path = cached_file(str(model), name, **absent) if str(model) else None
+    except OSError:  # neither a folder nor a model of the Hub
+        return None
+    return None if path is None else Path(path)

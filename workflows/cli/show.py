@@ -72,7 +72,7 @@ def show_markers(language: str, files: list[Path]) -> None:
 
 def show_recipes(results: Path | None) -> None:
     """Print the recipes; with a folder of models, the figures measured there too."""
-    from zoo.catalogue import catalogue
+    from zoo.presets import catalogue
 
     columns = ("name", "paper", "objective", "dataset", "published", "measured")
     out = Table(*columns)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from corpora.errors import InputError
-from zoo.files import file_of
+from zoo import file_of
 from zoo.texts import TextEncoder, split_sentences
 
 if TYPE_CHECKING:

@@ -93,9 +93,9 @@ class Ngram(LabelledRecipe):
     """The most iterations of the solver."""
 
     def train(self, job: Job) -> None:
-        from zoo.dissent.baselines import train_ngram
+        from zoo.dissent.ngram import train
 
-        train_ngram(self, job)
+        train(self, job)
 
 
 class Sif(LabelledRecipe, WordRecipe):
@@ -116,9 +116,9 @@ class Sif(LabelledRecipe, WordRecipe):
     """The most iterations of the solver."""
 
     def train(self, job: Job) -> None:
-        from zoo.dissent.baselines import train_sif
+        from zoo.dissent.sif import train
 
-        train_sif(self, job)
+        train(self, job)
 
 
 def _none_or_two(classes: int) -> int:

@@ -1,8 +1,7 @@
-"""Recipes: DisSent's baselines, n-grams and SIF vectors with logistic regression (appendix A.5)."""
+"""Recipe: SIF sentence vectors and logistic regression (Nie et al. 2019, appendix A.5)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,22 +10,16 @@ import torch
 from scipy.sparse import csr_matrix
 
 from corpora.rng import stream
-from zoo.dissent.data import NgramVocabulary, Pairs, encode_ngrams, encode_texts
-from zoo.dissent.modeling import (
-    NgramConfig,
-    NgramForMarkers,
-    SifConfig,
-    SifForMarkers,
-    encoded_pairs,
-)
+from zoo.dissent.data import Pairs, encode_texts
+from zoo.dissent.modeling import SifConfig, SifForMarkers, encoded_pairs
 from zoo.glove import read_glove
 from zoo.labelled import leave, load_for
-from zoo.logistic import Fitted, fit_logistic
+from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
 from zoo.vocabularies import train_words
 
 if TYPE_CHECKING:
-    from zoo.dissent.recipes import Ngram, Sif
+    from zoo.dissent.recipes import Sif
 
 BATCH = 1024
 WINDOW = 5
@@ -35,37 +28,7 @@ SMOOTHING = 0.75
 TOKENS_PER_PART = 2_000_000
 
 
-def train_ngram(recipe: Ngram, job: Job) -> None:
-    """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
-    if not is_main_process():
-        return
-
-    # Data
-    data = load_for(recipe, job)
-    vocabulary = NgramVocabulary.fit(
-        data.all_texts("train"), recipe.longest, min_texts=recipe.min_texts, limit=recipe.features
-    )
-    rows = {
-        split: encode_ngrams(*data.texts(split), vocabulary, labels=data.gold(split))
-        for split in data.tables
-    }
-
-    # Model
-    model = NgramForMarkers(NgramConfig(features=2 * len(vocabulary), **data.names))
-
-    # Objective
-    features = {split: _matrix(rows[split]) for split in ("train", "validation")}
-    fitted = _fit(recipe, features, rows, len(data.labels))
-    with torch.no_grad():
-        model.weight[:-1] = torch.from_numpy(fitted.coefficients.T)
-        model.bias.copy_(torch.from_numpy(fitted.intercept))
-
-    # Evaluation and card
-    details = {"ngrams": len(vocabulary)}
-    leave(job, data, model, vocabulary, rows, details=details, training=fitted.describe())
-
-
-def train_sif(recipe: Sif, job: Job) -> None:
+def train(recipe: Sif, job: Job) -> None:
     """Train into `job.folder`: data, model, objective (scikit-learn), evaluation, card."""
     if not is_main_process():
         return
@@ -113,7 +76,13 @@ def train_sif(recipe: Sif, job: Job) -> None:
     features = {split: _features(model, rows[split]) for split in ("train", "validation")}
     mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
     scaled = {split: (part - mean) / deviation for split, part in features.items()}
-    fitted = _fit(recipe, scaled, rows, model.num_labels)
+    fitted = fit_logistic(
+        (scaled["train"], rows["train"].labels),
+        (scaled["validation"], rows["validation"].labels),
+        model.num_labels,
+        grid=recipe.grid,
+        iterations=recipe.iterations,
+    )
     weights = fitted.coefficients / deviation
     bias = fitted.intercept - weights @ mean
     with torch.no_grad():
@@ -124,20 +93,6 @@ def train_sif(recipe: Sif, job: Job) -> None:
     truncated = rows.get("test", rows["validation"]).truncated
     details = {"vocabulary": words, "truncated": truncated}
     leave(job, data, model, tokenizer, rows, details=details, training=fitted.describe())
-
-
-def _fit(
-    recipe: Ngram | Sif, features: Mapping[str, object], rows: Mapping[str, Pairs], classes: int
-) -> Fitted:
-    train, validation = ((features[s], rows[s].labels) for s in ("train", "validation"))
-    return fit_logistic(train, validation, classes, grid=recipe.grid, iterations=recipe.iterations)
-
-
-def _matrix(rows: Pairs) -> csr_matrix:
-    """What the model computes its logits from: `[rows, features]`, each row of length 1."""
-    sizes = rows.lengths()
-    values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes).astype(np.float32)
-    return csr_matrix((values, rows.tokens, rows.bounds), shape=(len(rows), rows.pad_id))
 
 
 @torch.no_grad()
