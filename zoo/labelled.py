@@ -93,9 +93,8 @@ def load(
     `empty` is not `warn`, and `InputError` if one of the `required` splits has no labelled row.
     """
     data = open_dataset(spec, config, splits)
-    names, notes = data.labels(hidden=True), []
-    found = columns_of(data["train"], columns, data.where)
-    data.need(*found)
+    texts = columns_of(data["train"], columns, data.where)
+    names, notes = data.need(*texts).labels(hidden=True), []
     tables = {}
     for split in [name for name in SPLITS if name in {*required, *data.splits}]:
         whole = data[split]
@@ -129,7 +128,7 @@ def load(
         )
     if none:
         notes.append(f"labels without a training row: {', '.join(none)}")
-    return Labelled(data, found, names, tables, notes, none)
+    return Labelled(data, texts, names, tables, notes, none)
 
 
 def columns_of(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str, str]:

@@ -49,6 +49,7 @@ def train(recipe: Bilstm, job: Job) -> None:
         max_eval_rows=recipe.max_eval_rows,
         empty=recipe.empty_classes,
     )
+    data.data.labels()  # raises for a row without a label: DisSent has none
     for note in data.notes:
         job.note(note)
     limit = recipe.max_tokens

@@ -46,16 +46,3 @@ class EpochSampler(Sampler[int]):
         batches = rows[:whole].reshape(-1, self.batch_size)
         # A last batch that is not full stays last: in the middle it would shift all others.
         return np.concatenate([random.permutation(batches).ravel(), rows[whole:]])
-
-
-class LongestFirst(Sampler[int]):
-    """Rows by length, longest first: for validation, where the order does not matter."""
-
-    def __init__(self, lengths: Sequence[int]) -> None:
-        self.rows = np.argsort(-np.asarray(lengths, np.int64), kind="stable")
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.rows.tolist())

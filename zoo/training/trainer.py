@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
+import numpy as np
 import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -25,10 +26,11 @@ from transformers import (
 from transformers.trainer_callback import PrinterCallback, TrainerCallback
 
 from corpora.errors import DiscorporaError
+from zoo.declared import StepRecipe
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
-from zoo.training.samplers import EpochSampler, LongestFirst
+from zoo.training.samplers import EpochSampler
 from zoo.training.throughput import Throughput
 
 log = logging.getLogger("zoo")
@@ -48,7 +50,6 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     values: dict[str, Any] = {
         "output_dir": str(job.checkpoints),
         "seed": recipe.seed,
-        "data_seed": recipe.seed,
         "num_train_epochs": recipe.epochs,
         "max_steps": recipe.max_steps,
         "per_device_train_batch_size": recipe.batch_size,
@@ -119,17 +120,17 @@ class ZooTrainer(Trainer):
         self.sampler = EpochSampler(
             lengths, self.args.train_batch_size * self.args.world_size, job.recipe.seed
         )
-        self.add_callback(_EpochOfSampler(self.sampler))
-        self.add_callback(_SaveInside(job.steps.save_steps, job.steps.eval_steps))
-        self.add_callback(self.throughput)
         self.remove_callback(PrinterCallback)
-        self.add_callback(LogLines())
+        # The throughput's clock needs to know what the first one asks for.
+        for callback in (_Frame(self.sampler, job.steps), self.throughput, LogLines()):
+            self.add_callback(callback)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> EpochSampler:
         return self.sampler
 
-    def _get_eval_sampler(self, eval_dataset: Any) -> LongestFirst:
-        return LongestFirst(eval_dataset.lengths())
+    def _get_eval_sampler(self, eval_dataset: Any) -> Any:
+        # Longest first: for a validation the order does not matter.
+        return np.argsort(-np.asarray(eval_dataset.lengths()), kind="stable").tolist()
 
     def create_scheduler(
         self, num_training_steps: int, optimizer: Optimizer | None = None
@@ -275,35 +276,27 @@ def history(state: TrainerState) -> dict[str, Any]:
     }
 
 
-class _EpochOfSampler(TrainerCallback):
-    """Tells the sampler which epoch begins.
+class _Frame(TrainerCallback):
+    """Tells the sampler which epoch begins, and asks for what is due inside an epoch.
 
-    The Trainer does so too, but not of several processes that resume in the middle of an epoch.
+    The Trainer tells the epoch too, but not of several processes that resume in the middle of
+    one. At an epoch's last step nothing is asked for: there the validation comes first, and with
+    it a change of the learning rate that a checkpoint made before it would lose.
     """
 
-    def __init__(self, sampler: EpochSampler) -> None:
-        self.sampler = sampler
+    def __init__(self, sampler: EpochSampler, recipe: StepRecipe) -> None:
+        self.sampler, self.recipe = sampler, recipe
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.sampler.set_epoch(int(state.epoch or 0))
 
-
-class _SaveInside(TrainerCallback):
-    """Asks for a checkpoint, perhaps after a validation, at a number of steps inside an epoch.
-
-    Not at an epoch's last step: there the validation comes first, and with it a change of the
-    learning rate that a checkpoint made before it would lose.
-    """
-
-    def __init__(self, save_steps: int, eval_steps: int) -> None:
-        self.save_steps, self.eval_steps = save_steps, eval_steps
-
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if float(state.epoch or 0).is_integer():
             return
-        if self.eval_steps > 0 and state.global_step % self.eval_steps == 0:
+        every, step = self.recipe, state.global_step
+        if every.eval_steps and step % every.eval_steps == 0:
             control.should_evaluate = control.should_save = True
-        if self.save_steps > 0 and state.global_step % self.save_steps == 0:
+        if every.save_steps and step % every.save_steps == 0:
             control.should_save = True
 
 
@@ -318,12 +311,12 @@ class LogLines(TrainerCallback):
         logs: dict[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
-        if state.is_world_process_zero and logs and "train_runtime" not in logs:
-            log.info("step %d: %s", state.global_step, _line(logs))
-
-
-def _line(logs: Mapping[str, Any]) -> str:
-    skipped = ("_runtime", "_per_second", "total_flos", "epoch")
-    shown = {key: value for key, value in logs.items() if not key.endswith(skipped)}
-    values = {key: f"{v:.4g}" if isinstance(v, float) else v for key, v in shown.items()}
-    return ", ".join(f"{key} {value}" for key, value in values.items())
+        if not state.is_world_process_zero or not logs or "train_runtime" in logs:
+            return
+        skipped = ("_runtime", "_per_second", "total_flos", "epoch")
+        shown = [
+            f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+            for key, value in logs.items()
+            if not key.endswith(skipped)
+        ]
+        log.info("step %d: %s", state.global_step, ", ".join(shown))
