@@ -55,19 +55,16 @@ def tokenizer_of(
             where=backbone,
             hint="give a folder that has one, or a Hub id that can be reached from here",
         ) from error
-    if pad_token:
-        if pad_token not in tokenizer.get_vocab():
-            raise ConfigError(
-                f"pad_token {pad_token!r} is not in the vocabulary",
-                where=backbone,
-                hint="name a token that the backbone has a vector for, such as its end of text",
-            )
+    if pad_token and pad_token in tokenizer.get_vocab():
         tokenizer.pad_token = pad_token
-    if tokenizer.pad_token_id is None:
+    elif pad_token or tokenizer.pad_token_id is None:
+        example = tokenizer.eos_token or "TOKEN"
         raise ConfigError(
-            "this backbone's tokenizer has no pad token",
+            f"pad_token {pad_token!r} is not in the vocabulary"
+            if pad_token
+            else "this backbone's tokenizer has no pad token",
             where=backbone,
-            hint=f'name one of its tokens: --pad_token "{tokenizer.eos_token or "TOKEN"}"',
+            hint=f'name a token that it has a vector for: --pad_token "{example}"',
         )
     return tokenizer
 
@@ -76,14 +73,8 @@ def tokenizer_for(
     recipe: BackboneRecipe, texts: Iterable[str], limit: int
 ) -> PreTrainedTokenizerBase:
     """`tokenizer_of` the backbone that the settings name."""
-    return tokenizer_of(
-        recipe.backbone,
-        texts,
-        pad_token=recipe.pad_token,
-        vocab_size=recipe.vocab_size,
-        lower=recipe.lower,
-        limit=limit,
-    )
+    options = recipe.model_dump(include={"backbone", "pad_token", "vocab_size", "lower"})
+    return tokenizer_of(texts=texts, limit=limit, **options)
 
 
 def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
@@ -170,12 +161,10 @@ def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
 
 def max_positions(config: PretrainedConfig) -> int | None:
     """The longest input of a backbone in tokens, or None where it has no limit."""
-    if config.model_type == "xlnet":
-        return None
-    limit = getattr(config, "max_position_embeddings", None)
-    if limit is None or limit <= 0:
-        return None
     kind = config.model_type
+    limit = getattr(config, "max_position_embeddings", None) or 0
+    if kind == "xlnet" or limit <= 0:
+        return None
     if kind == "mpnet":
         return limit - 2  # its padding index is 1, whatever the tokenizer's
     numbered = kind in AFTER_PADDING or "roberta" in kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 from torch import Tensor
@@ -15,15 +15,8 @@ from zoo.backbones import max_positions
 
 log = logging.getLogger("zoo")
 
-HIDE_PADDING = FAMILIES | {
-    "albert",
-    "big_bird",
-    "deberta",
-    "deberta-v2",
-    "modernbert",
-    "mpnet",
-    "xlnet",
-}
+HIDE_PADDING = FAMILIES | {"albert", "big_bird", "deberta", "deberta-v2"}
+HIDE_PADDING |= {"modernbert", "mpnet", "xlnet"}
 """Backbones (`model_type`) that are known to: they need no trial."""
 TOLERANCE = 1e-4
 """Of the largest state; rounding in float32 makes a hundredth of it."""
@@ -35,16 +28,14 @@ def warn_of_padding(backbone: PreTrainedModel) -> None:
     kind = backbone.config.model_type
     if kind in HIDE_PADDING or kind.startswith("discorpora-"):
         return
-    try:
-        found = padding_shows(backbone)
-    except (RuntimeError, AttributeError, IndexError, AssertionError, TypeError, ValueError):
-        return  # training, or the evaluation, says what is wrong with it
-    if found:
-        log.warning(
-            "%s: padding changes the vectors of a text, so they depend on the texts that are in "
-            "one batch with it",
-            kind,
-        )
+    with suppress(RuntimeError, AttributeError, LookupError, AssertionError, TypeError, ValueError):
+        # What it raises instead, training or the evaluation says too.
+        if padding_shows(backbone):
+            log.warning(
+                "%s: padding changes the vectors of a text, so they depend on the texts that are "
+                "in one batch with it",
+                kind,
+            )
 
 
 def padding_shows(backbone: PreTrainedModel) -> bool:

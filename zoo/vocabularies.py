@@ -26,8 +26,7 @@ def train_words(
     Id 0 is padding, id 1 stands for every other word. Words of equal frequency rank by letter.
     """
     tokenizer = Tokenizer(models.WordLevel(unk_token=UNK))
-    steps = [normalizers.NFC(), *([normalizers.Lowercase()] if lower else [])]
-    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.normalizer = _normalizer(lower)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     trainer = trainers.WordLevelTrainer(
         vocab_size=vocab_size,
@@ -48,8 +47,7 @@ def train_subwords(
     tokenizers 0.23 numbers its `##` letters in an order that changes from process to process.
     """
     tokenizer = Tokenizer(models.BPE())
-    steps = [normalizers.NFC(), *([normalizers.Lowercase()] if lower else [])]
-    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.normalizer = _normalizer(lower)
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
@@ -63,12 +61,14 @@ def train_subwords(
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{CLS} $A {SEP}", pair=f"{CLS} $A {SEP} $B:1 {SEP}:1", special_tokens=ends
     )
+    names = {"pad": PAD, "unk": UNK, "cls": CLS, "sep": SEP, "mask": MASK}
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        pad_token=PAD,
-        unk_token=UNK,
-        cls_token=CLS,
-        sep_token=SEP,
-        mask_token=MASK,
         model_max_length=max_length,
+        **{f"{name}_token": token for name, token in names.items()},
     )
+
+
+def _normalizer(lower: bool) -> normalizers.Normalizer:
+    steps = [normalizers.NFC(), *([normalizers.Lowercase()] if lower else [])]
+    return normalizers.Sequence(steps)

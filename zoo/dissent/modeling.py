@@ -25,6 +25,10 @@ class PairModel(ZooModel):
 
     main_input_name = "input_ids"
 
+    def __init__(self, config: PretrainedConfig) -> None:
+        super().__init__(config)
+        self.num_labels = label_count(config)
+
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
         """The scores of the labels, `[batch, labels]`."""
         raise NotImplementedError
@@ -92,7 +96,6 @@ class BiLstmForMarkers(PairModel, WordModel):
 
     def __init__(self, config: BiLstmConfig) -> None:
         super().__init__(config)
-        self.num_labels = label_count(config)
         self.encoder = BiLstmModel(config)
         self.projection = nn.Linear(5 * 2 * config.hidden_size, config.projection_size)
         self.classifier = nn.Linear(config.projection_size, self.num_labels)
@@ -167,7 +170,6 @@ class SifForMarkers(PairModel, _SifPreTrained):
 
     def __init__(self, config: SifConfig) -> None:
         super().__init__(config)
-        self.num_labels = label_count(config)
         self.encoder = SifModel(config)
         self.classifier = nn.Linear(5 * config.hidden_size, self.num_labels)
         self.post_init()
@@ -194,7 +196,6 @@ class NgramForMarkers(PairModel):
 
     def __init__(self, config: NgramConfig) -> None:
         super().__init__(config)
-        self.num_labels = label_count(config)
         self.weight = nn.Parameter(torch.zeros(config.features + 1, self.num_labels))
         self.bias = nn.Parameter(torch.zeros(self.num_labels))
         self.post_init()
@@ -263,7 +264,6 @@ class PairTransformer(PairModel, _PairPreTrained):
 
     def __init__(self, config: PairTransformerConfig) -> None:
         super().__init__(config)
-        self.num_labels = label_count(config)
         self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
         self.dropout = nn.Dropout(config.dropout)
         self.classifier = nn.Linear(self.backbone.config.hidden_size, self.num_labels)
