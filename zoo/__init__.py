@@ -35,9 +35,9 @@ def register(model: str | Path = "") -> None:
     for module in MODELS:
         import_module(module)
     if model:
-        from zoo import plugins
+        from zoo.presets import load_plugins
 
-        plugins.load(Path(model))
+        load_plugins(Path(model))
 
 
 def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:

@@ -7,6 +7,7 @@ recipe = "dissent.bilstm"       # a recipe's name, package.module:Class or FILE.
 
 from __future__ import annotations
 
+import logging
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -16,13 +17,19 @@ from typing import Any
 
 from pydantic import Field
 
+from corpora.code import code_hash
 from corpora.declared import REFERENCE, Loc, Table, anchored, portable
 from corpora.errors import ConfigError, InputError, nearest
-from corpora.store.atomic import read_json
+from corpora.store.atomic import MANIFEST, read_json
 from corpora.toml import TomlFile
-from zoo.declared import RECIPES, Recipe
+from zoo.declared import OBJECTIVES, RECIPES, RankingRecipe, Recipe
+
+log = logging.getLogger("zoo")
 
 ROOM = Path(__file__).parent
+PLUGINS = "plugins"
+"""Among the settings of a model's manifest."""
+REGISTRIES = {registry.what: registry for registry in (RECIPES, OBJECTIVES)}
 
 
 class About(Table):
@@ -214,3 +221,55 @@ def catalogue(results: Path | None = None) -> list[Entry]:
         Entry(name, path, read_preset(path).about, "; ".join(measured.get(name, ())))
         for name, path in shipped().items()
     ]
+
+
+# What a model needs that is not part of this package: recipes and objectives of plug-ins.
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A class outside this package: `name` finds it, `requires` says what must be installed."""
+
+    kind: str
+    name: str
+    requires: str
+    code: str
+    """The hash of its code: with other code it is another run."""
+
+
+def plugins_of(preset: Preset, recipe: Recipe) -> list[Plugin]:
+    """The plug-ins that a run uses; of a file its name stands for its path."""
+    names = {"recipe": preset.reference}
+    if isinstance(recipe, RankingRecipe):
+        names["objective"] = recipe.objective
+    return [
+        Plugin(kind, portable(name), requires, code_hash(REGISTRIES[kind].find(name).__module__))
+        for kind, name in names.items()
+        if (requires := REGISTRIES[kind].plugin(name))
+    ]
+
+
+def load_plugins(folder: Path) -> None:
+    """Import the plug-ins of a model folder, so that their models are known to transformers.
+
+    Raises `InputError` if one is missing and the model's type is not known without it; else a
+    missing one is only told: the weights do not need it.
+    """
+    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else {}
+    for entry in manifest.get("settings", {}).get(PLUGINS, ()):
+        plugin = Plugin(**entry)
+        try:
+            REGISTRIES[plugin.kind].find(plugin.name)
+        except ConfigError:
+            from transformers import CONFIG_MAPPING, PretrainedConfig
+
+            model_type = PretrainedConfig.get_config_dict(folder)[0].get("model_type")
+            problem = f"the {plugin.kind} {plugin.name} that trained it is not installed"
+            if model_type not in CONFIG_MAPPING:
+                raise InputError(
+                    f"{problem}, and its model type {model_type!r} is not known without it",
+                    where=str(folder),
+                    hint=f"install {plugin.requires}: "
+                    f"pip install '{plugin.requires.replace(' ', '==')}'",
+                ) from None
+            log.warning("%s: %s (%s)", folder, problem, plugin.requires)

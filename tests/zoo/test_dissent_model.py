@@ -13,8 +13,7 @@ from zoo.dissent import BiLstmConfig, BiLstmForMarkers, BiLstmModel
 from zoo.dissent.data import Pairs, encode_texts
 from zoo.dissent.modeling import pair_features
 from zoo.evaluate.classification import predict
-from zoo.glove import read_glove
-from zoo.vocabularies import train_words
+from zoo.vocabularies import read_glove, train_words
 
 from .conftest import MARKERS, pair_rows
 

@@ -16,12 +16,11 @@ from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.utils.generic import ModelOutput
 
-from zoo.backbones import Pooling, max_positions, pooled, stands_last
+from zoo.backbones import Pooling, max_positions, pooled, stands_last, warn_of_padding
 from zoo.coherence.data import Documents, encode_documents, pad
 from zoo.coherence.scoring import load_reference, mean_scores
 from zoo.modeling import ZooModel, known_to_auto
 from zoo.texts import TextEncoder, batches_by_length
-from zoo.trials import warn_of_padding
 
 log = logging.getLogger("zoo")
 

@@ -14,13 +14,12 @@ from transformers import TrainerCallback
 from zoo.dissent.data import encode_texts
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.evaluate.classification import predict, report
-from zoo.glove import load_vectors
 from zoo.labelled import headline, load
 from zoo.training.data import SPLITS
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import class_accuracy, fit, history, most_probable, trainer_over
-from zoo.vocabularies import train_words
+from zoo.vocabularies import load_vectors, train_words
 
 if TYPE_CHECKING:
     from zoo.dissent.recipes import Bilstm

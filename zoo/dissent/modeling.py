@@ -13,10 +13,9 @@ from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
-from zoo.backbones import Pooling, max_positions, pooled
+from zoo.backbones import Pooling, max_positions, pooled, warn_of_padding
 from zoo.dissent.data import NgramVocabulary, encode_ngrams, encode_pairs, encode_texts
 from zoo.modeling import ZooModel, known_to_auto, label_count
-from zoo.trials import warn_of_padding
 from zoo.word_encoder import WordEncoder, WordModel
 
 

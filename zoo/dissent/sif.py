@@ -12,11 +12,10 @@ from scipy.sparse import csr_matrix
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
 from zoo.dissent.modeling import SifConfig, SifForMarkers, encoded_pairs
-from zoo.glove import read_glove
 from zoo.labelled import leave, load_for
 from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
-from zoo.vocabularies import train_words
+from zoo.vocabularies import read_glove, train_words
 
 if TYPE_CHECKING:
     from zoo.dissent.recipes import Sif

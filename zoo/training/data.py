@@ -261,8 +261,18 @@ def spread(table: pa.Table, rows: int) -> pa.Table:
 def _open_folder(folder: Path, config: str, names: Mapping[str, str], streamed: bool) -> Dataset:
     """The splits of a built folder: whole tables, or `Shards` that are read as they are needed."""
     manifest = read_manifest(folder)
-    config = choose_config(manifest, config, str(folder))
-    entries = manifest["configs"][config].get("splits", {})
+    configs = manifest.get("configs", {})
+    if not config:
+        flagged = [name for name, entry in configs.items() if entry.get("default")]
+        usual = flagged or (list(configs) if len(configs) == 1 else ["default"])
+        config = usual[0] if usual[0] in configs else ""
+    if config not in configs:
+        raise ConfigError(
+            f"no configuration {config!r}" if config else "which configuration?",
+            where=str(folder),
+            hint=f"{nearest(config, configs)}name one with @CONFIG: {', '.join(configs)}",
+        )
+    entries = configs[config].get("splits", {})
     splits: dict[str, Any] = {}
     for split in SPLITS:
         shards = entries.get(names.get(split, split), {}).get("shards", ())
@@ -283,22 +293,6 @@ def _open_folder(folder: Path, config: str, names: Mapping[str, str], streamed: 
             ) from error
     name, revision = str(manifest.get("name", folder.name)), _stage_hash(manifest)
     return Dataset(name, config, revision, splits, manifest, names)
-
-
-def choose_config(manifest: Mapping[str, Any], config: str, where: str) -> str:
-    """The configuration of that name; without a name the default one, or the only one."""
-    configs = manifest.get("configs", {})
-    flagged = [name for name, entry in configs.items() if entry.get("default")]
-    usual = flagged or (list(configs) if len(configs) == 1 else ["default"])
-    chosen = config or (usual[0] if usual[0] in configs else "")
-    if chosen not in configs:
-        problem = f"no configuration {chosen!r}" if chosen else "which configuration?"
-        raise ConfigError(
-            problem,
-            where=where,
-            hint=f"{nearest(chosen, configs)}name one with @CONFIG: {', '.join(configs)}",
-        )
-    return chosen
 
 
 def _stage_hash(manifest: Mapping[str, Any]) -> str:

@@ -27,9 +27,8 @@ from corpora.store.atomic import (
     staged,
     write_json,
 )
-from zoo import plugins
 from zoo.declared import Recipe, StepRecipe
-from zoo.presets import About, Preset
+from zoo.presets import PLUGINS, About, Preset, plugins_of
 from zoo.training.checkpoints import newest
 from zoo.training.data import revision_of, split_spec
 
@@ -113,8 +112,8 @@ def planned(preset: Preset, recipe: Recipe) -> Job:
     _, config = split_spec(recipe.dataset, recipe.dataset_config)
     if config:
         identity["dataset_config"] = config
-    if needed := plugins.needed(preset, recipe):
-        identity[plugins.KEY] = [asdict(plugin) for plugin in needed]
+    if needed := plugins_of(preset, recipe):
+        identity[PLUGINS] = [asdict(plugin) for plugin in needed]
     for key in NAMES_FILES:
         name = str(getattr(recipe, key, ""))
         if name and (files := _contents(Path(name))):

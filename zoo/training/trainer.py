@@ -241,24 +241,23 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
 def out_of_memory(job: Job) -> DiscorporaError:
     """What a run that needs more memory than the GPU has can do, with the settings that it has."""
     recipe = job.steps
-    ways = [
-        f"lower batch_size (now {recipe.batch_size}) and raise gradient_accumulation by the same "
-        "factor to keep the batch"
+    lower = "lower {name} (now {now})"
+    ways = {
+        "batch_size": f"{lower} and raise gradient_accumulation by the same factor to keep the "
+        "batch",
+        "recompute": "set recompute = true, which keeps the activations of one block at a time",
+        "block_tokens": lower,
+        "max_tokens": lower,
+    }
+    said = [
+        way.format(name=name, now=getattr(recipe, name))
+        for name, way in ways.items()
+        if hasattr(recipe, name) and getattr(recipe, name) is not True
     ]
-    settings = recipe.model_dump(include={"block_tokens", "recompute", "max_tokens"})
-    if settings.get("recompute") is False:
-        ways.append(
-            "set recompute = true, which keeps the activations of one block at a time "
-            f"(of block_tokens, now {settings['block_tokens']})"
-        )
-    elif "block_tokens" in settings:
-        ways.append(f"lower block_tokens (now {settings['block_tokens']})")
-    if "max_tokens" in settings:
-        ways.append(f"lower max_tokens (now {settings['max_tokens']})")
     return DiscorporaError(
         "out of memory on the GPU",
         where=job.name,
-        hint=f"{'; or '.join(ways)}; the same command then goes to another --output",
+        hint=f"{'; or '.join(said)}; the same command then goes to another --output",
     )
 
 
