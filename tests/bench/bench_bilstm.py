@@ -23,7 +23,7 @@ from torch.nn.functional import cross_entropy
 from zoo.dissent.data import Pairs, encode_texts
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers, pair_features
 from zoo.training.data import open_dataset, spread
-from zoo.training.samplers import EpochSampler
+from zoo.training.trainer import EpochSampler
 from zoo.vocabularies import train_words
 
 BATCH = 64

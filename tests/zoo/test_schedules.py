@@ -8,7 +8,7 @@ import torch
 from zoo.coherence.recipes import Full
 from zoo.coherence.setup import annealed
 from zoo.dissent.bilstm import AccuracySchedule
-from zoo.training.samplers import EpochSampler
+from zoo.training.trainer import EpochSampler
 
 
 def optimizer(rate: float) -> torch.optim.SGD:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import hstack
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerBase
 
@@ -20,7 +20,6 @@ from corpora.store.atomic import write_text
 
 CHUNK = 10_000
 VOCABULARY = "vocabulary.json"
-_WORD = re.compile(r"\w+|[^\w\s]")
 
 Row = tuple[list[np.ndarray], np.ndarray | None, int]
 """The sequences of a pair, the segments of its tokens where there are any, and the label."""
@@ -151,9 +150,7 @@ def encode_pairs(
 
 @dataclass(frozen=True)
 class NgramVocabulary:
-    """The n-grams that are known, `longest` words at most. A pair's features are those of s1,
-    then those of s2: feature `i` or `len(self) + i`.
-    """
+    """The n-grams that are known: lower-cased words and punctuation marks, `longest` at most."""
 
     ngrams: tuple[str, ...]
     longest: int = 3
@@ -163,21 +160,11 @@ class NgramVocabulary:
         cls, texts: Iterable[str], longest: int, *, min_texts: int, limit: int
     ) -> NgramVocabulary:
         """The `limit` most frequent n-grams that are in at least `min_texts` texts."""
-        from sklearn.feature_extraction.text import CountVectorizer
-
-        counter = CountVectorizer(
-            analyzer=lambda text: list(_ngrams(text, longest)), min_df=min_texts, max_features=limit
-        )
-        counter.fit(texts)
+        counter = _counter(longest, min_df=min_texts, max_features=limit).fit(texts)
         return cls(tuple(counter.get_feature_names_out().tolist()), longest)
 
     def __len__(self) -> int:
         return len(self.ngrams)
-
-    def features(self, texts: Sequence[str], offset: int) -> list[list[int]]:
-        """The distinct known n-grams of each text, as sorted numbers from `offset`."""
-        ids = {ngram: offset + number for number, ngram in enumerate(self.ngrams)}
-        return [sorted({ids[g] for g in _ngrams(t, self.longest) if g in ids}) for t in texts]
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `vocabulary.json`."""
@@ -205,15 +192,18 @@ def encode_ngrams(
     max_tokens: int = 0,
     labels: np.ndarray | None = None,
 ) -> Pairs:
-    """A sequence of features of each pair; nothing is cut, whatever `max_tokens` is."""
-    first, second = vocabulary.features(one, 0), vocabulary.features(two, len(vocabulary))
-    features = [a + b for a, b in zip(first, second, strict=True)]
-    return Pairs.of([(features, (), 0)], len(one), labels, 2 * len(vocabulary), sides=1)
+    """A sequence of the distinct known n-grams of each pair, those of s1, then those of s2.
+
+    N-gram `i` is `i` in s1 and `len(vocabulary) + i` in s2. Nothing is cut, whatever `max_tokens`.
+    """
+    counter = _counter(vocabulary.longest, vocabulary=vocabulary.ngrams)
+    features = hstack([counter.transform(one), counter.transform(two)], format="csr")
+    gold = np.zeros(len(one), np.int64) if labels is None else labels
+    padding = 2 * len(vocabulary)
+    return Pairs(features.indices, None, features.indptr, gold, padding, sides=1, truncated=0)
 
 
-def _ngrams(text: str, longest: int) -> Iterator[str]:
-    """Lower-cased words and punctuation marks, one to `longest` in a row."""
-    words = _WORD.findall(text.lower())
-    for size in range(1, longest + 1):
-        for start in range(len(words) - size + 1):
-            yield " ".join(words[start : start + size])
+def _counter(longest: int, **options: Any) -> Any:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    return CountVectorizer(ngram_range=(1, longest), token_pattern=r"\w+|[^\w\s]", **options)

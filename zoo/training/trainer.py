@@ -9,13 +9,14 @@ import logging
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
+from torch.utils.data import Sampler
 from transformers import (
     EarlyStoppingCallback,
     PreTrainedModel,
@@ -26,17 +27,20 @@ from transformers import (
 from transformers.trainer_callback import PrinterCallback, TrainerCallback
 
 from corpora.errors import DiscorporaError
+from corpora.rng import stream
 from zoo.declared import StepRecipe
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
-from zoo.training.samplers import EpochSampler
 from zoo.training.throughput import Throughput
 
 log = logging.getLogger("zoo")
 
 Schedule = Callable[[Optimizer, int], LRScheduler]
 """Takes the optimizer and the number of optimizer steps in an epoch."""
+
+WINDOW = 50
+"""Batches in one window: rows are sorted inside a window only, so that batches still vary."""
 
 KEEP_BEST = {"metric_for_best_model": "accuracy", "load_best_model_at_end": True}
 """Arguments of a Trainer that ends with the weights of the best validation accuracy."""
@@ -273,6 +277,41 @@ def history(state: TrainerState) -> dict[str, Any]:
         "best_step": state.best_global_step,
         "validations": validations,
     }
+
+
+class EpochSampler(Sampler[int]):
+    """Row numbers such that each batch holds rows of like length.
+
+    The rows are shuffled, cut into windows of 50 batches, sorted by length inside a window, and
+    the batches shuffled (as `LengthGroupedSampler` of transformers does, whose order comes from
+    the global generator, so that a run resumed in a later epoch sees another order).
+    """
+
+    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
+        self.lengths = np.asarray(lengths, np.int64)
+        self.batch_size, self.seed, self.epoch = batch_size, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.order(self.epoch).tolist())
+
+    def order(self, epoch: int) -> np.ndarray:
+        """The order of `epoch`: a permutation of the rows, `[rows]`."""
+        random = stream(self.seed, "zoo.batches", epoch=epoch)
+        rows = random.permutation(len(self.lengths))
+        size = self.batch_size * WINDOW
+        for start in range(0, len(rows), size):
+            window = rows[start : start + size]
+            rows[start : start + size] = window[np.argsort(-self.lengths[window], kind="stable")]
+        whole = len(rows) // self.batch_size * self.batch_size
+        batches = rows[:whole].reshape(-1, self.batch_size)
+        # A last batch that is not full stays last: in the middle it would shift all others.
+        return np.concatenate([random.permutation(batches).ravel(), rows[whole:]])
 
 
 class _Frame(TrainerCallback):
