@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.errors import ConfigError, InputError, nearest
-from zoo.declared import TEXTS, LabelledRecipe
+from zoo.declared import TEXTS, ClassifierRecipe, LabelledRecipe
 from zoo.training.data import SPLITS, Dataset, open_dataset, spread
 from zoo.training.job import Job
 
@@ -54,12 +54,15 @@ class Labelled:
         return {"id2label": numbered, "label2id": {label: i for i, label in numbered.items()}}
 
 
-def load_for(recipe: LabelledRecipe, job: Job, **more: Any) -> Labelled:
+def load_for(
+    recipe: ClassifierRecipe, job: Job, columns: Sequence[str] = (), **more: Any
+) -> Labelled:
     """`load` by the settings that every classifier of pairs has; what was left out is noted."""
     data = load(
         recipe.dataset,
         recipe.dataset_config,
-        columns=recipe.columns,
+        columns=recipe.columns if isinstance(recipe, LabelledRecipe) else columns,
+        required=recipe.splits,
         max_train_rows=recipe.max_train_rows,
         max_eval_rows=recipe.max_eval_rows,
         empty=recipe.empty_classes,

@@ -14,7 +14,7 @@ from transformers import TrainerCallback
 from zoo.dissent.data import encode_texts
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.evaluate.classification import predict, report
-from zoo.labelled import headline, load
+from zoo.labelled import headline, load_for
 from zoo.training.data import SPLITS
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
@@ -39,18 +39,8 @@ probabilities = model(ids, mask).logits.softmax(-1)
 def train(recipe: Bilstm, job: Job) -> None:
     """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
     # Data
-    data = load(
-        recipe.dataset,
-        recipe.dataset_config,
-        columns=("s1", "s2"),
-        required=SPLITS,
-        max_train_rows=recipe.max_train_rows,
-        max_eval_rows=recipe.max_eval_rows,
-        empty=recipe.empty_classes,
-    )
+    data = load_for(recipe, job, columns=("s1", "s2"))
     data.data.labels()  # raises for a row without a label: DisSent has none
-    for note in data.notes:
-        job.note(note)
     limit = recipe.max_tokens
     tokenizer = train_words(
         data.all_texts("train"),

@@ -42,8 +42,7 @@ def is_sealed(folder: Path) -> bool:
 
 def all_checkpoints(folder: Path) -> list[Path]:
     """The checkpoint folders in `folder`, whole or not, oldest first."""
-    steps = {path: path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*")}
-    return sorted((p for p, step in steps.items() if step.isdigit()), key=lambda p: int(steps[p]))
+    return sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
 
 
 def newest(folder: Path) -> Path | None:
