@@ -173,18 +173,12 @@ def split_spec(spec: str, config: str = "") -> tuple[str, str]:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a built dataset folder."""
     path = folder / MANIFEST
-    if not path.is_file():
-        raise InputError(
-            f"this dataset folder has no {MANIFEST}",
-            where=str(folder),
-            hint="its build did not finish, or it is no dataset folder: run the build again",
-        )
-    manifest: dict[str, Any] = read_json(path)
+    manifest = read_json(path) if path.is_file() else None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("configs", {}), dict):
         raise InputError(
-            "is no manifest of a dataset folder",
-            where=str(path),
-            hint="it was changed after it was built: remove the folder and build it again",
+            f"this dataset folder has no {MANIFEST}" if manifest is None else "is no manifest",
+            where=str(folder if manifest is None else path),
+            hint="its build did not finish, or it is no dataset folder: run the build again",
         )
     return manifest
 

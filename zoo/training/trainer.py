@@ -51,23 +51,19 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     recipe = job.steps
     # Beside the output: what the Trainer writes into its own folder goes with the checkpoints.
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(job.logs)
+    same = {"seed", "max_steps", "learning_rate", "weight_decay", "max_grad_norm", "logging_steps"}
     values: dict[str, Any] = {
+        **recipe.model_dump(include=same),
         "output_dir": str(job.checkpoints),
-        "seed": recipe.seed,
         "num_train_epochs": recipe.epochs,
-        "max_steps": recipe.max_steps,
         "per_device_train_batch_size": recipe.batch_size,
         "per_device_eval_batch_size": recipe.eval_batch_size,
         "gradient_accumulation_steps": recipe.gradient_accumulation,
-        "learning_rate": recipe.learning_rate,
-        "weight_decay": recipe.weight_decay,
-        "max_grad_norm": recipe.max_grad_norm,
         "bf16": uses_bf16(recipe.bf16),
         "use_cpu": not torch.accelerator.is_available(),
         "torch_compile": recipe.compile,
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
-        "logging_steps": recipe.logging_steps,
         # The count of validations without a new best one goes on after a resume.
         "restore_callback_states_from_checkpoint": True,
         "report_to": list(recipe.report_to) or "none",
