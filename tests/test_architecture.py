@@ -70,7 +70,7 @@ def loaded_after(code: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "room",
-    [*ROOMS, "workflows.cli.app", "extract.embedded", "zoo.catalogue", "zoo.evaluate.suites"],
+    [*ROOMS, "workflows.cli.app", "extract.embedded", "zoo.presets", "zoo.evaluate.suites"],
 )
 def test_importing_a_room_loads_nothing_heavy(room: str) -> None:
     assert loaded_after(f"import {room}") == set()

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 MODELS = (
-    *(f"zoo.dissent.{name}" for name in ("modeling", "ngrams", "sif_modeling")),
-    *("zoo.dissent.transformer_modeling", "zoo.coherence.modeling", "zoo.coherence.unc_modeling"),
-    *("zoo.conpono.modeling", "zoo.criteria.modeling"),
+    "zoo.dissent.modeling",
+    "zoo.coherence.modeling",
+    "zoo.coherence.unc_modeling",
+    "zoo.conpono.modeling",
+    "zoo.criteria.modeling",
 )
 """The modules of the model classes; each registers its own."""
 
-__all__ = ["MODELS", "lazily", "register"]
+__all__ = ["MODELS", "file_of", "lazily", "register"]
 
 
 def register(model: str | Path = "") -> None:
@@ -33,9 +35,9 @@ def register(model: str | Path = "") -> None:
     for module in MODELS:
         import_module(module)
     if model:
-        from zoo import plugins
+        from zoo.presets import load_plugins
 
-        plugins.load(Path(model))
+        load_plugins(Path(model))
 
 
 def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
@@ -48,3 +50,16 @@ def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return attribute
+
+
+def file_of(model: str | Path, name: str) -> Path | None:
+    """The file `name` beside the weights of a model (folder or Hub id); None where it has none."""
+    from transformers.utils.hub import cached_file
+
+    flags = ("missing_entries", "connection_errors", "gated_repo")
+    absent = {f"_raise_exceptions_for_{flag}": False for flag in flags}
+    try:
+        path = cached_file(str(model), name, **absent) if str(model) else None
+    except OSError:  # neither a folder nor a model of the Hub
+        return None
+    return None if path is None else Path(path)

@@ -1,9 +1,10 @@
-"""What the recipes that fine-tune a pretrained encoder share: its tokenizer, limit and vector."""
+"""A pretrained encoder in a recipe: its tokenizer, attention, vector, limit, and padding."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Literal
 
 import torch
@@ -24,6 +25,8 @@ from zoo.declared import BackboneRecipe
 from zoo.modeling import check_there, load_backbone, uses_bf16
 from zoo.vocabularies import train_subwords
 
+log = logging.getLogger("zoo")
+
 Pooling = Literal["first", "last", "mean"]
 
 LAST_TOKEN = frozenset({"xlnet"})
@@ -34,6 +37,13 @@ AFTER_PADDING = frozenset(
     | {"markuplm", "xmod"}
 )
 """Backbones that, as RoBERTa, number positions from pad_token_id + 1: so many fewer are left."""
+
+HIDE_PADDING = FAMILIES | {"albert", "big_bird", "deberta", "deberta-v2"}
+HIDE_PADDING |= {"modernbert", "mpnet", "xlnet"}
+"""Backbones (`model_type`) that are known to: they need no trial."""
+TOLERANCE = 1e-4
+"""Of the largest state; rounding in float32 makes a hundredth of it."""
+TEXT, PADDED = 6, 16
 
 
 def tokenizer_of(
@@ -55,19 +65,16 @@ def tokenizer_of(
             where=backbone,
             hint="give a folder that has one, or a Hub id that can be reached from here",
         ) from error
-    if pad_token:
-        if pad_token not in tokenizer.get_vocab():
-            raise ConfigError(
-                f"pad_token {pad_token!r} is not in the vocabulary",
-                where=backbone,
-                hint="name a token that the backbone has a vector for, such as its end of text",
-            )
+    if pad_token and pad_token in tokenizer.get_vocab():
         tokenizer.pad_token = pad_token
-    if tokenizer.pad_token_id is None:
+    elif pad_token or tokenizer.pad_token_id is None:
+        example = tokenizer.eos_token or "TOKEN"
         raise ConfigError(
-            "this backbone's tokenizer has no pad token",
+            f"pad_token {pad_token!r} is not in the vocabulary"
+            if pad_token
+            else "this backbone's tokenizer has no pad token",
             where=backbone,
-            hint=f'name one of its tokens: --pad_token "{tokenizer.eos_token or "TOKEN"}"',
+            hint=f'name a token that it has a vector for: --pad_token "{example}"',
         )
     return tokenizer
 
@@ -76,14 +83,8 @@ def tokenizer_for(
     recipe: BackboneRecipe, texts: Iterable[str], limit: int
 ) -> PreTrainedTokenizerBase:
     """`tokenizer_of` the backbone that the settings name."""
-    return tokenizer_of(
-        recipe.backbone,
-        texts,
-        pad_token=recipe.pad_token,
-        vocab_size=recipe.vocab_size,
-        lower=recipe.lower,
-        limit=limit,
-    )
+    options = recipe.model_dump(include={"backbone", "pad_token", "vocab_size", "lower"})
+    return tokenizer_of(texts=texts, limit=limit, **options)
 
 
 def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
@@ -170,13 +171,75 @@ def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
 
 def max_positions(config: PretrainedConfig) -> int | None:
     """The longest input of a backbone in tokens, or None where it has no limit."""
-    if config.model_type == "xlnet":
-        return None
-    limit = getattr(config, "max_position_embeddings", None)
-    if limit is None or limit <= 0:
-        return None
     kind = config.model_type
+    limit = getattr(config, "max_position_embeddings", None) or 0
+    if kind == "xlnet" or limit <= 0:
+        return None
     if kind == "mpnet":
         return limit - 2  # its padding index is 1, whatever the tokenizer's
     numbered = kind in AFTER_PADDING or "roberta" in kind
     return limit - (config.pad_token_id + 1 if numbered else 0)
+
+
+# What a backbone does with padding, told by a trial pass over a short text.
+
+
+def warn_of_padding(backbone: PreTrainedModel) -> None:
+    """Warn of a backbone whose states of a text depend on the padding behind it (FNet, YOSO)."""
+    kind = backbone.config.model_type
+    if kind in HIDE_PADDING or kind.startswith("discorpora-"):
+        return
+    with suppress(RuntimeError, AttributeError, LookupError, AssertionError, TypeError, ValueError):
+        # What it raises instead, training or the evaluation says too.
+        if padding_shows(backbone):
+            log.warning(
+                "%s: padding changes the vectors of a text, so they depend on the texts that are "
+                "in one batch with it",
+                kind,
+            )
+
+
+def padding_shows(backbone: PreTrainedModel) -> bool:
+    """Whether a text has other states alone than in a row with padding behind it."""
+    width = min(PADDED, max_positions(backbone.config) or PADDED)
+    ids = sample(backbone, width)
+    mask = torch.ones_like(ids)
+    ids[:, TEXT:] = backbone.config.pad_token_id or 0
+    mask[:, TEXT:] = 0
+    with trial(backbone) as run:
+        alone = run(input_ids=ids[:, :TEXT], attention_mask=mask[:, :TEXT])
+        padded = run(input_ids=ids, attention_mask=mask)[:, :TEXT]
+    return differ(backbone, alone, padded)
+
+
+@contextmanager
+def trial(backbone: PreTrainedModel) -> Iterator[Callable[..., Tensor]]:
+    """A function from inputs to the last states `[rows, tokens, width]`, without dropout.
+
+    It leaves no trace: not in the order of random numbers, nor in what was compiled.
+    """
+    was_training = backbone.training
+    backbone.eval()
+    try:
+        with torch.inference_mode(), torch.random.fork_rng(devices=[]):
+            yield lambda **inputs: backbone.forward(**inputs).last_hidden_state
+    finally:
+        backbone.train(was_training)
+
+
+def sample(backbone: PreTrainedModel, tokens: int) -> Tensor:
+    """Ids `[1, tokens]` of words: of the vocabulary's middle, as special tokens stand at its ends.
+
+    MPNet and ESM treat some of those in their own way.
+    """
+    size, padding = backbone.config.vocab_size, backbone.config.pad_token_id or 0
+    ids = torch.linspace(size // 3, 2 * size // 3, tokens).long()[None]
+    return (ids + (ids == padding)).to(backbone.device)
+
+
+def differ(backbone: PreTrainedModel, one: Tensor, two: Tensor) -> bool:
+    """Whether two tensors of states differ by more than a sum in another order explains."""
+    in_bf16 = backbone.config._attn_implementation == "bf16"
+    dtype = torch.bfloat16 if in_bf16 else one.dtype
+    difference = (one - two).abs().max() / one.abs().max().clamp(min=1e-30)
+    return difference.item() > max(TOLERANCE, 8 * torch.finfo(dtype).eps)

@@ -196,16 +196,21 @@ def _two(columns: tuple[str, ...]) -> tuple[str, ...]:
     return columns
 
 
-class LabelledRecipe(Recipe):
-    """A recipe for pairs of texts with a label, in any two columns of texts."""
+class ClassifierRecipe(Recipe):
+    """A recipe for pairs of texts with a label."""
+
+    empty_classes: Literal["error", "warn"] = "error"
+    """What to do with a label that no training row has."""
+
+
+class LabelledRecipe(ClassifierRecipe):
+    """A recipe for labelled pairs in any two columns of texts."""
 
     reads = LABELLED
     splits = ("train", "validation")
 
     columns: Annotated[tuple[str, ...], AfterValidator(_two)] = ()
     """The two columns of texts; found by their usual names if not given."""
-    empty_classes: Literal["error", "warn"] = "error"
-    """What to do with a label that no training row has."""
 
     def forms(self) -> tuple[Form, ...]:
         return (Form((*self.columns, "label")),) if self.columns else self.reads

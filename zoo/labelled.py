@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from corpora.errors import ConfigError, InputError, nearest
-from zoo.declared import TEXTS, LabelledRecipe
+from zoo.declared import TEXTS, ClassifierRecipe, LabelledRecipe
 from zoo.training.data import SPLITS, Dataset, open_dataset, spread
 from zoo.training.job import Job
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+USAGE = """
+from zoo.dissent import predict
+predict(FOLDER, [("It rained all day.", "We stayed inside.")])    # a probability a label
+"""
 
 
 @dataclass(frozen=True)
@@ -41,22 +49,20 @@ class Labelled:
 
     @property
     def names(self) -> dict[str, Any]:
-        """The labels as a model's configuration holds them."""
-        return named(self.labels)
+        """The labels as a model's configuration holds them: `id2label` and `label2id`."""
+        numbered = dict(enumerate(self.labels))
+        return {"id2label": numbered, "label2id": {label: i for i, label in numbered.items()}}
 
 
-def named(labels: Sequence[str]) -> dict[str, Any]:
-    """`id2label` and `label2id` of a model's configuration."""
-    numbered = dict(enumerate(labels))
-    return {"id2label": numbered, "label2id": {label: i for i, label in numbered.items()}}
-
-
-def load_for(recipe: LabelledRecipe, job: Job, **more: Any) -> Labelled:
+def load_for(
+    recipe: ClassifierRecipe, job: Job, columns: Sequence[str] = (), **more: Any
+) -> Labelled:
     """`load` by the settings that every classifier of pairs has; what was left out is noted."""
     data = load(
         recipe.dataset,
         recipe.dataset_config,
-        columns=recipe.columns,
+        columns=recipe.columns if isinstance(recipe, LabelledRecipe) else columns,
+        required=recipe.splits,
         max_train_rows=recipe.max_train_rows,
         max_eval_rows=recipe.max_eval_rows,
         empty=recipe.empty_classes,
@@ -73,6 +79,7 @@ def load(
     config: str = "",
     *,
     splits: Mapping[str, str] | None = None,
+    required: Sequence[str] = SPLITS[:2],
     columns: Sequence[str] = (),
     classes: int = 0,
     max_train_rows: int = 0,
@@ -86,14 +93,13 @@ def load(
     only so many labels stay, those with most training rows (DisSent, section 6: 11).
 
     Raises `ConfigError` if the two columns are not there, or a label has no training row and
-    `empty` is not `warn`, and `InputError` if training or validation has no labelled row.
+    `empty` is not `warn`, and `InputError` if one of the `required` splits has no labelled row.
     """
     data = open_dataset(spec, config, splits)
-    names, notes = data.labels(hidden=True), []
-    found = columns_of(data["train"], columns, data.where)
-    data.need(*found)
+    texts = columns_of(data["train"], columns, data.where)
+    names, notes = data.need(*texts).labels(hidden=True), []
     tables = {}
-    for split in SPLITS if "test" in data.splits else SPLITS[:2]:
+    for split in [name for name in SPLITS if name in {*required, *data.splits}]:
         whole = data[split]
         labelled = whole.filter(pa.array(whole["label"].to_numpy() >= 0))
         if labelled.num_rows < whole.num_rows:
@@ -103,7 +109,7 @@ def load(
         names, tables, left_out = _most_frequent(names, tables, classes)
         notes += [f"{split}: {rows} rows of rarer labels left out" for split, rows in left_out]
     for split in [split for split, table in tables.items() if not table.num_rows]:
-        if split != "test":
+        if split in required:
             raise InputError(
                 f"the split {split!r} has no row with a label",
                 where=data.where,
@@ -114,10 +120,18 @@ def load(
     limits = {"train": max_train_rows, "validation": max_validation_rows or max_eval_rows}
     for split, table in tables.items():
         tables[split] = spread(table, limits.get(split, max_eval_rows))
-    none = empty_classes(class_counts(tables["train"], names), empty, data.name)
+    rows = np.bincount(tables["train"]["label"].to_numpy(), minlength=len(names))
+    none = [name for name, count in zip(names, rows, strict=True) if not count]
+    if none and empty != "warn":
+        raise ConfigError(
+            f"no training row has the label {', '.join(none)}",
+            where=data.name,
+            hint="add sources, choose a configuration with fewer markers, or set "
+            'empty_classes = "warn"',
+        )
     if none:
         notes.append(f"labels without a training row: {', '.join(none)}")
-    return Labelled(data, found, names, tables, notes, none)
+    return Labelled(data, texts, names, tables, notes, none)
 
 
 def columns_of(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str, str]:
@@ -142,25 +156,6 @@ def columns_of(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str,
     )
 
 
-def class_counts(table: pa.Table, labels: Sequence[str]) -> dict[str, int]:
-    """Rows of each label, in the order of `labels`."""
-    found = np.bincount(table["label"].to_numpy(), minlength=len(labels))
-    return dict(zip(labels, found.tolist(), strict=True))
-
-
-def empty_classes(counts: Mapping[str, int], policy: str, where: str) -> list[str]:
-    """The labels without a training row. Raises `ConfigError` unless `policy` is `warn`."""
-    empty = [label for label, rows in counts.items() if not rows]
-    if empty and policy != "warn":
-        raise ConfigError(
-            f"no training row has the label {', '.join(empty)}",
-            where=where,
-            hint="add sources, choose a configuration with fewer markers, or set "
-            'empty_classes = "warn"',
-        )
-    return empty
-
-
 def _most_frequent(
     names: list[str], tables: Mapping[str, pa.Table], classes: int
 ) -> tuple[list[str], dict[str, pa.Table], list[tuple[str, int]]]:
@@ -178,3 +173,45 @@ def _most_frequent(
         if chosen[split].num_rows < table.num_rows:
             left_out.append((split, table.num_rows - chosen[split].num_rows))
     return [names[i] for i in kept], chosen, left_out
+
+
+def leave(
+    job: Job,
+    data: Labelled,
+    model: PreTrainedModel,
+    tokenizer: Any,
+    rows: Mapping[str, Any],
+    *,
+    details: Mapping[str, Any],
+    training: Mapping[str, Any],
+    batch_size: int = 256,
+) -> None:
+    """Evaluate the trained model; write it with its card and results.json.
+
+    It is judged on the encoded rows of the test split, or of the validation split where the test
+    split has no labels.
+    """
+    from zoo.evaluate.classification import predict, report
+    from zoo.training.finishing import finish
+
+    split = "test" if "test" in rows else "validation"
+    predicted = predict(model, rows[split], batch_size)
+    metrics = report(rows[split].labels, predicted, data.labels, job.recipe.seed)
+    finish(
+        job,
+        model,
+        tokenizer,
+        data.data,
+        USAGE,
+        headline=headline(split, metrics),
+        labels=data.labels,
+        metrics={split: metrics},
+        data={**details, "empty_classes": data.empty_classes},
+        training=training,
+    )
+
+
+def headline(split: str, metrics: Mapping[str, Any]) -> tuple[str, str]:
+    """The name and the text of a classifier's first figures."""
+    figures = f"{metrics['accuracy']['value']:.3f}, {metrics['f1']['value']:.3f}"
+    return f"{split} accuracy, unweighted F1", figures

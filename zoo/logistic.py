@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,37 +54,28 @@ def fit_logistic(
     A class without a training row keeps weights of zero and an intercept that is never the
     largest. Of values of equal accuracy the strongest penalty is taken.
     """
-    best: Fitted | None = None
-    highest = -1.0
-    found: dict[str, float] = {}
-    for c in sorted(grid):
-        made = _fit(*train, classes, c, iterations)
-        accuracy = float((made.predict(validation[0]) == validation[1]).mean())
-        found[f"{c:g}"] = round(accuracy, 5)
-        log.info("C %g: validation accuracy %.4f, %d iterations", c, accuracy, made.iterations)
-        if best is None or accuracy > highest:
-            best, highest = made, accuracy
-    if best is None:
-        raise ValueError("the grid is empty")
-    kept = {key: getattr(best, key) for key in Fitted.__dataclass_fields__}
-    return Fitted(**{**kept, "accuracy": found})
-
-
-def _fit(features: Any, labels: np.ndarray, classes: int, c: float, iterations: int) -> Fitted:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(C=c, max_iter=iterations, tol=1e-3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said by `converged`
-        model.fit(features, labels)
-    coefficients = np.zeros((classes, features.shape[1]), np.float32)
-    intercept = np.full(classes, -1e4, np.float32)
-    if len(model.classes_) == 2:  # scikit-learn keeps the weights of the second class alone
-        coefficients[model.classes_[1]] = model.coef_[0]
-        intercept[model.classes_] = [0.0, model.intercept_[0]]
-    else:
-        coefficients[model.classes_] = model.coef_
-        intercept[model.classes_] = model.intercept_
-    steps = int(np.max(model.n_iter_))
-    return Fitted(coefficients, intercept, c, {}, steps, steps < iterations)
+    fits: list[Fitted] = []
+    accuracies: list[float] = []
+    for c in sorted(grid):
+        model = LogisticRegression(C=c, max_iter=iterations, tol=1e-3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said by `converged`
+            model.fit(*train)
+        coefficients = np.zeros((classes, train[0].shape[1]), np.float32)
+        intercept = np.full(classes, -1e4, np.float32)
+        if len(model.classes_) == 2:  # scikit-learn keeps the weights of the second class alone
+            coefficients[model.classes_[1]] = model.coef_[0]
+            intercept[model.classes_] = [0.0, model.intercept_[0]]
+        else:
+            coefficients[model.classes_] = model.coef_
+            intercept[model.classes_] = model.intercept_
+        steps = int(np.max(model.n_iter_))
+        fits.append(Fitted(coefficients, intercept, c, {}, steps, steps < iterations))
+        accuracies.append(float((fits[-1].predict(validation[0]) == validation[1]).mean()))
+        log.info("C %g: validation accuracy %.4f, %d iterations", c, accuracies[-1], steps)
+    best = fits[accuracies.index(max(accuracies))]
+    named = zip(fits, accuracies, strict=True)
+    return replace(best, accuracy={f"{fit.c:g}": round(share, 5) for fit, share in named})

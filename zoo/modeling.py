@@ -22,9 +22,11 @@ import zoo
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from zoo.presets import shipped
 
-ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
-"""What configurations call it; XLNet has one dropout for everything."""
-HIDDEN_DROPOUT = ("hidden_dropout_prob", "hidden_dropout", "dropout")
+DROPOUTS = {
+    "attention_dropout": ("attention_probs_dropout_prob", "attention_dropout"),
+    "hidden_dropout": ("hidden_dropout_prob", "hidden_dropout", "dropout"),
+}
+"""What configurations call the settings; XLNet has one dropout for everything."""
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt", "*.msgpack", "*.h5")
 
 
@@ -45,7 +47,11 @@ class ZooModel(PreTrainedModel):
         if path is not None:  # else the weights are given
             check_weights(path)
             if "config" not in kwargs and Path(path).is_dir():
-                check_type(path, cls.config_class.model_type)
+                there = PretrainedConfig.get_config_dict(path)[0].get("model_type")
+                expected = cls.config_class.model_type
+                if there != expected:
+                    problem = f"holds a model of type {there!r}, not {expected!r}"
+                    raise InputError(problem, where=str(path))
         kwargs["use_safetensors"] = True
         if kwargs.get("torch_dtype") is None:  # transformers' old name for it
             kwargs.setdefault("dtype", torch.float32)
@@ -72,18 +78,17 @@ def label_count(config: PretrainedConfig) -> int:
 
 
 def check_there(name: str) -> None:
-    """Refuse a recipe's name, and what can only be meant as a path, and is none.
-
-    A Hub id has one slash at most.
-    """
-    if name in shipped() and not Path(name).exists():
+    """Refuse a recipe's name, and what can only be meant as a path, and is none."""
+    if Path(name).exists():
+        return
+    if name in shipped():
         raise ConfigError(
             "is a recipe, no trained model",
             where=name,
             hint=f"train it first: discorpora train {name} --dataset DATASET --output FOLDER",
         )
-    meant = name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name
-    if meant and not Path(name).exists():
+    # A Hub id has one slash at most.
+    if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name:
         raise ConfigError(
             "there is no such folder",
             where=name,
@@ -106,16 +111,6 @@ def check_weights(path: str | PathLike[str]) -> None:
     )
 
 
-def check_type(path: str | PathLike[str], expected: str) -> None:
-    """Raise `InputError` if the folder holds a model of another `model_type`."""
-    found, _ = PretrainedConfig.get_config_dict(path)
-    if found.get("model_type") != expected:
-        raise InputError(
-            f"holds a model of type {found.get('model_type')!r}, not {expected!r}",
-            where=str(path),
-        )
-
-
 def load_backbone(
     name: str,
     table: Mapping[str, Any],
@@ -131,24 +126,21 @@ def load_backbone(
     Pretrained weights are loaded as `dtype`, whatever they are stored as.
     """
     rates = {"attention_dropout": attention_dropout, "hidden_dropout": hidden_dropout}
-    if name and table:
-        raise ConfigError("give backbone or [settings.backbone_config], not both", where="recipe")
+    if bool(name) == bool(table):
+        raise ConfigError(
+            "give backbone or [settings.backbone_config], not both"
+            if name
+            else "no backbone is named",
+            where="recipe",
+            hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config]",
+        )
     if not name:
-        if not table:
-            raise ConfigError(
-                "no backbone is named",
-                where="recipe",
-                hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config]",
-            )
-        config = config_from(table)
-        set_dropout(config, rates)
-        return AutoModel.from_config(config)
+        return AutoModel.from_config(set_dropout(config_from(table), rates))
     check_there(name)
     check_weights(name)
     zoo.register(name)
     try:
-        config = AutoConfig.from_pretrained(name)
-        set_dropout(config, rates)
+        config = set_dropout(AutoConfig.from_pretrained(name), rates)
         model = AutoModel.from_pretrained(name, config=config, dtype=dtype, use_safetensors=True)
     except DiscorporaError:
         raise
@@ -167,29 +159,27 @@ def load_backbone(
     return model
 
 
-def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> None:
+def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> PretrainedConfig:
     """Change the dropouts of `rates`, by the settings' names, unless their rate is negative.
 
     Raises `ConfigError` for a rate above 1, and for an encoder without a dropout of that kind.
     """
-    names = {"attention_dropout": ATTENTION_DROPOUT, "hidden_dropout": HIDDEN_DROPOUT}
     inner = getattr(config, "backbone_config", None) or config
     for setting, rate in rates.items():
-        if rate < 0:
-            continue
-        key = next((name for name in names[setting] if hasattr(inner, name)), None)
-        if key is None or rate > 1:
-            problem = f"{setting} {rate}" if key else f"{inner.model_type} has none of its own"
+        key = next((name for name in DROPOUTS[setting] if hasattr(inner, name)), None)
+        if rate >= 0 and (key is None or rate > 1):
             raise ConfigError(
-                problem,
+                f"{setting} {rate}" if key else f"{inner.model_type} has none of its own",
                 where=setting,
                 hint="a number from 0 to 1, or -1 to leave the backbone's as it is",
             )
-        setattr(inner, key, rate)
+        if rate >= 0:
+            setattr(inner, str(key), rate)
+    return config
 
 
 def config_from(table: Mapping[str, Any]) -> PretrainedConfig:
-    """A configuration from a recipe's table. Raises `ConfigError` for an unknown `model_type`."""
+    """A configuration from a recipe's table. Raises `ConfigError` for an unknown key or type."""
     values = dict(table)
     try:
         config = AutoConfig.for_model(values.pop("model_type", ""))
@@ -199,11 +189,10 @@ def config_from(table: Mapping[str, Any]) -> PretrainedConfig:
             where="backbone_config",
             hint="name one of transformers' encoders, such as bert or xlnet",
         ) from error
-    unknown = [key for key in values if not hasattr(config, key)]
-    if unknown:
-        raise ConfigError(
-            f"{config.model_type} has no setting {unknown[0]!r}", where="backbone_config"
-        )
+    for key in values:
+        if not hasattr(config, key):
+            problem = f"{config.model_type} has no setting {key!r}"
+            raise ConfigError(problem, where="backbone_config")
     return type(config)(**values)
 
 
@@ -217,25 +206,17 @@ def explained(folder: Path) -> Iterator[None]:
     """Turn what torch and safetensors raise when a file cannot be written into one message."""
     try:
         yield
-    except (OSError, SafetensorError) as error:
-        raise _unwritten(folder, error) from error
-    except RuntimeError as error:
-        if "PytorchStreamWriter" not in str(error) and "write" not in str(error):
+    except Exception as error:  # the tokenizers library raises nothing narrower
+        words = ("PytorchStreamWriter", "write") if isinstance(error, RuntimeError) else ()
+        if not isinstance(error, OSError | SafetensorError) and not any(
+            word in str(error) for word in (*words, "(os error ")
+        ):
             raise
-        raise _unwritten(folder, error) from error
-    except Exception as error:
-        # The tokenizers library raises nothing narrower.
-        if "(os error " not in str(error):
-            raise
-        raise _unwritten(folder, error) from error
-
-
-def _unwritten(folder: Path, error: Exception) -> DiscorporaError:
-    return DiscorporaError(
-        f"cannot write: {str(error).splitlines()[0]}",
-        where=str(folder),
-        hint="is the disk full? Free some space and run the same command again: it goes on",
-    )
+        raise DiscorporaError(
+            f"cannot write: {str(error).splitlines()[0]}",
+            where=str(folder),
+            hint="is the disk full? Free some space and run the same command again: it goes on",
+        ) from error
 
 
 def best_device() -> torch.device:

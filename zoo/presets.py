@@ -7,6 +7,7 @@ recipe = "dissent.bilstm"       # a recipe's name, package.module:Class or FILE.
 
 from __future__ import annotations
 
+import logging
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -16,12 +17,19 @@ from typing import Any
 
 from pydantic import Field
 
+from corpora.code import code_hash
 from corpora.declared import REFERENCE, Loc, Table, anchored, portable
-from corpora.errors import ConfigError, nearest
+from corpora.errors import ConfigError, InputError, nearest
+from corpora.store.atomic import MANIFEST, read_json
 from corpora.toml import TomlFile
-from zoo.declared import RECIPES, Recipe
+from zoo.declared import OBJECTIVES, RECIPES, RankingRecipe, Recipe
+
+log = logging.getLogger("zoo")
 
 ROOM = Path(__file__).parent
+PLUGINS = "plugins"
+"""Among the settings of a model's manifest."""
+REGISTRIES = {registry.what: registry for registry in (RECIPES, OBJECTIVES)}
 
 
 class About(Table):
@@ -64,22 +72,19 @@ class Preset:
 
         Raises `ConfigError` with the place of an unknown key, a missing one, or a wrong value.
         """
-        kind = self.kind
-        for name, field in kind.model_fields.items():
-            if field.is_required() and name not in {*self.settings, *options}:
+        fields, values = self.kind.model_fields, dict(self.settings)
+        for key, value in options.items():
+            is_text = key in fields and fields[key].annotation is str  # a folder may be called 2026
+            values[key] = value if is_text else _over(values.get(key), value, f"--{key}", where)
+        for name, field in fields.items():
+            if field.is_required() and name not in values:
                 raise ConfigError(f"{name} is not set", where=where, hint=f"add --{name} VALUE")
-        texts = {
-            key: value
-            for key, value in options.items()
-            if key in kind.model_fields and kind.model_fields[key].annotation is str
-        }
-        others = {key: value for key, value in options.items() if key not in texts}
 
         def place(keys: Loc) -> str:
             here = bool(keys) and keys[0] in self.settings and keys[0] not in options
             return self.file.where(("settings", *keys)) if here and self.file else where
 
-        return kind.of({**_merged(self.settings, others, where), **texts}, place)
+        return self.kind.of(values, place)
 
 
 def shipped() -> dict[str, Path]:
@@ -107,12 +112,12 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
     path = path or known.get(text.removesuffix(".toml"))
     if path is None:
         near = nearest(text.removesuffix(".toml"), [*known, *RECIPES])
-        file = text.endswith(".toml")
+        if text.endswith(".toml"):
+            hint = f"{near}looked in {str(folder.absolute())!r}"
+            raise ConfigError(f"no recipe file {text!r}", hint=hint)
         raise ConfigError(
-            f"no recipe {'file ' * file}{text!r}",
-            hint=f"{near}looked in {str(folder.absolute())!r}"
-            if file
-            else f"{near}give a TOML file, a preset ({', '.join(known)}) "
+            f"no recipe {text!r}",
+            hint=f"{near}give a TOML file, a preset ({', '.join(known)}) "
             f"or a recipe with its own settings ({', '.join(RECIPES)})",
         )
     file_ = TomlFile.read(path)
@@ -146,56 +151,125 @@ def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
             if not queue:
                 raise ConfigError(f"--{key} has no value", where="command line")
             value = queue.pop(0)
-        _put(options, key.replace("-", "_"), value)
+        *tables, last = key.replace("-", "_").split(".")
+        target: Any = options
+        for table in tables:
+            target = target.setdefault(table, {}) if isinstance(target, dict) else None
+        if not isinstance(target, dict) or isinstance(target.get(last), dict):
+            raise ConfigError(
+                f"--{key} {value}: {key.partition('.')[0]} is given as a value and as a table",
+                where="command line",
+                hint="give one of them",
+            )
+        target[last] = value
     return options
 
 
-def _put(options: dict[str, Any], key: str, value: str) -> None:
-    """Set `a.b` in the table `a` of `options`; `a` is either a table or a value, not both."""
-    *tables, last = key.split(".")
-    target = options
-    for table in tables:
-        target = target.setdefault(table, {})
-        if not isinstance(target, dict):
-            break
-    if not isinstance(target, dict) or isinstance(target.get(last), dict):
-        raise ConfigError(
-            f"--{key} {value}: {key.partition('.')[0]} is given as a value and as a table",
-            where="command line",
-            hint="give one of them",
-        )
-    target[last] = value
-
-
-def _merged(
-    base: Mapping[str, Any], over: Mapping[str, Any], where: str, prefix: str = "--"
-) -> dict[str, Any]:
-    """`over` on top of `base`; tables are merged key by key, texts read as TOML values.
+def _over(old: Any, new: Any, flag: str, where: str) -> Any:
+    """`new` in place of `old`: a table key by key, a text as the TOML value that it may be.
 
     Raises `ConfigError` for a key below a value that is not a table.
     """
-    merged = dict(base)
-    for key, value in over.items():
-        if isinstance(value, Mapping):
-            table = merged.get(key) or {}
-            if not isinstance(table, Mapping):
-                raise ConfigError(
-                    f"{prefix}{key}.{next(iter(value), '')}: {key} is not a table, but {table!r}",
-                    where=where,
-                    hint=f"set it whole: {prefix}{key} VALUE",
-                )
-            merged[key] = _merged(table, value, where, f"{prefix}{key}.")
-        else:
-            merged[key] = _toml_value(value)
-    return merged
-
-
-def _toml_value(text: Any) -> Any:
-    """A number, a switch, a list or a table written as in TOML; any other text as it is."""
-    if not isinstance(text, str):
-        return text
+    if isinstance(new, Mapping):
+        if not isinstance(old or {}, Mapping):
+            raise ConfigError(
+                f"{flag}.{next(iter(new), '')}: {flag.removeprefix('--')} is not a table, "
+                f"but {old!r}",
+                where=where,
+                hint=f"set it whole: {flag} VALUE",
+            )
+        table = dict(old or {})
+        return table | {k: _over(table.get(k), v, f"{flag}.{k}", where) for k, v in new.items()}
+    if not isinstance(new, str):
+        return new
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {new}")["value"]
     except tomllib.TOMLDecodeError:
-        return text
-    return value if isinstance(value, bool | int | float | list | dict) else text
+        return new
+    return value if isinstance(value, bool | int | float | list | dict) else new
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One preset: what it says about itself, and the figure measured here where there is one."""
+
+    name: str
+    path: Path
+    about: About
+    measured: str = ""
+
+
+def catalogue(results: Path | None = None) -> list[Entry]:
+    """All recipes, by name. `results` is a folder in which model folders are looked for.
+
+    The figure measured is the `headline` of a model's `results.json` with the recipe's name; of
+    several models there are several.
+    Raises `InputError` for a folder that is not there, and for results that are not JSON.
+    """
+    if results is not None and not results.is_dir():
+        raise InputError(
+            "no such folder",
+            where=str(results),
+            hint="give a folder of trained models, e.g. build/sample/models",
+        )
+    measured: dict[str, list[str]] = {}
+    for file in sorted(results.rglob("results.json")) if results else ():
+        result = read_json(file)
+        if isinstance(result, dict) and "recipe" in result and "headline" in result:
+            measured.setdefault(result["recipe"], []).append(str(result["headline"]))
+    return [
+        Entry(name, path, read_preset(path).about, "; ".join(measured.get(name, ())))
+        for name, path in shipped().items()
+    ]
+
+
+# What a model needs that is not part of this package: recipes and objectives of plug-ins.
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A class outside this package: `name` finds it, `requires` says what must be installed."""
+
+    kind: str
+    name: str
+    requires: str
+    code: str
+    """The hash of its code: with other code it is another run."""
+
+
+def plugins_of(preset: Preset, recipe: Recipe) -> list[Plugin]:
+    """The plug-ins that a run uses; of a file its name stands for its path."""
+    names = {"recipe": preset.reference}
+    if isinstance(recipe, RankingRecipe):
+        names["objective"] = recipe.objective
+    return [
+        Plugin(kind, portable(name), requires, code_hash(REGISTRIES[kind].find(name).__module__))
+        for kind, name in names.items()
+        if (requires := REGISTRIES[kind].plugin(name))
+    ]
+
+
+def load_plugins(folder: Path) -> None:
+    """Import the plug-ins of a model folder, so that their models are known to transformers.
+
+    Raises `InputError` if one is missing and the model's type is not known without it; else a
+    missing one is only told: the weights do not need it.
+    """
+    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else {}
+    for entry in manifest.get("settings", {}).get(PLUGINS, ()):
+        plugin = Plugin(**entry)
+        try:
+            REGISTRIES[plugin.kind].find(plugin.name)
+        except ConfigError:
+            from transformers import CONFIG_MAPPING, PretrainedConfig
+
+            model_type = PretrainedConfig.get_config_dict(folder)[0].get("model_type")
+            problem = f"the {plugin.kind} {plugin.name} that trained it is not installed"
+            if model_type not in CONFIG_MAPPING:
+                raise InputError(
+                    f"{problem}, and its model type {model_type!r} is not known without it",
+                    where=str(folder),
+                    hint=f"install {plugin.requires}: "
+                    f"pip install '{plugin.requires.replace(' ', '==')}'",
+                ) from None
+            log.warning("%s: %s (%s)", folder, problem, plugin.requires)

@@ -25,8 +25,18 @@ class TextEncoder:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
         self.tokenizer, self.max_tokens, self.cut = tokenizer, max_tokens, 0
-        self.start, self.end = _special_tokens(tokenizer)
-        self.glue = _glue(tokenizer)
+        # What the tokenizer puts before and after a text, read off an example.
+        one, two = (self._ids(word) for word in PROBE)
+        full = tokenizer(PROBE[0])["input_ids"]
+        at = next(i for i in range(len(full)) if full[i : i + len(one)] == one)
+        self.start = np.asarray(full[:at], np.int32)
+        self.end = np.asarray(full[at + len(one) :], np.int32)
+        # A byte-level tokenizer marks a word's start by the space before it; others need nothing
+        # before a sentence for the pieces to equal the whole text's tokens.
+        self.glue = "" if one + two == self._ids(" ".join(PROBE)) else " "
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     @property
     def budget(self) -> int:
@@ -76,24 +86,3 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[lis
         size = max(1, batch_tokens // max(1, lengths[order[0]]))
         yield order[:size]
         order = order[size:]
-
-
-def _special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[np.ndarray, np.ndarray]:
-    """What the tokenizer puts before and after a text, read off an example."""
-    bare = tokenizer(PROBE[0], add_special_tokens=False)["input_ids"]
-    full = tokenizer(PROBE[0])["input_ids"]
-    at = next(i for i in range(len(full)) if full[i : i + len(bare)] == bare)
-    return np.asarray(full[:at], np.int32), np.asarray(full[at + len(bare) :], np.int32)
-
-
-def _glue(tokenizer: PreTrainedTokenizerBase) -> str:
-    """What to put before each sentence so that the pieces equal the whole text's tokens.
-
-    A byte-level tokenizer marks a word's start by the space before it; others need nothing.
-    """
-
-    def ids(text: str) -> list[int]:
-        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    whole = ids(" ".join(PROBE))
-    return "" if ids(PROBE[0]) + ids(PROBE[1]) == whole else " "

@@ -18,7 +18,7 @@ from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
 from zoo.declared import RECIPES, StepRecipe
 from zoo.presets import parse_options, read_preset, shipped
-from zoo.training import data, job
+from zoo.training import job
 
 log = logging.getLogger("zoo")
 
@@ -59,15 +59,15 @@ def train(words: Sequence[str]) -> None:
             extra = "report" if name == "tensorboard" else name
             hint = f"pip install 'discorpora[{extra}]'"
             raise ConfigError(f"report_to names {name}, which is not installed", hint=hint)
-    revision = data.revision_of(recipe.dataset)
-    if job.already_made(preset, recipe, revision):
+    run = job.planned(preset, recipe)
+    if job.already_made(run):
         log.info("%s is already made", recipe.output)
         return
     together = recipe.processes if isinstance(recipe, StepRecipe) else 1
     if together > 1 and not {"WORLD_SIZE", LAUNCHED} & os.environ.keys():
         _launch(words, together, recipe.threads)
         return
-    with job.working(preset, recipe, revision) as run:
+    with job.working(run):
         if not run.finished:
             _prepare_torch(recipe.threads, recipe.deterministic)
             recipe.train(run)

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from zoo.dissent.data import Pairs, encode, texts
+from zoo.dissent.data import Pairs, encode_texts
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers, pair_features
 from zoo.training.data import open_dataset, spread
-from zoo.training.samplers import EpochSampler
+from zoo.training.trainer import EpochSampler
 from zoo.vocabularies import train_words
 
 BATCH = 64
@@ -94,8 +94,9 @@ def main() -> int:
     torch.set_num_threads(1)
     data = open_dataset(options.dataset)
     table = spread(data["train"], (options.batches + 2) * BATCH)
-    tokenizer = train_words(texts(table), 20_000)
-    pairs = encode(table, tokenizer, 64)
+    one, two = (table[side].to_pylist() for side in ("s1", "s2"))
+    tokenizer = train_words([*one, *two], 20_000)
+    pairs = encode_texts(one, two, tokenizer, 64, table["label"].to_numpy())
     config = BiLstmConfig(
         vocab_size=len(tokenizer),
         embedding_size=100,

@@ -9,13 +9,21 @@ import torch
 from transformers import AutoConfig
 
 from corpora.errors import ConfigError
-from zoo.backbones import backbone_of, pooling_of, set_attention, training_attention
+from zoo.backbones import (
+    HIDE_PADDING,
+    backbone_of,
+    differ,
+    padding_shows,
+    pooling_of,
+    set_attention,
+    training_attention,
+    warn_of_padding,
+)
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.packing import check_packing
 from zoo.declared import BackboneRecipe
 from zoo.modeling import load_backbone
-from zoo.trials import HIDE_PADDING, differ, padding_shows, warn_of_padding
 from zoo.vocabularies import train_subwords
 
 TABLE = {

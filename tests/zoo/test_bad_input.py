@@ -287,9 +287,8 @@ def _full(*_: object) -> None:
 
 
 def test_other_contents_of_a_file_are_another_run(
-    train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    train_cli: Run, pairs_folder: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("DISCORPORA_CACHE", str(tmp_path / "cache"))
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("we 1 2 3\nbell 4 5 6\n", encoding="utf-8")
     options = ["dissent/sif", "--dataset", pairs_folder, "--vectors", vectors]
@@ -345,10 +344,7 @@ def test_an_empty_split(train_cli: Run, tmp_path: Path) -> None:
     assert code != 0 and "the split 'validation' has no rows" in message
 
 
-def test_fixed_embeddings_need_vectors(
-    train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DISCORPORA_CACHE", str(tmp_path / "cache"))
+def test_fixed_embeddings_need_vectors(train_cli: Run, pairs_folder: Path, tmp_path: Path) -> None:
     options = [TINY, "--dataset", pairs_folder, "--train_embeddings", "false", "--epochs", "1"]
     code, message = train_cli(*options, "--output", tmp_path / "m")
     assert code != 0 and "--vectors" in message

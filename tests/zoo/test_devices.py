@@ -30,8 +30,12 @@ from zoo.coherence.objectives import (
 from zoo.coherence.unc_modeling import UncConfig, UncModel
 from zoo.conpono.modeling import ConponoConfig, ConponoModel
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
-from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
-from zoo.dissent.transformer_modeling import PairTransformer, PairTransformerConfig
+from zoo.dissent.modeling import (
+    BiLstmConfig,
+    BiLstmForMarkers,
+    PairTransformer,
+    PairTransformerConfig,
+)
 
 POOLINGS = ["first", "last", "mean"]
 WIDTH = 8

@@ -16,8 +16,8 @@ import torch
 from corpora import schemas
 from tests.zoo.outcomes import check_outcomes
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
+from zoo.dissent.data import encode_pairs
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
-from zoo.dissent.pairs import encode_pairs
 from zoo.evaluate.__main__ import main
 from zoo.labelled import load
 from zoo.logistic import fit_logistic
@@ -242,7 +242,7 @@ def test_out_of_memory_says_what_to_lower(
     def full(*args: object, **kwargs: object) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("zoo.dissent.transformer_modeling.PairTransformer.forward", full)
+    monkeypatch.setattr("zoo.dissent.modeling.PairTransformer.forward", full)
     options = [*TINY[1:], "--dataset", pairs_folder, "--output", tmp_path / "m"]
     code, message = train_cli(TINY[0], *options)
     assert code != 0

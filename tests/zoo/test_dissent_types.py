@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from huggingface_hub import ModelCard
@@ -17,6 +16,7 @@ import zoo
 from corpora.errors import InputError
 from zoo.coherence import CoherenceConfig, CoherenceScorer
 from zoo.dissent import PairClassifier, predict, predictions, read_pairs
+from zoo.dissent.data import NgramVocabulary, encode_ngrams
 from zoo.evaluate.__main__ import main
 from zoo.modeling import config_from, load_backbone
 from zoo.train import main as train
@@ -181,19 +181,11 @@ def test_pairs_in_another_encoding_and_very_long_ones(tmp_path: Path) -> None:
     assert [len(s1) for s1, _ in read_pairs(tmp_path / "p.tsv")] == [200_000]
 
 
-def test_ngrams_are_those_of_scikit_learn(dissent_models: dict[str, Path]) -> None:
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    loaded = PairClassifier.load(dissent_models["ngram"])
-    counter = CountVectorizer(
-        ngram_range=(1, 3),
-        token_pattern=r"\w+|[^\w\s]",
-        vocabulary=loaded.tokenizer.ngrams,
-        binary=True,
-    )
-    for side, texts in enumerate(zip(*PAIRS, strict=True)):
-        offset = side * len(loaded.tokenizer)
-        found = loaded.tokenizer.features(texts, offset)
-        for row, features in enumerate(found):
-            expected = np.flatnonzero(counter.transform([texts[row]]).toarray()[0]) + offset
-            assert features.tolist() == expected.tolist()
+def test_the_ngrams_of_a_pair() -> None:
+    vocabulary = NgramVocabulary.fit(["It rained.", "It rained!"], 2, min_texts=2, limit=9)
+    assert vocabulary.ngrams == ("it", "it rained", "rained")
+    pairs = encode_ngrams(["It, it rained.", "Well."], ["Rained it", "It"], vocabulary)
+    assert [sequences[0].tolist() for sequences, *_ in pairs] == [[0, 1, 2, 3, 5], [3]]
+    batch = pairs.collate([pairs[0], pairs[1]])
+    assert batch["input_ids"].tolist() == [[0, 1, 2, 3, 5], [3, 6, 6, 6, 6]]
+    assert batch["attention_mask"].sum(1).tolist() == [5, 1]

@@ -11,9 +11,8 @@ import pytest
 
 from corpora.declared import described
 from corpora.errors import ConfigError, InputError
-from zoo.catalogue import catalogue
 from zoo.declared import OBJECTIVES, RECIPES, Recipe
-from zoo.presets import parse_options, read_preset, shipped
+from zoo.presets import catalogue, parse_options, read_preset, shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = {"dataset": "data", "output": "out"}
@@ -33,7 +32,7 @@ def test_every_shipped_recipe_is_valid_and_says_what_it_is(name: str) -> None:
 
 def test_the_catalogue_needs_no_torch() -> None:
     code = (
-        "import sys; from zoo.catalogue import catalogue; assert len(catalogue()) >= 4; "
+        "import sys; from zoo.presets import catalogue; assert len(catalogue()) >= 4; "
         "sys.exit(any(name in sys.modules for name in ('torch', 'transformers', 'datasets')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -7,8 +7,8 @@ import torch
 
 from zoo.coherence.contrastive import annealed
 from zoo.coherence.recipes import Full
-from zoo.training.samplers import EpochSampler
-from zoo.training.schedules import AccuracySchedule
+from zoo.dissent.bilstm import AccuracySchedule
+from zoo.training.trainer import EpochSampler
 
 
 def optimizer(rate: float) -> torch.optim.SGD:

@@ -78,9 +78,8 @@ def score(
 
     texts, coherent = _read_each(files, _documents), _read_each(reference or [], _documents)
     scorer = _load_scorer(model, bf16=bf16)
-    known = load_reference(model)
-    if reference:
-        known = quantiles(scorer.score([text for _, text in coherent]))
+    references = [text for _, text in coherent]
+    known = quantiles(scorer.score(references)) if references else load_reference(model)
     scored = score_texts(scorer, [text for _, text in texts], reference=known)
     rows = [{"text": name, **asdict(s)} for (name, _), s in zip(texts, scored, strict=True)]
     if explain:

@@ -96,7 +96,7 @@ def zoo(
     results: Annotated[Path | None, typer.Option(help="A folder of trained models.")] = None,
 ) -> None:
     """List the recipes: paper, objective, dataset, published figure, figure measured here."""
-    from zoo.catalogue import catalogue
+    from zoo.presets import catalogue
 
     columns = ("name", "paper", "objective", "dataset", "published", "measured")
     out = Table(*columns)

@@ -16,13 +16,12 @@ from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.utils.generic import ModelOutput
 
-from zoo.backbones import Pooling, max_positions, pooled, stands_last
+from zoo.backbones import Pooling, max_positions, pooled, stands_last, warn_of_padding
 from zoo.coherence.data import encode_documents, pad
 from zoo.coherence.scoring import score_orders, score_texts
 from zoo.evaluate.scores import Ranking
 from zoo.modeling import ZooModel, known_to_auto
 from zoo.texts import Text, TextEncoder, batches_by_length
-from zoo.trials import warn_of_padding
 
 CPU_TOKENS = 2048
 """Scored at once by a thread of a CPU: more would leave its caches (docs/results/coherence.md)."""

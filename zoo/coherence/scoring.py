@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.errors import InputError
+from zoo import file_of
 from zoo.coherence.data import Documents
 from zoo.evaluate.scores import Ranking
-from zoo.files import file_of
 from zoo.texts import Text, TextEncoder, as_sentences
 
 if TYPE_CHECKING:

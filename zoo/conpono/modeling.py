@@ -18,12 +18,11 @@ from transformers.utils.generic import ModelOutput
 
 from corpora.errors import ConfigError
 from zoo.attention import FAMILIES
-from zoo.backbones import is_decoder
+from zoo.backbones import is_decoder, warn_of_padding
 from zoo.conpono.batches import additive, attention_mask
 from zoo.conpono.heads import MaskedWords, Ordering, Relations, contrast, order_loss
 from zoo.modeling import ZooModel, known_to_auto
 from zoo.training.throughput import operations
-from zoo.trials import warn_of_padding
 
 STANDARD_DEVIATION = 0.02
 ONCE_A_ROW = ("relations", "ordering", "masked_words", "backbone.pooler")

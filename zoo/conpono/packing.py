@@ -7,6 +7,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from corpora.errors import ConfigError
+from zoo.backbones import differ, sample, trial
 from zoo.conpono.modeling import (
     first_position,
     masks_itself,
@@ -14,7 +15,6 @@ from zoo.conpono.modeling import (
     takes_positions,
     takes_vectors,
 )
-from zoo.trials import differ, sample, trial
 
 SIZES = (5, 7)
 """Tokens of the two texts that the trial puts into one row."""

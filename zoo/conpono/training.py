@@ -13,9 +13,8 @@ from torch.utils.data import Sampler, SequentialSampler
 
 from corpora.store.atomic import write_json
 from zoo.conpono.modeling import ConponoOutput
-from zoo.training.samplers import EpochSampler
 from zoo.training.throughput import Throughput
-from zoo.training.trainer import ZooTrainer
+from zoo.training.trainer import EpochSampler, ZooTrainer
 
 PARTS = ("objective_loss", "mlm_loss")
 

@@ -14,12 +14,11 @@ from corpora.tasks.criteria import DEEPEST
 from zoo.criteria.data import Places, open_places, spread, texts, word_counts
 from zoo.criteria.evaluation import metrics_of, part_losses
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
-from zoo.glove import load_vectors
 from zoo.training.data import SPLITS, Dataset, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, trainer_over
-from zoo.vocabularies import train_words
+from zoo.vocabularies import load_vectors, train_words
 
 if TYPE_CHECKING:
     from zoo.criteria.recipes import Bigru

@@ -10,12 +10,11 @@ from zoo import lazily
 __getattr__ = lazily(
     __name__,
     {
-        "modeling": ("BiLstmConfig", "BiLstmForMarkers", "BiLstmModel"),
-        "ngrams": ("NgramConfig", "NgramForMarkers"),
-        "prediction": ("PairClassifier", "predict", "predictions", "read_pairs"),
-        "sif_modeling": ("SifConfig", "SifForMarkers", "SifModel"),
-        "transformer_modeling": (
+        "modeling": (
+            *("BiLstmConfig", "BiLstmForMarkers", "BiLstmModel", "NgramConfig", "NgramForMarkers"),
             *("PairTransformer", "PairTransformerConfig", "PairTransformerModel"),
+            *("SifConfig", "SifForMarkers", "SifModel"),
         ),
+        "prediction": ("PairClassifier", "predict", "predictions", "read_pairs"),
     },
 )

@@ -6,24 +6,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import PreTrainedTokenizerBase
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+from transformers import TrainerCallback
 
-from zoo.dissent.data import Pairs, encode, texts
+from zoo.dissent.data import encode_texts
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
-from zoo.dissent.results import headline
 from zoo.evaluate.classification import predict, report
-from zoo.glove import load_vectors
-from zoo.labelled import class_counts, empty_classes, named
-from zoo.training.data import SPLITS, open_dataset, spread
+from zoo.labelled import headline, load_for
+from zoo.training.data import SPLITS
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
-from zoo.training.schedules import AccuracyFalls, AccuracySchedule
 from zoo.training.trainer import class_accuracy, fit, history, most_probable, trainer_over
-from zoo.vocabularies import train_words
+from zoo.vocabularies import load_vectors, train_words
 
 if TYPE_CHECKING:
     from zoo.dissent.recipes import Bilstm
 
+SIZES = ("embedding_size", "hidden_size", "projection_size", "pooling", "train_embeddings")
 USAGE = """
 import zoo; zoo.register()
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -38,34 +39,42 @@ probabilities = model(ids, mask).logits.softmax(-1)
 def train(recipe: Bilstm, job: Job) -> None:
     """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
     # Data
-    data = open_dataset(recipe.dataset, recipe.dataset_config).need("s1", "s2", "label")
-    limits = {"train": recipe.max_train_rows}
-    tables = {
-        split: spread(data[split], limits.get(split, recipe.max_eval_rows)) for split in SPLITS
-    }
-    labels = data.labels()
-    empty = empty_classes(class_counts(tables["train"], labels), recipe.empty_classes, data.name)
-    if empty:
-        job.note(f"labels without a training row: {', '.join(empty)}")
+    data = load_for(recipe, job, columns=("s1", "s2"))
+    data.data.labels()  # raises for a row without a label: DisSent has none
+    limit = recipe.max_tokens
     tokenizer = train_words(
-        texts(tables["train"]),
+        data.all_texts("train"),
         recipe.vocab_size,
         min_frequency=recipe.min_frequency,
         lower=recipe.lower,
     )
-    tokenizer.model_max_length = recipe.max_tokens
-    pairs = {split: encode(tables[split], tokenizer, recipe.max_tokens) for split in SPLITS}
-    truncated = {split: part.truncated for split, part in pairs.items()}
-    job.note_counts(f"sentences cut at {recipe.max_tokens} tokens", truncated)
+    tokenizer.model_max_length = limit
+    rows = {
+        split: encode_texts(*data.texts(split), tokenizer, limit, data.gold(split))
+        for split in SPLITS
+    }
+    truncated = {split: part.truncated for split, part in rows.items()}
+    job.note_counts(f"sentences cut at {limit} tokens", truncated)
 
-    # Model
-    model = _model(recipe, job, tokenizer, labels)
+    # Model, with the word vectors that the settings name, or drawn at random
+    torch.manual_seed(recipe.seed)
+    model = BiLstmForMarkers(
+        BiLstmConfig(
+            vocab_size=len(tokenizer),
+            pad_token_id=tokenizer.pad_token_id,
+            **{name: getattr(recipe, name) for name in SIZES},
+            **data.names,
+        )
+    )
+    if recipe.vectors:
+        table = model.encoder.embeddings
+        job.note(load_vectors(table, tokenizer, Path(recipe.vectors), model.config.embedding_std))
 
     # Objective (the model's cross-entropy) and Trainer
     trainer = trainer_over(
         job,
         model,
-        pairs,
+        rows,
         schedule=lambda optimizer, steps: AccuracySchedule(
             optimizer, steps, recipe.decay, recipe.shrink
         ),
@@ -79,43 +88,63 @@ def train(recipe: Bilstm, job: Job) -> None:
         return
 
     # Evaluation
-    metrics = {split: _report(model, pairs[split], labels, recipe) for split in SPLITS[1:]}
+    metrics = {}
+    for split in SPLITS[1:]:
+        predicted = predict(model, rows[split], recipe.eval_batch_size)
+        metrics[split] = report(rows[split].labels, predicted, data.labels, recipe.seed)
 
     # Card
     finish(
         job,
         model,
         tokenizer,
-        data,
+        data.data,
         USAGE,
         headline=headline("test", metrics["test"]),
         metrics=metrics,
-        data={"truncated": truncated, "empty_classes": empty, "vocabulary": len(tokenizer)},
+        data={
+            "truncated": truncated,
+            "empty_classes": data.empty_classes,
+            "vocabulary": len(tokenizer),
+        },
         training=history(state),
     )
 
 
-def _model(
-    recipe: Bilstm, job: Job, tokenizer: PreTrainedTokenizerBase, labels: list[str]
-) -> BiLstmForMarkers:
-    """With the word vectors that the settings name, or drawn at random."""
-    sizes = ("embedding_size", "hidden_size", "projection_size", "pooling", "train_embeddings")
-    torch.manual_seed(recipe.seed)
-    model = BiLstmForMarkers(
-        BiLstmConfig(
-            vocab_size=len(tokenizer),
-            pad_token_id=tokenizer.pad_token_id,
-            **{name: getattr(recipe, name) for name in sizes},
-            **named(labels),
-        )
-    )
-    if recipe.vectors:
-        table = model.encoder.embeddings
-        job.note(load_vectors(table, tokenizer, Path(recipe.vectors), model.config.embedding_std))
-    return model
+class AccuracySchedule(LRScheduler):
+    """DisSent's schedule (section 6, and the released code for the decay).
+
+        lr(epoch) = lr(0) * decay^epoch / shrink^falls
+
+    where `falls` counts the epochs whose validation accuracy was below the epoch's before.
+    `steps` is the number of optimizer steps in an epoch; `step()` is called after each of them.
+    Neither torch nor transformers has one of this kind.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, steps: int, decay: float = 0.99, shrink: float = 5.0
+    ) -> None:
+        self.steps, self.decay, self.shrink = steps, decay, shrink
+        self.falls, self.previous = 0, float("-inf")
+        super().__init__(optimizer)
+
+    def get_lr(self) -> list[float | Tensor]:
+        factor = self.decay ** (self.last_epoch // self.steps) / self.shrink**self.falls
+        return [rate * factor for rate in self.base_lrs]
+
+    def validated(self, accuracy: float) -> None:
+        """Take note of one epoch's validation accuracy; a fall acts at once."""
+        self.falls += accuracy < self.previous
+        self.previous = float(accuracy)
+        for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+            group["lr"] = rate
 
 
-def _report(
-    model: BiLstmForMarkers, pairs: Pairs, labels: list[str], recipe: Bilstm
-) -> dict[str, Any]:
-    return report(pairs.labels, predict(model, pairs, recipe.eval_batch_size), labels, recipe.seed)
+class AccuracyFalls(TrainerCallback):
+    """Tells an `AccuracySchedule` an epoch's accuracy, before the checkpoint is written."""
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        schedule = kwargs["lr_scheduler"]
+        schedule = getattr(schedule, "scheduler", schedule)  # accelerate may wrap it
+        if float(state.epoch or 0).is_integer():
+            schedule.validated(kwargs["metrics"]["eval_accuracy"])

@@ -1,67 +1,106 @@
-"""DisSent rows as token ids: kept flat, padded only when a batch is made."""
+"""Pairs of texts as ids: kept flat, padded only when a batch is made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
+from scipy.sparse import hstack
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerBase
 
+from corpora.errors import InputError
+from corpora.store.atomic import write_text
+
 CHUNK = 10_000
+VOCABULARY = "vocabulary.json"
+
+Row = tuple[list[np.ndarray], np.ndarray | None, int]
+"""The sequences of a pair, the segments of its tokens where there are any, and the label."""
+Part = tuple[Sequence[Sequence[int]], Sequence[Sequence[int]], int]
+"""Sequences of some rows, the segments of their tokens (or none), and how many were cut."""
 
 
 @dataclass
-class Pairs(Dataset[tuple[np.ndarray, np.ndarray, int]]):
-    """Pairs of sentences. Row `i` is tokens `bounds[2i]:bounds[2i + 1]` (s1), then s2.
+class Pairs(Dataset[Row]):
+    """Row `i` is `sides` sequences of ids: both texts as one, or each text by itself.
 
-    `truncated` counts the sentences that were longer than the limit and lost their end.
+    Sequence `k` of all is `tokens[bounds[k]:bounds[k + 1]]`; `types` holds the segments of the
+    tokens. `truncated` counts the sequences that were longer than the limit and lost an end.
     """
 
     tokens: np.ndarray
+    types: np.ndarray | None
     bounds: np.ndarray
     labels: np.ndarray
     pad_id: int
-    truncated: int = 0
+    sides: int
+    truncated: int
+
+    @classmethod
+    def of(
+        cls, parts: Iterable[Part], rows: int, labels: np.ndarray | None, pad_id: int, sides: int
+    ) -> Pairs:
+        """Put together `rows` rows; without `labels` they have the label 0."""
+        tokens, types = [np.zeros(0, np.int32)], [np.zeros(0, np.int8)]
+        lengths, truncated = [0], 0
+        for sequences, segments, cut in parts:
+            # One array a part: an array a sequence would cost more than its tokens.
+            tokens.append(np.fromiter(chain.from_iterable(sequences), np.int32))
+            types.append(np.fromiter(chain.from_iterable(segments), np.int8))
+            lengths += map(len, sequences)
+            truncated += cut
+        flat = np.concatenate(types)
+        return cls(
+            np.concatenate(tokens),
+            flat if len(flat) else None,
+            np.cumsum(lengths),
+            np.zeros(rows, np.int64) if labels is None else labels.astype(np.int64),
+            pad_id,
+            sides,
+            truncated,
+        )
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, row: int) -> tuple[np.ndarray, np.ndarray, int]:
-        a, b, c = self.bounds[2 * row : 2 * row + 3]
-        return self.tokens[a:b], self.tokens[b:c], int(self.labels[row])
+    def __getitem__(self, row: int) -> Row:
+        bounds = self.bounds[row * self.sides : (row + 1) * self.sides + 1]
+        types = None if self.types is None else self.types[bounds[0] : bounds[-1]]
+        sequences = [self.tokens[a:b] for a, b in pairwise(bounds)]
+        return sequences, types, int(self.labels[row])
 
     def lengths(self) -> np.ndarray:
-        """The tokens of the longer sentence of each row: what a batch is padded to."""
-        return np.diff(self.bounds).reshape(-1, 2).max(axis=1)
+        """The tokens of the longest sequence of each row: what a batch is padded to."""
+        return np.diff(self.bounds).reshape(-1, self.sides).max(axis=1)
 
-    def collate(self, rows: Sequence[tuple[np.ndarray, np.ndarray, int]]) -> dict[str, Any]:
-        """`input_ids` and `attention_mask` `[batch, 2, tokens]`, `labels [batch]`."""
-        width = max(len(sentence) for s1, s2, _ in rows for sentence in (s1, s2))
-        ids = np.full((len(rows), 2, width), self.pad_id, np.int64)
-        mask = np.zeros_like(ids)
-        for row, (s1, s2, _) in enumerate(rows):
-            for side, sentence in enumerate((s1, s2)):
-                ids[row, side, : len(sentence)] = sentence
-                mask[row, side, : len(sentence)] = 1
+    def collate(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """`input_ids`, `attention_mask` (and `token_type_ids`) and `labels [batch]`.
+
+        Ids are `[batch, tokens]`, or `[batch, 2, tokens]` where each text stands by itself. The
+        rows may be of another split: nothing but the padding is taken from this one.
+        """
+        width = max(1, *(len(ids) for sequences, *_ in rows for ids in sequences))
+        ids = np.full((len(rows), self.sides, width), self.pad_id, np.int64)
+        mask, types = np.zeros_like(ids), np.zeros_like(ids)
+        for row, (sequences, segments, _) in enumerate(rows):
+            for side, sequence in enumerate(sequences):
+                ids[row, side, : len(sequence)] = sequence
+                mask[row, side, : len(sequence)] = 1
+            if segments is not None:
+                types[row, 0, : len(segments)] = segments
+        batch = {"input_ids": ids, "attention_mask": mask}
+        if rows[0][1] is not None:
+            batch["token_type_ids"] = types
         labels = torch.tensor([label for *_, label in rows])
-        return {
-            "input_ids": torch.from_numpy(ids),
-            "attention_mask": torch.from_numpy(mask),
-            "labels": labels,
-        }
-
-
-def encode(table: pa.Table, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> Pairs:
-    """The rows of a DisSent table as token ids; each sentence cut at `max_tokens`."""
-    one, two = table["s1"].to_pylist(), table["s2"].to_pylist()
-    labels = table["label"].to_numpy().astype(np.int64)
-    return encode_texts(one, two, tokenizer, max_tokens, labels)
+        shaped = {k: torch.from_numpy(v if self.sides > 1 else v[:, 0]) for k, v in batch.items()}
+        return {**shaped, "labels": labels}
 
 
 def encode_texts(
@@ -71,31 +110,100 @@ def encode_texts(
     max_tokens: int,
     labels: np.ndarray | None = None,
 ) -> Pairs:
-    """Pairs of sentences as token ids; each sentence cut at `max_tokens`."""
-    pieces, truncated = [np.zeros(0, np.int32)], 0
-    lengths: list[int] = []
-    for start in range(0, len(one), CHUNK):
-        both = zip(one[start : start + CHUNK], two[start : start + CHUNK], strict=True)
-        sentences = [text for pair in both for text in pair]
-        found = tokenizer(sentences, add_special_tokens=False, verbose=False)["input_ids"]
-        truncated += sum(len(ids) > max_tokens for ids in found)
-        kept = [ids[:max_tokens] or [tokenizer.unk_token_id] for ids in found]
-        lengths += map(len, kept)
-        # One array a chunk: an array a sentence would cost more than its tokens.
-        pieces.append(np.fromiter(chain.from_iterable(kept), np.int32))
-    tokens = np.concatenate(pieces)
-    bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    """Each text by itself, without special tokens, cut at `max_tokens`."""
+
+    def parts() -> Iterator[Part]:
+        for start in range(0, len(one), CHUNK):
+            both = zip(one[start : start + CHUNK], two[start : start + CHUNK], strict=True)
+            texts = list(chain.from_iterable(both))
+            rows = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+            cut = sum(len(ids) > max_tokens for ids in rows)
+            yield [ids[:max_tokens] or [tokenizer.unk_token_id] for ids in rows], (), cut
+
+    return Pairs.of(parts(), len(one), labels, tokenizer.pad_token_id, sides=2)
+
+
+def encode_pairs(
+    one: Sequence[str],
+    two: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int,
+    labels: np.ndarray | None = None,
+) -> Pairs:
+    """Both texts as one sequence; beyond `max_tokens` the longer text loses its end."""
+    segments = "token_type_ids" in tokenizer.model_input_names
+
+    def parts() -> Iterator[Part]:
+        for start in range(0, len(one), CHUNK):
+            texts = list(one[start : start + CHUNK]), list(two[start : start + CHUNK])
+            made = tokenizer(*texts, truncation="longest_first", max_length=max_tokens)
+            full = [row for row, ids in enumerate(made["input_ids"]) if len(ids) >= max_tokens]
+            cut = 0
+            if full:
+                again = ([side[row] for row in full] for side in texts)
+                whole = tokenizer(*again, truncation=False, verbose=False)["input_ids"]
+                cut = sum(len(ids) > max_tokens for ids in whole)
+            yield made["input_ids"], made["token_type_ids"] if segments else (), cut
+
+    return Pairs.of(parts(), len(one), labels, tokenizer.pad_token_id, sides=1)
+
+
+@dataclass(frozen=True)
+class NgramVocabulary:
+    """The n-grams that are known: lower-cased words and punctuation marks, `longest` at most."""
+
+    ngrams: tuple[str, ...]
+    longest: int = 3
+
+    @classmethod
+    def fit(
+        cls, texts: Iterable[str], longest: int, *, min_texts: int, limit: int
+    ) -> NgramVocabulary:
+        """The `limit` most frequent n-grams that are in at least `min_texts` texts."""
+        counter = _counter(longest, min_df=min_texts, max_features=limit).fit(texts)
+        return cls(tuple(counter.get_feature_names_out().tolist()), longest)
+
+    def __len__(self) -> int:
+        return len(self.ngrams)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `vocabulary.json`."""
+        content = {"longest": self.longest, "ngrams": self.ngrams}
+        write_text(Path(folder) / VOCABULARY, json.dumps(content, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path) -> NgramVocabulary:
+        """Read it from a model folder or from the Hub."""
+        from transformers.utils.hub import cached_file
+
+        path = cached_file(str(folder), VOCABULARY)
+        assert path is not None  # it raises OSError where there is none
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            return cls(tuple(content["ngrams"]), int(content["longest"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"is no vocabulary of n-grams: {error}", where=str(path)) from error
+
+
+def encode_ngrams(
+    one: Sequence[str],
+    two: Sequence[str],
+    vocabulary: NgramVocabulary,
+    max_tokens: int = 0,
+    labels: np.ndarray | None = None,
+) -> Pairs:
+    """A sequence of the distinct known n-grams of each pair, those of s1, then those of s2.
+
+    N-gram `i` is `i` in s1 and `len(vocabulary) + i` in s2. Nothing is cut, whatever `max_tokens`.
+    """
+    counter = _counter(vocabulary.longest, vocabulary=vocabulary.ngrams)
+    features = hstack([counter.transform(one), counter.transform(two)], format="csr")
     gold = np.zeros(len(one), np.int64) if labels is None else labels
-    return Pairs(tokens, bounds, gold, tokenizer.pad_token_id, truncated)
+    padding = 2 * len(vocabulary)
+    return Pairs(features.indices, None, features.indptr, gold, padding, sides=1, truncated=0)
 
 
-def texts(table: pa.Table) -> Iterator[str]:
-    """Both sentences of every row, for training a tokenizer."""
-    for s1, s2 in _chunks(table):
-        yield from s1
-        yield from s2
+def _counter(longest: int, **options: Any) -> Any:
+    from sklearn.feature_extraction.text import CountVectorizer
 
-
-def _chunks(table: pa.Table) -> Iterator[tuple[list[str], list[str]]]:
-    for batch in table.select(["s1", "s2"]).to_batches(max_chunksize=CHUNK):
-        yield batch["s1"].to_pylist(), batch["s2"].to_pylist()
+    return CountVectorizer(ngram_range=(1, longest), token_pattern=r"\w+|[^\w\s]", **options)

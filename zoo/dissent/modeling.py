@@ -1,20 +1,62 @@
-"""The DisSent sentence encoder and its marker classifier (section 3.1)."""
+"""DisSent's classifiers of two sentences, and the encoders in them (sections 3.1, 3.2, A.5)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
-from transformers import PretrainedConfig
-from transformers.utils.generic import ModelOutput
+from torch.nn.functional import cross_entropy, embedding_bag
+from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import initialization as init
+from transformers.configuration_utils import SubConfigSpec
+from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
-from zoo.dissent.data import encode_texts
-from zoo.modeling import known_to_auto, label_count
+from zoo.backbones import Pooling, max_positions, pooled, warn_of_padding
+from zoo.dissent.data import NgramVocabulary, encode_ngrams, encode_pairs, encode_texts
+from zoo.modeling import ZooModel, known_to_auto, label_count
 from zoo.word_encoder import WordEncoder, WordModel
+
+
+class PairModel(ZooModel):
+    """A classifier of two sentences: its kinds differ in `logits`."""
+
+    main_input_name = "input_ids"
+
+    def __init__(self, config: PretrainedConfig) -> None:
+        super().__init__(config)
+        self.num_labels = label_count(config)
+
+    def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
+        """The scores of the labels, `[batch, labels]`."""
+        raise NotImplementedError
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        labels: Tensor | None = None,
+        **kwargs: Any,
+    ) -> SequenceClassifierOutput:
+        """`logits [batch, labels]` of ids as the model's `encode_pairs` makes them.
+
+        With `labels [batch]` also their mean cross-entropy.
+        """
+        logits = self.logits(input_ids, attention_mask, **kwargs)
+        loss = None if labels is None else cross_entropy(logits.float(), labels)
+        return SequenceClassifierOutput(loss=loss, logits=logits)
+
+
+def pair_features(s1: Tensor, s2: Tensor) -> Tensor:
+    """S of equation 2: `[batch, 5 * width]` from two `[batch, width]`."""
+    return torch.cat([s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2], dim=1)
+
+
+def encoded_pairs(encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    """S of the encoder's vectors of both sentences of `input_ids [batch, 2, tokens]`."""
+    vectors = encoder(input_ids.flatten(0, 1), attention_mask.flatten(0, 1)).pooler_output
+    return pair_features(*vectors.unflatten(0, (-1, 2)).unbind(1))
 
 
 @strict
@@ -33,14 +75,6 @@ class BiLstmConfig(PretrainedConfig):
     pad_token_id: int | None = 0
 
 
-@dataclass
-class MarkerOutput(ModelOutput):
-    """`loss` (where labels were given) and `logits [batch, markers]`."""
-
-    loss: Tensor | None = None
-    logits: Tensor | None = None
-
-
 class BiLstmModel(WordEncoder):
     """One sentence to one vector: word embeddings, BiLSTM, pooling over the real tokens."""
 
@@ -49,7 +83,7 @@ class BiLstmModel(WordEncoder):
     _keys_to_ignore_on_load_unexpected = [r"^(projection|classifier)\."]
 
 
-class BiLstmForMarkers(WordModel):
+class BiLstmForMarkers(PairModel, WordModel):
     """Two sentences to the marker that joined them (equations 1 and 2).
 
     S = [s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2]; logits = W2 (W1 S + b1) + b2
@@ -61,36 +95,207 @@ class BiLstmForMarkers(WordModel):
 
     def __init__(self, config: BiLstmConfig) -> None:
         super().__init__(config)
-        self.num_labels = label_count(config)
         self.encoder = BiLstmModel(config)
         self.projection = nn.Linear(5 * 2 * config.hidden_size, config.projection_size)
         self.classifier = nn.Linear(config.projection_size, self.num_labels)
         self.post_init()
 
+    def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
+        features = encoded_pairs(self.encoder, input_ids, attention_mask)
+        return self.classifier(self.projection(features))
+
+
+@strict
+class SifConfig(PretrainedConfig):
+    """Sizes of the table of word vectors."""
+
+    model_type = "discorpora-dissent-sif"
+
+    vocab_size: int = 30000
+    hidden_size: int = 300
+    pad_token_id: int | None = 0
+
+
+class _SifPreTrained(ZooModel):
+    config_class = SifConfig
+    base_model_prefix = "encoder"
+    main_input_name = "input_ids"
+
+    def _init_weights(self, module: nn.Module) -> None:
+        for parameter in module.parameters(recurse=False):
+            init.zeros_(parameter)
+
+
+class SifModel(_SifPreTrained):
+    """v(s) = sum_w a / (a + p(w)) v(w) / |s|, less its part along the first component u.
+
+    Arora, Liang and Ma 2017. `word_weight [vocabulary]` holds a / (a + p(w)), and 0 for padding
+    and for words without a vector, which do not count in |s| either.
+    """
+
+    _input_embed_layer = "embeddings"
+    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]
+
+    def __init__(self, config: SifConfig) -> None:
+        super().__init__(config)
+        self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.word_weight = nn.Parameter(self.embeddings.weight.new_zeros(config.vocab_size))
+        self.component = nn.Parameter(self.embeddings.weight.new_zeros(config.hidden_size))
+        self.requires_grad_(False)
+        self.post_init()
+
     def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor,
-        labels: Tensor | None = None,
-        **kwargs: object,
-    ) -> MarkerOutput:
-        """Score the markers of `input_ids [batch, 2, tokens]`: s1 and s2, padded on the right.
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: object
+    ) -> BaseModelOutputWithPooling:
+        """Encode `input_ids [batch, tokens]`.
 
-        Returns `logits [batch, markers]` and, with `labels [batch]`, the mean cross-entropy.
+        Returns the word vectors `last_hidden_state [batch, tokens, size]` and the sentences'
+        `pooler_output [batch, size]`.
         """
-        batch, two, tokens = input_ids.shape
-        encoded = self.encoder(
-            input_ids.reshape(batch * two, tokens), attention_mask.reshape(batch * two, tokens)
+        vectors = self.embeddings(input_ids)
+        weights = self.word_weight[input_ids]
+        if attention_mask is not None:
+            weights = weights * attention_mask
+        counts = (weights > 0).sum(1, keepdim=True).clamp(min=1)
+        summed = (vectors * weights.unsqueeze(2)).sum(1) / counts
+        common = (summed @ self.component).unsqueeze(1) * self.component
+        return BaseModelOutputWithPooling(vectors, summed - common)
+
+
+class SifForMarkers(PairModel, _SifPreTrained):
+    """logits = W S + b, with S of equation 2 of the SIF vectors."""
+
+    encode_pairs = staticmethod(encode_texts)
+
+    def __init__(self, config: SifConfig) -> None:
+        super().__init__(config)
+        self.encoder = SifModel(config)
+        self.classifier = nn.Linear(5 * config.hidden_size, self.num_labels)
+        self.post_init()
+
+    def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
+        return self.classifier(encoded_pairs(self.encoder, input_ids, attention_mask))
+
+
+@strict
+class NgramConfig(PretrainedConfig):
+    """`features`: twice the number of n-grams; the id after the last one is padding."""
+
+    model_type = "discorpora-dissent-ngram"
+
+    features: int = 2
+
+
+class NgramForMarkers(PairModel):
+    """`logits = W x / |x| + b`, where x has a 1 for each n-gram that is there."""
+
+    config_class = NgramConfig
+    encode_pairs = staticmethod(encode_ngrams)
+    read_tokenizer = staticmethod(NgramVocabulary.from_pretrained)
+
+    def __init__(self, config: NgramConfig) -> None:
+        super().__init__(config)
+        self.weight = nn.Parameter(torch.zeros(config.features + 1, self.num_labels))
+        self.bias = nn.Parameter(torch.zeros(self.num_labels))
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        for parameter in module.parameters(recurse=False):
+            init.zeros_(parameter)
+
+    def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
+        counts = attention_mask.sum(1, keepdim=True).clamp(min=1)
+        shares = attention_mask.to(self.weight.dtype) / counts.sqrt()
+        summed = embedding_bag(input_ids, self.weight, per_sample_weights=shares, mode="sum")
+        return summed + self.bias
+
+
+@strict
+class PairTransformerConfig(PretrainedConfig):
+    """The backbone's configuration, where the pair's vector stands, and the longest pair."""
+
+    model_type = "discorpora-dissent-transformer"
+    sub_configs_defaults = {
+        "backbone_config": SubConfigSpec(config_class=AutoConfig, model_type="bert")
+    }
+
+    backbone_config: PretrainedConfig | dict[str, Any] | None = None
+    pooling: Pooling = "first"
+    dropout: float = 0.1
+    max_tokens: int = 128
+    pad_token_id: int | None = 0
+
+
+class _PairPreTrained(ZooModel):
+    config_class = PairTransformerConfig
+    base_model_prefix = ""
+    main_input_name = "input_ids"
+
+    def _init_weights(self, module: nn.Module) -> None:
+        if module is getattr(self, "classifier", None):
+            init.normal_(module.weight, std=0.02)
+            init.zeros_(module.bias)
+
+
+class PairTransformerModel(_PairPreTrained):
+    """The encoder alone: what `AutoModel` loads from the folder of a fine-tuned model."""
+
+    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]
+
+    def __init__(self, config: PairTransformerConfig) -> None:
+        super().__init__(config)
+        self.backbone = AutoModel.from_config(config.backbone_config)
+        self.post_init()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """As the backbone's own `forward`."""
+        return self.backbone(*args, **kwargs)
+
+
+class PairTransformer(PairModel, _PairPreTrained):
+    """Two sentences, read at once, to a label: `softmax(W dropout(h_first) + b)`.
+
+    The label is a marker, or, after fine-tuning on other data, an NLI label or a sense.
+    """
+
+    once_a_row = ("classifier",)
+    encode_pairs = staticmethod(encode_pairs)
+
+    def __init__(self, config: PairTransformerConfig) -> None:
+        super().__init__(config)
+        self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.classifier = nn.Linear(self.backbone.config.hidden_size, self.num_labels)
+        self.post_init()
+
+    @classmethod
+    def from_backbone(
+        cls, backbone: PreTrainedModel, max_tokens: int, **config: Any
+    ) -> PairTransformer:
+        """A classifier with a new last layer around `backbone`.
+
+        `max_tokens` is lowered to what the backbone takes. Warns of one that does not hide padding.
+        """
+        warn_of_padding(backbone)
+        limit = max_positions(backbone.config)
+        model = cls(
+            PairTransformerConfig(
+                backbone_config=backbone.config,
+                max_tokens=min(max_tokens, limit) if limit else max_tokens,
+                **config,
+            )
         )
-        s1, s2 = encoded.pooler_output.reshape(batch, two, -1).unbind(1)
-        logits = self.classifier(self.projection(pair_features(s1, s2)))
-        loss = None if labels is None else cross_entropy(logits, labels)
-        return MarkerOutput(loss=loss, logits=logits)
+        model.backbone = backbone
+        return model
 
-
-def pair_features(s1: Tensor, s2: Tensor) -> Tensor:
-    """S of equation 2: `[batch, 5 * width]` from two `[batch, width]`."""
-    return torch.cat([s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2], dim=1)
+    def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
+        types = {k: v for k, v in kwargs.items() if k == "token_type_ids" and v is not None}
+        read = self.backbone(input_ids=input_ids, attention_mask=attention_mask, **types)
+        vectors = pooled(read.last_hidden_state, attention_mask, self.config.pooling)
+        return self.classifier(self.dropout(vectors))
 
 
 known_to_auto(BiLstmConfig, model=BiLstmModel, classifier=BiLstmForMarkers)
+known_to_auto(SifConfig, model=SifModel, classifier=SifForMarkers)
+known_to_auto(NgramConfig, classifier=NgramForMarkers)
+known_to_auto(PairTransformerConfig, model=PairTransformerModel, classifier=PairTransformer)

@@ -8,15 +8,9 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from zoo.dissent.ngrams import (
-    NgramConfig,
-    NgramForMarkers,
-    NgramRows,
-    NgramVocabulary,
-    encode_ngrams,
-)
-from zoo.dissent.results import leave
-from zoo.labelled import load_for
+from zoo.dissent.data import NgramVocabulary, Pairs, encode_ngrams
+from zoo.dissent.modeling import NgramConfig, NgramForMarkers
+from zoo.labelled import leave, load_for
 from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
 
@@ -43,9 +37,10 @@ def train(recipe: Ngram, job: Job) -> None:
     model = NgramForMarkers(NgramConfig(features=2 * len(vocabulary), **data.names))
 
     # Objective
+    features = {split: _matrix(rows[split]) for split in ("train", "validation")}
     fitted = fit_logistic(
-        (_matrix(rows["train"]), rows["train"].labels),
-        (_matrix(rows["validation"]), rows["validation"].labels),
+        (features["train"], rows["train"].labels),
+        (features["validation"], rows["validation"].labels),
         len(data.labels),
         grid=recipe.grid,
         iterations=recipe.iterations,
@@ -59,10 +54,8 @@ def train(recipe: Ngram, job: Job) -> None:
     leave(job, data, model, vocabulary, rows, details=details, training=fitted.describe())
 
 
-def _matrix(rows: NgramRows) -> csr_matrix:
+def _matrix(rows: Pairs) -> csr_matrix:
     """What the model computes its logits from: `[rows, features]`, each row of length 1."""
     sizes = rows.lengths()
     values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes).astype(np.float32)
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
-    ids = np.concatenate([np.zeros(0, np.int64), *rows.features])
-    return csr_matrix((values, ids, bounds), shape=(len(rows), rows.pad_id))
+    return csr_matrix((values, rows.tokens, rows.bounds), shape=(len(rows), rows.pad_id))

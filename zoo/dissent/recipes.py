@@ -15,6 +15,7 @@ from zoo.declared import (
     Above0,
     AtLeast0,
     BackboneRecipe,
+    ClassifierRecipe,
     Count,
     Dropout,
     LabelledRecipe,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 Grid = Annotated[tuple[Above0, ...], Field(min_length=1)]
 
 
-class Bilstm(StepRecipe, WordRecipe):
+class Bilstm(StepRecipe, WordRecipe, ClassifierRecipe):
     """DisSent's BiLSTM; what the paper does not say is from the released code."""
 
     paper = "Nie, Bennett and Goodman 2019, sections 3.1 and 6"
@@ -57,8 +58,6 @@ class Bilstm(StepRecipe, WordRecipe):
     """Width of the layer between the pair's features and the labels."""
     pooling: Literal["max", "mean"] = "max"
     """How a sentence's states make its vector."""
-    empty_classes: Literal["error", "warn"] = "error"
-    """What to do with a label that no training row has."""
 
     @model_validator(mode="after")
     def _embeddings_are_trained_or_given(self) -> Self:
@@ -75,10 +74,20 @@ class Bilstm(StepRecipe, WordRecipe):
         train(self, job)
 
 
-class Ngram(LabelledRecipe):
-    """Bag of n-grams and logistic regression: the distinct n-grams of s1 and those of s2."""
+class LogisticRecipe(LabelledRecipe):
+    """A recipe with logistic regression on fixed features."""
 
     paper = "Nie, Bennett and Goodman 2019, appendix A.5"
+
+    grid: Grid = (0.1, 1.0, 10.0)
+    """Inverse penalties, of which validation accuracy chooses one."""
+    iterations: Positive = 200
+    """The most iterations of the solver."""
+
+
+class Ngram(LogisticRecipe):
+    """Bag of n-grams and logistic regression: the distinct n-grams of s1 and those of s2."""
+
     can = frozenset({CLASSIFIES})
 
     longest: Positive = 3
@@ -87,10 +96,6 @@ class Ngram(LabelledRecipe):
     """The least number of sentences that an n-gram must be in."""
     features: Positive = 200_000
     """The most n-grams that are kept: the most frequent."""
-    grid: Grid = (0.1, 1.0, 10.0)
-    """Inverse penalties, of which validation accuracy chooses one."""
-    iterations: Positive = 200
-    """The most iterations of the solver."""
 
     def train(self, job: Job) -> None:
         from zoo.dissent.ngram import train
@@ -98,10 +103,9 @@ class Ngram(LabelledRecipe):
         train(self, job)
 
 
-class Sif(LabelledRecipe, WordRecipe):
+class Sif(LogisticRecipe, WordRecipe):
     """SIF sentence vectors (Arora, Liang and Ma 2017) and logistic regression."""
 
-    paper = "Nie, Bennett and Goodman 2019, appendix A.5"
     can = frozenset({CLASSIFIES, ENCODES})
 
     vectors: str = ""
@@ -111,9 +115,6 @@ class Sif(LabelledRecipe, WordRecipe):
     smoothing: Above0 = 1e-3
     """`a` in a / (a + p(w))."""
     grid: Grid = (1e-4, 1e-3, 1e-2, 1e-1)
-    """Inverse penalties, of which validation accuracy chooses one."""
-    iterations: Positive = 200
-    """The most iterations of the solver."""
 
     def train(self, job: Job) -> None:
         from zoo.dissent.sif import train

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from transformers import PreTrainedTokenizerBase
+from scipy.sparse import csr_matrix
 
-from corpora.errors import ConfigError
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
-from zoo.dissent.pmi import pmi_vectors
-from zoo.dissent.results import leave
-from zoo.dissent.sif_modeling import SifConfig, SifForMarkers, SifModel
-from zoo.glove import read_glove
-from zoo.labelled import load_for
-from zoo.logistic import Fitted, fit_logistic
+from zoo.dissent.modeling import SifConfig, SifForMarkers, encoded_pairs
+from zoo.labelled import leave, load_for
+from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
-from zoo.vocabularies import train_words
+from zoo.vocabularies import read_glove, train_words
 
 if TYPE_CHECKING:
     from zoo.dissent.recipes import Sif
 
 BATCH = 1024
+WINDOW = 5
+"""Words that count as near one another, to each side."""
+SMOOTHING = 0.75
+TOKENS_PER_PART = 2_000_000
 
 
 def train(recipe: Sif, job: Job) -> None:
@@ -47,87 +46,130 @@ def train(recipe: Sif, job: Job) -> None:
         for split in data.tables
     }
 
-    # Model
-    vectors, origin = _word_vectors(recipe, tokenizer, rows["train"])
-    job.note(origin)
-    sizes = {"vocab_size": len(tokenizer), "hidden_size": vectors.shape[1]}
-    model = SifForMarkers(SifConfig(**sizes, pad_token_id=tokenizer.pad_token_id, **data.names))
-    _fill(model.encoder, vectors, rows["train"], recipe)
+    # Word vectors, `[vocabulary, size]`, zero where there is none
+    words = len(tokenizer)
+    if recipe.vectors:
+        ids, known = read_glove(Path(recipe.vectors), tokenizer.get_vocab())
+        vectors = np.zeros((words, known.shape[1]), np.float32)
+        vectors[ids] = known
+        name = Path(recipe.vectors).name
+        job.note(f"word vectors: {len(ids)} of {words} words are in {name}")
+    else:
+        train = rows["train"]
+        vectors = pmi_vectors(train.tokens, train.bounds, words, recipe.size, recipe.seed)
+        vectors[[tokenizer.pad_token_id, tokenizer.unk_token_id]] = 0
+        job.note("word vectors: PMI and SVD of the training pairs, no other text")
 
-    # Objective
-    fitted = _fit(model, rows, recipe)
+    # Model
+    model = SifForMarkers(
+        SifConfig(
+            vocab_size=words,
+            hidden_size=vectors.shape[1],
+            pad_token_id=tokenizer.pad_token_id,
+            **data.names,
+        )
+    )
+    _fill(model, vectors, rows["train"], recipe)
+
+    # Objective, on standardised features; the model gets the weights for features as they are
+    features = {split: _features(model, rows[split]) for split in ("train", "validation")}
+    mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
+    scaled = {split: (part - mean) / deviation for split, part in features.items()}
+    fitted = fit_logistic(
+        (scaled["train"], rows["train"].labels),
+        (scaled["validation"], rows["validation"].labels),
+        model.num_labels,
+        grid=recipe.grid,
+        iterations=recipe.iterations,
+    )
+    weights = fitted.coefficients / deviation
+    bias = fitted.intercept - weights @ mean
+    with torch.no_grad():
+        model.classifier.weight.copy_(torch.from_numpy(weights.astype(np.float32)))
+        model.classifier.bias.copy_(torch.from_numpy(bias.astype(np.float32)))
 
     # Evaluation and card
     truncated = rows.get("test", rows["validation"]).truncated
-    details = {"vocabulary": len(tokenizer), "truncated": truncated}
+    details = {"vocabulary": words, "truncated": truncated}
     leave(job, data, model, tokenizer, rows, details=details, training=fitted.describe())
 
 
-def _word_vectors(
-    recipe: Sif, tokenizer: PreTrainedTokenizerBase, pairs: Pairs
-) -> tuple[np.ndarray, str]:
-    """Vectors `[vocabulary, size]`, zero where there is none, and a sentence on their origin."""
-    words = len(tokenizer)
-    if not recipe.vectors:
-        vectors = pmi_vectors(pairs.tokens, pairs.bounds, words, recipe.size, recipe.seed)
-        vectors[[tokenizer.pad_token_id, tokenizer.unk_token_id]] = 0
-        return vectors, "word vectors: PMI and SVD of the training pairs, no other text"
-    ids, found = read_glove(Path(recipe.vectors), tokenizer.get_vocab())
-    if not np.isfinite(found).all():
-        raise ConfigError("a word vector is not finite", where=recipe.vectors)
-    vectors = np.zeros((words, found.shape[1]), np.float32)
-    vectors[ids] = found
-    return vectors, f"word vectors: {len(ids)} of {words} words are in {Path(recipe.vectors).name}"
-
-
 @torch.no_grad()
-def _fill(encoder: SifModel, vectors: np.ndarray, pairs: Pairs, recipe: Sif) -> None:
+def _fill(model: SifForMarkers, vectors: np.ndarray, pairs: Pairs, recipe: Sif) -> None:
     """Set the word vectors, the words' weights, and the first component of the sentences."""
     from sklearn.utils.extmath import randomized_svd
 
+    encoder = model.encoder
     shares = np.bincount(pairs.tokens, minlength=len(vectors)) / max(len(pairs.tokens), 1)
     weights = recipe.smoothing / (recipe.smoothing + shares) * (vectors != 0).any(1)
     encoder.embeddings.weight.copy_(torch.from_numpy(vectors))
     encoder.word_weight.copy_(torch.from_numpy(weights.astype(np.float32)))
-    sentences = np.concatenate([_sentences(encoder, batch) for batch in _batches(pairs)])
+    sentences = np.concatenate(
+        [
+            encoder(ids.flatten(0, 1), mask.flatten(0, 1)).pooler_output.numpy()
+            for ids, mask in _batches(pairs)
+        ]
+    )
     random = int(stream(recipe.seed, "zoo.dissent.sif").integers(2**31))
     _, _, right = randomized_svd(sentences, 1, random_state=random)
     encoder.component.copy_(torch.from_numpy(right[0].astype(np.float32)))
 
 
-def _sentences(encoder: SifModel, batch: dict[str, torch.Tensor]) -> np.ndarray:
-    ids, mask = batch["input_ids"].flatten(0, 1), batch["attention_mask"].flatten(0, 1)
-    return encoder(ids, mask).pooler_output.numpy()
-
-
 @torch.no_grad()
 def _features(model: SifForMarkers, pairs: Pairs) -> np.ndarray:
-    found = [model.features(b["input_ids"], b["attention_mask"]) for b in _batches(pairs)]
-    return torch.cat(found).numpy()
+    parts = [encoded_pairs(model.encoder, ids, mask) for ids, mask in _batches(pairs)]
+    return torch.cat(parts).numpy()
 
 
-def _batches(pairs: Pairs) -> list[dict[str, torch.Tensor]]:
-    starts = range(0, len(pairs), BATCH)
-    return [
-        pairs.collate([pairs[row] for row in range(start, min(start + BATCH, len(pairs)))])
-        for start in starts
-    ]
+def _batches(pairs: Pairs) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Ids and masks `[BATCH, 2, tokens]` of all rows, in order."""
+    batches = []
+    for start in range(0, len(pairs), BATCH):
+        rows = range(start, min(start + BATCH, len(pairs)))
+        batch = pairs.collate([pairs[row] for row in rows])
+        batches.append((batch["input_ids"], batch["attention_mask"]))
+    return batches
 
 
-@torch.no_grad()
-def _fit(model: SifForMarkers, rows: Mapping[str, Pairs], recipe: Sif) -> Fitted:
-    """Fit standardised features; the model gets the weights for features as they are."""
-    features = {split: _features(model, rows[split]) for split in ("train", "validation")}
-    mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
-    fitted = fit_logistic(
-        ((features["train"] - mean) / deviation, rows["train"].labels),
-        ((features["validation"] - mean) / deviation, rows["validation"].labels),
-        model.num_labels,
-        grid=recipe.grid,
-        iterations=recipe.iterations,
-    )
-    scaled = fitted.coefficients / deviation
-    model.classifier.weight.copy_(torch.from_numpy(scaled.astype(np.float32)))
-    bias = fitted.intercept - scaled @ mean
-    model.classifier.bias.copy_(torch.from_numpy(bias.astype(np.float32)))
-    return fitted
+def pmi_vectors(
+    tokens: np.ndarray, bounds: np.ndarray, vocab_size: int, size: int, seed: int
+) -> np.ndarray:
+    """Vectors `[vocab_size, size]` of the words in sentences `tokens[bounds[i]:bounds[i + 1]]`.
+
+    From positive PMI and a singular value decomposition (Levy, Goldberg and Dagan 2015, with
+    their smoothing of the contexts' distribution). A word that occurs with no other one has the
+    vector zero. At most `vocab_size - 1` numbers are filled.
+    """
+    from sklearn.utils.extmath import randomized_svd
+
+    # How often two words stand at most `WINDOW` words apart in a sentence; symmetric.
+    sentence = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    shape = (vocab_size, vocab_size)
+    total = csr_matrix(shape, dtype=np.float64)
+    for start in range(0, len(tokens), TOKENS_PER_PART):
+        stop = start + TOKENS_PER_PART
+        for distance in range(1, WINDOW + 1):
+            one, two = tokens[start:stop], tokens[start + distance : stop + distance]
+            one = one[: len(two)]
+            near = sentence[start : start + len(two)]
+            inside = near == sentence[start + distance : stop + distance]
+            ones = np.ones(int(inside.sum()))
+            total = total + csr_matrix((ones, (one[inside], two[inside])), shape=shape)
+    counts = total + total.T
+
+    # max(0, log p(w, c) / (p(w) p(c)^0.75)), the contexts' shares taken after smoothing.
+    cells = counts.tocoo()
+    words = np.asarray(counts.sum(1)).ravel()
+    contexts = words**SMOOTHING
+    contexts = contexts / max(contexts.sum(), 1e-12)
+    pmi = np.log(cells.data / (words[cells.row] * contexts[cells.col]))
+    kept = pmi > 0
+    places = cells.row[kept], cells.col[kept]
+    weighted = csr_matrix((pmi[kept].astype(np.float32), places), shape=shape)
+
+    rank = min(size, vocab_size - 1)
+    random = int(stream(seed, "zoo.dissent.pmi").integers(2**31))
+    left, values, _ = randomized_svd(weighted, rank, n_iter=4, random_state=random)
+    vectors = np.zeros((vocab_size, size), np.float32)
+    vectors[:, :rank] = left * np.sqrt(values)
+    return vectors

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones import (
     backbone_of,
@@ -18,10 +17,9 @@ from zoo.backbones import (
     tokenizer_for,
     training_attention,
 )
-from zoo.dissent.pairs import encode_pairs
-from zoo.dissent.results import leave
-from zoo.dissent.transformer_modeling import PairTransformer
-from zoo.labelled import Labelled, load_for
+from zoo.dissent.data import encode_pairs
+from zoo.dissent.modeling import PairTransformer
+from zoo.labelled import leave, load_for
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import (
     KEEP_BEST,
@@ -48,8 +46,21 @@ def train(recipe: Transformer, job: Job) -> None:
     )
     tokenizer = tokenizer_for(recipe, data.all_texts("train"), recipe.max_tokens)
 
-    # Model
-    model = _model(recipe, tokenizer, data)
+    # Model: the backbone with a classifier of the dataset's labels on top
+    torch.manual_seed(recipe.seed)
+    backbone = backbone_of(recipe, tokenizer)
+    pooling = recipe.pooling
+    if pooling == "auto":
+        pooling = pooling_of(backbone.config, tokenizer)
+    model = PairTransformer.from_backbone(
+        backbone,
+        recipe.max_tokens,
+        pooling=pooling,
+        dropout=recipe.dropout,
+        pad_token_id=tokenizer.pad_token_id,
+        **data.names,
+    )
+    set_attention(model.backbone, recipe.attention)
     limit = tokenizer.model_max_length = model.config.max_tokens
 
     # Data as the model takes it
@@ -78,23 +89,3 @@ def train(recipe: Transformer, job: Job) -> None:
     details, steps = {"truncated": truncated}, history(state)
     batch = recipe.eval_batch_size
     leave(job, data, model, tokenizer, rows, details=details, training=steps, batch_size=batch)
-
-
-def _model(
-    recipe: Transformer, tokenizer: PreTrainedTokenizerBase, data: Labelled
-) -> PairTransformer:
-    """The backbone with a classifier of the dataset's labels on top."""
-    torch.manual_seed(recipe.seed)
-    backbone = backbone_of(recipe, tokenizer)
-    model = PairTransformer.from_backbone(
-        backbone,
-        recipe.max_tokens,
-        pooling=pooling_of(backbone.config, tokenizer)
-        if recipe.pooling == "auto"
-        else recipe.pooling,
-        dropout=recipe.dropout,
-        pad_token_id=tokenizer.pad_token_id,
-        **data.names,
-    )
-    set_attention(model.backbone, recipe.attention)
-    return model

@@ -58,8 +58,7 @@ class BackboneEncoder:
         max_tokens: int = 0,
         trained_with: str = "",
     ) -> None:
-        from zoo.backbones import max_positions, pooling_of
-        from zoo.trials import warn_of_padding
+        from zoo.backbones import max_positions, pooling_of, warn_of_padding
 
         self.model, self.tokenizer = model.eval(), tokenizer
         limits = (max_tokens, max_positions(model.config) or 0, tokenizer.model_max_length)

@@ -12,10 +12,10 @@ from typing import Any
 from corpora.code import versions
 from corpora.errors import ConfigError
 from corpora.store.atomic import write_json
+from zoo import file_of
 from zoo.declared import Suite
 from zoo.evaluate.bootstrap import notes_of
 from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes
-from zoo.files import file_of
 from zoo.training.job import LIBRARIES, RESULTS
 
 log = logging.getLogger("zoo")

@@ -17,7 +17,7 @@ import torch
 from transformers import AutoTokenizer
 
 from corpora.errors import ConfigError, InputError, nearest
-from zoo.backbones import max_positions, pooling_of
+from zoo.backbones import max_positions, pooling_of, warn_of_padding
 from zoo.evaluate import bootstrap
 from zoo.evaluate.classification import model_type
 from zoo.evaluate.outcomes import Outcomes, numbered
@@ -42,7 +42,6 @@ from zoo.training.data import (
     split_spec,
     spread,
 )
-from zoo.trials import warn_of_padding
 
 if TYPE_CHECKING:
     from zoo.evaluate import Request

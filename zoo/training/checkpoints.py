@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from zoo.training.job import Job
 
 SEAL = "sealed.json"
-_NAME = re.compile(r"checkpoint-(\d+)")
 
 
 def seal(folder: Path) -> None:
@@ -37,25 +35,14 @@ def is_sealed(folder: Path) -> bool:
     """Whether every file that the seal lists is there with the size that it lists."""
     try:
         listed = json.loads((folder / SEAL).read_text(encoding="utf-8"))
+        return all((folder / name).stat().st_size == size for name, size in listed.items())
     except (OSError, json.JSONDecodeError):
         return False
-    return all(
-        (folder / name).is_file() and (folder / name).stat().st_size == size
-        for name, size in listed.items()
-    )
-
-
-def step_of(folder: Path) -> int:
-    """The number of optimizer steps before the checkpoint `folder`."""
-    match = _NAME.fullmatch(folder.name)
-    return int(match.group(1)) if match else -1
 
 
 def all_checkpoints(folder: Path) -> list[Path]:
     """The checkpoint folders in `folder`, whole or not, oldest first."""
-    if not folder.is_dir():
-        return []
-    return sorted((p for p in folder.iterdir() if step_of(p) >= 0), key=step_of)
+    return sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
 
 
 def newest(folder: Path) -> Path | None:

@@ -14,11 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpora.errors import ConfigError, InputError, nearest
-from corpora.store.atomic import read_json
-
-MANIFEST = "manifest.json"
-SPLITS = ("train", "validation", "test")
-
+from corpora.splits import SPLITS as SPLITS
+from corpora.store.atomic import MANIFEST, read_json
 
 ROWS_PER_BATCH = 64
 
@@ -137,8 +134,15 @@ def open_dataset(
     spec, config = split_spec(spec, config)
     if Path(spec).is_dir():
         return _open_folder(Path(spec), config, splits or {}, streamed)
-    _check_hub_id(spec)
-    return _open_hub(spec, config, splits or {})
+    revision = _hub_revision(spec)
+    import datasets
+
+    try:
+        loaded = datasets.load_dataset(spec, config or None, revision=revision)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(f"cannot load it from the Hub: {error}", where=spec) from error
+    tables = tables_of(loaded, splits)
+    return Dataset(spec, config or "default", revision, tables, names=splits or {})
 
 
 def open_streamed(spec: str, config: str = "") -> Dataset:
@@ -169,18 +173,12 @@ def split_spec(spec: str, config: str = "") -> tuple[str, str]:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a built dataset folder."""
     path = folder / MANIFEST
-    if not path.is_file():
-        raise InputError(
-            f"this dataset folder has no {MANIFEST}",
-            where=str(folder),
-            hint="its build did not finish, or it is no dataset folder: run the build again",
-        )
-    manifest: dict[str, Any] = read_json(path)
+    manifest = read_json(path) if path.is_file() else None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("configs", {}), dict):
         raise InputError(
-            "is no manifest of a dataset folder",
-            where=str(path),
-            hint="it was changed after it was built: remove the folder and build it again",
+            f"this dataset folder has no {MANIFEST}" if manifest is None else "is no manifest",
+            where=str(folder if manifest is None else path),
+            hint="its build did not finish, or it is no dataset folder: run the build again",
         )
     return manifest
 
@@ -188,10 +186,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def revision_of(spec: str) -> str:
     """The revision of a dataset folder (its stage hash) or of a Hub dataset (its commit)."""
     spec, _ = split_spec(spec)
-    if Path(spec).is_dir():
-        return _stage_hash(read_manifest(Path(spec)))
-    _check_hub_id(spec)
-    return _hub_revision(spec)
+    folder = Path(spec)
+    return _stage_hash(read_manifest(folder)) if folder.is_dir() else _hub_revision(spec)
 
 
 def check_columns(there: Sequence[str], wanted: Sequence[str], where: str) -> None:
@@ -259,26 +255,33 @@ def spread(table: pa.Table, rows: int) -> pa.Table:
 def _open_folder(folder: Path, config: str, names: Mapping[str, str], streamed: bool) -> Dataset:
     """The splits of a built folder: whole tables, or `Shards` that are read as they are needed."""
     manifest = read_manifest(folder)
-    config = choose_config(manifest, config, str(folder))
-    entries = manifest["configs"][config].get("splits", {})
+    configs = manifest.get("configs", {})
+    if not config:
+        flagged = [name for name, entry in configs.items() if entry.get("default")]
+        usual = flagged or (list(configs) if len(configs) == 1 else ["default"])
+        config = usual[0] if usual[0] in configs else ""
+    if config not in configs:
+        raise ConfigError(
+            f"no configuration {config!r}" if config else "which configuration?",
+            where=str(folder),
+            hint=f"{nearest(config, configs)}name one with @CONFIG: {', '.join(configs)}",
+        )
+    entries = configs[config].get("splits", {})
     splits: dict[str, Any] = {}
     for split in SPLITS:
         shards = entries.get(names.get(split, split), {}).get("shards", ())
         files = tuple(folder / shard["file"] for shard in shards)
-        if missing := [file for file in files if not file.is_file()]:
-            raise InputError(
-                f"the manifest names a file that is not there: {missing[0].name}",
-                where=str(folder),
-                hint="the folder was damaged after it was built: remove it and build it again",
-            )
         try:
             if files and streamed:
                 splits[split] = Shards(files, sum(pq.read_metadata(f).num_rows for f in files))
             elif files:
                 splits[split] = pa.concat_tables([pq.read_table(file) for file in files])
         except (pa.ArrowException, OSError) as error:
+            gone = next((f.name for f in files if not f.is_file()), "")
             raise InputError(
-                f"cannot be read: {str(error).splitlines()[0]}",
+                f"the manifest names a file that is not there: {gone}"
+                if gone
+                else f"cannot be read: {str(error).splitlines()[0]}",
                 where=", ".join(map(str, files)),
                 hint="the folder was damaged after it was built: remove it and build it again",
             ) from error
@@ -286,38 +289,19 @@ def _open_folder(folder: Path, config: str, names: Mapping[str, str], streamed: 
     return Dataset(name, config, revision, splits, manifest, names)
 
 
-def choose_config(manifest: Mapping[str, Any], config: str, where: str) -> str:
-    """The configuration of that name; without a name the default one, or the only one."""
-    configs = manifest.get("configs", {})
-    flagged = [name for name, entry in configs.items() if entry.get("default")]
-    usual = flagged or (list(configs) if len(configs) == 1 else ["default"])
-    chosen = config or (usual[0] if usual[0] in configs else "")
-    if chosen not in configs:
-        problem = f"no configuration {chosen!r}" if chosen else "which configuration?"
-        raise ConfigError(
-            problem,
-            where=where,
-            hint=f"{nearest(chosen, configs)}name one with @CONFIG: {', '.join(configs)}",
-        )
-    return chosen
-
-
 def _stage_hash(manifest: Mapping[str, Any]) -> str:
     return str(manifest.get("stage", {}).get("hash", ""))
-
-
-def _check_hub_id(spec: str) -> None:
-    if spec.count("/") != 1 or spec.startswith((".", "/", "~")):
-        raise InputError(
-            "no such dataset folder",
-            where=spec,
-            hint="build it first (discorpora build), or give a Hub id OWNER/NAME",
-        )
 
 
 def _hub_revision(name: str) -> str:
     from huggingface_hub import HfApi
 
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        raise InputError(
+            "no such dataset folder",
+            where=name,
+            hint="build it first (discorpora build), or give a Hub id OWNER/NAME",
+        )
     try:
         return str(HfApi().dataset_info(name).sha)
     except (OSError, RuntimeError, ValueError) as error:
@@ -326,18 +310,6 @@ def _hub_revision(name: str) -> str:
             where=name,
             hint="give a folder that exists, or check the name and the network",
         ) from error
-
-
-def _open_hub(name: str, config: str, names: Mapping[str, str]) -> Dataset:
-    import datasets
-
-    revision = _hub_revision(name)
-    try:
-        found = datasets.load_dataset(name, config or None, revision=revision)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"cannot load it from the Hub: {error}", where=name) from error
-    tables = tables_of(found, names)
-    return Dataset(name, config or "default", revision, tables, names=names)
 
 
 def tables_of(found: Any, names: Mapping[str, str] | None = None) -> dict[str, pa.Table]:

@@ -8,10 +8,11 @@ from typing import Any
 import yaml
 from transformers import PreTrainedModel
 
-from corpora.store.atomic import write_text
+from corpora.code import versions
+from corpora.store.atomic import write_json, write_text
 from zoo.modeling import parameter_count, save_model
 from zoo.training.data import Dataset
-from zoo.training.job import Job, write_results
+from zoo.training.job import LIBRARIES, RESULTS, Job
 
 log = logging.getLogger("zoo")
 
@@ -93,9 +94,15 @@ def finish(
         usage=usage.strip(),
     )
     write_text(job.folder / "README.md", text)
-    write_results(
-        job,
+    write_json(
+        job.folder / RESULTS,
         {
+            "recipe": job.name,
+            "seed": job.recipe.seed,
+            "settings": job.recipe.identity(),
+            "notes": job.notes,
+            "trained_on": job.trained_on,
+            "versions": versions(*LIBRARIES),
             "model_type": name,
             "dataset": described,
             "parameters": parameter_count(model),

@@ -16,14 +16,21 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from corpora.code import code_hash, versions
+from corpora.code import code_hash
 from corpora.errors import ConfigError
-from corpora.store.atomic import MANIFEST, is_complete, partial_path, sha256, staged, write_json
-from zoo import plugins
+from corpora.store.atomic import (
+    MANIFEST,
+    is_complete,
+    partial_path,
+    read_json,
+    sha256,
+    staged,
+    write_json,
+)
 from zoo.declared import Recipe, StepRecipe
-from zoo.presets import About, Preset
+from zoo.presets import PLUGINS, About, Preset, plugins_of
 from zoo.training.checkpoints import newest
-from zoo.training.data import split_spec
+from zoo.training.data import revision_of, split_spec
 
 log = logging.getLogger("zoo")
 
@@ -93,71 +100,59 @@ def is_main_process() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
+def planned(preset: Preset, recipe: Recipe) -> Job:
+    """The run of a recipe, not begun.
+
+    Its identity is the settings and what they name: the data's revision and configuration, the
+    contents of files. A configuration counts where it is named: what a recipe reads without one
+    is its own.
+    """
+    identity = {**recipe.identity(), "recipe": preset.name}
+    identity["dataset_revision"] = revision_of(recipe.dataset)
+    _, config = split_spec(recipe.dataset, recipe.dataset_config)
+    if config:
+        identity["dataset_config"] = config
+    if needed := plugins_of(preset, recipe):
+        identity[PLUGINS] = [asdict(plugin) for plugin in needed]
+    for key in NAMES_FILES:
+        name = str(getattr(recipe, key, ""))
+        if name and (files := _contents(Path(name))):
+            identity[f"{key}_files"] = files
+    return Job(preset.name, preset.about, recipe, partial_path(Path(recipe.output)), identity)
+
+
+def already_made(job: Job) -> bool:
+    """Whether the output is there, made by these settings from this data.
+
+    Raises `ConfigError` if it is there but was made otherwise.
+    """
+    output = Path(job.recipe.output)
+    if is_complete(output):
+        _same(read_json(output / MANIFEST).get("settings", {}), job.identity, output)
+    return is_complete(output)
+
+
 @contextmanager
-def working(preset: Preset, recipe: Recipe, revision: str) -> Iterator[Job]:
-    """Yield the job to work on; at the end its folder becomes the output.
+def working(job: Job) -> Iterator[None]:
+    """Work in the job's folder; at the end it becomes the output.
 
     The caller trains unless `job.finished`: a run may be killed between the two.
 
     Raises `ConfigError` if a run with other settings was left unfinished at the same place.
     """
-    output = Path(recipe.output)
     if not is_main_process():
-        yield Job(preset.name, preset.about, recipe, partial_path(output))
+        yield
         return
-    with staged(output) as partial:
-        identity = _identity(preset, recipe, revision)
-        job = Job(preset.name, preset.about, recipe, partial, identity)
-        _claim(job)
-        yield job
+    with staged(Path(job.recipe.output)):
+        # Not inside checkpoints/: that folder goes first when the run ends.
+        claim = job.folder / CLAIM
+        # What another run left counts from its first whole checkpoint on.
+        if claim.is_file() and (job.finished or newest(job.checkpoints)):
+            _same(read_json(claim), job.identity, job.folder)
+        else:
+            write_json(claim, job.identity)
+        yield
         _finish(job)
-
-
-def already_made(preset: Preset, recipe: Recipe, revision: str) -> bool:
-    """Whether the output is there, made by these settings from this data.
-
-    Raises `ConfigError` if it is there but was made otherwise.
-    """
-    output = Path(recipe.output)
-    if not is_complete(output):
-        return False
-    made = json.loads((output / MANIFEST).read_text(encoding="utf-8"))
-    _same(made.get("settings", {}), _identity(preset, recipe, revision), str(output))
-    return True
-
-
-def write_results(job: Job, results: Mapping[str, Any]) -> None:
-    """Write results.json: from then on the model in the working folder is finished."""
-    write_json(
-        job.folder / RESULTS,
-        {
-            "recipe": job.name,
-            "seed": job.recipe.seed,
-            "settings": job.recipe.identity(),
-            "notes": job.notes,
-            "trained_on": job.trained_on,
-            "versions": versions(*LIBRARIES),
-            **results,
-        },
-    )
-
-
-def _identity(preset: Preset, recipe: Recipe, revision: str) -> dict[str, Any]:
-    """The settings, and what they name: revision and configuration of the data, files' contents.
-
-    A configuration counts where it is named: what a recipe reads without one is its own.
-    """
-    found = {**recipe.identity(), "recipe": preset.name, "dataset_revision": revision}
-    _, config = split_spec(recipe.dataset, recipe.dataset_config)
-    if config:
-        found["dataset_config"] = config
-    if needed := plugins.needed(preset, recipe):
-        found[plugins.KEY] = [asdict(plugin) for plugin in needed]
-    for key in NAMES_FILES:
-        name = str(getattr(recipe, key, ""))
-        if name and (files := _contents(Path(name))):
-            found[f"{key}_files"] = files
-    return found
 
 
 def _contents(path: Path) -> dict[str, str]:
@@ -168,28 +163,15 @@ def _contents(path: Path) -> dict[str, str]:
     return {path.name: sha256(path)} if path.is_file() else {}
 
 
-def _claim(job: Job) -> None:
-    """Note what runs here. What another run left counts from its first whole checkpoint on."""
-    wanted = job.identity
-    # Not inside checkpoints/: that folder goes first when the run ends.
-    path = job.folder / CLAIM
-    if path.is_file() and (job.finished or newest(job.checkpoints)):
-        _same(json.loads(path.read_text(encoding="utf-8")), wanted, str(job.folder))
-    else:
-        write_json(path, wanted)
-
-
-def _same(found: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> None:
+def _same(there: Mapping[str, Any], wanted: Mapping[str, Any], where: Path) -> None:
     plain = json.loads(json.dumps(wanted))
-    # Earlier runs noted no contents of files.
-    unknown = {f"{key}_files" for key in NAMES_FILES} - {*found}
-    differ = sorted(k for k in {*found, *plain} - unknown if found.get(k) != plain.get(k))
+    differ = sorted(key for key in {*there, *plain} if there.get(key) != plain.get(key))
     if differ:
         key = differ[0]
         raise ConfigError(
-            f"a run with other settings is there ({key}: {found.get(key)!r}, "
+            f"a run with other settings is there ({key}: {there.get(key)!r}, "
             f"now {plain.get(key)!r})",
-            where=where,
+            where=str(where),
             hint="choose another --output, or remove that folder to start anew",
         )
 

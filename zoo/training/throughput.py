@@ -62,21 +62,12 @@ def operations(model: nn.Module, examples: int, tokens: int) -> int:
     return 6 * (met * tokens + sum(last.values()) * examples)
 
 
-def share_of_peak(done: float, seconds: float, half: bool) -> float | None:
-    """The share of what all GPUs of this process could have done; None on a CPU."""
-    if not torch.cuda.is_available() or seconds <= 0:
-        return None
-    most = peak(torch.cuda.get_device_name(), half)
-    return done / seconds / most if most else None
-
-
 class Throughput(TrainerCallback):
     """Writes the speed of training (validation left out) to `path`.
 
-    Examples/s, real tokens/s and, on a GPU, the share of its peak operations
-    (`share_of_peak`), of this process. A token is real if its attention mask is 1; padding is
-    not counted. What changes from run to run (seconds, memory, host) stands in this file and
-    nowhere in the model folder.
+    Examples/s, real tokens/s and, on a GPU, the share of its peak operations, of this process.
+    A token is real if its attention mask is 1; padding is not counted. What changes from run to
+    run (seconds, memory, host) stands in this file and nowhere in the model folder.
     """
 
     def __init__(self, path: Path, recipe: str) -> None:
@@ -120,7 +111,8 @@ class Throughput(TrainerCallback):
         seconds = max(self.seconds, 1e-9)
         tokens = int(self.tokens)
         done = operations(kwargs["model"], self.examples, tokens)
-        share = share_of_peak(done, seconds, bool(args.bf16 or args.fp16))
+        gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+        most = peak(gpu, bool(args.bf16 or args.fp16))
         write_json(
             self.path,
             {
@@ -130,10 +122,10 @@ class Throughput(TrainerCallback):
                 "examples_per_second": round(self.examples / seconds, 1),
                 "real_tokens_per_second": round(tokens / seconds, 1),
                 "tflops": round(done / seconds / 1e12, 4),
-                "share_of_peak_flops": None if share is None else round(share, 4),
+                "share_of_peak_flops": round(done / seconds / most, 4) if most else None,
                 "processes": args.world_size,
                 "device": str(args.device),
-                "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "",
+                "gpu": gpu,
                 "threads": torch.get_num_threads(),
                 "host": platform.node(),
             },

@@ -9,12 +9,14 @@ import logging
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
+import numpy as np
 import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
+from torch.utils.data import Sampler
 from transformers import (
     EarlyStoppingCallback,
     PreTrainedModel,
@@ -25,16 +27,20 @@ from transformers import (
 from transformers.trainer_callback import PrinterCallback, TrainerCallback
 
 from corpora.errors import DiscorporaError
+from corpora.rng import stream
+from zoo.declared import StepRecipe
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
-from zoo.training.samplers import EpochSampler, LongestFirst
 from zoo.training.throughput import Throughput
 
 log = logging.getLogger("zoo")
 
 Schedule = Callable[[Optimizer, int], LRScheduler]
 """Takes the optimizer and the number of optimizer steps in an epoch."""
+
+WINDOW = 50
+"""Batches in one window: rows are sorted inside a window only, so that batches still vary."""
 
 KEEP_BEST = {"metric_for_best_model": "accuracy", "load_best_model_at_end": True}
 """Arguments of a Trainer that ends with the weights of the best validation accuracy."""
@@ -45,24 +51,19 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     recipe = job.steps
     # Beside the output: what the Trainer writes into its own folder goes with the checkpoints.
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(job.logs)
+    same = {"seed", "max_steps", "learning_rate", "weight_decay", "max_grad_norm", "logging_steps"}
     values: dict[str, Any] = {
+        **recipe.model_dump(include=same),
         "output_dir": str(job.checkpoints),
-        "seed": recipe.seed,
-        "data_seed": recipe.seed,
         "num_train_epochs": recipe.epochs,
-        "max_steps": recipe.max_steps,
         "per_device_train_batch_size": recipe.batch_size,
         "per_device_eval_batch_size": recipe.eval_batch_size,
         "gradient_accumulation_steps": recipe.gradient_accumulation,
-        "learning_rate": recipe.learning_rate,
-        "weight_decay": recipe.weight_decay,
-        "max_grad_norm": recipe.max_grad_norm,
         "bf16": uses_bf16(recipe.bf16),
         "use_cpu": not torch.accelerator.is_available(),
         "torch_compile": recipe.compile,
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
-        "logging_steps": recipe.logging_steps,
         # The count of validations without a new best one goes on after a resume.
         "restore_callback_states_from_checkpoint": True,
         "report_to": list(recipe.report_to) or "none",
@@ -119,17 +120,17 @@ class ZooTrainer(Trainer):
         self.sampler = EpochSampler(
             lengths, self.args.train_batch_size * self.args.world_size, job.recipe.seed
         )
-        self.add_callback(_EpochOfSampler(self.sampler))
-        self.add_callback(_SaveInside(job.steps.save_steps, job.steps.eval_steps))
-        self.add_callback(self.throughput)
         self.remove_callback(PrinterCallback)
-        self.add_callback(LogLines())
+        # The throughput's clock needs to know what the first one asks for.
+        for callback in (_Frame(self.sampler, job.steps), self.throughput, LogLines()):
+            self.add_callback(callback)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> EpochSampler:
         return self.sampler
 
-    def _get_eval_sampler(self, eval_dataset: Any) -> LongestFirst:
-        return LongestFirst(eval_dataset.lengths())
+    def _get_eval_sampler(self, eval_dataset: Any) -> Any:
+        # Longest first: for a validation the order does not matter.
+        return np.argsort(-np.asarray(eval_dataset.lengths()), kind="stable").tolist()
 
     def create_scheduler(
         self, num_training_steps: int, optimizer: Optimizer | None = None
@@ -240,24 +241,23 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
 def out_of_memory(job: Job) -> DiscorporaError:
     """What a run that needs more memory than the GPU has can do, with the settings that it has."""
     recipe = job.steps
-    ways = [
-        f"lower batch_size (now {recipe.batch_size}) and raise gradient_accumulation by the same "
-        "factor to keep the batch"
+    lower = "lower {name} (now {now})"
+    ways = {
+        "batch_size": f"{lower} and raise gradient_accumulation by the same factor to keep the "
+        "batch",
+        "recompute": "set recompute = true, which keeps the activations of one block at a time",
+        "block_tokens": lower,
+        "max_tokens": lower,
+    }
+    said = [
+        way.format(name=name, now=getattr(recipe, name))
+        for name, way in ways.items()
+        if hasattr(recipe, name) and getattr(recipe, name) is not True
     ]
-    settings = recipe.model_dump(include={"block_tokens", "recompute", "max_tokens"})
-    if settings.get("recompute") is False:
-        ways.append(
-            "set recompute = true, which keeps the activations of one block at a time "
-            f"(of block_tokens, now {settings['block_tokens']})"
-        )
-    elif "block_tokens" in settings:
-        ways.append(f"lower block_tokens (now {settings['block_tokens']})")
-    if "max_tokens" in settings:
-        ways.append(f"lower max_tokens (now {settings['max_tokens']})")
     return DiscorporaError(
         "out of memory on the GPU",
         where=job.name,
-        hint=f"{'; or '.join(ways)}; the same command then goes to another --output",
+        hint=f"{'; or '.join(said)}; the same command then goes to another --output",
     )
 
 
@@ -275,35 +275,62 @@ def history(state: TrainerState) -> dict[str, Any]:
     }
 
 
-class _EpochOfSampler(TrainerCallback):
-    """Tells the sampler which epoch begins.
+class EpochSampler(Sampler[int]):
+    """Row numbers such that each batch holds rows of like length.
 
-    The Trainer does so too, but not of several processes that resume in the middle of an epoch.
+    The rows are shuffled, cut into windows of 50 batches, sorted by length inside a window, and
+    the batches shuffled (as `LengthGroupedSampler` of transformers does, whose order comes from
+    the global generator, so that a run resumed in a later epoch sees another order).
     """
 
-    def __init__(self, sampler: EpochSampler) -> None:
-        self.sampler = sampler
+    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
+        self.lengths = np.asarray(lengths, np.int64)
+        self.batch_size, self.seed, self.epoch = batch_size, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.order(self.epoch).tolist())
+
+    def order(self, epoch: int) -> np.ndarray:
+        """The order of `epoch`: a permutation of the rows, `[rows]`."""
+        random = stream(self.seed, "zoo.batches", epoch=epoch)
+        rows = random.permutation(len(self.lengths))
+        size = self.batch_size * WINDOW
+        for start in range(0, len(rows), size):
+            window = rows[start : start + size]
+            rows[start : start + size] = window[np.argsort(-self.lengths[window], kind="stable")]
+        whole = len(rows) // self.batch_size * self.batch_size
+        batches = rows[:whole].reshape(-1, self.batch_size)
+        # A last batch that is not full stays last: in the middle it would shift all others.
+        return np.concatenate([random.permutation(batches).ravel(), rows[whole:]])
+
+
+class _Frame(TrainerCallback):
+    """Tells the sampler which epoch begins, and asks for what is due inside an epoch.
+
+    The Trainer tells the epoch too, but not of several processes that resume in the middle of
+    one. At an epoch's last step nothing is asked for: there the validation comes first, and with
+    it a change of the learning rate that a checkpoint made before it would lose.
+    """
+
+    def __init__(self, sampler: EpochSampler, recipe: StepRecipe) -> None:
+        self.sampler, self.recipe = sampler, recipe
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.sampler.set_epoch(int(state.epoch or 0))
 
-
-class _SaveInside(TrainerCallback):
-    """Asks for a checkpoint, perhaps after a validation, at a number of steps inside an epoch.
-
-    Not at an epoch's last step: there the validation comes first, and with it a change of the
-    learning rate that a checkpoint made before it would lose.
-    """
-
-    def __init__(self, save_steps: int, eval_steps: int) -> None:
-        self.save_steps, self.eval_steps = save_steps, eval_steps
-
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if float(state.epoch or 0).is_integer():
             return
-        if self.eval_steps > 0 and state.global_step % self.eval_steps == 0:
+        every, step = self.recipe, state.global_step
+        if every.eval_steps and step % every.eval_steps == 0:
             control.should_evaluate = control.should_save = True
-        if self.save_steps > 0 and state.global_step % self.save_steps == 0:
+        if every.save_steps and step % every.save_steps == 0:
             control.should_save = True
 
 
@@ -318,12 +345,12 @@ class LogLines(TrainerCallback):
         logs: dict[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
-        if state.is_world_process_zero and logs and "train_runtime" not in logs:
-            log.info("step %d: %s", state.global_step, _line(logs))
-
-
-def _line(logs: Mapping[str, Any]) -> str:
-    skipped = ("_runtime", "_per_second", "total_flos", "epoch")
-    shown = {key: value for key, value in logs.items() if not key.endswith(skipped)}
-    values = {key: f"{v:.4g}" if isinstance(v, float) else v for key, v in shown.items()}
-    return ", ".join(f"{key} {value}" for key, value in values.items())
+        if not state.is_world_process_zero or not logs or "train_runtime" in logs:
+            return
+        skipped = ("_runtime", "_per_second", "total_flos", "epoch")
+        shown = [
+            f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+            for key, value in logs.items()
+            if not key.endswith(skipped)
+        ]
+        log.info("step %d: %s", state.global_step, ", ".join(shown))

@@ -28,7 +28,7 @@ from zoo.conpono.texts import Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import EpochRows
 from zoo.training.data import open_streamed
-from zoo.training.samplers import EpochSampler
+from zoo.training.trainer import EpochSampler
 
 Make = Callable[..., Candidates]
 

@@ -20,11 +20,10 @@ import zoo
 from corpora.errors import ConfigError
 from corpora.store.atomic import write_json
 from tests.bench import measure_conpono as measure
-from zoo.catalogue import catalogue
 from zoo.conpono import ConponoModel
 from zoo.conpono.training import ConponoTrainer
 from zoo.evaluate.outcomes import Outcomes, numbered, write_outcomes
-from zoo.presets import parse_options, read_preset
+from zoo.presets import catalogue, parse_options, read_preset
 from zoo.train import train
 
 TINY = ["conpono/tiny", "--max_train_rows", "12", "--max_eval_rows", "4", "--vocab_size", "300"]
