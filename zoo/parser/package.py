@@ -1,23 +1,18 @@
 """What the recipe leaves on disk: one folder with pipeline, document ids and provenance."""
 
-import hashlib
 import json
-import shutil
-import tempfile
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import numpy as np
-from spacy.about import __version__ as spacy_version
 from spacy.language import Language
-from thinc.api import Config
 
 from zoo.parser.treebank import Sentence
-from zoo.parser.upos import learn_upos
 
 NAME = "en_ud_compact"
-SECTIONS = ("components", "training", "regularisation", "finishing", "recipe")
 META = {"name": "ud_compact", "version": "1.1.1", "license": "CC-BY-SA-4.0"}
+MIN_COUNT = 3
 
 
 def write_output(
@@ -25,17 +20,14 @@ def write_output(
 ) -> None:
     """`output` with `en_ud_compact/`, `documents.txt`, `training.json`; appears by one rename."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
-    try:
-        save(nlp, learn_upos(train), temporary / NAME)
+    with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
+        folder = Path(temporary) / output.name
+        folder.mkdir()
+        save(nlp, learn_upos(train), folder / NAME)
         names = dict.fromkeys(sentence.document for sentence in train)
-        (temporary / "documents.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
-        write_json(temporary / "training.json", record)
-        temporary.chmod(0o755)
-        temporary.replace(output)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        (folder / "documents.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+        write_json(folder / "training.json", record)
+        folder.replace(output)
 
 
 def save(nlp: Language, upos: dict[str, str], folder: Path) -> None:
@@ -49,15 +41,26 @@ def save(nlp: Language, upos: dict[str, str], folder: Path) -> None:
     write_json(folder / "upos.json", upos)
 
 
-def provenance(files: Sequence[Path], seed: int, config: Config) -> dict[str, object]:
-    """What made the pipeline: seed, configuration, versions, treebank files with their sha256."""
-    hashes = {
-        f"{file.parent.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-    }
-    settings = {section: config[section] for section in SECTIONS}
-    versions = {"spacy": spacy_version, "numpy": np.__version__}
-    return {"seed": seed, "config": settings, "versions": versions, "files": hashes}
+def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
+    """The majority UPOS of each key `xpos`, `xpos deprel`, `xpos deprel form`.
+
+    The longest key that the table has decides, so a longer key is kept only where it changes the
+    answer of the shorter one, and only with at least `MIN_COUNT` tokens.
+    """
+    votes: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for sentence in sentences:
+        columns = zip(sentence.xpos, sentence.deprels, sentence.forms, sentence.upos, strict=True)
+        for xpos, deprel, form, upos in columns:
+            for level in ((xpos,), (xpos, deprel), (xpos, deprel, form.lower())):
+                votes[level][upos] += 1
+    table: dict[tuple[str, ...], str] = {}
+    for key in sorted(votes, key=len):
+        counts = votes[key]
+        best = min(counts, key=lambda upos: (-counts[upos], upos))
+        answer = table.get(key[:2], table.get(key[:1]))
+        if len(key) == 1 or (counts.total() >= MIN_COUNT and best != answer):
+            table[key] = best
+    return {" ".join(key): table[key] for key in sorted(table, key=" ".join)}
 
 
 def write_json(path: Path, value: object) -> None:
