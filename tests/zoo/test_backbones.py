@@ -11,8 +11,8 @@ from transformers import AutoConfig
 from corpora.errors import ConfigError
 from zoo.backbones import backbone_of, pooling_of, set_attention, training_attention
 from zoo.coherence.modeling import CoherenceScorer
+from zoo.conpono.backbones import check_packing
 from zoo.conpono.modeling import ConponoModel
-from zoo.conpono.packing import check_packing
 from zoo.declared import BackboneRecipe
 from zoo.modeling import load_backbone
 from zoo.trials import HIDE_PADDING, differ, padding_shows, warn_of_padding

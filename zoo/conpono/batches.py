@@ -11,17 +11,16 @@ most `block_tokens` ids, in one of two ways:
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from zoo.conpono.examples import Example
-from zoo.conpono.masking import KEPT
+from zoo.conpono.segments import KEPT
 
 Layout = Literal["buckets", "packed"]
 Row = list[int]
@@ -50,11 +49,14 @@ class Collator:
         `order` puts the vectors of the blocks, one after the other, back into the examples'
         order. `real_tokens` and `slots` count ids and places for ids.
         """
-        lengths = np.concatenate([example.lengths for example in examples])
-        plan = list(self._blocks(lengths))
+        joined = {
+            name: np.concatenate([getattr(example, name) for example in examples])
+            for name in ("ids", "mlm", "lengths", "seconds")
+        }
+        lengths = joined["lengths"]
+        plan = list(self._plan(lengths))
         placed = [sequence for rows in plan for row in rows for sequence in row]
-        flat = _Flat.of(examples, lengths)
-        blocks = [self._block(rows, flat) for rows in plan]
+        blocks = [self._block(rows, **joined, ends=np.cumsum(lengths)) for rows in plan]
         return {
             "labels": torch.from_numpy(np.stack([example.labels for example in examples])),
             "blocks": blocks,
@@ -63,12 +65,12 @@ class Collator:
             "slots": sum(block["input_ids"].numel() for block in blocks),
         }
 
-    def _blocks(self, lengths: np.ndarray) -> Iterator[list[Row]]:
+    def _plan(self, lengths: np.ndarray) -> Iterator[list[Row]]:
+        """The rows of each block."""
         if self.layout == "packed":
             rows = pack(lengths, self.width)
             size = max(1, self.block_tokens // self.width)
-            for start in range(0, len(rows), size):
-                yield rows[start : start + size]
+            yield from (rows[start : start + size] for start in range(0, len(rows), size))
             return
         order = np.argsort(-lengths, kind="stable")
         while len(order):
@@ -78,28 +80,36 @@ class Collator:
             yield [[sequence] for sequence in order[:size].tolist()]
             order = order[size:]
 
-    def _block(self, rows: Sequence[Row], flat: _Flat) -> dict[str, Any]:
-        """One block of the model's input: see `ConponoModel.encode` for its parts."""
+    def _block(
+        self,
+        rows: Sequence[Row],
+        ids: np.ndarray,
+        mlm: np.ndarray,
+        lengths: np.ndarray,
+        seconds: np.ndarray,
+        ends: np.ndarray,
+    ) -> dict[str, Any]:
+        """One block of the model's input, of sequences end to end: see `ConponoModel.encode`."""
         packed = self.layout == "packed"
-        shape = self._shape(rows, flat.lengths)
-        ids = np.full(shape, self.pad_id, np.int64)
-        types, positions, segments = (np.zeros(shape, np.int64) for _ in range(3))
-        labels = np.full(shape, KEPT, np.int64)
+        width = self.width if packed else int(max(lengths[row[0]] for row in rows))
+        inputs = np.full((len(rows), width), self.pad_id, np.int64)
+        labels = np.full_like(inputs, KEPT)
+        types, positions, segments = (np.zeros_like(inputs) for _ in range(3))
         starts = []
         for number, row in enumerate(rows):
             at = 0
             for segment, sequence in enumerate(row, 1):
-                size, source = flat.lengths[sequence], flat.spans[sequence]
+                size, end = int(lengths[sequence]), int(ends[sequence])
                 place = (number, slice(at, at + size))
-                ids[place], labels[place] = flat.ids[source], flat.mlm[source]
-                types[number, at + flat.seconds[sequence] : at + size] = 1
+                inputs[place], labels[place] = ids[end - size : end], mlm[end - size : end]
+                types[number, at + seconds[sequence] : at + size] = 1
                 positions[place] = np.arange(size) + self.first_position
                 segments[place] = segment
-                starts.append(number * shape[1] + at)
+                starts.append(number * width + at)
                 at += size
         masked = np.flatnonzero(labels.ravel() != KEPT)
         return {
-            "input_ids": torch.from_numpy(ids),
+            "input_ids": torch.from_numpy(inputs),
             "token_type_ids": torch.from_numpy(types),
             "position_ids": torch.from_numpy(positions) if packed else None,
             "segments": torch.from_numpy(segments) if packed or not segments.all() else None,
@@ -108,34 +118,6 @@ class Collator:
             "mlm_labels": torch.from_numpy(labels.ravel()[masked]),
         }
 
-    def _shape(self, rows: Sequence[Row], lengths: np.ndarray) -> tuple[int, int]:
-        if self.layout == "packed":
-            return len(rows), self.width
-        return len(rows), int(max(lengths[row[0]] for row in rows))
-
-
-@dataclass(frozen=True)
-class _Flat:
-    """The examples' arrays end to end; `spans` are the sequences' places in them."""
-
-    ids: np.ndarray
-    mlm: np.ndarray
-    lengths: np.ndarray
-    seconds: np.ndarray
-    spans: list[slice]
-
-    @classmethod
-    def of(cls, examples: Sequence[Example], lengths: np.ndarray) -> _Flat:
-        ends = np.cumsum(lengths).tolist()
-        spans = [slice(end - size, end) for end, size in zip(ends, lengths.tolist(), strict=True)]
-        return cls(
-            np.concatenate([example.ids for example in examples]),
-            np.concatenate([example.mlm for example in examples]),
-            lengths,
-            np.concatenate([example.seconds for example in examples]),
-            spans,
-        )
-
 
 def pack(lengths: np.ndarray, width: int) -> list[Row]:
     """Rows of at most `width` ids: each sequence, longest first, into the row it fills best."""
@@ -143,26 +125,11 @@ def pack(lengths: np.ndarray, width: int) -> list[Row]:
     free: list[tuple[int, int]] = []  # (ids left, row), sorted
     for sequence in np.argsort(-lengths, kind="stable").tolist():
         size = int(lengths[sequence])
-        found = next((i for i, (left, _) in enumerate(free) if left >= size), None)
-        left, row = (width, len(rows)) if found is None else free.pop(found)
-        if found is None:
+        best = bisect_left(free, (size, 0))
+        if best == len(free):
             rows.append([])
+            free.append((width, len(rows) - 1))
+        left, row = free.pop(best)
         rows[row].append(sequence)
         insort(free, (left - size, row))
     return rows
-
-
-def attention_mask(segments: Tensor, packed: bool) -> Tensor:
-    """Who may attend to whom, from `segments [rows, tokens]` (0 is padding).
-
-    `[rows, tokens]` with one sequence a row; `[rows, 1, tokens, tokens]` for packed rows, whose
-    padding attends to padding, so that no row of the softmax is empty.
-    """
-    if not packed:
-        return (segments > 0).long()
-    return segments[:, None, :, None] == segments[:, None, None, :]
-
-
-def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """A mask of truth values as eager attention adds it to its scores."""
-    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, torch.finfo(dtype).min)

@@ -16,9 +16,7 @@ from torch.utils.data import Dataset
 
 from corpora.errors import ConfigError, InputError
 from corpora.rng import stream
-from zoo.conpono.masking import KEPT, Masking
-from zoo.conpono.segments import Geometry
-from zoo.conpono.texts import Encoded, Template
+from zoo.conpono.segments import KEPT, Encoded, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore
 
 Encoder = Literal["full", "isolated", "uni"]
@@ -69,11 +67,8 @@ class Examples(Dataset[Example]):
         document = self.store.document_of(paragraph)
         number = paragraph - int(self.store.documents[document])
         name = f"{int(self.store.keys[document]):016x}/{number}"
-        return self.draw(paragraph, document, stream(self.seed, self.stage, name, epoch))
-
-    @property
-    def stage(self) -> str:
-        return f"zoo.conpono.{self.split}"
+        random = stream(self.seed, f"zoo.conpono.{self.split}", name, epoch)
+        return self.draw(paragraph, document, random)
 
     @abstractmethod
     def draw(self, paragraph: int, document: int, random: np.random.Generator) -> Example:
@@ -121,49 +116,43 @@ class Candidates(Examples):
             )
 
     def draw(self, paragraph: int, document: int, random: np.random.Generator) -> Example:
-        first, end = self.store.paragraphs[paragraph].tolist()
-        start, distances = self.geometry.draw(end - first, self.targets, random)
-        anchor = self.store.ids(first + start, self.geometry.anchor)
-        labels = np.full(2 * self.geometry.k, KEPT, np.int64)
+        store, pool, geometry = self.store, self.pool, self.geometry
+        first, end = store.paragraphs[paragraph].tolist()
+        start, distances = geometry.draw(end - first, self.targets, random)
+        anchor = store.ids(first + start, geometry.anchor)
+        labels = np.full(2 * geometry.k, KEPT, np.int64)
         segments: dict[bytes, np.ndarray] = {}
         for k in distances:
-            at = first + self.geometry.target_start(start, k)
-            target = self.store.ids(at, self.geometry.target)
+            target = store.ids(first + geometry.target_start(start, k), geometry.target)
             if target.tobytes() not in segments:  # a refrain: one of the equal targets is enough
-                labels[self.geometry.place(k)] = len(segments)
+                labels[geometry.distances.index(k)] = len(segments)
                 segments[target.tobytes()] = target
-        self._fill(segments, document, random)
-        return self.finish(self._encoded(anchor, list(segments.values())), labels, random)
 
-    def _encoded(self, anchor: np.ndarray, segments: Sequence[np.ndarray]) -> list[Encoded]:
-        """The sequences as the encoder takes them (section 2.1)."""
-        if self.encoder == "isolated":
-            return [self.template.single(text) for text in (anchor, *segments)]
-        pairs = [self.template.pair(anchor, text) for text in segments]
-        return pairs if self.encoder == "uni" else [self.template.single(anchor), *pairs]
-
-    def _range(self, document: int) -> tuple[int, int]:
-        """The pool's segments that a document's own anchor must not get."""
-        return self.store.segments_of(document) if self.pool is self.store else (0, 0)
-
-    def _fill(
-        self, segments: dict[bytes, np.ndarray], document: int, random: np.random.Generator
-    ) -> None:
-        """Add random segments of other documents, none equal to another candidate."""
-        first, end = self._range(document)
-        free = int(self.pool.segments[-1]) - (end - first)
+        # Random segments of other documents, none equal to another candidate
+        own = store.segments[store.documents[document : document + 2]].tolist()
+        skipped, after = own if pool is store else (0, 0)
+        free = int(pool.segments[-1]) - (after - skipped)
         for number in random.integers(0, free, TRIES * self.candidates).tolist():
             if len(segments) == self.candidates:
-                return
-            number += (end - first) * (number >= first)
-            at = self.pool.starting(self.pool.segments, number)
-            text = self.pool.ids(at, self.geometry.target)
+                break
+            number += (after - skipped) * (number >= skipped)
+            text = pool.ids(pool.starting(pool.segments, number), geometry.target)
             segments.setdefault(text.tobytes(), text)
-        raise InputError(
-            f"only {len(segments)} distinct candidates among {TRIES * self.candidates} drawn",
-            where=self.split,
-            hint="the corpus repeats itself: remove duplicates, or lower candidates",
-        )
+        if len(segments) < self.candidates:
+            raise InputError(
+                f"only {len(segments)} distinct candidates among {TRIES * self.candidates} drawn",
+                where=self.split,
+                hint="the corpus repeats itself: remove duplicates, or lower candidates",
+            )
+
+        # The sequences as the encoder takes them (section 2.1)
+        single, pair = self.template.single, self.template.pair
+        if self.encoder == "isolated":
+            sequences = [single(text) for text in (anchor, *segments.values())]
+        else:
+            alone = [] if self.encoder == "uni" else [single(anchor)]
+            sequences = [*alone, *(pair(anchor, text) for text in segments.values())]
+        return self.finish(sequences, labels, random)
 
 
 @dataclass
@@ -182,13 +171,10 @@ class Orderings(Examples):
         starts += [self.store.starting(self.store.windows, number) for number in numbers.tolist()]
         labels = random.integers(0, 2, self.candidates)
         anchor_first = random.integers(0, 2, self.candidates)
-        pairs = [
-            self._pair(start, self.geometry.anchor if long else self.geometry.target, bool(swap))
-            for start, long, swap in zip(starts, anchor_first, labels, strict=True)
-        ]
+        pairs = []
+        for start, long, swap in zip(starts, anchor_first, labels, strict=True):
+            size = self.geometry.anchor if long else self.geometry.target
+            one = self.store.ids(start, size)
+            two = self.store.ids(start + size, self.geometry.window - size)
+            pairs.append(self.template.pair(*((two, one) if swap else (one, two))))
         return self.finish(pairs, labels.astype(np.int64), random)
-
-    def _pair(self, start: int, size: int, swap: bool) -> Encoded:
-        one = self.store.ids(start, size)
-        two = self.store.ids(start + size, self.geometry.window - size)
-        return self.template.pair(two, one) if swap else self.template.pair(one, two)

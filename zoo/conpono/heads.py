@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
-from transformers import PretrainedConfig
+from torch.nn.functional import cross_entropy
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, PretrainedConfig
 from transformers.activations import ACT2FN
+from transformers.utils import logging
 
-from zoo.conpono.masking import KEPT
+from zoo.conpono.segments import KEPT
+
+if TYPE_CHECKING:
+    from zoo.conpono.modeling import ConponoModel
+
+ROBERTA = ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
+HEADS = {
+    "bert": (
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.LayerNorm",
+        "cls.predictions.bias",
+    ),
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), ROBERTA),
+}
+"""Where a model for masked words keeps its head's transformation, its norm and its bias."""
+NEW = "a new one starts from its embeddings"
+SAME = {
+    "conpono": ("relations", "W_k", ("objective", "encoder", "k", "vector")),
+    "bso": ("ordering", "ordering head", ("objective", "vector")),
+}
+"""The head of each objective, and what two models must have alike to share it."""
 
 
 class Relations(nn.Module):
@@ -46,10 +70,8 @@ def contrast(scores: Tensor, labels: Tensor) -> Tensor:
     `scores [batch, 2K, candidates]`; `labels [batch, 2K]`, -100 where there is no target. The
     mean over anchors of the sum over their targets.
     """
-    summed = cross_entropy(
-        scores.flatten(0, 1), labels.flatten(), ignore_index=KEPT, reduction="sum"
-    )
-    return summed / len(labels)
+    rows, targets = scores.flatten(0, 1), labels.flatten()
+    return cross_entropy(rows, targets, ignore_index=KEPT, reduction="sum") / len(labels)
 
 
 class Ordering(nn.Module):
@@ -61,14 +83,8 @@ class Ordering(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """`logits [batch, pairs]` from `vectors [batch, pairs, width]`, in float32."""
-        return nn.functional.linear(
-            vectors.float(), self.linear.weight.float(), self.linear.bias.float()
-        ).squeeze(-1)
-
-
-def order_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """The binary loss of `logits [batch, pairs]`, averaged over all pairs."""
-    return binary_cross_entropy_with_logits(logits, labels.float())
+        weight, bias = self.linear.weight.float(), self.linear.bias.float()
+        return nn.functional.linear(vectors.float(), weight, bias).squeeze(-1)
 
 
 class MaskedWords(nn.Module):
@@ -79,9 +95,8 @@ class MaskedWords(nn.Module):
     it is not the states' (ELECTRA, ALBERT).
     """
 
-    def __init__(self, config: PretrainedConfig, width: int | None = None) -> None:
+    def __init__(self, config: PretrainedConfig, width: int) -> None:
         super().__init__()
-        width = width or config.hidden_size
         self.dense = nn.Linear(config.hidden_size, width)
         self.activation = ACT2FN[getattr(config, "hidden_act", "gelu")]
         self.norm = nn.LayerNorm(width, eps=getattr(config, "layer_norm_eps", 1e-12))
@@ -92,3 +107,51 @@ class MaskedWords(nn.Module):
         hidden = self.norm(self.activation(self.dense(states)))
         logits = nn.functional.linear(hidden, embeddings, self.bias)
         return cross_entropy(logits.float(), labels, reduction="sum")
+
+
+def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
+    """Give `model` the heads stored with `backbone`; yields what is to be said of them."""
+    kind = AutoConfig.from_pretrained(backbone).model_type
+    if kind == model.config.model_type:
+        yield from _load_own(model, AutoModel.from_pretrained(backbone))
+    elif model.config.mlm and kind in HEADS:
+        yield from _load_masked_words(model.masked_words, backbone, *HEADS[kind])
+    elif model.config.mlm and kind.startswith("discorpora-"):
+        yield f"the backbone has no masked-word head: {NEW}"
+    elif model.config.mlm:
+        yield f"{kind}'s masked-word head is of a kind that is not read: {NEW}"
+
+
+def _load_own(model: ConponoModel, stored: ConponoModel) -> Iterator[str]:
+    """The heads of a model of this family: one's own, or the released one, converted."""
+    if model.config.mlm and stored.config.mlm:
+        model.masked_words.load_state_dict(stored.masked_words.state_dict())
+    elif model.config.mlm:
+        yield f"the backbone was trained without masked words, it has no head for them: {NEW}"
+    name, said, same = SAME[model.config.objective]
+    differ = [key for key in same if getattr(model.config, key) != getattr(stored.config, key)]
+    if differ:
+        yield f"the backbone's {differ[0]} is another: {said} drawn anew"
+        return
+    model.get_submodule(name).load_state_dict(stored.get_submodule(name).state_dict())
+    yield f"{said} taken over from the backbone"
+
+
+def _load_masked_words(
+    head: MaskedWords, backbone: str, dense: str, norm: str, bias: str
+) -> Iterator[str]:
+    """The masked-word head of another family; sentence encoders such as MiniLM store none."""
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()  # transformers reports missing weights: that is asked here
+    try:
+        stored, report = AutoModelForMaskedLM.from_pretrained(
+            backbone, use_safetensors=True, output_loading_info=True
+        )
+    finally:
+        logging.set_verbosity(level)
+    if any(key.startswith((dense, norm)) for key in report["missing_keys"]):
+        yield f"the backbone has no masked-word head: {NEW}"
+        return
+    head.dense.load_state_dict(stored.get_submodule(dense).state_dict())
+    head.norm.load_state_dict(stored.get_submodule(norm).state_dict())
+    head.bias.data.copy_(stored.get_parameter(bias).data)

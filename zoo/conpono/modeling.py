@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, Literal
 
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 from transformers import initialization as init
@@ -17,18 +17,15 @@ from transformers.configuration_utils import SubConfigSpec
 from transformers.utils.generic import ModelOutput
 
 from corpora.errors import ConfigError
-from zoo.attention import FAMILIES
 from zoo.backbones import is_decoder
-from zoo.conpono.batches import additive, attention_mask
-from zoo.conpono.heads import MaskedWords, Ordering, Relations, contrast, order_loss
+from zoo.conpono.backbones import mask_of, takes_types, takes_vectors
+from zoo.conpono.heads import MaskedWords, Ordering, Relations, contrast
 from zoo.modeling import ZooModel, known_to_auto
 from zoo.training.throughput import operations
 from zoo.trials import warn_of_padding
 
 STANDARD_DEVIATION = 0.02
 ONCE_A_ROW = ("relations", "ordering", "masked_words", "backbone.pooler")
-WIDE_MASKS = FAMILIES | {"albert"}
-"""Backbones (`model_type`) that hand a mask `[rows, 1, 1, tokens]` on to attention as it is."""
 WORDS_AT_ONCE = 2048
 """Masked words that the head takes in one go, or as many as one block has more."""
 
@@ -150,7 +147,7 @@ class ConponoModel(ZooModel):
         with torch.autocast(vectors.device.type, enabled=False):
             if self.config.objective == "bso":
                 scores = self.ordering(vectors)
-                objective_loss = order_loss(scores, labels)
+                objective_loss = binary_cross_entropy_with_logits(scores, labels.float())
             else:
                 scores = self.relations(vectors)
                 objective_loss = contrast(scores, labels)
@@ -216,7 +213,7 @@ class ConponoModel(ZooModel):
         if takes_types(self.backbone):
             more["token_type_ids"] = block["token_type_ids"]
         if block["segments"] is not None:
-            more["attention_mask"] = self._mask(block["segments"], packed)
+            more["attention_mask"] = mask_of(self.backbone, block["segments"], packed)
         found = self.backbone(**more).last_hidden_state
         states = found.flatten(0, 1)
         if self.config.vector == "mean":
@@ -224,16 +221,6 @@ class ConponoModel(ZooModel):
         else:
             vectors = self.pool(states[block["starts"]])
         return vectors, states[block["masked"]]
-
-    def _mask(self, segments: Tensor, packed: bool) -> Tensor:
-        """The mask of `segments [rows, tokens]` in the form that the backbone's attention takes."""
-        if packed:
-            return packed_mask(self.backbone, segments)
-        way, mask = self.backbone.config._attn_implementation, attention_mask(segments, False)
-        if way == "sdpa" and self.backbone.config.model_type in WIDE_MASKS:
-            # Of `[rows, tokens]` transformers asks whether all is real: that waits for the GPU.
-            return mask.bool()[:, None, None, :]
-        return mask
 
     def _masked_loss(self, states: Tensor, labels: Tensor) -> Tensor:
         """The summed loss of the hidden words, from `states [masked, width]`."""
@@ -258,16 +245,6 @@ class ConponoModel(ZooModel):
         return pooler(states[:, None])
 
 
-def packed_mask(backbone: PreTrainedModel, segments: Tensor) -> Tensor:
-    """The mask of packed rows, from `segments [rows, tokens]`, as the backbone's attention takes
-
-    it: who may attend to whom.
-    """
-    mask = attention_mask(segments, packed=True)
-    summed = backbone.config._attn_implementation in ("eager", "bf16")
-    return additive(mask, backbone.dtype) if summed else mask
-
-
 def means(states: Tensor, segments: Tensor | None, starts: Tensor) -> Tensor:
     """The mean of each sequence's tokens, `[sequences, width]`, row by row.
 
@@ -282,44 +259,6 @@ def means(states: Tensor, segments: Tensor | None, starts: Tensor) -> Tensor:
     sums = states.new_zeros(len(starts), states.size(2))
     sums = sums.index_add(0, owner, states.flatten(0, 1) * real.unsqueeze(1))
     return sums / real.new_zeros(len(starts)).index_add(0, owner, real).unsqueeze(1)
-
-
-def takes_types(backbone: PreTrainedModel) -> bool:
-    """Whether the backbone tells a first text from a second by `token_type_ids`."""
-    given = "token_type_ids" in signature(backbone.forward).parameters
-    return given and getattr(backbone.config, "type_vocab_size", 0) > 1
-
-
-def takes_vectors(backbone: PreTrainedModel) -> bool:
-    """Whether words can be given as vectors.
-
-    I-BERT's come with a scale, and cannot; ESM takes vectors for what words and positions make.
-    """
-    words = backbone.get_input_embeddings()
-    plain = isinstance(words, nn.Embedding) and backbone.config.model_type != "esm"
-    return plain and "inputs_embeds" in signature(backbone.forward).parameters
-
-
-def first_position(backbone: PreTrainedModel) -> int:
-    """The number of a text's first position: RoBERTa and its kin begin behind their padding's."""
-    for name, module in backbone.named_modules():
-        if name.endswith("position_embeddings") and hasattr(module, "padding_idx"):
-            return 0 if module.padding_idx is None else module.padding_idx + 1
-    return 0
-
-
-def masks_itself(backbone: PreTrainedModel) -> bool:
-    """Whether layers hide more than padding (what comes later, what is far away): a mask of
-
-    packed rows would take the place of theirs.
-    """
-    near = getattr(backbone.config, "sliding_window", None)
-    return bool(near) or any(getattr(part, "is_causal", False) for part in backbone.modules())
-
-
-def takes_positions(backbone: PreTrainedModel) -> bool:
-    """Whether positions can be given, as packed rows need."""
-    return "position_ids" in signature(backbone.forward).parameters
 
 
 known_to_auto(ConponoConfig, model=ConponoModel)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +14,9 @@ from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
-from zoo.training.data import Dataset, Shards, batches
-from zoo.training.mapped import made_once, mapped
+from zoo.training.data import Dataset, Shards
+from zoo.training.mapped import ArrayFiles, mapped, rows_of, tokenized
 
-VERSION = 1
 COLUMNS = (
     "doc",
     "title",
@@ -147,37 +142,56 @@ def open_places(
 
     Raises `InputError` for a document whose columns are of unlike lengths.
     """
-    rules = tokenizer.backend_tokenizer.to_str()
-    parts = [VERSION, dataset.revision, dataset.config, rules]
-    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-    folder = beside.parent / f".places-{key}"
-    kind = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
 
-    def write(partial: Path) -> dict[str, Any]:
-        for split in dataset.splits:
-            _write(partial / split, dataset[split], tokenizer, kind)
-        return {"key": key}
+    def ids_of(texts: Sequence[str]) -> list[list[int]]:
+        return list(tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"])
 
-    made_once(folder, write)
-    found = {}
+    def write(arrays: ArrayFiles, split: Shards | pa.Table) -> None:
+        headings = 0
+        for row in rows_of(split, COLUMNS):
+            size = len(row["sentences"])
+            for name in ALONG:
+                if len(row[name]) != size:
+                    raise InputError(
+                        f"{len(row[name])} values of {name!r} for {size} sentences",
+                        where=f"document {row['doc']}",
+                        hint="build the dataset again",
+                    )
+            if not size:
+                continue
+            # A sentence without a word is the unknown word; a heading may be empty.
+            ids = [text or [tokenizer.unk_token_id] for text in ids_of(row["sentences"])]
+            arrays.append_texts("tokens", "bounds", ids)
+            arrays.append("first", np.arange(size) == 0, np.bool_)
+            labels = np.array([row[name] for name in LABELS], np.int64).T
+            arrays.append("labels", labels - [1, 0, 0], np.int8)  # levels count from 1
+            above = [*row["headings"], row["title"]]
+            numbers = np.where(above, headings + np.arange(len(above)), NOWHERE)
+            over = [numbers[row["section"]], np.full(size, numbers[-1])]
+            arrays.append("over", np.stack(over, 1))
+            arrays.append_texts("heading_tokens", "heading_bounds", ids_of(above))
+            headings += len(above)
+
+    folder = tokenized(dataset, tokenizer, beside.with_name(".places"), (), write)
+    places = {}
     for split in dataset.splits:
         at = folder / split
-        bounds = mapped(at / "bounds.bin", np.int64)
-        found[split] = Places(
-            tokens=mapped(at / "tokens.bin", kind),
+        bounds = mapped(at, "bounds")
+        places[split] = Places(
+            tokens=mapped(at, "tokens", "tokens"),
             bounds=bounds,
-            first=mapped(at / "first.bin", np.bool_),
-            labels=mapped(at / "labels.bin", np.int8, len(LABELS)),
-            over=mapped(at / "over.bin", np.int64, 2),
-            heading_tokens=mapped(at / "heading_tokens.bin", kind),
-            heading_bounds=mapped(at / "heading_bounds.bin", np.int64),
+            first=mapped(at, "first", np.bool_),
+            labels=mapped(at, "labels", np.int8, len(LABELS)),
+            over=mapped(at, "over", width=2),
+            heading_tokens=mapped(at, "heading_tokens", "tokens"),
+            heading_bounds=mapped(at, "heading_bounds"),
             rows=np.arange(len(bounds) - 1),
             bags=tuple(bags),
             classes=tuple(classes),
             max_tokens=max_tokens,
             pad_id=tokenizer.pad_token_id,
         )
-    return found
+    return places
 
 
 def spread(places: Places, rows: int) -> Places:
@@ -189,67 +203,6 @@ def spread(places: Places, rows: int) -> Places:
 
 def texts(dataset: Dataset) -> Iterator[str]:
     """The sentences and headings of the training split, for a tokenizer."""
-    for batch in batches(dataset["train"], ("title", "sentences", "headings")):
-        for row in batch.to_pylist():
-            yield from row["sentences"]
-            yield from (heading for heading in (row["title"], *row["headings"]) if heading)
-
-
-def _write(
-    folder: Path, split: Shards | pa.Table, tokenizer: PreTrainedTokenizerBase, kind: np.dtype
-) -> None:
-    """Tokenise a split into `folder`."""
-    folder.mkdir(exist_ok=True)
-    names = ("tokens", "bounds", "first", "labels", "over", "heading_tokens", "heading_bounds")
-    tokens = headings = words = 0
-    with ExitStack() as stack:
-        files = {name: stack.enter_context((folder / f"{name}.bin").open("wb")) for name in names}
-        for name in ("bounds", "heading_bounds"):
-            files[name].write(np.zeros(1, np.int64).tobytes())
-        for row in _documents(split):
-            ids = _tokenized(row["sentences"], tokenizer)
-            tokens = _append(files["tokens"], files["bounds"], ids, tokens, kind)
-            files["first"].write((np.arange(len(ids)) == 0).tobytes())
-            labels = np.array([row[name] for name in LABELS], np.int64).T
-            labels[:, 0] -= 1  # levels count from 1
-            files["labels"].write(labels.astype(np.int8).tobytes())
-            names_over = [*row["headings"], row["title"]]
-            numbers = headings + np.arange(len(names_over))
-            numbers[[not name for name in names_over]] = NOWHERE
-            title = np.full(len(ids), numbers[-1])
-            over = np.stack([numbers[np.array(row["section"])], title], 1)
-            files["over"].write(over.astype(np.int64).tobytes())
-            found = _tokenized(names_over, tokenizer, empty=True)
-            words = _append(files["heading_tokens"], files["heading_bounds"], found, words, kind)
-            headings += len(names_over)
-
-
-def _append(tokens: Any, bounds: Any, ids: list[list[int]], before: int, kind: np.dtype) -> int:
-    """Append texts and their ends; returns the tokens so far."""
-    ends = before + np.cumsum([len(text) for text in ids], dtype=np.int64)
-    tokens.write(np.fromiter(chain.from_iterable(ids), np.int64).astype(kind).tobytes())
-    bounds.write(ends.tobytes())
-    return int(ends[-1]) if len(ends) else before
-
-
-def _tokenized(
-    sentences: Sequence[str], tokenizer: PreTrainedTokenizerBase, empty: bool = False
-) -> list[list[int]]:
-    """The ids of each text. One without a word is the unknown word, unless it may be `empty`."""
-    found = tokenizer(list(sentences), add_special_tokens=False, verbose=False)["input_ids"]
-    return found if empty else [ids or [tokenizer.unk_token_id] for ids in found]
-
-
-def _documents(split: Shards | pa.Table) -> Iterator[dict[str, Any]]:
-    for batch in batches(split, COLUMNS):
-        for row in batch.to_pylist():
-            for name in ALONG:
-                if len(row[name]) != len(row["sentences"]):
-                    raise InputError(
-                        f"{len(row[name])} values of {name!r} for {len(row['sentences'])} "
-                        "sentences",
-                        where=f"document {row['doc']}",
-                        hint="build the dataset again",
-                    )
-            if row["sentences"]:
-                yield row
+    for row in rows_of(dataset["train"], ("title", "sentences", "headings")):
+        yield from row["sentences"]
+        yield from (heading for heading in (row["title"], *row["headings"]) if heading)
