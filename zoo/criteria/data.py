@@ -14,22 +14,14 @@ from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
+from zoo.criteria.modeling import CriteriaConfig
 from zoo.training.data import Dataset, Shards
 from zoo.training.mapped import ArrayFiles, mapped, rows_of, tokenized
 
-COLUMNS = (
-    "doc",
-    "title",
-    "sentences",
-    "section",
-    "headings",
-    "level",
-    "sentence_bin",
-    "paragraph_bin",
-)
-ALONG = ("section", "level", "sentence_bin", "paragraph_bin")
-"""Columns that have one value a sentence."""
 LABELS = ("level", "sentence_bin", "paragraph_bin")
+ALONG = ("section", *LABELS)
+"""Columns that have one value a sentence."""
+COLUMNS = ("doc", "title", "sentences", "section", "headings", *LABELS)
 NOWHERE = -1
 
 
@@ -40,7 +32,8 @@ class Places(TorchDataset[dict[str, np.ndarray]]):
     Sentence `i` is `tokens[bounds[i]:bounds[i + 1]]`; `first[i]` says whether a document begins
     with it; `labels [sentences, 3]`: level, bin in the paragraph, bin of the paragraph; `over
     [sentences, 2]`: the numbers of its section's heading and its document's title among the
-    headings (`heading_tokens`, `heading_bounds`), or -1. `rows`: the sentences that are used.
+    headings (`heading_tokens`, `heading_bounds`), or -1. `rows`: the sentences that are used;
+    `columns`: the labels that are.
     """
 
     tokens: np.ndarray
@@ -52,7 +45,7 @@ class Places(TorchDataset[dict[str, np.ndarray]]):
     heading_bounds: np.ndarray
     rows: np.ndarray
     bags: tuple[str, ...]
-    classes: tuple[str, ...]
+    columns: list[int]
     max_tokens: int
     pad_id: int
 
@@ -73,69 +66,59 @@ class Places(TorchDataset[dict[str, np.ndarray]]):
         """The number of each row's document, `[rows]`."""
         return np.cumsum(self.first)[self.rows]
 
-    def gold(self) -> np.ndarray:
-        """The classes of all rows, `[rows, classes]`."""
-        return self.labels[self.rows][:, [LABELS.index(name) for name in self.classes]]
+    def word_counts(self, size: int) -> np.ndarray:
+        """How often each of `size` words of the vocabulary stands in the sentences, `[size]`."""
+        counts = np.zeros(size, np.int64)
+        for start in range(0, len(self.tokens), 1 << 24):
+            counts += np.bincount(self.tokens[start : start + (1 << 24)], minlength=size)
+        return counts
 
     def __getitem__(self, row: int) -> dict[str, np.ndarray]:
         sentence = int(self.rows[row])
+        labels = self.labels[sentence, self.columns].astype(np.int64)
         bags = {name: self.bag(name, sentence) for name in self.bags}
-        labels = self.labels[sentence, [LABELS.index(name) for name in self.classes]]
-        return {"ids": self._ids(sentence), "labels": labels.astype(np.int64), **bags}
-
-    def collate(self, rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
-        """A batch as `CriteriaModel.forward` takes it."""
-        ids, mask = self._padded([row["ids"] for row in rows])
-        return {
-            "input_ids": ids,
-            "attention_mask": mask,
-            "bags": {name: self._padded([row[name] for row in rows])[0] for name in self.bags},
-            "labels": torch.from_numpy(np.stack([row["labels"] for row in rows])),
-        }
-
-    def _ids(self, sentence: int) -> np.ndarray:
-        begin, end = self.bounds[sentence], self.bounds[sentence + 1]
-        return self.tokens[begin : min(end, begin + self.max_tokens)]
+        return {"ids": self._text(self.tokens, self.bounds, sentence), "labels": labels, **bags}
 
     def bag(self, name: str, sentence: int) -> np.ndarray:
         """The words that are predicted: none where there is no such text."""
-        none = np.zeros(0, np.int64)
-        if name == "previous":
-            return none if self.first[sentence] else self._ids(sentence - 1)
-        if name == "next":
-            last = sentence + 1 == len(self.first) or self.first[sentence + 1]
-            return none if last else self._ids(sentence + 1)
+        if name in ("previous", "next"):
+            near = sentence + (1 if name == "next" else -1)
+            begins = max(sentence, near)  # a document's first sentence has none before it
+            if begins == len(self.first) or self.first[begins]:
+                return self.tokens[:0]
+            return self._text(self.tokens, self.bounds, near)
         heading = int(self.over[sentence, ("section", "title").index(name)])
         if heading == NOWHERE:
-            return none
-        begin, end = self.heading_bounds[heading : heading + 2]
-        return self.heading_tokens[begin : min(end, begin + self.max_tokens)]
+            return self.tokens[:0]
+        return self._text(self.heading_tokens, self.heading_bounds, heading)
 
-    def _padded(self, texts: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
-        width = max(1, *map(len, texts))
-        ids = np.full((len(texts), width), self.pad_id, np.int64)
-        mask = np.zeros_like(ids)
-        for row, text in enumerate(texts):
-            ids[row, : len(text)] = text
-            mask[row, : len(text)] = 1
-        return torch.from_numpy(ids), torch.from_numpy(mask)
+    def _text(self, tokens: np.ndarray, bounds: np.ndarray, number: int) -> np.ndarray:
+        begin, end = bounds[number], bounds[number + 1]
+        return tokens[begin : min(end, begin + self.max_tokens)]
 
-
-def word_counts(places: Places, size: int) -> np.ndarray:
-    """How often each word of the vocabulary stands in a split's sentences, `[size]`."""
-    counts = np.zeros(size, np.int64)
-    for start in range(0, len(places.tokens), 1 << 24):
-        counts += np.bincount(places.tokens[start : start + (1 << 24)], minlength=size)
-    return counts
+    def collate(self, rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
+        """A batch as `CriteriaModel.forward` takes it."""
+        padded = {}
+        for name in ("ids", *self.bags):
+            width = max(1, *(len(row[name]) for row in rows))
+            table = np.full((len(rows), width), self.pad_id, np.int64)
+            for number, row in enumerate(rows):
+                table[number, : len(row[name])] = row[name]
+            padded[name] = torch.from_numpy(table)
+        ids, lengths = padded.pop("ids"), torch.tensor([[len(row["ids"])] for row in rows])
+        return {
+            "input_ids": ids,
+            "attention_mask": (torch.arange(ids.shape[1]) < lengths).long(),
+            "bags": padded,
+            "labels": torch.from_numpy(np.stack([row["labels"] for row in rows])),
+        }
 
 
 def open_places(
     dataset: Dataset,
     tokenizer: PreTrainedTokenizerBase,
     beside: Path,
-    *,
-    bags: Sequence[str],
-    classes: Sequence[str],
+    config: CriteriaConfig,
     max_tokens: int,
 ) -> dict[str, Places]:
     """The sentences of each split, from arrays made once in a hidden folder beside `beside`.
@@ -186,8 +169,8 @@ def open_places(
             heading_tokens=mapped(at, "heading_tokens", "tokens"),
             heading_bounds=mapped(at, "heading_bounds"),
             rows=np.arange(len(bounds) - 1),
-            bags=tuple(bags),
-            classes=tuple(classes),
+            bags=config.bags,
+            columns=[LABELS.index(name) for name in config.classes],
             max_tokens=max_tokens,
             pad_id=tokenizer.pad_token_id,
         )
@@ -201,8 +184,8 @@ def spread(places: Places, rows: int) -> Places:
     return replace(places, rows=np.linspace(0, len(places) - 1, rows).astype(np.int64))
 
 
-def texts(dataset: Dataset) -> Iterator[str]:
-    """The sentences and headings of the training split, for a tokenizer."""
-    for row in rows_of(dataset["train"], ("title", "sentences", "headings")):
+def texts(split: Shards | pa.Table) -> Iterator[str]:
+    """The sentences and headings of a split, for a tokenizer."""
+    for row in rows_of(split, ("title", "sentences", "headings")):
         yield from row["sentences"]
         yield from (heading for heading in (row["title"], *row["headings"]) if heading)
