@@ -17,12 +17,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from corpora.errors import DiscorporaError, InputError
 from corpora.rng import stream
-from zoo.evaluate.discoeval.data import TaskData
-from zoo.evaluate.discoeval.features import features_of
-from zoo.evaluate.discoeval.probe import fit
-from zoo.evaluate.discoeval.protocol import inputs_under, representation_of, vectors_of
+from zoo.evaluate.discoeval.protocol import run_task
 from zoo.evaluate.discoeval.reading import read
-from zoo.evaluate.encoders import AUTO, load_encoder
+from zoo.evaluate.discoeval.running import load
+from zoo.evaluate.encoders import AUTO
 from zoo.evaluate.suites import DiscoEval
 
 MARKERS = (
@@ -54,8 +52,12 @@ def compare(
     if domain not in domains:
         raise InputError(f"no BSO data of the domain {domain!r}: {', '.join(domains)}", where=data)
     task = domains[domain]
-    split = "test" if "test" in task.splits else "validation"
-    right = [answers(name, task, split, representation, seed) for name in (one, two)]
+    options = DiscoEval(
+        protocol="pairs", representation=representation, cache="", seeds=1, second_opinion=False
+    )
+    scores = [run_task(task, load(name, options), options, "test", seed) for name in (one, two)]
+    right = [score["outcomes"].right == 1 for score in scores]
+    split = scores[0]["split"]
     pairs: dict[str, list[Pair]] = {}
     for part in ("train", split):
         slots = zip(*task.splits[part].slots[:2], strict=True)
@@ -64,25 +66,6 @@ def compare(
     accuracy = {"one": float(right[0].mean()), "two": float(right[1].mean())}
     about = {"domain": domain, "split": split, "rows": len(pairs[split])}
     return {**result, **about, "accuracy": accuracy}
-
-
-def answers(model: str, task: TaskData, split: str, representation: str, seed: int) -> np.ndarray:
-    """Which rows of `split` a frozen model's classifier gets right, `[rows]`."""
-    options = DiscoEval(protocol="pairs", representation=representation, cache="")
-    encoder = load_encoder(model, representation)
-    name = representation_of(encoder, options)
-    inputs = inputs_under(task, options)
-    vectors = vectors_of(encoder, inputs, [name])[name]
-    features = features_of(inputs, vectors, task.task.features["pairs"])
-    labels = {part: task.splits[part].labels for part in features}
-    probe = fit(
-        (features["train"], labels["train"]),
-        (features["validation"], labels["validation"]),
-        len(task.labels),
-        task.task.probes["pairs"],
-        seed,
-    )
-    return probe.predict(features[split]) == labels[split]
 
 
 def analyse(
