@@ -22,7 +22,6 @@ from zoo.parser.documents import (
     typographic,
     without_final_punctuation,
 )
-from zoo.parser.package import learn_upos
 from zoo.parser.tokenizer import adapt_tokenizer
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 
@@ -170,7 +169,7 @@ def test_the_upos_table_keeps_a_longer_key_only_where_it_decides() -> None:
         return Sentence("d", 0, ("be",), (True,), (upos,), (xpos,), (-1,), (deprel,))
 
     votes = [words("VB", "root", "VERB")] * 9 + [words("VB", "cop", "AUX")] * 4
-    assert learn_upos(votes) == {"VB": "VERB", "VB cop": "AUX"}
+    assert train.learn_upos(votes) == {"VB": "VERB", "VB cop": "AUX"}
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from corpora.store.atomic import write_text
-from zoo.conpono.batches import Collator
-from zoo.conpono.examples import Examples
+from zoo.conpono.examples import Collator, Examples
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.segments import KEPT
 from zoo.conpono.training import PARTS

@@ -21,10 +21,8 @@ from zoo.backbones import (
 )
 from zoo.conpono.accuracy import evaluate, validation_metrics, write_plot
 from zoo.conpono.backbones import check_packing, first_position
-from zoo.conpono.batches import Collator
-from zoo.conpono.examples import Candidates, Examples, Orderings
-from zoo.conpono.heads import load_heads
-from zoo.conpono.modeling import ConponoModel
+from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
+from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer

@@ -7,8 +7,9 @@ of a pretrained encoder (first piece of a word, a learnt mixture of all layers) 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from corpora.errors import InputError
 from corpora.store.atomic import replacing
@@ -188,26 +190,20 @@ class Encoding:
     def batch(
         self, sentences: Sequence[Sequence[str]], pieces: Sequence[Sequence[Sequence[int]]]
     ) -> Batch:
-        count = len(sentences)
-        longest = max(sum(map(len, rows)) for rows in pieces) + 2
-        most = max(map(len, sentences))
-        ids = np.full((count, longest), self.tokenizer.pad_token_id, np.int64)
-        mask = np.zeros((count, longest), np.int64)
-        first, shapes, suffixes = (np.zeros((count, most), np.int64) for _ in range(3))
-        words = np.zeros((count, most), bool)
-        for i, (forms, rows) in enumerate(zip(sentences, pieces, strict=True)):
-            flat = [self.tokenizer.cls_token_id]
-            for j, row in enumerate(rows):
-                first[i, j] = len(flat)
-                flat.extend(row)
-            flat.append(self.tokenizer.sep_token_id)
-            ids[i, : len(flat)] = flat
-            mask[i, : len(flat)] = 1
-            words[i, : len(forms)] = True
-            shapes[i, : len(forms)] = [shape_of(form) for form in forms]
-            suffixes[i, : len(forms)] = [suffix_of(form) for form in forms]
-        arrays = (ids, mask, first, shapes, suffixes, words)
-        return Batch(*(torch.from_numpy(array) for array in arrays))
+        start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        ids = [[start, *chain.from_iterable(rows), end] for rows in pieces]
+
+        def padded(rows: Iterable[Sequence[int]], value: int = 0) -> Tensor:
+            return pad_sequence([torch.tensor(row) for row in rows], True, value)
+
+        return Batch(
+            ids=padded(ids, self.tokenizer.pad_token_id),
+            mask=padded([1] * len(row) for row in ids),
+            first=padded(list(accumulate(map(len, rows[:-1]), initial=1)) for rows in pieces),
+            shapes=padded([shape_of(form) for form in forms] for forms in sentences),
+            suffixes=padded([suffix_of(form) for form in forms] for forms in sentences),
+            words=padded([True] * len(forms) for forms in sentences),
+        )
 
 
 def by_length(lengths: Sequence[int], most: int, order: Sequence[int] = ()) -> list[list[int]]:

@@ -14,16 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from zoo.parser import command, log
-from zoo.parser.evaluate import LABELS, evaluate, loader
-from zoo.parser.package import NAME, write_json
+from zoo.parser.evaluate import LABELS, WAYS, evaluate, loader
+from zoo.parser.train import NAME, write_json
 from zoo.parser.treebank import sentences_of, treebank_files
 
 TEMPLATE = Path(__file__).with_name("card.md")
-WAYS = {
-    "gold_sentences": "gold tokens, gold sentences",
-    "own_sentences": "gold tokens, own sentences (whole documents)",
-    "raw_paragraphs": "raw paragraph text (own tokens and sentences)",
-}
 MEASURES = ("las", "uas", "upos", "xpos", "sentences", "words")
 
 
@@ -65,13 +60,11 @@ def render(training: dict[str, Any], scores: dict[str, Any]) -> str:
         "load": scores["load_seconds"],
         "speed": ", ".join(f"{s['tokens_per_second']:,} ({name})" for name, s in sets.items()),
         "seed": training["seed"],
-        "stage": training["selected"]["stage"],
-        "step": training["selected"]["step"],
         "first": training["config"]["training"],
         "second": training["config"]["regularisation"],
         "third": training["config"]["finishing"],
-        "spacy": training["versions"]["spacy"],
-        "numpy": training["versions"]["numpy"],
+        **training["versions"],
+        **training["selected"],
         "note": training.get("note", ""),
         "files": len(training["files"]),
         "silver": f"{training['words']['silver']:,}",

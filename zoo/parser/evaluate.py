@@ -25,7 +25,11 @@ from zoo.parser.documents import to_doc
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 
 LABELS = ("advcl", "conj", "parataxis", "mark", "cc", "advmod", "acl:relcl", "ccomp", "root")
-WAYS = ("gold_sentences", "own_sentences", "raw_paragraphs")
+WAYS = {
+    "gold_sentences": "gold tokens, gold sentences",
+    "own_sentences": "gold tokens, own sentences (whole documents)",
+    "raw_paragraphs": "raw paragraph text (own tokens and sentences)",
+}
 Fact = tuple[Any, ...]
 """A measure, and what must be equal for it: character spans, heads by their spans, labels."""
 

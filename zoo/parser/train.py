@@ -6,12 +6,15 @@ The long run takes an hour of one core; set OMP_NUM_THREADS=1 and OPENBLAS_NUM_T
 """
 
 import argparse
+import json
 import logging
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,6 @@ from corpora.store.atomic import sha256
 from zoo.parser import command, log
 from zoo.parser.documents import Grouping, batches, examples
 from zoo.parser.evaluate import baseline_las, score_gold
-from zoo.parser.package import write_output
 from zoo.parser.tokenizer import adapt_tokenizer
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 
@@ -34,6 +36,9 @@ CONFIG = Path(__file__).with_name("config.cfg")
 QUICK_WORDS, QUICK_STEPS = 100_000, 250
 QUICK_MARGIN = 15.0  # LAS points above the baseline: a broken recipe stays far below
 STAGES = ("training", "regularisation", "finishing")
+NAME = "en_ud_compact"
+META = {"name": "ud_compact", "version": "1.1.1", "license": "CC-BY-SA-4.0"}
+MIN_COUNT = 3
 
 
 def run(options: argparse.Namespace) -> None:
@@ -166,6 +171,58 @@ def silver_parts(
                 part, total = [], 0
     while True:
         yield []
+
+
+def write_output(
+    nlp: Language, train: Sequence[Sentence], record: dict[str, object], output: Path
+) -> None:
+    """`output` with `en_ud_compact/`, `documents.txt`, `training.json`; appears by one rename."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
+        folder = Path(temporary) / output.name
+        folder.mkdir()
+        save(nlp, learn_upos(train), folder / NAME)
+        names = dict.fromkeys(sentence.document for sentence in train)
+        (folder / "documents.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+        write_json(folder / "training.json", record)
+        folder.replace(output)
+
+
+def save(nlp: Language, upos: dict[str, str], folder: Path) -> None:
+    """`nlp.to_disk` with the UPOS table beside it, and only the strings that loading needs."""
+    nlp.meta.update(META)
+    nlp.to_disk(folder)
+    labels = {label for name in ("tagger", "parser") for label in nlp.pipe_labels[name]}
+    names = labels | {part for key, value in upos.items() for part in (*key.split(" "), value)}
+    # Hashed embeddings need no word list; what the tokenizer needs it adds itself.
+    write_json(folder / "vocab" / "strings.json", sorted(names | {"ROOT", "root", "dep"}))
+    write_json(folder / "upos.json", upos)
+
+
+def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
+    """The majority UPOS of each key `xpos`, `xpos deprel`, `xpos deprel form`.
+
+    The longest key that the table has decides, so a longer key is kept only where it changes the
+    answer of the shorter one, and only with at least `MIN_COUNT` tokens.
+    """
+    votes: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for sentence in sentences:
+        columns = zip(sentence.xpos, sentence.deprels, sentence.forms, sentence.upos, strict=True)
+        for xpos, deprel, form, upos in columns:
+            for level in ((xpos,), (xpos, deprel), (xpos, deprel, form.lower())):
+                votes[level][upos] += 1
+    table: dict[tuple[str, ...], str] = {}
+    for key in sorted(votes, key=len):
+        counts = votes[key]
+        best = min(counts, key=lambda upos: (-counts[upos], upos))
+        answer = table.get(key[:2], table.get(key[:1]))
+        if len(key) == 1 or (counts.total() >= MIN_COUNT and best != answer):
+            table[key] = best
+    return {" ".join(key): table[key] for key in sorted(table, key=" ".join)}
+
+
+def write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def first_words(sentences: Sequence[Sentence], words: int) -> list[Sentence]:

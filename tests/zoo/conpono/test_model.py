@@ -44,11 +44,9 @@ from tests.zoo.conpono.conftest import CRAFTS, sequences
 from zoo.backbones import set_attention
 from zoo.conpono import backbones, modeling
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
-from zoo.conpono.batches import Collator, pack
 from zoo.conpono.conpono import cut_texts, make_collator, worker_count
-from zoo.conpono.examples import Candidates, Orderings
-from zoo.conpono.heads import Relations, contrast, load_heads
-from zoo.conpono.modeling import ConponoModel
+from zoo.conpono.examples import Candidates, Collator, Orderings, pack
+from zoo.conpono.modeling import ConponoModel, Relations, contrast, load_heads
 from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import KEPT, Geometry, Masking, Template
 from zoo.conpono.tokens import token_stores
