@@ -31,11 +31,8 @@ from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, Stage
 from zoo.backbones import set_attention
 from zoo.conpono import ConponoModel
-from zoo.conpono.batches import Collator
-from zoo.conpono.examples import Candidates
-from zoo.conpono.masking import Masking
-from zoo.conpono.segments import Geometry
-from zoo.conpono.texts import Template
+from zoo.conpono.examples import Candidates, Collator
+from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.training.data import Dataset, batches, open_streamed
 from zoo.vocabularies import train_subwords

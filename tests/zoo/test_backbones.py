@@ -20,8 +20,8 @@ from zoo.backbones import (
     warn_of_padding,
 )
 from zoo.coherence.modeling import CoherenceScorer
+from zoo.conpono.backbones import check_packing
 from zoo.conpono.modeling import ConponoModel
-from zoo.conpono.packing import check_packing
 from zoo.declared import BackboneRecipe
 from zoo.modeling import load_backbone
 from zoo.vocabularies import train_subwords

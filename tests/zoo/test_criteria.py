@@ -79,11 +79,11 @@ def made(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def places_of(data: Path, beside: Path, **options: Any) -> tuple[Places, Any]:
+def places_of(data: Path, beside: Path, max_tokens: int = 32) -> tuple[Places, Any]:
     tokenizer = train_words((s for n in range(40) for s in document(n)["sentences"]), 500)
     config = CriteriaConfig(criteria=["nl", "spp", "sdt"])
-    options = {"bags": config.bags, "classes": tuple(config.classes), "max_tokens": 32} | options
-    return open_places(open_streamed(str(data)), tokenizer, beside, **options)["train"], tokenizer
+    places = open_places(open_streamed(str(data)), tokenizer, beside, config, max_tokens)
+    return places["train"], tokenizer
 
 
 def test_the_loss_of_a_bag_of_words_by_hand() -> None:

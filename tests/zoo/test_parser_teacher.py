@@ -10,9 +10,8 @@ import pytest
 
 from corpora.errors import InputError
 from zoo.parser import silver, teacher, train
-from zoo.parser.arborescence import best_tree, is_tree
-from zoo.parser.biaffine import by_length, load, parse, shape_of, suffix_of
-from zoo.parser.treebank import Sentence, read_treebank
+from zoo.parser.biaffine import best_tree, by_length, is_tree, load, parse, shape_of, suffix_of
+from zoo.parser.treebank import Sentence, sentences_of
 
 from .conftest import write_tiny_bert
 
@@ -25,7 +24,7 @@ STORY = (
 
 @pytest.fixture(scope="module")
 def sentences() -> list[Sentence]:
-    return list(read_treebank([TINY]))
+    return sentences_of([TINY])
 
 
 @pytest.fixture(scope="module")
@@ -117,18 +116,18 @@ def test_silver_trees_are_a_treebank_and_train_the_compact_parser(
     output = tmp_path / "silver.conllu"
     source = ["--source", f"text:{text}", "0"]
     assert silver.main([str(taught), *source, "--output", str(output), "--keep", "1"]) == 0
-    found = list(read_treebank([output]))
+    found = sentences_of([output])
     assert len(found) == 6
     assert found[0].forms[:3] == ("Nora", "put", "the")
     assert found[0].document == found[2].document  # neighbours stay together
     assert all(sentence.heads.count(-1) == 1 for sentence in found)
     few = tmp_path / "few.conllu"
     assert silver.main([str(taught), *source, "--output", str(few), "--keep", "0.5"]) == 0
-    assert 0 < len(list(read_treebank([few]))) < len(found)
+    assert 0 < len(sentences_of([few])) < len(found)
     none = tmp_path / "none.conllu"
     options = ["--keep", "1", "--exclude", str(output), "--output", str(none)]
     assert silver.main([str(taught), *source, *options]) == 0
-    assert list(read_treebank([none])) == []
+    assert none.read_text() == ""
     small = ["training.max_steps=4", "regularisation.max_steps=2", "finishing.max_steps=2"]
     small.append("components.parser.min_action_freq=1")
     settings = [part for change in small for part in ("--set", change)]

@@ -13,10 +13,10 @@ import torch
 from torch.utils.data import DataLoader
 
 from corpora.store.atomic import write_text
-from zoo.conpono.batches import Collator
-from zoo.conpono.examples import Examples
-from zoo.conpono.masking import KEPT
+from zoo.conpono.examples import Collator, Examples
 from zoo.conpono.modeling import ConponoModel
+from zoo.conpono.segments import KEPT
+from zoo.conpono.training import PARTS
 from zoo.evaluate.bootstrap import of_ratio
 
 
@@ -41,20 +41,32 @@ def accuracies(
     right: np.ndarray, asked: np.ndarray, distances: Sequence[int], seed: int, name: str
 ) -> dict[str, Any]:
     """The accuracy over all questions and at each distance, with intervals over examples."""
-    found = {"accuracy": _share(right.sum(1), asked.sum(1), seed, name)}
+    counts = {"accuracy": (name, right.sum(1), asked.sum(1))}
     if right.shape[1] == len(distances):
-        for k, won, count in zip(distances, right.T, asked.T, strict=True):
-            found[f"accuracy_k{k:+d}"] = _share(won, count, seed, f"{name}.{k:+d}")
-    return found
+        for column, k in enumerate(distances):
+            counts[f"accuracy_k{k:+d}"] = f"{name}.{k:+d}", right[:, column], asked[:, column]
+    figures: dict[str, Any] = {}
+    for key, (stream, won, count) in counts.items():
+        won, count = won[count > 0], count[count > 0]
+        if len(count):
+            value = float(won.sum() / count.sum())
+            drawn = of_ratio(won, count, seed, stream)
+            figures[key] = {"value": value, **drawn, "n": int(count.sum())}
+        else:
+            figures[key] = {"value": None, "n": 0}
+    return figures
 
 
-def _share(won: np.ndarray, count: np.ndarray, seed: int, name: str) -> dict[str, Any]:
-    rows = np.flatnonzero(count)
-    if not len(rows):
-        return {"value": None, "n": 0}
-    won, count = won[rows], count[rows]
-    value = float(won.sum() / count.sum())
-    return {"value": value, **of_ratio(won, count, seed, name), "n": int(count.sum())}
+def validation_metrics(made: Any, distances: Sequence[int]) -> dict[str, float]:
+    """Accuracies without intervals, and the parts of the loss, of a Trainer's predictions."""
+    scores, parts = made.predictions
+    right, asked = hits(scores, made.label_ids)
+    metrics = {"accuracy": float(right.sum() / asked.sum())}
+    if right.shape[1] == len(distances):
+        shares = right.sum(0) / np.maximum(asked.sum(0), 1)
+        named = zip(distances, shares.tolist(), strict=True)
+        metrics |= {f"accuracy_k{k:+d}": share for k, share in named}
+    return metrics | dict(zip(PARTS, parts.mean(0).tolist(), strict=True))
 
 
 def evaluate(
@@ -69,14 +81,14 @@ def evaluate(
 
     With words hidden as in training (the paper's figure 2), and with none hidden.
     """
-    found = {}
+    metrics = {}
     for split, part in shown.items():
         for name, rate in {"masked": part.masking.rate, "clean": 0.0}.items():
             examples = replace(part, masking=replace(part.masking, rate=rate))
             right, asked = held_out(model, examples, collator, workers=workers)
             figures = accuracies(right, asked, distances, seed, f"{split}.{name}")
-            found[f"{split}_{name}"] = figures
-    return found
+            metrics[f"{split}_{name}"] = figures
+    return metrics
 
 
 @torch.inference_mode()
@@ -85,7 +97,7 @@ def held_out(
 ) -> tuple[np.ndarray, np.ndarray]:
     """`hits` of a model on `examples`, as they are drawn in epoch 0."""
     model.eval()
-    found = []
+    counts = []
     for inputs in DataLoader(examples, batch, collate_fn=collator, num_workers=workers):
         blocks = [
             {k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in block.items()}
@@ -93,8 +105,8 @@ def held_out(
         ]
         order, labels = inputs["order"].to(model.device), inputs["labels"].to(model.device)
         scores = model(blocks, order, labels).scores
-        found.append(hits(scores.float().cpu().numpy(), inputs["labels"].numpy()))
-    right, asked = (np.concatenate(part) for part in zip(*found, strict=True))
+        counts.append(hits(scores.float().cpu().numpy(), inputs["labels"].numpy()))
+    right, asked = (np.concatenate(part) for part in zip(*counts, strict=True))
     return right, asked
 
 
@@ -109,24 +121,21 @@ def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
         axes = figure.add_subplot(
             xlabel="distance k", ylabel="accuracy", title="Held-out accuracy", ylim=(0, 1)
         )
-        for name, found in curves.items():
-            points = sorted((int(key[10:]), entry) for key, entry in found.items() if key[10:])
-            points = [(k, entry) for k, entry in points if entry["n"]]
-            values = [entry["value"] for _, entry in points]
-            bars = np.transpose([_bar(entry) for _, entry in points])
-            places = [k for k, _ in points]
-            axes.errorbar(
-                places, values, bars, marker="o", capsize=3, label=name.replace("_", ", ")
-            )
-        ticks = sorted({int(key[10:]) for found in curves.values() for key in found if key[10:]})
-        axes.set_xticks(ticks, [f"{k:+d}" for k in ticks])
+        ticks: set[int] = set()
+        for name, figures in curves.items():
+            points = {int(key[10:]): entry for key, entry in figures.items() if key[10:]}
+            ticks |= points.keys()
+            asked = sorted(k for k, entry in points.items() if entry["n"])
+            values = np.array([points[k]["value"] for k in asked])
+            # Nothing is drawn where there is no interval.
+            ends = [points[k]["ci"] or (np.nan, np.nan) for k in asked]
+            low, high = np.array(ends).reshape(-1, 2).T
+            bars = np.stack([np.fmax(values - low, 0.0), np.fmax(high - values, 0.0)])
+            bars[:, np.isnan(low)] = np.nan
+            label = name.replace("_", ", ")
+            axes.errorbar(asked, values, bars, marker="o", capsize=3, label=label)
+        axes.set_xticks(sorted(ticks), [f"{k:+d}" for k in sorted(ticks)])
         axes.legend()
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
     write_text(path, text.getvalue())
-
-
-def _bar(entry: Mapping[str, Any]) -> tuple[float, float]:
-    """How far the interval reaches below and above the value; nothing is drawn where none is."""
-    low, high = entry["ci"] or (np.nan, np.nan)
-    return max(entry["value"] - low, 0.0), max(high - entry["value"], 0.0)

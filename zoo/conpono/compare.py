@@ -13,16 +13,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
 
 from corpora.errors import DiscorporaError, InputError
-from zoo.conpono.markers import analyse
-from zoo.evaluate.discoeval.data import TaskData
-from zoo.evaluate.discoeval.features import features_of
-from zoo.evaluate.discoeval.probe import fit
-from zoo.evaluate.discoeval.protocol import inputs_under, representation_of, vectors_of
+from corpora.rng import stream
+from zoo.evaluate.discoeval.protocol import run_task
 from zoo.evaluate.discoeval.reading import read
-from zoo.evaluate.encoders import AUTO, load_encoder
+from zoo.evaluate.discoeval.running import load
+from zoo.evaluate.encoders import AUTO
 from zoo.evaluate.suites import DiscoEval
+
+MARKERS = (
+    "but", "when", "if", "before", "because", "while", "though", "after", "so", "although",
+    "then", "also", "still",
+)  # fmt: skip
+"""The paper's; it leaves out "and" and "as"."""
+SAMPLES = 1000
 
 Pair = tuple[str, str]
 
@@ -37,46 +43,95 @@ def compare(
     limit: int = 0,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """`markers.analyse` of two models (folders or Hub ids) on BSO in a domain (the paper: wiki).
+    """`analyse` of two models (folders or Hub ids) on BSO in a domain (the paper: wiki).
 
     `limit` rows of each split (0: all). Without a test split the validation split is answered.
     Raises `InputError` if the data has no such domain.
     """
-    found = {task.domain: task for task in read(data, ("BSO",), limit=limit).tasks}
-    if domain not in found:
-        raise InputError(f"no BSO data of the domain {domain!r}: {', '.join(found)}", where=data)
-    task = found[domain]
-    split = "test" if "test" in task.splits else "validation"
-    right = {name: answers(name, task, split, representation, seed) for name in (one, two)}
-    pairs = {part: _pairs(task, part) for part in ("train", split)}
-    result = analyse(pairs["train"], pairs[split], right[one], right[two], seed=seed)
-    accuracy = {"one": float(right[one].mean()), "two": float(right[two].mean())}
+    domains = {task.domain: task for task in read(data, ("BSO",), limit=limit).tasks}
+    if domain not in domains:
+        raise InputError(f"no BSO data of the domain {domain!r}: {', '.join(domains)}", where=data)
+    task = domains[domain]
+    options = DiscoEval(
+        protocol="pairs", representation=representation, cache="", seeds=1, second_opinion=False
+    )
+    scores = [run_task(task, load(name, options), options, "test", seed) for name in (one, two)]
+    right = [score["outcomes"].right == 1 for score in scores]
+    split = scores[0]["split"]
+    pairs: dict[str, list[Pair]] = {}
+    for part in ("train", split):
+        slots = zip(*task.splits[part].slots[:2], strict=True)
+        pairs[part] = [(" ".join(first), " ".join(second)) for first, second in slots]
+    result = analyse(pairs["train"], pairs[split], *right, seed=seed)
+    accuracy = {"one": float(right[0].mean()), "two": float(right[1].mean())}
     about = {"domain": domain, "split": split, "rows": len(pairs[split])}
     return {**result, **about, "accuracy": accuracy}
 
 
-def answers(model: str, task: TaskData, split: str, representation: str, seed: int) -> np.ndarray:
-    """Which rows of `split` a frozen model's classifier gets right, `[rows]`."""
-    options = DiscoEval(protocol="pairs", representation=representation, cache="")
-    encoder = load_encoder(model, representation)
-    name = representation_of(encoder, options)
-    inputs = inputs_under(task, options)
-    vectors = vectors_of(encoder, inputs, [name])[name]
-    features = features_of(inputs, vectors, task.task.features["pairs"])
-    labels = {part: task.splits[part].labels for part in features}
-    probe = fit(
-        (features["train"], labels["train"]),
-        (features["validation"], labels["validation"]),
-        len(task.labels),
-        task.task.probes["pairs"],
-        seed,
-    )
-    return probe.predict(features[split]) == labels[split]
+def analyse(
+    training: Sequence[Pair],
+    examples: Sequence[Pair],
+    right_one: np.ndarray,
+    right_two: np.ndarray,
+    *,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Compare the examples that model one alone gets right with those that two alone does.
+
+    `training` and `examples` are the sentence pairs of BSO; `right_one`, `right_two` `[examples]`
+    say which each model gets right. For each set and each place of the markers (`both` sentences,
+    the `first`, the `second`): the weighted change of rate, each marker's change, and the mean
+    and standard deviation of the change in random samples of as many examples.
+
+    Raises `InputError` if the lengths differ, or no marker occurs in the training data.
+    """
+    right_one, right_two = np.asarray(right_one, bool), np.asarray(right_two, bool)
+    if not len(examples) == len(right_one) == len(right_two):
+        raise InputError(
+            f"{len(examples)} examples, {len(right_one)} and {len(right_two)} answers",
+            hint="both models must have answered all rows of one file, in its order",
+        )
+    sets = {"one": right_one & ~right_two, "two": right_two & ~right_one}
+    result: dict[str, Any] = {name: {"n": int(rows.sum())} for name, rows in sets.items()}
+    for place, taken in {"both": slice(2), "first": slice(1), "second": slice(1, 2)}.items():
+        base = counts_of([" ".join(pair[taken]) for pair in training])
+        if not base.any():
+            raise InputError("no marker occurs in the training data", hint="give its BSO pairs")
+        counts = counts_of([" ".join(pair[taken]) for pair in examples])
+        for name, rows in sets.items():
+            size = int(rows.sum())
+            if not size:
+                continue
+            change, each = change_of(counts[rows], base)
+            random = stream(seed, f"zoo.conpono.markers.{name}.{place}")
+            drawn = (random.choice(len(rows), size, replace=False) for _ in range(SAMPLES))
+            samples = [change_of(counts[sample], base)[0] for sample in drawn]
+            result[name][place] = {
+                "change": change,
+                "random_mean": float(np.mean(samples)),
+                "random_deviation": float(np.std(samples)),
+                "markers": dict(zip(MARKERS, each.tolist(), strict=True)),
+            }
+    return result
 
 
-def _pairs(task: TaskData, split: str) -> list[Pair]:
-    first, second = task.splits[split].slots[:2]
-    return [(" ".join(one), " ".join(two)) for one, two in zip(first, second, strict=True)]
+def counts_of(texts: Sequence[str]) -> np.ndarray:
+    """How often each marker is a word of each text, whatever its case, `[texts, markers]`."""
+    words = CountVectorizer(vocabulary=MARKERS, token_pattern=r"\b\w+\b")
+    return words.transform(texts).toarray().astype(np.float64)
+
+
+def change_of(counts: np.ndarray, base: np.ndarray) -> tuple[float, np.ndarray]:
+    """The weighted change of rate in `counts` against the training data, and each marker's.
+
+    A marker's change is rate(counts) / rate(base) - 1, a rate being occurrences an example; the
+    mean over the markers is weighted with their counts in the training data.
+    """
+    total = base.sum(0)
+    known = total > 0
+    changes = np.zeros(len(total))
+    changes[known] = counts.mean(0)[known] / base.mean(0)[known] - 1
+    return float((changes * total).sum() / total.sum()), changes
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,13 +144,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--representation", default=AUTO)
     parser.add_argument("--limit", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    options = vars(parser.parse_args(arguments))
     try:
-        found = compare(options.pop("one"), options.pop("two"), options.pop("data"), **options)
+        result = compare(**vars(parser.parse_args(arguments)))
     except (DiscorporaError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    sys.stdout.write(json.dumps(found, indent=2) + "\n")
+    sys.stdout.write(json.dumps(result, indent=2) + "\n")
     return 0
 
 

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from zoo.backbones import tokenizer_for, training_attention
-from zoo.conpono.accuracy import evaluate, hits, write_plot
-from zoo.conpono.batches import Collator
-from zoo.conpono.examples import Examples
-from zoo.conpono.modeling import ConponoModel
-from zoo.conpono.prepare import (
-    draw,
-    make_collator,
-    make_model,
-    note_cut,
-    sentences,
-    spread,
-    worker_count,
+from corpora.errors import ConfigError
+from zoo.backbones import (
+    backbone_of,
+    max_positions,
+    set_attention,
+    tokenizer_for,
+    training_attention,
 )
-from zoo.conpono.segments import Geometry
-from zoo.conpono.tokens import token_stores
+from zoo.conpono.accuracy import evaluate, validation_metrics, write_plot
+from zoo.conpono.backbones import check_packing, first_position
+from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
+from zoo.conpono.modeling import ConponoModel, load_heads
+from zoo.conpono.segments import Geometry, Masking, Template
+from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer
 from zoo.training.data import SPLITS, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
+from zoo.training.mapped import rows_of
 from zoo.training.trainer import fit, history, training_arguments
 
 if TYPE_CHECKING:
     from zoo.conpono.recipes import Conpono
 
+WORKERS = 4
+"""Processes that draw examples while a GPU computes, unless a recipe says how many."""
+MODEL = ("objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector")
+"""The settings that the model's configuration holds too."""
 VALIDATED = ("eval_accuracy_k", *(f"eval_{part}" for part in PARTS))
 USAGE = """
 import zoo; zoo.register()
@@ -54,7 +61,9 @@ def train(recipe: Conpono, job: Job) -> None:
     """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
     # Data
     dataset = open_streamed(recipe.dataset, recipe.dataset_config)
-    tokenizer = tokenizer_for(recipe, sentences(dataset), recipe.max_tokens)
+    rows = {split: dataset[split] for split in SPLITS}  # each of them must have some
+    texts = (text for row in rows_of(rows["train"], ("sentences",)) for text in row["sentences"])
+    tokenizer = tokenizer_for(recipe, texts, recipe.max_tokens)
     geometry = Geometry(recipe.anchor_sentences, recipe.target_sentences, recipe.k)
     stores = token_stores(dataset, tokenizer, geometry, Path(recipe.output))
 
@@ -63,26 +72,53 @@ def train(recipe: Conpono, job: Job) -> None:
     limit = model.config.max_tokens
 
     # Data as the model takes it
-    drawn = draw(recipe, job, stores, tokenizer, geometry)
+    masking = Masking.of(tokenizer, recipe.mask_rate if recipe.mlm else 0.0)
+    parts = {"template": Template.of(tokenizer, limit), "masking": masking, "geometry": geometry}
+    drawn = {split: make_examples(recipe, job, split, stores, **parts) for split in SPLITS}
     shown = {split: spread(drawn[split], recipe.max_eval_rows) for split in SPLITS[1:]}
-    note_cut(job, shown, limit)
+    for split, part in shown.items() if is_main_process() else ():
+        cut, total = cut_texts(part)
+        if cut:
+            job.note(f"{split}: {cut} of {total} texts and pairs are cut to {limit} tokens")
     collator = make_collator(recipe, model.backbone, tokenizer.pad_token_id, limit)
+    training = spread(drawn["train"], recipe.max_train_rows)
 
     # Trainer, with the objective inside the model
-    training = spread(drawn["train"], recipe.max_train_rows)
-    trainer = _trainer(recipe, job, model, training, shown["validation"], collator)
+    workers = worker_count(recipe.workers)
+    arguments = training_arguments(
+        job,
+        lr_scheduler_type="linear",
+        warmup_steps=recipe.warmup,
+        dataloader_num_workers=workers,
+        torch_compile=False,  # the backbone alone is compiled
+    )
+    trainer = ConponoTrainer(
+        model,
+        arguments,
+        job=job,
+        lengths=np.broadcast_to(np.int64(1), len(training)),
+        data_collator=collator,
+        train_dataset=training,
+        eval_dataset=shown["validation"],
+        compute_metrics=lambda made: validation_metrics(made, geometry.distances),
+    )
     with training_attention(model.backbone, recipe):
         state = fit(trainer)
     if not is_main_process():
         return
 
     # Evaluation
-    workers = worker_count(recipe.workers)
     metrics = evaluate(model, shown, collator, geometry.distances, recipe.seed, workers)
     if recipe.objective == "conpono":
         write_plot(job.folder / "accuracy.svg", metrics)
 
-    # Card
+    # Card: the parts of the loss and the accuracies at each validation, too
+    validations = [
+        {"step": entry["step"]}
+        | {k.removeprefix("eval_"): v for k, v in entry.items() if k.startswith(VALIDATED)}
+        for entry in state.log_history
+        if "eval_loss" in entry
+    ]
     finish(
         job,
         model,
@@ -93,53 +129,77 @@ def train(recipe: Conpono, job: Job) -> None:
         pipeline="feature-extraction",
         metrics=metrics,
         data={split: {"examples": len(part)} for split, part in drawn.items()},
-        training={**history(state), "parts": _validations(state.log_history)},
+        training={**history(state), "parts": validations},
     )
 
 
-def _trainer(
-    recipe: Conpono,
-    job: Job,
-    model: ConponoModel,
-    training: Examples,
-    validation: Examples,
-    collator: Collator,
-) -> ConponoTrainer:
-    arguments = training_arguments(
-        job,
-        lr_scheduler_type="linear",
-        warmup_steps=recipe.warmup,
-        dataloader_num_workers=worker_count(recipe.workers),
-        torch_compile=False,  # the backbone alone is compiled
+def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) -> ConponoModel:
+    """The backbone with new heads, or those of the model that it is; its limit is noted."""
+    torch.manual_seed(recipe.seed)
+    backbone = backbone_of(recipe, tokenizer)
+    limit = min(recipe.max_tokens, max_positions(backbone.config) or recipe.max_tokens)
+    model = ConponoModel.from_backbone(
+        backbone,
+        max_tokens=limit,
+        pad_token_id=tokenizer.pad_token_id,
+        **{name: getattr(recipe, name) for name in MODEL},
     )
-    return ConponoTrainer(
-        model,
-        arguments,
-        job=job,
-        lengths=np.broadcast_to(np.int64(1), len(training)),
-        data_collator=collator,
-        train_dataset=training,
-        eval_dataset=validation,
-        compute_metrics=lambda found: _metrics(found, training.geometry),
-    )
+    for note in load_heads(model, recipe.backbone) if recipe.backbone else ():
+        job.note(note)
+    if limit < recipe.max_tokens:
+        job.note(
+            f"max_tokens lowered from {recipe.max_tokens} to {limit}: the backbone takes no more"
+        )
+    set_attention(model.backbone, recipe.attention)
+    model.recompute = recipe.recompute
+    tokenizer.model_max_length = limit
+    if recipe.compile:
+        model.backbone.compile()
+    return model
 
 
-def _metrics(found: Any, geometry: Geometry) -> dict[str, float]:
-    scores, parts = found.predictions
-    right, asked = hits(scores, found.label_ids)
-    metrics = {"accuracy": float(right.sum() / asked.sum())}
-    if right.shape[1] == len(geometry.distances):
-        shares = right.sum(0) / np.maximum(asked.sum(0), 1)
-        named = zip(geometry.distances, shares.tolist(), strict=True)
-        metrics |= {f"accuracy_k{k:+d}": share for k, share in named}
-    return metrics | dict(zip(PARTS, parts.mean(0).tolist(), strict=True))
+def make_examples(
+    recipe: Conpono, job: Job, split: str, stores: Mapping[str, TokenStore], **parts: Any
+) -> Examples:
+    """The examples of one split. A small one takes its random segments from the training split."""
+    store = stores[split]
+    shared = {"candidates": recipe.candidates, "seed": recipe.seed, "split": split, **parts}
+    if recipe.objective == "bso":
+        return Orderings(store, store, **shared)
+    shared |= {"encoder": recipe.encoder, "targets": recipe.targets or recipe.k}
+    try:
+        return Candidates(store, store, **shared)
+    except ConfigError:
+        if split == "train":
+            raise
+    job.note(f"{split} is too small for {recipe.candidates} candidates: random ones are from train")
+    return Candidates(store, stores["train"], **shared)
 
 
-def _validations(entries: list[dict[str, Any]]) -> list[dict[str, float]]:
-    """The parts of the loss and the accuracies at each validation."""
-    return [
-        {"step": entry["step"]}
-        | {k.removeprefix("eval_"): v for k, v in entry.items() if k.startswith(VALIDATED)}
-        for entry in entries
-        if "eval_loss" in entry
-    ]
+def make_collator(recipe: Conpono, backbone: PreTrainedModel, pad_id: int, width: int) -> Collator:
+    """Lays a batch into blocks, packed rows of `width`; positions as the backbone counts them."""
+    if recipe.layout == "packed":
+        check_packing(backbone)
+    first = first_position(backbone)
+    return Collator(pad_id, recipe.layout, recipe.block_tokens, width, recipe.shortest_row, first)
+
+
+def worker_count(setting: int) -> int:
+    """The processes that draw examples: as set, or, for -1, some on a GPU and none on a CPU."""
+    if setting >= 0:
+        return setting
+    return WORKERS if torch.accelerator.is_available() else 0
+
+
+def cut_texts(examples: Examples) -> tuple[int, int]:
+    """How many sequences of the examples were cut, and how many there are."""
+    plain = replace(examples, masking=replace(examples.masking, rate=0.0))
+    made = [plain[row] for row in range(len(plain))]
+    return sum(each.cut for each in made), sum(len(each.lengths) for each in made)
+
+
+def spread(examples: Examples, rows: int) -> Examples:
+    """`rows` of the examples, spread evenly over them (0: all)."""
+    if not 0 < rows < len(examples):
+        return examples
+    return replace(examples, rows=np.linspace(0, len(examples) - 1, rows).astype(np.int64))

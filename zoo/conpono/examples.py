@@ -1,27 +1,38 @@
-"""Training examples drawn from the token store: nothing but sentence numbers lies on the disk.
+"""Training examples drawn from the token store, and the blocks that a batch of them becomes.
 
 What is drawn depends on the seed, the split, the paragraph's document and the epoch alone: not on
 the dataset's order, the batch, the number of workers or the run's interruptions.
+
+An example has 33 sequences of unlike lengths. All sequences of a batch are laid into blocks of at
+most `block_tokens` ids, in one of two ways:
+
+- `buckets`: sorted by length, one sequence a row; no row of a block is shorter than 90 % of its
+  longest, so that at most a tenth of the places is padding, whatever the batch.
+- `packed`: several sequences a row of fixed width, first fit, longest first; each attends to
+  itself alone. Every row has the same width; a batch's last block may have fewer rows.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import torch
 from torch.utils.data import Dataset
 
 from corpora.errors import ConfigError, InputError
 from corpora.rng import stream
-from zoo.conpono.masking import KEPT, Masking
-from zoo.conpono.segments import Geometry
-from zoo.conpono.texts import Encoded, Template
+from zoo.conpono.segments import KEPT, Encoded, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore
 
 Encoder = Literal["full", "isolated", "uni"]
+Layout = Literal["buckets", "packed"]
+Row = list[int]
+"""The numbers of the sequences in one row of a block, from left to right."""
 TRIES = 100
 """Draws for each random candidate before the corpus is said to repeat itself."""
 
@@ -69,11 +80,8 @@ class Examples(Dataset[Example]):
         document = self.store.document_of(paragraph)
         number = paragraph - int(self.store.documents[document])
         name = f"{int(self.store.keys[document]):016x}/{number}"
-        return self.draw(paragraph, document, stream(self.seed, self.stage, name, epoch))
-
-    @property
-    def stage(self) -> str:
-        return f"zoo.conpono.{self.split}"
+        random = stream(self.seed, f"zoo.conpono.{self.split}", name, epoch)
+        return self.draw(paragraph, document, random)
 
     @abstractmethod
     def draw(self, paragraph: int, document: int, random: np.random.Generator) -> Example:
@@ -121,49 +129,43 @@ class Candidates(Examples):
             )
 
     def draw(self, paragraph: int, document: int, random: np.random.Generator) -> Example:
-        first, end = self.store.paragraphs[paragraph].tolist()
-        start, distances = self.geometry.draw(end - first, self.targets, random)
-        anchor = self.store.ids(first + start, self.geometry.anchor)
-        labels = np.full(2 * self.geometry.k, KEPT, np.int64)
+        store, pool, geometry = self.store, self.pool, self.geometry
+        first, end = store.paragraphs[paragraph].tolist()
+        start, distances = geometry.draw(end - first, self.targets, random)
+        anchor = store.ids(first + start, geometry.anchor)
+        labels = np.full(2 * geometry.k, KEPT, np.int64)
         segments: dict[bytes, np.ndarray] = {}
         for k in distances:
-            at = first + self.geometry.target_start(start, k)
-            target = self.store.ids(at, self.geometry.target)
+            target = store.ids(first + geometry.target_start(start, k), geometry.target)
             if target.tobytes() not in segments:  # a refrain: one of the equal targets is enough
-                labels[self.geometry.place(k)] = len(segments)
+                labels[geometry.distances.index(k)] = len(segments)
                 segments[target.tobytes()] = target
-        self._fill(segments, document, random)
-        return self.finish(self._encoded(anchor, list(segments.values())), labels, random)
 
-    def _encoded(self, anchor: np.ndarray, segments: Sequence[np.ndarray]) -> list[Encoded]:
-        """The sequences as the encoder takes them (section 2.1)."""
-        if self.encoder == "isolated":
-            return [self.template.single(text) for text in (anchor, *segments)]
-        pairs = [self.template.pair(anchor, text) for text in segments]
-        return pairs if self.encoder == "uni" else [self.template.single(anchor), *pairs]
-
-    def _range(self, document: int) -> tuple[int, int]:
-        """The pool's segments that a document's own anchor must not get."""
-        return self.store.segments_of(document) if self.pool is self.store else (0, 0)
-
-    def _fill(
-        self, segments: dict[bytes, np.ndarray], document: int, random: np.random.Generator
-    ) -> None:
-        """Add random segments of other documents, none equal to another candidate."""
-        first, end = self._range(document)
-        free = int(self.pool.segments[-1]) - (end - first)
+        # Random segments of other documents, none equal to another candidate
+        own = store.segments[store.documents[document : document + 2]].tolist()
+        skipped, after = own if pool is store else (0, 0)
+        free = int(pool.segments[-1]) - (after - skipped)
         for number in random.integers(0, free, TRIES * self.candidates).tolist():
             if len(segments) == self.candidates:
-                return
-            number += (end - first) * (number >= first)
-            at = self.pool.starting(self.pool.segments, number)
-            text = self.pool.ids(at, self.geometry.target)
+                break
+            number += (after - skipped) * (number >= skipped)
+            text = pool.ids(pool.starting(pool.segments, number), geometry.target)
             segments.setdefault(text.tobytes(), text)
-        raise InputError(
-            f"only {len(segments)} distinct candidates among {TRIES * self.candidates} drawn",
-            where=self.split,
-            hint="the corpus repeats itself: remove duplicates, or lower candidates",
-        )
+        if len(segments) < self.candidates:
+            raise InputError(
+                f"only {len(segments)} distinct candidates among {TRIES * self.candidates} drawn",
+                where=self.split,
+                hint="the corpus repeats itself: remove duplicates, or lower candidates",
+            )
+
+        # The sequences as the encoder takes them (section 2.1)
+        single, pair = self.template.single, self.template.pair
+        if self.encoder == "isolated":
+            sequences = [single(text) for text in (anchor, *segments.values())]
+        else:
+            alone = [] if self.encoder == "uni" else [single(anchor)]
+            sequences = [*alone, *(pair(anchor, text) for text in segments.values())]
+        return self.finish(sequences, labels, random)
 
 
 @dataclass
@@ -182,13 +184,118 @@ class Orderings(Examples):
         starts += [self.store.starting(self.store.windows, number) for number in numbers.tolist()]
         labels = random.integers(0, 2, self.candidates)
         anchor_first = random.integers(0, 2, self.candidates)
-        pairs = [
-            self._pair(start, self.geometry.anchor if long else self.geometry.target, bool(swap))
-            for start, long, swap in zip(starts, anchor_first, labels, strict=True)
-        ]
+        pairs = []
+        for start, long, swap in zip(starts, anchor_first, labels, strict=True):
+            size = self.geometry.anchor if long else self.geometry.target
+            one = self.store.ids(start, size)
+            two = self.store.ids(start + size, self.geometry.window - size)
+            pairs.append(self.template.pair(*((two, one) if swap else (one, two))))
         return self.finish(pairs, labels.astype(np.int64), random)
 
-    def _pair(self, start: int, size: int, swap: bool) -> Encoded:
-        one = self.store.ids(start, size)
-        two = self.store.ids(start + size, self.geometry.window - size)
-        return self.template.pair(two, one) if swap else self.template.pair(one, two)
+
+@dataclass(frozen=True)
+class Collator:
+    """Lays the sequences of a batch's examples into blocks.
+
+    `width` is the width of a packed row, at least the longest sequence; `shortest` is the least
+    length of a bucket's row, as a share of the longest; `first_position` is the number of a
+    sequence's first position (RoBERTa and its kin do not begin at 0).
+    """
+
+    pad_id: int
+    layout: Layout = "buckets"
+    block_tokens: int = 16384
+    width: int = 512
+    shortest: float = 0.9
+    first_position: int = 0
+
+    def __call__(self, examples: Sequence[Example]) -> dict[str, Any]:
+        """`labels [batch, ...]`, `blocks`, and `order [batch * sequences]`.
+
+        `order` puts the vectors of the blocks, one after the other, back into the examples'
+        order. `real_tokens` and `slots` count ids and places for ids.
+        """
+        joined = {
+            name: np.concatenate([getattr(example, name) for example in examples])
+            for name in ("ids", "mlm", "lengths", "seconds")
+        }
+        lengths = joined["lengths"]
+        plan = list(self._plan(lengths))
+        placed = [sequence for rows in plan for row in rows for sequence in row]
+        blocks = [self._block(rows, **joined, ends=np.cumsum(lengths)) for rows in plan]
+        return {
+            "labels": torch.from_numpy(np.stack([example.labels for example in examples])),
+            "blocks": blocks,
+            "order": torch.from_numpy(np.argsort(placed)),
+            "real_tokens": int(lengths.sum()),
+            "slots": sum(block["input_ids"].numel() for block in blocks),
+        }
+
+    def _plan(self, lengths: np.ndarray) -> Iterator[list[Row]]:
+        """The rows of each block."""
+        if self.layout == "packed":
+            rows = pack(lengths, self.width)
+            size = max(1, self.block_tokens // self.width)
+            yield from (rows[start : start + size] for start in range(0, len(rows), size))
+            return
+        order = np.argsort(-lengths, kind="stable")
+        while len(order):
+            longest = int(lengths[order[0]])
+            like = int(np.searchsorted(-lengths[order], -self.shortest * longest, side="right"))
+            size = max(1, min(like, self.block_tokens // longest))
+            yield [[sequence] for sequence in order[:size].tolist()]
+            order = order[size:]
+
+    def _block(
+        self,
+        rows: Sequence[Row],
+        ids: np.ndarray,
+        mlm: np.ndarray,
+        lengths: np.ndarray,
+        seconds: np.ndarray,
+        ends: np.ndarray,
+    ) -> dict[str, Any]:
+        """One block of the model's input, of sequences end to end: see `ConponoModel.encode`."""
+        packed = self.layout == "packed"
+        width = self.width if packed else int(max(lengths[row[0]] for row in rows))
+        inputs = np.full((len(rows), width), self.pad_id, np.int64)
+        labels = np.full_like(inputs, KEPT)
+        types, positions, segments = (np.zeros_like(inputs) for _ in range(3))
+        starts = []
+        for number, row in enumerate(rows):
+            at = 0
+            for segment, sequence in enumerate(row, 1):
+                size, end = int(lengths[sequence]), int(ends[sequence])
+                place = (number, slice(at, at + size))
+                inputs[place], labels[place] = ids[end - size : end], mlm[end - size : end]
+                types[number, at + seconds[sequence] : at + size] = 1
+                positions[place] = np.arange(size) + self.first_position
+                segments[place] = segment
+                starts.append(number * width + at)
+                at += size
+        masked = np.flatnonzero(labels.ravel() != KEPT)
+        return {
+            "input_ids": torch.from_numpy(inputs),
+            "token_type_ids": torch.from_numpy(types),
+            "position_ids": torch.from_numpy(positions) if packed else None,
+            "segments": torch.from_numpy(segments) if packed or not segments.all() else None,
+            "starts": torch.tensor(starts),
+            "masked": torch.from_numpy(masked),
+            "mlm_labels": torch.from_numpy(labels.ravel()[masked]),
+        }
+
+
+def pack(lengths: np.ndarray, width: int) -> list[Row]:
+    """Rows of at most `width` ids: each sequence, longest first, into the row it fills best."""
+    rows: list[Row] = []
+    free: list[tuple[int, int]] = []  # (ids left, row), sorted
+    for sequence in np.argsort(-lengths, kind="stable").tolist():
+        size = int(lengths[sequence])
+        best = bisect_left(free, (size, 0))
+        if best == len(free):
+            rows.append([])
+            free.append((width, len(rows) - 1))
+        left, row = free.pop(best)
+        rows[row].append(sequence)
+        insort(free, (left - size, row))
+    return rows

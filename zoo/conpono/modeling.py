@@ -1,33 +1,54 @@
-"""The CONPONO model: one encoder, W_k, a masked-word head (section 2)."""
+"""The CONPONO model: one encoder, W_k or the ordering head, a masked-word head (section 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, Literal
 
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from torch.utils.checkpoint import checkpoint
-from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    PretrainedConfig,
+    PreTrainedModel,
+)
 from transformers import initialization as init
+from transformers.activations import ACT2FN
 from transformers.configuration_utils import SubConfigSpec
+from transformers.utils import logging
 from transformers.utils.generic import ModelOutput
 
 from corpora.errors import ConfigError
-from zoo.attention import FAMILIES
 from zoo.backbones import is_decoder, warn_of_padding
-from zoo.conpono.batches import additive, attention_mask
-from zoo.conpono.heads import MaskedWords, Ordering, Relations, contrast, order_loss
+from zoo.conpono.backbones import mask_of, takes_types, takes_vectors
+from zoo.conpono.segments import KEPT
 from zoo.modeling import ZooModel, known_to_auto
 from zoo.training.throughput import operations
 
 STANDARD_DEVIATION = 0.02
+ROBERTA = ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
+HEADS = {
+    "bert": (
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.LayerNorm",
+        "cls.predictions.bias",
+    ),
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), ROBERTA),
+}
+"""Where a model for masked words keeps its head's transformation, its norm and its bias."""
+NEW = "a new one starts from its embeddings"
+SAME = {
+    "conpono": ("relations", "W_k", ("objective", "encoder", "k", "vector")),
+    "bso": ("ordering", "ordering head", ("objective", "vector")),
+}
+"""The head of each objective, and what two models must have alike to share it."""
 ONCE_A_ROW = ("relations", "ordering", "masked_words", "backbone.pooler")
-WIDE_MASKS = FAMILIES | {"albert"}
-"""Backbones (`model_type`) that hand a mask `[rows, 1, 1, tokens]` on to attention as it is."""
 WORDS_AT_ONCE = 2048
 """Masked words that the head takes in one go, or as many as one block has more."""
 
@@ -67,6 +88,80 @@ class ConponoOutput(ModelOutput):
     objective_loss: Tensor | None = None
     mlm_loss: Tensor | None = None
     scores: Tensor | None = None
+
+
+class Relations(nn.Module):
+    """The log-bilinear scores of candidates (equation 2), one W_k per distance:
+
+        log f_k(s_j, s_i) = t_j^T W_k c_i        full and isolated encoders
+        log f_k(s_j, s_i) = t_j^T w_k            uni-encoder
+
+    `weight [2K, width, width]` or `[2K, width]`, drawn with standard deviation 0.02.
+    """
+
+    def __init__(self, distances: int, width: int, uni: bool = False) -> None:
+        super().__init__()
+        shape = (distances, width) if uni else (distances, width, width)
+        self.weight = nn.Parameter(torch.empty(shape))
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """`scores [batch, 2K, candidates]` from `vectors [batch, sequences, width]`.
+
+        The first sequence is the anchor alone (c), the others the candidates (t); the
+        uni-encoder has candidates only. In float32, whatever the encoder computed in.
+        """
+        weight, vectors = self.weight.float(), vectors.float()
+        if weight.dim() == 2:
+            return torch.einsum("kd,bjd->bkj", weight, vectors)
+        anchor = torch.einsum("kde,be->bkd", weight, vectors[:, 0])
+        return anchor @ vectors[:, 1:].transpose(1, 2)
+
+
+def contrast(scores: Tensor, labels: Tensor) -> Tensor:
+    """The softmax loss over candidates (equation 3), one row a target:
+
+        L_k = -log( f_k(s_{i+k}, s_i) / sum_j f_k(s_j, s_i) )
+
+    `scores [batch, 2K, candidates]`; `labels [batch, 2K]`, -100 where there is no target. The
+    mean over anchors of the sum over their targets.
+    """
+    rows, targets = scores.flatten(0, 1), labels.flatten()
+    return cross_entropy(rows, targets, ignore_index=KEPT, reduction="sum") / len(labels)
+
+
+class Ordering(nn.Module):
+    """The ordering baseline's head: one logit a pair, above 0 where the spans are swapped."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, 1)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """`logits [batch, pairs]` from `vectors [batch, pairs, width]`, in float32."""
+        weight, bias = self.linear.weight.float(), self.linear.bias.float()
+        return nn.functional.linear(vectors.float(), weight, bias).squeeze(-1)
+
+
+class MaskedWords(nn.Module):
+    """BERT's masked-word head. Its output matrix is the encoder's own word embeddings.
+
+    A backbone that was stored without a head gets a new one: it starts from its embeddings, and
+    the transformation between is drawn at random. `width` is that of the word embeddings, where
+    it is not the states' (ELECTRA, ALBERT).
+    """
+
+    def __init__(self, config: PretrainedConfig, width: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, width)
+        self.activation = ACT2FN[getattr(config, "hidden_act", "gelu")]
+        self.norm = nn.LayerNorm(width, eps=getattr(config, "layer_norm_eps", 1e-12))
+        self.bias = nn.Parameter(torch.empty(config.vocab_size))
+
+    def forward(self, states: Tensor, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The summed loss of `states [masked, width]` against `labels [masked]`."""
+        hidden = self.norm(self.activation(self.dense(states)))
+        logits = nn.functional.linear(hidden, embeddings, self.bias)
+        return cross_entropy(logits.float(), labels, reduction="sum")
 
 
 class ConponoModel(ZooModel):
@@ -137,19 +232,17 @@ class ConponoModel(ZooModel):
         `labels [batch, 2K]` for CONPONO, `[batch, pairs]` for the ordering baseline.
         """
         if self.recompute and self.training and torch.is_grad_enabled():
-            encoded = [checkpoint(self._encode_alone, b, use_reentrant=False) for b in blocks]
+            encoded = [checkpoint(self._encode, [b], use_reentrant=False) for b in blocks]
         else:
-            encoded = list(self._encode_together(blocks))
-        vectors = torch.cat([found for found, _ in encoded])[order]
+            encoded = [self._encode(blocks)]
+        vectors = torch.cat([part for part, _ in encoded])[order]
         vectors = vectors.view(len(labels), -1, vectors.size(-1))
-        mlm_loss = vectors.new_zeros((), dtype=torch.float32)
         masked = sum(block["mlm_labels"].numel() for block in blocks)
-        if self.config.mlm and masked:
-            mlm_loss = torch.stack([loss for _, loss in encoded]).sum() / masked
+        mlm_loss = torch.stack([loss for _, loss in encoded]).sum() / max(masked, 1)
         with torch.autocast(vectors.device.type, enabled=False):
             if self.config.objective == "bso":
                 scores = self.ordering(vectors)
-                objective_loss = order_loss(scores, labels)
+                objective_loss = binary_cross_entropy_with_logits(scores, labels.float())
             else:
                 scores = self.relations(vectors)
                 objective_loss = contrast(scores, labels)
@@ -165,34 +258,34 @@ class ConponoModel(ZooModel):
         there = dict(self.named_modules())
         return tuple(name for name in ONCE_A_ROW if name in there)
 
-    def _encode_alone(self, block: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-        """The vectors `[sequences, width]` of a block, and its summed masked-word loss."""
-        vectors, states = self.encode(block)
-        return vectors, self._masked_loss(states, block["mlm_labels"])
+    def _encode(self, blocks: Sequence[Mapping[str, Any]]) -> tuple[Tensor, Tensor]:
+        """The vectors `[sequences, width]` of blocks, and their summed masked-word loss.
 
-    def _encode_together(
-        self, blocks: Sequence[Mapping[str, Any]]
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """The same of all blocks, with one look-up of words for them and few runs of the head.
-
-        The gradient of a look-up is a matrix as large as the vocabulary: a block's share of it
-        would cost as much as that of the whole batch. Masked words are gathered likewise.
+        With one look-up of words for all of them and few runs of the head: the gradient of a
+        look-up is a matrix as large as the vocabulary, so that a block's share of it would cost
+        as much as that of the whole batch. Masked words are gathered likewise.
         """
+        table = self.backbone.get_input_embeddings()
         words: Sequence[Tensor | None] = [None] * len(blocks)
         if takes_vectors(self.backbone):
             sizes = [block["input_ids"].numel() for block in blocks]
-            flat = torch.cat([block["input_ids"].flatten() for block in blocks])
-            words = self.backbone.get_input_embeddings()(flat).split(sizes)
+            words = table(torch.cat([block["input_ids"].flatten() for block in blocks])).split(
+                sizes
+            )
+        vectors, losses = [], []
         held: list[tuple[Tensor, Tensor]] = []
-        for number, (block, vectors) in enumerate(zip(blocks, words, strict=True), 1):
-            pooled, states = self.encode(block, vectors)
+        for number, (block, given) in enumerate(zip(blocks, words, strict=True), 1):
+            pooled, states = self.encode(block, given)
+            vectors.append(pooled)
             held.append((states, block["mlm_labels"]))
             loss = states.new_zeros((), dtype=torch.float32)
             if number == len(blocks) or sum(len(each) for _, each in held) >= WORDS_AT_ONCE:
                 gathered, labels = (torch.cat(parts) for parts in zip(*held, strict=True))
-                loss = self._masked_loss(gathered, labels)
                 held.clear()
-            yield pooled, loss
+                if self.config.mlm and labels.numel():
+                    loss = self.masked_words(gathered, table.weight, labels)
+            losses.append(loss)
+        return torch.cat(vectors), torch.stack(losses).sum()
 
     def encode(
         self, block: Mapping[str, Any], words: Tensor | None = None
@@ -205,66 +298,38 @@ class ConponoModel(ZooModel):
         `words [rows * tokens, width]`: the vectors of `input_ids`, if they were looked up before.
         """
         ids, packed = block["input_ids"], block["position_ids"] is not None
-        more: dict[str, Tensor] = {}
+        inputs: dict[str, Tensor] = {}
         if words is None:
-            more["input_ids"] = ids
+            inputs["input_ids"] = ids
         else:
-            more["inputs_embeds"] = words.view(*ids.shape, -1)
+            inputs["inputs_embeds"] = words.view(*ids.shape, -1)
         if packed:
-            more["position_ids"] = block["position_ids"]
+            inputs["position_ids"] = block["position_ids"]
         if takes_types(self.backbone):
-            more["token_type_ids"] = block["token_type_ids"]
+            inputs["token_type_ids"] = block["token_type_ids"]
         if block["segments"] is not None:
-            more["attention_mask"] = self._mask(block["segments"], packed)
-        found = self.backbone(**more).last_hidden_state
-        states = found.flatten(0, 1)
+            inputs["attention_mask"] = mask_of(self.backbone, block["segments"], packed)
+        states = self.backbone(**inputs).last_hidden_state
+        flat = states.flatten(0, 1)
         if self.config.vector == "mean":
-            vectors = means(found, block["segments"], block["starts"])
+            vectors = means(states, block["segments"], block["starts"])
         else:
-            vectors = self.pool(states[block["starts"]])
-        return vectors, states[block["masked"]]
-
-    def _mask(self, segments: Tensor, packed: bool) -> Tensor:
-        """The mask of `segments [rows, tokens]` in the form that the backbone's attention takes."""
-        if packed:
-            return packed_mask(self.backbone, segments)
-        way, mask = self.backbone.config._attn_implementation, attention_mask(segments, False)
-        if way == "sdpa" and self.backbone.config.model_type in WIDE_MASKS:
-            # Of `[rows, tokens]` transformers asks whether all is real: that waits for the GPU.
-            return mask.bool()[:, None, None, :]
-        return mask
-
-    def _masked_loss(self, states: Tensor, labels: Tensor) -> Tensor:
-        """The summed loss of the hidden words, from `states [masked, width]`."""
-        if not self.config.mlm or not labels.numel():
-            return states.new_zeros((), dtype=torch.float32)
-        words = self.backbone.get_input_embeddings().weight
-        return self.masked_words(states, words, labels)
+            vectors = self.pool(flat[block["starts"]])
+        return vectors, flat[block["masked"]]
 
     def pool(self, states: Tensor) -> Tensor:
-        """The vectors of `states [sequences, width]` at [CLS]: through the backbone's pooler,
+        """The vectors of `states [sequences, width]` at [CLS]: through the pooler, if there is one.
 
-        where it has one (the paper's "pooled representation"), else as they are.
+        That is the paper's "pooled representation".
         """
         pooler = getattr(self.backbone, "pooler", None)
         if pooler is None:
             return states
         if isinstance(pooler, nn.Linear):  # ALBERT's and BigBird's, with the activation beside it
-            names = ("pooler_activation", "activation")
-            found = (getattr(self.backbone, name, None) for name in names)
-            activation = next(function for function in found if function is not None)
+            beside: Any = self.backbone
+            activation = getattr(beside, "pooler_activation", None) or beside.activation
             return activation(pooler(states))
         return pooler(states[:, None])
-
-
-def packed_mask(backbone: PreTrainedModel, segments: Tensor) -> Tensor:
-    """The mask of packed rows, from `segments [rows, tokens]`, as the backbone's attention takes
-
-    it: who may attend to whom.
-    """
-    mask = attention_mask(segments, packed=True)
-    summed = backbone.config._attn_implementation in ("eager", "bf16")
-    return additive(mask, backbone.dtype) if summed else mask
 
 
 def means(states: Tensor, segments: Tensor | None, starts: Tensor) -> Tensor:
@@ -283,42 +348,52 @@ def means(states: Tensor, segments: Tensor | None, starts: Tensor) -> Tensor:
     return sums / real.new_zeros(len(starts)).index_add(0, owner, real).unsqueeze(1)
 
 
-def takes_types(backbone: PreTrainedModel) -> bool:
-    """Whether the backbone tells a first text from a second by `token_type_ids`."""
-    given = "token_type_ids" in signature(backbone.forward).parameters
-    return given and getattr(backbone.config, "type_vocab_size", 0) > 1
+def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
+    """Give `model` the heads stored with `backbone`; yields what is to be said of them."""
+    kind = AutoConfig.from_pretrained(backbone).model_type
+    if kind == model.config.model_type:
+        yield from _load_own(model, AutoModel.from_pretrained(backbone))
+    elif model.config.mlm and kind in HEADS:
+        yield from _load_masked_words(model.masked_words, backbone, *HEADS[kind])
+    elif model.config.mlm and kind.startswith("discorpora-"):
+        yield f"the backbone has no masked-word head: {NEW}"
+    elif model.config.mlm:
+        yield f"{kind}'s masked-word head is of a kind that is not read: {NEW}"
 
 
-def takes_vectors(backbone: PreTrainedModel) -> bool:
-    """Whether words can be given as vectors.
-
-    I-BERT's come with a scale, and cannot; ESM takes vectors for what words and positions make.
-    """
-    words = backbone.get_input_embeddings()
-    plain = isinstance(words, nn.Embedding) and backbone.config.model_type != "esm"
-    return plain and "inputs_embeds" in signature(backbone.forward).parameters
-
-
-def first_position(backbone: PreTrainedModel) -> int:
-    """The number of a text's first position: RoBERTa and its kin begin behind their padding's."""
-    for name, module in backbone.named_modules():
-        if name.endswith("position_embeddings") and hasattr(module, "padding_idx"):
-            return 0 if module.padding_idx is None else module.padding_idx + 1
-    return 0
+def _load_own(model: ConponoModel, stored: ConponoModel) -> Iterator[str]:
+    """The heads of a model of this family: one's own, or the released one, converted."""
+    if model.config.mlm and stored.config.mlm:
+        model.masked_words.load_state_dict(stored.masked_words.state_dict())
+    elif model.config.mlm:
+        yield f"the backbone was trained without masked words, it has no head for them: {NEW}"
+    name, said, same = SAME[model.config.objective]
+    differ = [key for key in same if getattr(model.config, key) != getattr(stored.config, key)]
+    if differ:
+        yield f"the backbone's {differ[0]} is another: {said} drawn anew"
+        return
+    model.get_submodule(name).load_state_dict(stored.get_submodule(name).state_dict())
+    yield f"{said} taken over from the backbone"
 
 
-def masks_itself(backbone: PreTrainedModel) -> bool:
-    """Whether layers hide more than padding (what comes later, what is far away): a mask of
-
-    packed rows would take the place of theirs.
-    """
-    near = getattr(backbone.config, "sliding_window", None)
-    return bool(near) or any(getattr(part, "is_causal", False) for part in backbone.modules())
-
-
-def takes_positions(backbone: PreTrainedModel) -> bool:
-    """Whether positions can be given, as packed rows need."""
-    return "position_ids" in signature(backbone.forward).parameters
+def _load_masked_words(
+    head: MaskedWords, backbone: str, dense: str, norm: str, bias: str
+) -> Iterator[str]:
+    """The masked-word head of another family; sentence encoders such as MiniLM store none."""
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()  # transformers reports missing weights: that is asked here
+    try:
+        stored, report = AutoModelForMaskedLM.from_pretrained(
+            backbone, use_safetensors=True, output_loading_info=True
+        )
+    finally:
+        logging.set_verbosity(level)
+    if any(key.startswith((dense, norm)) for key in report["missing_keys"]):
+        yield f"the backbone has no masked-word head: {NEW}"
+        return
+    head.dense.load_state_dict(stored.get_submodule(dense).state_dict())
+    head.norm.load_state_dict(stored.get_submodule(norm).state_dict())
+    head.bias.data.copy_(stored.get_parameter(bias).data)
 
 
 known_to_auto(ConponoConfig, model=ConponoModel)

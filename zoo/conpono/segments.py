@@ -1,15 +1,23 @@
-"""Where anchors and targets lie in a paragraph (section 2.3 and its example)."""
+"""From sentences to sequences: where anchors and targets lie, special tokens, hidden words."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from corpora.errors import ConfigError
+
+KEPT = -100
+"""The label of a token that is not to be predicted, and of a distance without a target."""
+PROBE = ("One", "two")
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """Sentences of an anchor and of a target, and K, the largest distance `|k|`."""
+    """Sentences of an anchor and of a target, and K, the largest distance `|k|` (section 2.3)."""
 
     anchor: int = 4
     target: int = 3
@@ -24,10 +32,6 @@ class Geometry:
     def distances(self) -> list[int]:
         """`-K .. -1, 1 .. K`: the order of W_k, of labels and of the accuracies."""
         return [*range(-self.k, 0), *range(1, self.k + 1)]
-
-    def place(self, k: int) -> int:
-        """The index of the distance `k` in `distances`."""
-        return k + self.k - (k > 0)
 
     def target_start(self, anchor_start: int, k: int) -> int:
         """The first sentence of the target `k` away from the anchor at `anchor_start`.
@@ -47,8 +51,7 @@ class Geometry:
     def anchors(self, sentences: int) -> np.ndarray:
         """The anchor starts in a paragraph that have a target at k = 1 or k = -1 at least."""
         starts = np.arange(max(sentences - self.anchor + 1, 0))
-        after = starts + self.window <= sentences
-        return starts[after | (starts >= self.target)]
+        return starts[(starts + self.window <= sentences) | (starts >= self.target)]
 
     def draw(
         self, sentences: int, targets: int, random: np.random.Generator
@@ -69,11 +72,105 @@ def cut_pair(anchor: int, target: int, budget: int) -> tuple[int, int]:
 
     The same as taking a token off the end of the longer one until they fit, as BERT does.
     """
-    if anchor + target <= budget:
-        return anchor, target
-    half = budget // 2
-    if anchor <= half:
-        return anchor, budget - anchor
-    if target <= half:
-        return budget - target, target
-    return budget - half, half
+    one = min(anchor, max(budget - budget // 2, budget - target))
+    return one, min(target, budget - one)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Token ids, which of them are words, where the second text's begin, and whether it was cut."""
+
+    ids: np.ndarray
+    words: np.ndarray
+    second: int
+    cut: bool
+
+
+@dataclass(frozen=True)
+class Template:
+    """`start A end` for a text, `start A middle B end` for a pair, of `max_tokens` at most."""
+
+    start: np.ndarray
+    middle: np.ndarray
+    end: np.ndarray
+    max_tokens: int
+
+    @classmethod
+    def of(cls, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> Template:
+        """The special tokens, read off an example. Raises `ConfigError` for a text without any.
+
+        The vector of a text is that of its first token, so there must be one.
+        """
+        pair, at, special = tokenizer(*PROBE)["input_ids"], 0, []
+        for word in PROBE:
+            ids = tokenizer(word, add_special_tokens=False)["input_ids"]
+            there = next(i for i in range(at, len(pair)) if pair[i : i + len(ids)] == ids)
+            special.append(pair[at:there])
+            at = there + len(ids)
+        if not special[0]:
+            raise ConfigError(
+                "this backbone puts no [CLS] token before a text",
+                where="backbone",
+                hint="choose an encoder such as BERT or RoBERTa",
+            )
+        start, middle, end = (np.asarray(part, np.int64) for part in (*special, pair[at:]))
+        return cls(start, middle, end, max_tokens)
+
+    def single(self, text: np.ndarray) -> Encoded:
+        """One text, cut at its end where it is too long."""
+        kept = text[: self.max_tokens - len(self.start) - len(self.end)]
+        return self._sequence([self.start, kept, self.end], len(kept) < len(text))
+
+    def pair(self, first: np.ndarray, second: np.ndarray) -> Encoded:
+        """Two texts; where they are too long together, the longer one is cut at its end."""
+        budget = self.max_tokens - len(self.start) - len(self.middle) - len(self.end)
+        one, two = cut_pair(len(first), len(second), budget)
+        parts = [self.start, first[:one], self.middle, second[:two], self.end]
+        return self._sequence(parts, one + two < len(first) + len(second))
+
+    def _sequence(self, parts: Sequence[np.ndarray], cut: bool) -> Encoded:
+        """Special tokens and texts take turns in `parts`."""
+        ids = np.concatenate(parts).astype(np.int64)
+        words = np.concatenate([np.full(len(part), at % 2 == 1) for at, part in enumerate(parts)])
+        return Encoded(ids, words, sum(map(len, parts[:3])), cut)
+
+
+@dataclass(frozen=True)
+class Masking:
+    """BERT's masking: `rate` of the words; of those 80 % hidden, 10 % random, 10 % as they are.
+
+    A random word is any of the `words` ids of the vocabulary, as in BERT's code. Other words are
+    hidden each time a text is seen (section 2.3).
+    """
+
+    rate: float
+    mask_id: int
+    words: int
+
+    @classmethod
+    def of(cls, tokenizer: PreTrainedTokenizerBase, rate: float) -> Masking:
+        """The masking with a tokenizer's mask token. Raises `ConfigError` where it has none."""
+        mask_id = tokenizer.mask_token_id
+        if rate and mask_id is None:
+            raise ConfigError(
+                "this backbone's tokenizer has no mask token",
+                where="mlm",
+                hint="set mlm = false, or choose another backbone",
+            )
+        return cls(rate, mask_id or 0, len(tokenizer))
+
+    def draw(
+        self, ids: np.ndarray, maskable: np.ndarray, random: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`ids [tokens]` with words hidden, and labels; `maskable` is False at special tokens."""
+        labels = np.full(ids.shape, KEPT, np.int64)
+        if not self.rate:
+            return ids, labels
+        chosen = np.flatnonzero(maskable & (random.random(ids.shape) < self.rate))
+        labels[chosen] = ids[chosen]
+        kind = random.random(chosen.shape)
+        masked = ids.copy()
+        masked[chosen[kind < 0.8]] = self.mask_id
+        swapped = chosen[kind >= 0.9]
+        masked[swapped] = random.integers(0, self.words, swapped.shape)
+        return masked, labels

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import Sampler, SequentialSampler
 
 from corpora.store.atomic import write_json
@@ -39,9 +39,7 @@ class EpochRows(Sampler[tuple[int, int]]):
 class PipelineThroughput(Throughput):
     """Also the time that training waited for data, and the share of places that held an id."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.waited, self.slots = 0.0, 0
+    waited, slots = 0.0, 0
 
     def count(self, inputs: Mapping[str, Any]) -> None:
         self.examples += len(inputs["labels"])
@@ -51,21 +49,21 @@ class PipelineThroughput(Throughput):
     @property
     def real_share(self) -> float:
         """Real tokens among all places of the encoder's input so far."""
-        return float(self.tokens) / max(self.slots, 1)
+        return round(float(self.tokens) / max(self.slots, 1), 4)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         super().on_train_end(args, state, control, **kwargs)
         if state.is_world_process_zero:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
-            found["real_token_share"] = round(self.real_share, 4)
-            found["seconds_waiting_for_data"] = round(self.waited, 3)
+            figures = json.loads(self.path.read_text(encoding="utf-8"))
+            figures["real_token_share"] = self.real_share
+            figures["seconds_waiting_for_data"] = round(self.waited, 3)
             # Means since the last log, or since the run was resumed: they belong to this run.
-            found["losses"] = [
+            figures["losses"] = [
                 {key: entry[key] for key in ("step", "loss", *PARTS)}
                 for entry in state.log_history
                 if PARTS[0] in entry
             ]
-            write_json(self.path, found)
+            write_json(self.path, figures)
 
 
 class ConponoTrainer(ZooTrainer):
@@ -86,22 +84,17 @@ class ConponoTrainer(ZooTrainer):
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
         begin = time.perf_counter()
-        found = super().get_batch_samples(*args, **kwargs)
+        samples = super().get_batch_samples(*args, **kwargs)
         self.throughput.waited += time.perf_counter() - begin
-        return found
+        return samples
 
     def compute_loss(
-        self,
-        model: nn.Module,
-        inputs: dict[str, Tensor | Any],
-        return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
+        self, model: Any, inputs: Any, return_outputs: bool = False, *args: Any, **kwargs: Any
     ) -> Any:
         outputs: ConponoOutput = model(**inputs)
         if model.training:
             # Kept on the device: reading them here would stop it at every step.
-            parts = torch.stack([getattr(outputs, part).detach() for part in PARTS])
-            self._parts.append(parts)
+            self._parts.append(_parts_of(outputs).detach())
         return (outputs.loss, outputs) if return_outputs else outputs.loss
 
     def prediction_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -109,8 +102,7 @@ class ConponoTrainer(ZooTrainer):
         inputs = self._prepare_inputs(inputs)
         with torch.no_grad(), self.compute_loss_context_manager():
             outputs: ConponoOutput = model(**inputs)
-        parts = torch.stack([getattr(outputs, part) for part in PARTS])
-        parts = parts.expand(len(inputs["labels"]), len(PARTS))
+        parts = _parts_of(outputs).expand(len(inputs["labels"]), len(PARTS))
         return outputs.loss, (outputs.scores, parts), inputs["labels"]
 
     def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
@@ -119,6 +111,10 @@ class ConponoTrainer(ZooTrainer):
             own = torch.stack(self._parts).mean(0)
             means = self.accelerator.reduce(own, reduction="mean").tolist()
             logs |= {name: round(value, 4) for name, value in zip(PARTS, means, strict=True)}
-            logs["real_token_share"] = round(self.throughput.real_share, 4)
+            logs["real_token_share"] = self.throughput.real_share
             self._parts.clear()
         super().log(logs, *args, **kwargs)
+
+
+def _parts_of(outputs: ConponoOutput) -> Tensor:
+    return torch.stack([getattr(outputs, part) for part in PARTS])

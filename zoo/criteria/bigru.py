@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
-from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
 from corpora.tasks.criteria import DEEPEST
-from zoo.criteria.data import Places, open_places, spread, texts, word_counts
-from zoo.criteria.evaluation import metrics_of, part_losses
+from zoo.criteria.data import Places, open_places, spread, texts
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
-from zoo.training.data import SPLITS, Dataset, open_streamed
+from zoo.evaluate.bootstrap import of_ratio
+from zoo.evaluate.classification import report
+from zoo.training.data import SPLITS, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, trainer_over
@@ -23,6 +23,8 @@ from zoo.vocabularies import load_vectors, train_words
 if TYPE_CHECKING:
     from zoo.criteria.recipes import Bigru
 
+SIZES = ("embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings")
+"""The settings that the model's configuration holds too."""
 USAGE = """
 import zoo; zoo.register()
 from transformers import AutoModel, AutoTokenizer
@@ -37,15 +39,38 @@ def train(recipe: Bigru, job: Job) -> None:
     """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
     # Data
     dataset = open_streamed(recipe.dataset, recipe.dataset_config)
+    rows = {split: dataset[split] for split in SPLITS}  # each of them must have some
     tokenizer = train_words(
-        texts(dataset), recipe.vocab_size, min_frequency=recipe.min_frequency, lower=recipe.lower
+        texts(rows["train"]),
+        recipe.vocab_size,
+        min_frequency=recipe.min_frequency,
+        lower=recipe.lower,
     )
     tokenizer.model_max_length = recipe.max_tokens
-    config = _config(recipe, tokenizer)
-    places = _places(recipe, dataset, tokenizer, config)
+    config = CriteriaConfig(
+        vocab_size=len(tokenizer),
+        criteria=list(recipe.criteria),
+        levels=DEEPEST,
+        pad_token_id=tokenizer.pad_token_id,
+        unk_token_id=tokenizer.unk_token_id,
+        **{name: getattr(recipe, name) for name in SIZES},
+    )
+    places = open_places(dataset, tokenizer, Path(recipe.output), config, recipe.max_tokens)
+    for split, part in places.items():
+        most = int(part.labels[:, 1:].max()) + 1
+        if "spp" in recipe.criteria and most > recipe.bins:
+            raise ConfigError(
+                f"bins = {recipe.bins}, but {split} has positions up to bin {most}",
+                where=recipe.dataset,
+                hint="set --bins to the number that the dataset was built with",
+            )
+        limit = recipe.max_train_rows if split == "train" else recipe.max_eval_rows
+        places[split] = spread(part, limit)
     truncated = {split: part.truncated for split, part in places.items()}
     job.note_counts(f"sentences cut at {recipe.max_tokens} tokens", truncated)
-    _say_never(job, places["train"])
+    for column, name in enumerate(("section", "title")):
+        if name in config.bags and (places["train"].over[:, column] < 0).all():
+            job.note(f"no sentence of the training split has a {name}: nothing is learnt from it")
 
     # Model
     torch.manual_seed(recipe.seed)
@@ -60,20 +85,27 @@ def train(recipe: Bigru, job: Job) -> None:
         model,
         places,
         arguments={"lr_scheduler_type": "linear"},
-        compute_metrics=lambda found: part_losses(found.predictions[0], config),
+        compute_metrics=lambda made: part_losses(made.predictions[0], config),
     )
     state = fit(trainer)
     if not is_main_process():
         return
 
     # Evaluation
-    frequency = word_counts(places["train"], len(tokenizer))
+    frequency = places["train"].word_counts(len(tokenizer))
     metrics = {
         split: metrics_of(model, places[split], frequency, recipe.seed, recipe.eval_batch_size)
         for split in SPLITS[1:]
     }
 
-    # Card
+    # Card, with the losses at each validation
+    near = metrics["test"]["nats_a_word"]["next"]
+    validations = [
+        {"step": entry["step"]}
+        | {k.removeprefix("eval_"): v for k, v in entry.items() if k.endswith("_loss")}
+        for entry in state.log_history
+        if "eval_loss" in entry
+    ]
     sizes = {split: len(part) for split, part in places.items()}
     finish(
         job,
@@ -81,76 +113,70 @@ def train(recipe: Bigru, job: Job) -> None:
         tokenizer,
         dataset,
         USAGE,
-        headline=_headline(metrics["test"]),
+        headline=(
+            "test, nats a word of the next sentence (by frequency alone)",
+            f"{near['value']:.3f} ({near['by_frequency']:.3f})",
+        ),
         pipeline="feature-extraction",
         metrics=metrics,
         data={"sentences": sizes, "truncated": truncated, "vocabulary": len(tokenizer)},
-        training={"steps": state.global_step, "validations": _validations(state.log_history)},
+        training={"steps": state.global_step, "validations": validations},
     )
 
 
-def _config(recipe: Bigru, tokenizer: PreTrainedTokenizerBase) -> CriteriaConfig:
-    sizes = ("embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings")
-    return CriteriaConfig(
-        vocab_size=len(tokenizer),
-        criteria=list(recipe.criteria),
-        levels=DEEPEST,
-        pad_token_id=tokenizer.pad_token_id,
-        unk_token_id=tokenizer.unk_token_id,
-        **{name: getattr(recipe, name) for name in sizes},
-    )
+def part_losses(losses: np.ndarray, config: CriteriaConfig) -> dict[str, float]:
+    """The mean loss of each part, from `losses [sentences, parts]`."""
+    columns = zip((*config.bags, *config.classes), losses.T, strict=True)
+    there = {name: column[~np.isnan(column)] for name, column in columns}
+    return {f"{name}_loss": float(part.mean()) for name, part in there.items() if len(part)}
 
 
-def _headline(test: Mapping[str, Any]) -> tuple[str, str]:
-    near = test["nats_a_word"]["next"]
-    name = "test, nats a word of the next sentence (by frequency alone)"
-    return name, f"{near['value']:.3f} ({near['by_frequency']:.3f})"
+@torch.inference_mode()
+def metrics_of(
+    model: CriteriaModel, places: Places, frequency: np.ndarray, seed: int, batch_size: int = 256
+) -> dict[str, Any]:
+    """Nats a word of each text beside those by the words' frequency; the classes' accuracy.
 
+    Intervals of the former come from drawing whole documents anew.
+    """
+    config = model.config
+    model.eval()
+    losses = np.zeros((len(places), len(config.bags) + len(config.classes)), np.float32)
+    classes = np.zeros((len(places), len(config.classes)), np.int64)
+    order = np.argsort(-places.lengths(), kind="stable")
+    for start in range(0, len(order), batch_size):
+        rows = order[start : start + batch_size]
+        batch = places.collate([places[int(row)] for row in rows])
+        bags = {name: ids.to(model.device) for name, ids in batch.pop("bags").items()}
+        inputs = {name: value.to(model.device) for name, value in batch.items()}
+        outputs = model(bags=bags, **inputs)
+        losses[rows] = outputs.parts.float().cpu().numpy()
+        classes[rows] = outputs.predicted.cpu().numpy()
 
-def _places(
-    recipe: Bigru, dataset: Dataset, tokenizer: PreTrainedTokenizerBase, config: CriteriaConfig
-) -> dict[str, Places]:
-    """The splits' sentences, as many as the settings ask for."""
-    missing = [split for split in SPLITS if split not in dataset.splits]
-    if missing:
-        raise ConfigError(
-            f"the split {missing[0]!r} has no rows",
-            where=recipe.dataset,
-            hint="the corpus is too small for it: add sources, and build again",
-        )
-    found = open_places(
-        dataset,
-        tokenizer,
-        Path(recipe.output),
-        bags=config.bags,
-        classes=tuple(config.classes),
-        max_tokens=recipe.max_tokens,
-    )
-    for split, part in found.items():
-        most = int(part.labels[:, 1:].max()) + 1
-        if "spp" in recipe.criteria and most > recipe.bins:
-            raise ConfigError(
-                f"bins = {recipe.bins}, but {split} has positions up to bin {most}",
-                where=recipe.dataset,
-                hint="set --bins to the number that the dataset was built with",
-            )
-        limit = recipe.max_train_rows if split == "train" else recipe.max_eval_rows
-        found[split] = spread(part, limit)
-    return found
-
-
-def _say_never(job: Job, places: Places) -> None:
-    """Note the headings that no sentence has: a source without sections, or without titles."""
-    for column, name in enumerate(("section", "title")):
-        if name in places.bags and (places.over[:, column] < 0).all():
-            job.note(f"no sentence of the training split has a {name}: nothing is learnt from it")
-
-
-def _validations(entries: list[dict[str, Any]]) -> list[dict[str, float]]:
-    """The losses at each validation."""
-    return [
-        {"step": entry["step"]}
-        | {k.removeprefix("eval_"): v for k, v in entry.items() if k.endswith("_loss")}
-        for entry in entries
-        if "eval_loss" in entry
-    ]
+    known = frequency.copy()
+    known[[places.pad_id, config.unk_token_id]] = 0
+    # One more of each word: those of the headings stand in no sentence.
+    nats = -np.log((known + 1) / (known + 1).sum())
+    metrics: dict[str, Any] = {"sentences": len(places), "nats_a_word": {}, "classes": {}}
+    for column, name in enumerate(config.bags):
+        there = np.flatnonzero(~np.isnan(losses[:, column]))
+        if not len(there):
+            continue
+        values, total = losses[there, column], 0.0
+        for row in there.tolist():
+            words = places.bag(name, int(places.rows[row]))
+            total += float(nats[words[words != config.unk_token_id]].mean())
+        _, units = np.unique(places.documents()[there], return_inverse=True)
+        sums, counts = np.bincount(units, values), np.bincount(units)
+        metrics["nats_a_word"][name] = {
+            "sentences": len(there),
+            "value": float(values.mean()),
+            **of_ratio(sums, counts, seed, f"criteria.{name}"),
+            "by_frequency": total / len(there),
+        }
+    gold = places.labels[places.rows][:, places.columns].astype(np.int64)
+    for column, (name, size) in enumerate(config.classes.items()):
+        first = 1 if name == "level" else 0
+        names = [str(number) for number in range(first, first + size)]
+        metrics["classes"][name] = report(gold[:, column], classes[:, column], names, seed)
+    return metrics

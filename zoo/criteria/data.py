@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +14,14 @@ from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
-from zoo.training.data import Dataset, Shards, batches
-from zoo.training.mapped import made_once, mapped
+from zoo.criteria.modeling import CriteriaConfig
+from zoo.training.data import Dataset, Shards
+from zoo.training.mapped import ArrayFiles, mapped, rows_of, tokenized
 
-VERSION = 1
-COLUMNS = (
-    "doc",
-    "title",
-    "sentences",
-    "section",
-    "headings",
-    "level",
-    "sentence_bin",
-    "paragraph_bin",
-)
-ALONG = ("section", "level", "sentence_bin", "paragraph_bin")
-"""Columns that have one value a sentence."""
 LABELS = ("level", "sentence_bin", "paragraph_bin")
+ALONG = ("section", *LABELS)
+"""Columns that have one value a sentence."""
+COLUMNS = ("doc", "title", "sentences", "section", "headings", *LABELS)
 NOWHERE = -1
 
 
@@ -45,7 +32,8 @@ class Places(TorchDataset[dict[str, np.ndarray]]):
     Sentence `i` is `tokens[bounds[i]:bounds[i + 1]]`; `first[i]` says whether a document begins
     with it; `labels [sentences, 3]`: level, bin in the paragraph, bin of the paragraph; `over
     [sentences, 2]`: the numbers of its section's heading and its document's title among the
-    headings (`heading_tokens`, `heading_bounds`), or -1. `rows`: the sentences that are used.
+    headings (`heading_tokens`, `heading_bounds`), or -1. `rows`: the sentences that are used;
+    `columns`: the labels that are.
     """
 
     tokens: np.ndarray
@@ -57,7 +45,7 @@ class Places(TorchDataset[dict[str, np.ndarray]]):
     heading_bounds: np.ndarray
     rows: np.ndarray
     bags: tuple[str, ...]
-    classes: tuple[str, ...]
+    columns: list[int]
     max_tokens: int
     pad_id: int
 
@@ -78,106 +66,115 @@ class Places(TorchDataset[dict[str, np.ndarray]]):
         """The number of each row's document, `[rows]`."""
         return np.cumsum(self.first)[self.rows]
 
-    def gold(self) -> np.ndarray:
-        """The classes of all rows, `[rows, classes]`."""
-        return self.labels[self.rows][:, [LABELS.index(name) for name in self.classes]]
+    def word_counts(self, size: int) -> np.ndarray:
+        """How often each of `size` words of the vocabulary stands in the sentences, `[size]`."""
+        counts = np.zeros(size, np.int64)
+        for start in range(0, len(self.tokens), 1 << 24):
+            counts += np.bincount(self.tokens[start : start + (1 << 24)], minlength=size)
+        return counts
 
     def __getitem__(self, row: int) -> dict[str, np.ndarray]:
         sentence = int(self.rows[row])
+        labels = self.labels[sentence, self.columns].astype(np.int64)
         bags = {name: self.bag(name, sentence) for name in self.bags}
-        labels = self.labels[sentence, [LABELS.index(name) for name in self.classes]]
-        return {"ids": self._ids(sentence), "labels": labels.astype(np.int64), **bags}
-
-    def collate(self, rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
-        """A batch as `CriteriaModel.forward` takes it."""
-        ids, mask = self._padded([row["ids"] for row in rows])
-        return {
-            "input_ids": ids,
-            "attention_mask": mask,
-            "bags": {name: self._padded([row[name] for row in rows])[0] for name in self.bags},
-            "labels": torch.from_numpy(np.stack([row["labels"] for row in rows])),
-        }
-
-    def _ids(self, sentence: int) -> np.ndarray:
-        begin, end = self.bounds[sentence], self.bounds[sentence + 1]
-        return self.tokens[begin : min(end, begin + self.max_tokens)]
+        return {"ids": self._text(self.tokens, self.bounds, sentence), "labels": labels, **bags}
 
     def bag(self, name: str, sentence: int) -> np.ndarray:
         """The words that are predicted: none where there is no such text."""
-        none = np.zeros(0, np.int64)
-        if name == "previous":
-            return none if self.first[sentence] else self._ids(sentence - 1)
-        if name == "next":
-            last = sentence + 1 == len(self.first) or self.first[sentence + 1]
-            return none if last else self._ids(sentence + 1)
+        if name in ("previous", "next"):
+            near = sentence + (1 if name == "next" else -1)
+            begins = max(sentence, near)  # a document's first sentence has none before it
+            if begins == len(self.first) or self.first[begins]:
+                return self.tokens[:0]
+            return self._text(self.tokens, self.bounds, near)
         heading = int(self.over[sentence, ("section", "title").index(name)])
         if heading == NOWHERE:
-            return none
-        begin, end = self.heading_bounds[heading : heading + 2]
-        return self.heading_tokens[begin : min(end, begin + self.max_tokens)]
+            return self.tokens[:0]
+        return self._text(self.heading_tokens, self.heading_bounds, heading)
 
-    def _padded(self, texts: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
-        width = max(1, *map(len, texts))
-        ids = np.full((len(texts), width), self.pad_id, np.int64)
-        mask = np.zeros_like(ids)
-        for row, text in enumerate(texts):
-            ids[row, : len(text)] = text
-            mask[row, : len(text)] = 1
-        return torch.from_numpy(ids), torch.from_numpy(mask)
+    def _text(self, tokens: np.ndarray, bounds: np.ndarray, number: int) -> np.ndarray:
+        begin, end = bounds[number], bounds[number + 1]
+        return tokens[begin : min(end, begin + self.max_tokens)]
 
-
-def word_counts(places: Places, size: int) -> np.ndarray:
-    """How often each word of the vocabulary stands in a split's sentences, `[size]`."""
-    counts = np.zeros(size, np.int64)
-    for start in range(0, len(places.tokens), 1 << 24):
-        counts += np.bincount(places.tokens[start : start + (1 << 24)], minlength=size)
-    return counts
+    def collate(self, rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
+        """A batch as `CriteriaModel.forward` takes it."""
+        padded = {}
+        for name in ("ids", *self.bags):
+            width = max(1, *(len(row[name]) for row in rows))
+            table = np.full((len(rows), width), self.pad_id, np.int64)
+            for number, row in enumerate(rows):
+                table[number, : len(row[name])] = row[name]
+            padded[name] = torch.from_numpy(table)
+        ids, lengths = padded.pop("ids"), torch.tensor([[len(row["ids"])] for row in rows])
+        return {
+            "input_ids": ids,
+            "attention_mask": (torch.arange(ids.shape[1]) < lengths).long(),
+            "bags": padded,
+            "labels": torch.from_numpy(np.stack([row["labels"] for row in rows])),
+        }
 
 
 def open_places(
     dataset: Dataset,
     tokenizer: PreTrainedTokenizerBase,
     beside: Path,
-    *,
-    bags: Sequence[str],
-    classes: Sequence[str],
+    config: CriteriaConfig,
     max_tokens: int,
 ) -> dict[str, Places]:
     """The sentences of each split, from arrays made once in a hidden folder beside `beside`.
 
     Raises `InputError` for a document whose columns are of unlike lengths.
     """
-    rules = tokenizer.backend_tokenizer.to_str()
-    parts = [VERSION, dataset.revision, dataset.config, rules]
-    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-    folder = beside.parent / f".places-{key}"
-    kind = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
 
-    def write(partial: Path) -> dict[str, Any]:
-        for split in dataset.splits:
-            _write(partial / split, dataset[split], tokenizer, kind)
-        return {"key": key}
+    def ids_of(texts: Sequence[str]) -> list[list[int]]:
+        return list(tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"])
 
-    made_once(folder, write)
-    found = {}
+    def write(arrays: ArrayFiles, split: Shards | pa.Table) -> None:
+        headings = 0
+        for row in rows_of(split, COLUMNS):
+            size = len(row["sentences"])
+            for name in ALONG:
+                if len(row[name]) != size:
+                    raise InputError(
+                        f"{len(row[name])} values of {name!r} for {size} sentences",
+                        where=f"document {row['doc']}",
+                        hint="build the dataset again",
+                    )
+            if not size:
+                continue
+            # A sentence without a word is the unknown word; a heading may be empty.
+            ids = [text or [tokenizer.unk_token_id] for text in ids_of(row["sentences"])]
+            arrays.append_texts("tokens", "bounds", ids)
+            arrays.append("first", np.arange(size) == 0, np.bool_)
+            labels = np.array([row[name] for name in LABELS], np.int64).T
+            arrays.append("labels", labels - [1, 0, 0], np.int8)  # levels count from 1
+            above = [*row["headings"], row["title"]]
+            numbers = np.where(above, headings + np.arange(len(above)), NOWHERE)
+            over = [numbers[row["section"]], np.full(size, numbers[-1])]
+            arrays.append("over", np.stack(over, 1))
+            arrays.append_texts("heading_tokens", "heading_bounds", ids_of(above))
+            headings += len(above)
+
+    folder = tokenized(dataset, tokenizer, beside.with_name(".places"), (), write)
+    places = {}
     for split in dataset.splits:
         at = folder / split
-        bounds = mapped(at / "bounds.bin", np.int64)
-        found[split] = Places(
-            tokens=mapped(at / "tokens.bin", kind),
+        bounds = mapped(at, "bounds")
+        places[split] = Places(
+            tokens=mapped(at, "tokens", "tokens"),
             bounds=bounds,
-            first=mapped(at / "first.bin", np.bool_),
-            labels=mapped(at / "labels.bin", np.int8, len(LABELS)),
-            over=mapped(at / "over.bin", np.int64, 2),
-            heading_tokens=mapped(at / "heading_tokens.bin", kind),
-            heading_bounds=mapped(at / "heading_bounds.bin", np.int64),
+            first=mapped(at, "first", np.bool_),
+            labels=mapped(at, "labels", np.int8, len(LABELS)),
+            over=mapped(at, "over", width=2),
+            heading_tokens=mapped(at, "heading_tokens", "tokens"),
+            heading_bounds=mapped(at, "heading_bounds"),
             rows=np.arange(len(bounds) - 1),
-            bags=tuple(bags),
-            classes=tuple(classes),
+            bags=config.bags,
+            columns=[LABELS.index(name) for name in config.classes],
             max_tokens=max_tokens,
             pad_id=tokenizer.pad_token_id,
         )
-    return found
+    return places
 
 
 def spread(places: Places, rows: int) -> Places:
@@ -187,69 +184,8 @@ def spread(places: Places, rows: int) -> Places:
     return replace(places, rows=np.linspace(0, len(places) - 1, rows).astype(np.int64))
 
 
-def texts(dataset: Dataset) -> Iterator[str]:
-    """The sentences and headings of the training split, for a tokenizer."""
-    for batch in batches(dataset["train"], ("title", "sentences", "headings")):
-        for row in batch.to_pylist():
-            yield from row["sentences"]
-            yield from (heading for heading in (row["title"], *row["headings"]) if heading)
-
-
-def _write(
-    folder: Path, split: Shards | pa.Table, tokenizer: PreTrainedTokenizerBase, kind: np.dtype
-) -> None:
-    """Tokenise a split into `folder`."""
-    folder.mkdir(exist_ok=True)
-    names = ("tokens", "bounds", "first", "labels", "over", "heading_tokens", "heading_bounds")
-    tokens = headings = words = 0
-    with ExitStack() as stack:
-        files = {name: stack.enter_context((folder / f"{name}.bin").open("wb")) for name in names}
-        for name in ("bounds", "heading_bounds"):
-            files[name].write(np.zeros(1, np.int64).tobytes())
-        for row in _documents(split):
-            ids = _tokenized(row["sentences"], tokenizer)
-            tokens = _append(files["tokens"], files["bounds"], ids, tokens, kind)
-            files["first"].write((np.arange(len(ids)) == 0).tobytes())
-            labels = np.array([row[name] for name in LABELS], np.int64).T
-            labels[:, 0] -= 1  # levels count from 1
-            files["labels"].write(labels.astype(np.int8).tobytes())
-            names_over = [*row["headings"], row["title"]]
-            numbers = headings + np.arange(len(names_over))
-            numbers[[not name for name in names_over]] = NOWHERE
-            title = np.full(len(ids), numbers[-1])
-            over = np.stack([numbers[np.array(row["section"])], title], 1)
-            files["over"].write(over.astype(np.int64).tobytes())
-            found = _tokenized(names_over, tokenizer, empty=True)
-            words = _append(files["heading_tokens"], files["heading_bounds"], found, words, kind)
-            headings += len(names_over)
-
-
-def _append(tokens: Any, bounds: Any, ids: list[list[int]], before: int, kind: np.dtype) -> int:
-    """Append texts and their ends; returns the tokens so far."""
-    ends = before + np.cumsum([len(text) for text in ids], dtype=np.int64)
-    tokens.write(np.fromiter(chain.from_iterable(ids), np.int64).astype(kind).tobytes())
-    bounds.write(ends.tobytes())
-    return int(ends[-1]) if len(ends) else before
-
-
-def _tokenized(
-    sentences: Sequence[str], tokenizer: PreTrainedTokenizerBase, empty: bool = False
-) -> list[list[int]]:
-    """The ids of each text. One without a word is the unknown word, unless it may be `empty`."""
-    found = tokenizer(list(sentences), add_special_tokens=False, verbose=False)["input_ids"]
-    return found if empty else [ids or [tokenizer.unk_token_id] for ids in found]
-
-
-def _documents(split: Shards | pa.Table) -> Iterator[dict[str, Any]]:
-    for batch in batches(split, COLUMNS):
-        for row in batch.to_pylist():
-            for name in ALONG:
-                if len(row[name]) != len(row["sentences"]):
-                    raise InputError(
-                        f"{len(row[name])} values of {name!r} for {len(row['sentences'])} "
-                        "sentences",
-                        where=f"document {row['doc']}",
-                        hint="build the dataset again",
-                    )
-            if row["sentences"]:
-                yield row
+def texts(split: Shards | pa.Table) -> Iterator[str]:
+    """The sentences and headings of a split, for a tokenizer."""
+    for row in rows_of(split, ("title", "sentences", "headings")):
+        yield from row["sentences"]
+        yield from (heading for heading in (row["title"], *row["headings"]) if heading)

@@ -60,9 +60,9 @@ class CriteriaConfig(PretrainedConfig):
 
 @dataclass
 class CriteriaOutput(ModelOutput):
-    """`loss`; `parts [batch, parts]`, the loss of each sentence by part, NaN where there is none;
+    """The sum of the parts' means as `loss`; `parts [batch, parts]`, NaN where a text is none.
 
-    `predicted [batch, classified]`, the most probable class of each.
+    `predicted [batch, classified]`: the most probable class of each.
     """
 
     loss: Tensor | None = None
@@ -117,11 +117,12 @@ class CriteriaModel(WordModel):
         but padding where there is no such text. `labels [batch, classified]`.
         """
         vectors = self.encoder(input_ids, attention_mask).pooler_output
+        no_words = (self.config.pad_token_id, self.config.unk_token_id)
         parts, there, predicted = [], [], []
         for name in self.config.bags:
             scores = self.decoders[name](vectors).float()
-            parts.append(bag_loss(scores, bags[name], self._nowhere))
-            there.append(_real(bags[name], self._nowhere).any(1))
+            parts.append(bag_loss(scores, bags[name], no_words))
+            there.append(_real(bags[name], no_words).any(1))
         for column, name in enumerate(self.config.classes):
             scores = self.decoders[name](vectors).float()
             parts.append(cross_entropy(scores, labels[:, column], reduction="none"))
@@ -130,35 +131,27 @@ class CriteriaModel(WordModel):
         losses, counted = torch.stack(parts, 1), torch.stack(there, 1)
         # What counts is told by the data: the NaN of a run that diverged must reach the loss.
         means = losses.where(counted, 0.0).sum(0) / counted.sum(0).clamp(min=1)
-        none = labels.new_zeros(len(labels), 0)
-        return CriteriaOutput(
-            loss=means.sum(),
-            parts=losses.detach(),
-            predicted=torch.stack(predicted, 1) if predicted else none,
-        )
-
-    @property
-    def _nowhere(self) -> tuple[int | None, ...]:
-        """The ids that are no word of a text."""
-        return self.config.pad_token_id, self.config.unk_token_id
+        classes = torch.stack(predicted, 1) if predicted else labels.new_zeros(len(labels), 0)
+        return CriteriaOutput(means.sum(), losses.detach(), classes)
 
 
-def bag_loss(scores: Tensor, words: Tensor, left_out: tuple[int | None, ...]) -> Tensor:
+def bag_loss(scores: Tensor, words: Tensor, no_words: tuple[int | None, ...]) -> Tensor:
     """-log p of each text's bag of words, in nats a word, `[batch]`; NaN where it has none.
 
-    `scores [batch, vocabulary]` of one distribution over words a sentence, `words [batch, words]`.
+    `scores [batch, vocabulary]` of one distribution over words a sentence, `words [batch, words]`;
+    `no_words` are ids that are no word of a text.
     """
-    real = _real(words, left_out)
-    found = scores.log_softmax(1).gather(1, words)
+    real = _real(words, no_words)
+    nats = -scores.log_softmax(1).gather(1, words)
     counts = real.sum(1)
-    sums = -found.where(real, 0.0).sum(1)
-    return torch.where(counts > 0, sums / counts.clamp(min=1), sums.new_tensor(math.nan))
+    means = nats.where(real, 0.0).sum(1) / counts.clamp(min=1)
+    return torch.where(counts > 0, means, means.new_tensor(math.nan))
 
 
-def _real(words: Tensor, left_out: tuple[int | None, ...]) -> Tensor:
-    """Which of `words [batch, words]` are words of a text, and none of the ids `left_out`."""
+def _real(words: Tensor, no_words: tuple[int | None, ...]) -> Tensor:
+    """Which of `words [batch, words]` are words of a text."""
     real = torch.ones_like(words, dtype=torch.bool)
-    for word in left_out:
+    for word in no_words:
         real &= words != word
     return real
 

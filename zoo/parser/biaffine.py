@@ -9,20 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from corpora.errors import InputError
 from corpora.store.atomic import replacing
 from zoo.backbones import max_positions, tokenizer_of
 from zoo.modeling import load_backbone
-from zoo.parser.arborescence import best_tree
 from zoo.parser.treebank import Sentence
 
 SHAPES, SUFFIXES, FEATURE_WIDTH = 64, 4096, 32
@@ -30,6 +32,8 @@ MAX_PIECES = 512
 PIECES_A_WORD = 12
 NEVER = -1e4
 RECORD = "teacher"
+ROOTS = 3  # likeliest roots that are tried
+LEAST_HEADS = 8  # likeliest heads of a word that are tried; an eighth of a long sentence
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,9 @@ class Labels:
     xpos: tuple[str, ...]
 
     @classmethod
-    def of(cls, sentences: Iterable[Sentence]) -> Labels:
-        deprels: set[str] = set()
-        xpos: set[str] = set()
-        for sentence in sentences:
-            deprels.update(sentence.deprels)
-            xpos.update(sentence.xpos)
+    def of(cls, sentences: Sequence[Sentence]) -> Labels:
+        deprels = {name for sentence in sentences for name in sentence.deprels}
+        xpos = {name for sentence in sentences for name in sentence.xpos}
         return cls(tuple(sorted(deprels)), tuple(sorted(xpos)))
 
 
@@ -189,26 +190,20 @@ class Encoding:
     def batch(
         self, sentences: Sequence[Sequence[str]], pieces: Sequence[Sequence[Sequence[int]]]
     ) -> Batch:
-        count = len(sentences)
-        longest = max(sum(map(len, rows)) for rows in pieces) + 2
-        most = max(map(len, sentences))
-        ids = np.full((count, longest), self.tokenizer.pad_token_id, np.int64)
-        mask = np.zeros((count, longest), np.int64)
-        first, shapes, suffixes = (np.zeros((count, most), np.int64) for _ in range(3))
-        words = np.zeros((count, most), bool)
-        for i, (forms, rows) in enumerate(zip(sentences, pieces, strict=True)):
-            flat = [self.tokenizer.cls_token_id]
-            for j, row in enumerate(rows):
-                first[i, j] = len(flat)
-                flat.extend(row)
-            flat.append(self.tokenizer.sep_token_id)
-            ids[i, : len(flat)] = flat
-            mask[i, : len(flat)] = 1
-            words[i, : len(forms)] = True
-            shapes[i, : len(forms)] = [shape_of(form) for form in forms]
-            suffixes[i, : len(forms)] = [suffix_of(form) for form in forms]
-        arrays = (ids, mask, first, shapes, suffixes, words)
-        return Batch(*(torch.from_numpy(array) for array in arrays))
+        start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        ids = [[start, *chain.from_iterable(rows), end] for rows in pieces]
+
+        def padded(rows: Iterable[Sequence[int]], value: int = 0) -> Tensor:
+            return pad_sequence([torch.tensor(row) for row in rows], True, value)
+
+        return Batch(
+            ids=padded(ids, self.tokenizer.pad_token_id),
+            mask=padded([1] * len(row) for row in ids),
+            first=padded(list(accumulate(map(len, rows[:-1]), initial=1)) for rows in pieces),
+            shapes=padded([shape_of(form) for form in forms] for forms in sentences),
+            suffixes=padded([suffix_of(form) for form in forms] for forms in sentences),
+            words=padded([True] * len(forms) for forms in sentences),
+        )
 
 
 def by_length(lengths: Sequence[int], most: int, order: Sequence[int] = ()) -> list[list[int]]:
@@ -216,15 +211,15 @@ def by_length(lengths: Sequence[int], most: int, order: Sequence[int] = ()) -> l
 
     An `order` must be nearly sorted by length, or the padding grows.
     """
-    found: list[list[int]] = []
+    batches: list[list[int]] = []
     longest = 0
     for i in order or sorted(range(len(lengths)), key=lambda i: lengths[i]):
         longest = max(longest, lengths[i])
-        if not found or (len(found[-1]) + 1) * longest > most:
-            found.append([])
+        if not batches or (len(batches[-1]) + 1) * longest > most:
+            batches.append([])
             longest = lengths[i]
-        found[-1].append(i)
-    return found
+        batches[-1].append(i)
+    return batches
 
 
 @torch.inference_mode()
@@ -237,9 +232,11 @@ def parse(
 ) -> list[Tree | None]:
     """A tree of each sentence's forms; None where it is longer than the encoder takes."""
     model.eval()
+    names = model.labels
+    is_root = np.array([name == "root" for name in names.deprels])
     pieces = encoding.pieces(sentences)
     kept = [i for i in range(len(sentences)) if sentences[i] and encoding.fits(pieces[i])]
-    found: list[Tree | None] = [None] * len(sentences)
+    trees: list[Tree | None] = [None] * len(sentences)
     for members in by_length([sum(map(len, pieces[i])) for i in kept], places):
         chosen = [kept[i] for i in members]
         batch = encoding.batch([sentences[i] for i in chosen], [pieces[i] for i in chosen])
@@ -251,32 +248,59 @@ def parse(
             count = len(sentences[i])
             heads[row, :count] = best_tree(arcs[row, :count, : count + 1])
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            labels = model.label_scores(scores, torch.from_numpy(heads))
-        relations = labels.log_softmax(-1).numpy()
+            labels = model.label_scores(scores, torch.from_numpy(heads)).log_softmax(-1).numpy()
+        # The label `root` goes with the arc from the root, and with no other.
+        allowed = np.where((heads == 0)[..., None], is_root, ~is_root)
+        chosen_labels = np.where(allowed, labels, -np.inf).argmax(-1)
         tags = scores.tags.argmax(-1).numpy()
         for row, i in enumerate(chosen):
-            count = len(sentences[i])
-            arrays = (arcs[row], relations[row], tags[row], heads[row])
-            found[i] = _tree(model.labels, *(array[:count] for array in arrays))
-    return found
+            words = np.arange(len(sentences[i]))
+            own = heads[row, words], chosen_labels[row, words]
+            sure = arcs[row, words, own[0]] + labels[row, words, own[1]]
+            trees[i] = Tree(
+                heads=tuple((own[0] - 1).tolist()),
+                deprels=tuple(names.deprels[label] for label in own[1]),
+                xpos=tuple(names.xpos[tag] for tag in tags[row, words]),
+                confidence=float(np.exp(sure.mean())),
+            )
+    return trees
 
 
-def _tree(
-    names: Labels, arcs: np.ndarray, labels: np.ndarray, xpos: np.ndarray, heads: np.ndarray
-) -> Tree:
-    """The label `root` goes with the arc from the root, and with no other."""
-    root = names.deprels.index("root")
-    is_root = np.arange(labels.shape[1]) == root
-    allowed = np.where((heads == 0)[:, None], is_root, ~is_root)
-    chosen = np.where(allowed, labels, -np.inf).argmax(-1)
-    places = np.arange(len(heads))
-    sure = arcs[places, heads] + labels[places, chosen]
-    return Tree(
-        heads=tuple(int(head) - 1 for head in heads),
-        deprels=tuple(names.deprels[i] for i in chosen),
-        xpos=tuple(names.xpos[i] for i in xpos),
-        confidence=float(np.exp(sure.mean())),
-    )
+def best_tree(scores: np.ndarray) -> np.ndarray:
+    """Heads (places, 0 the root) of the best tree with one root.
+
+    `scores` are log-probabilities [words, words + 1], place 0 the root. Each word's best head where
+    these form such a tree, which is nearly always; else the best of the maximum spanning
+    arborescences under the likeliest roots.
+    """
+    best = scores.argmax(1)
+    if (best == 0).sum() == 1 and is_tree(best):
+        return best
+    count, highest = len(scores), -np.inf
+    for root in np.argsort(-scores[:, 0])[:ROOTS].tolist():
+        graph = networkx.DiGraph()
+        graph.add_nodes_from(range(1, count + 1))
+        for word in (word for word in range(count) if word != root):
+            # The root heads every word if need be, so that there is always a tree.
+            likely = np.argsort(-scores[word, 1:])[: max(LEAST_HEADS, count // 8)]
+            for head in {root, *likely.tolist()} - {word}:
+                graph.add_edge(head + 1, word + 1, weight=float(scores[word, head + 1]))
+        heads = np.zeros(count, np.int64)
+        if count > 1:
+            for head, word in networkx.maximum_spanning_arborescence(graph).edges:
+                heads[word - 1] = head
+        total = scores[np.arange(count), heads].sum(dtype=np.float64)
+        if total > highest:
+            best, highest = heads, total
+    return best
+
+
+def is_tree(heads: np.ndarray) -> bool:
+    """Whether every word reaches place 0."""
+    ancestors = np.concatenate([[0], heads])
+    for _ in range(len(heads).bit_length()):
+        ancestors = ancestors[ancestors]
+    return not ancestors.any()
 
 
 def make(backbone: str, labels: Labels) -> tuple[Teacher, Encoding]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc
@@ -47,33 +48,29 @@ def group(
         yield current
 
 
-def to_doc(vocab: Vocab, sentences: Sequence[Sentence]) -> Doc:
-    """One annotated `Doc`: tags, heads, labels and sentence starts as in the treebank."""
-    heads: list[int] = []
-    for sentence in sentences:
-        start = len(heads)
-        heads.extend(start + (i if head < 0 else head) for i, head in enumerate(sentence.heads))
+def to_doc(
+    vocab: Vocab, sentences: Sequence[Sentence], *, trees: bool = True, starts: bool = True
+) -> Doc:
+    """One `Doc` of the gold tokens, with their tags and trees and the sentence starts if asked."""
+    annotation: dict[str, Any] = {}
+    if starts:
+        annotation["sent_starts"] = [i == 0 for s in sentences for i in range(len(s))]
+    if trees:
+        heads: list[int] = []
+        for sentence in sentences:
+            at = len(heads)
+            heads.extend(at + (i if head < 0 else head) for i, head in enumerate(sentence.heads))
+        annotation |= {
+            "heads": heads,
+            "tags": [tag for sentence in sentences for tag in sentence.xpos],
+            "pos": [tag for sentence in sentences for tag in sentence.upos],
+            "deps": [label for sentence in sentences for label in sentence.deprels],
+        }
     return Doc(
         vocab,
         words=[form for sentence in sentences for form in sentence.forms],
         spaces=[space for sentence in sentences for space in sentence.spaces],
-        tags=[tag for sentence in sentences for tag in sentence.xpos],
-        pos=["" if tag == "_" else tag for sentence in sentences for tag in sentence.upos],
-        heads=heads,
-        deps=[label for sentence in sentences for label in sentence.deprels],
-        sent_starts=[i == 0 for sentence in sentences for i in range(len(sentence))],
-    )
-
-
-def bare_doc(vocab: Vocab, sentences: Sequence[Sentence], *, keep_starts: bool) -> Doc:
-    """One `Doc` of the gold tokens without annotation, with the gold sentence starts if asked."""
-    starts: list[bool | int | None]
-    starts = [i == 0 for sentence in sentences for i in range(len(sentence))]
-    return Doc(
-        vocab,
-        words=[form for sentence in sentences for form in sentence.forms],
-        spaces=[space for sentence in sentences for space in sentence.spaces],
-        sent_starts=starts if keep_starts else None,
+        **annotation,
     )
 
 
@@ -83,9 +80,9 @@ def examples(
     """One epoch's examples in treebank order, regrouped and a share of them varied by `rng`."""
     for members in group(sentences, grouping, rng):
         if rng.random() < grouping.augment:
-            members = vary(members, rng)
-        gold = to_doc(vocab, members)
-        yield Example(bare_doc(vocab, members, keep_starts=False), gold)
+            change = (lower_case, typographic, without_final_punctuation)[int(rng.integers(3))]
+            members = [change(sentence) for sentence in members]
+        yield Example(to_doc(vocab, members, trees=False, starts=False), to_doc(vocab, members))
 
 
 def batches(items: Sequence[Example], words: int, rng: np.random.Generator) -> list[list[Example]]:
@@ -95,21 +92,12 @@ def batches(items: Sequence[Example], words: int, rng: np.random.Generator) -> l
     """
     jitter = rng.random(len(items))
     order = sorted(range(len(items)), key=lambda i: (len(items[i].reference), jitter[i]))
-    found: list[list[Example]] = [[]]
-    filled = 0
+    filled: list[list[Example]] = [[]]
     for i in order:
-        if filled >= words:
-            found.append([])
-            filled = 0
-        found[-1].append(items[i])
-        filled += len(items[i].reference)
-    return [found[i] for i in rng.permutation(len(found))]
-
-
-def vary(members: Sequence[Sentence], rng: np.random.Generator) -> list[Sentence]:
-    """The same sentences in lower case, in print typography, or without final punctuation."""
-    change = (lower_case, typographic, without_final_punctuation)[int(rng.integers(3))]
-    return [change(sentence) for sentence in members]
+        if sum(len(item.reference) for item in filled[-1]) >= words:
+            filled.append([])
+        filled[-1].append(items[i])
+    return [filled[i] for i in rng.permutation(len(filled))]
 
 
 def lower_case(sentence: Sentence) -> Sentence:
@@ -134,14 +122,6 @@ def without_final_punctuation(sentence: Sentence) -> Sentence:
     last = len(sentence) - 1
     if last < 1 or sentence.deprels[last] != "punct" or last in sentence.heads:
         return sentence
-    spaces = (*sentence.spaces[: last - 1], sentence.spaces[last])
-    return Sentence(
-        document=sentence.document,
-        paragraph=sentence.paragraph,
-        forms=sentence.forms[:last],
-        spaces=spaces,
-        upos=sentence.upos[:last],
-        xpos=sentence.xpos[:last],
-        heads=sentence.heads[:last],
-        deprels=sentence.deprels[:last],
-    )
+    columns = ("forms", "upos", "xpos", "heads", "deprels")
+    cut: dict[str, Any] = {name: getattr(sentence, name)[:last] for name in columns}
+    return replace(sentence, spaces=(*sentence.spaces[: last - 1], sentence.spaces[last]), **cut)

@@ -8,112 +8,111 @@ left out (`--keep`).
 """
 
 import argparse
-import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from corpora.errors import DiscorporaError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.store.atomic import replacing
-from zoo.parser.biaffine import Tree, load, parse
+from zoo.parser import command, log
+from zoo.parser.biaffine import Encoding, Teacher, load, parse
 from zoo.parser.evaluate import loader
-from zoo.parser.treebank import read_treebank, treebank_files
+from zoo.parser.treebank import sentences_of, treebank_files
 
 SHORTEST, LONGEST = 3, 80  # words: headings and lists apart, and what a tree is worth learning from
 QUOTES = {"``": '"', "''": '"'}
 CHUNK, BLOCK = 512, 8  # blocks parsed at a time, sentences of a block
-log = logging.getLogger("zoo.parser")
 
 
-def blocks_of(spec: str) -> Iterator[list[str]]:
-    """The sentences of a source in blocks of neighbours, each sentence once; split by rule."""
+def blocks_of(spec: str, words: int) -> list[list[str]]:
+    """The sentences of a source in blocks of neighbours, each sentence once; split by rule.
+
+    About `words` blank-separated words, in blocks at even distances; all for 0.
+    """
     seen: set[int] = set()
+    blocks: list[list[str]] = []
+    total = 0
     for document in open_source(spec, on_bad=lambda bad: log.warning("left out: %s", bad)):
         if document.sentences is None:
             document = split_document(document)
         block: list[str] = []
         for text in document.sentence_texts():
-            key = hash(text)
-            if key not in seen and SHORTEST <= len(text.split()) <= LONGEST:
-                seen.add(key)
-                block.append(text)
-            if len(block) == BLOCK:
-                yield block
-                block = []
-        if block:
-            yield block
-
-
-def sample(blocks: Sequence[list[str]], words: int) -> list[list[str]]:
-    """About `words` blank-separated words in blocks at even distances; all for 0."""
-    total = sum(len(text.split()) for block in blocks for text in block)
-    if not words or total <= words:
-        return list(blocks)
-    count = max(1, round(len(blocks) * words / total))
-    return [blocks[int(i)] for i in np.linspace(0, len(blocks) - 1, count)]
-
-
-def rows(forms: Sequence[str], tree: Tree) -> Iterator[str]:
-    for i, form in enumerate(forms):
-        head, deprel, xpos = tree.heads[i] + 1, tree.deprels[i], tree.xpos[i]
-        yield "\t".join((str(i + 1), form, "_", "_", xpos, "_", str(head), deprel, "_", "_"))
-
-
-def known(paths: Sequence[Path]) -> frozenset[str]:
-    """The sentences of dev treebanks: a parser that learnt their silver trees has seen them."""
-    files = [file for path in paths for file in treebank_files(path, "dev")]
-    return frozenset(key_of(sentence.forms) for sentence in read_treebank(files))
+            key, length = hash(text), len(text.split())
+            if key in seen or not SHORTEST <= length <= LONGEST:
+                continue
+            seen.add(key)
+            total += length
+            if not block or len(block) == BLOCK:
+                blocks.append(block := [])
+            block.append(text)
+    if words and total > words:
+        count = max(1, round(len(blocks) * words / total))
+        blocks = [blocks[int(i)] for i in np.linspace(0, len(blocks) - 1, count)]
+    log.info("%s: %d blocks", spec, len(blocks))
+    return blocks
 
 
 def key_of(forms: Sequence[str]) -> str:
     return "".join(forms).lower()
 
 
-@dataclass
-class Annotator:
-    """Parses blocks and keeps what the teacher is sure of and no dev treebank has."""
+def annotate(
+    blocks: list[list[str]],
+    forms_of: Callable[[str], list[str]],
+    teacher: tuple[Teacher, Encoding],
+    keep: float,
+    excluded: frozenset[str],
+) -> Iterator[tuple[str, int]]:
+    """The CoNLL-U rows of each block, which is a document, with its number of words.
 
-    teacher: Path
-    keep: float
-    excluded: frozenset[str]
-    tokens: str
+    Of every `CHUNK` blocks the share `keep` of sentences that the teacher is surest of, less those
+    `excluded`.
+    """
+    for start in range(0, len(blocks), CHUNK):
+        chunk = blocks[start : start + CHUNK]
+        forms = [forms_of(text) for block in chunk for text in block]
+        trees = parse(*teacher, forms)
+        sure = [tree.confidence for tree in trees if tree] or [0.0]
+        floor = float(np.quantile(sure, 1.0 - keep))
+        pairs = iter(zip(forms, trees, strict=True))
+        for block in chunk:
+            text, count = "", 0
+            for words, tree in islice(pairs, len(block)):
+                if tree and tree.confidence >= floor and key_of(words) not in excluded:
+                    columns = zip(words, tree.xpos, tree.heads, tree.deprels, strict=True)
+                    for i, (form, xpos, head, deprel) in enumerate(columns, 1):
+                        text += f"{i}\t{form}\t_\t_\t{xpos}\t_\t{head + 1}\t{deprel}\t_\t_\n"
+                    text += "\n"
+                    count += len(words)
+            if count:
+                yield text, count
 
-    def __post_init__(self) -> None:
-        self.model, self.encoding = load(self.teacher)
-        self.tokenizer = loader(self.tokens)().tokenizer
 
-    def forms(self, text: str) -> list[str]:
-        return [QUOTES.get(t.text, t.text) for t in self.tokenizer(text) if t.text.strip()]
+def run(options: argparse.Namespace) -> None:
+    """All sources, one after the other; `options.output` appears by one rename at the end."""
+    # A parser that learnt the silver trees of a dev treebank's sentences would have seen them.
+    dev = sentences_of(treebank_files(options.exclude, "dev"))
+    excluded = frozenset(key_of(sentence.forms) for sentence in dev)
+    sources = [blocks_of(spec, int(words)) for spec, words in options.source]
+    tokenizer = loader(options.tokens)().tokenizer
 
-    def annotate(self, blocks: Iterable[list[str]], name: str) -> Iterator[tuple[str, int]]:
-        """CoNLL-U of each block with its number of words; a block is a document.
+    def forms_of(text: str) -> list[str]:
+        return [QUOTES.get(t.text, t.text) for t in tokenizer(text) if t.text.strip()]
 
-        Of every `CHUNK` blocks the share `keep` of sentences that the teacher is surest of.
-        """
-        stream, number = iter(blocks), 0
-        while chunk := list(islice(stream, CHUNK)):
-            forms = [self.forms(text) for block in chunk for text in block]
-            trees = parse(self.model, self.encoding, forms)
-            sure = [tree.confidence for tree in trees if tree] or [0.0]
-            floor = float(np.quantile(sure, 1.0 - self.keep))
-            pairs = iter(zip(forms, trees, strict=True))
-            for block in chunk:
-                kept = [
-                    (words, tree)
-                    for words, tree in islice(pairs, len(block))
-                    if tree and tree.confidence >= floor and key_of(words) not in self.excluded
-                ]
-                if kept:
-                    number += 1
-                    text = "".join("\n".join(rows(*pair)) + "\n\n" for pair in kept)
-                    yield f"# newdoc id = {name}-{number}\n{text}", sum(len(w) for w, _ in kept)
+    teacher = load(options.teacher)
+    start, total = time.perf_counter(), 0
+    with replacing(options.output) as path, path.open("w", encoding="utf-8") as file:
+        for place, blocks in enumerate(sources):
+            annotated = annotate(blocks, forms_of, teacher, options.keep, excluded)
+            for number, (text, count) in enumerate(annotated, 1):
+                file.write(f"# newdoc id = silver{place}-{number}\n{text}")
+                total += count
+            log.info("%d words, %.0f/s", total, total / (time.perf_counter() - start))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,28 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="loads the pipeline whose tokenizer splits the text into UD's words",
     )
     add("--keep", type=float, default=0.85, help="share of sentences, by the teacher's confidence")
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    start, total = time.perf_counter(), 0
-    try:
-        sources = [(spec, int(words)) for spec, words in options.source]
-        excluded = known(options.exclude)
-        with replacing(options.output) as path, path.open("w", encoding="utf-8") as file:
-            annotator: Annotator | None = None
-            for place, (spec, words) in enumerate(sources):
-                blocks = sample(list(blocks_of(spec)), words)
-                log.info("%s: %d blocks", spec, len(blocks))
-                annotator = annotator or Annotator(
-                    options.teacher, options.keep, excluded, options.tokens
-                )
-                for text, count in annotator.annotate(blocks, f"silver{place}"):
-                    file.write(text)
-                    total += count
-                log.info("%d words, %.0f/s", total, total / (time.perf_counter() - start))
-    except (DiscorporaError, OSError, ValueError) as error:
-        log.error("error: %s", error)
-        return 2
-    return 0
+    return command(run, parser, arguments)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ of two cores.
 from __future__ import annotations
 
 import argparse
-import logging
 import math
 import sys
 import time
@@ -22,18 +21,16 @@ import torch
 from torch import Tensor, nn
 
 from corpora.errors import DiscorporaError
+from zoo.parser import command, log
 from zoo.parser.biaffine import Batch, Encoding, Labels, Teacher, by_length, make, parse, save
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
-
-log = logging.getLogger("zoo.parser")
 
 
 def loss_of(model: Teacher, batch: Batch, sentences: Sequence[Sentence]) -> Tensor:
     """Cross entropies of arcs, of labels at the gold heads, and of tags, summed."""
     relation = {name: i for i, name in enumerate(model.labels.deprels)}
     tags = {name: i for i, name in enumerate(model.labels.xpos)}
-    shape = batch.words.shape
-    heads, labels, xpos = (torch.full(shape, -100) for _ in range(3))
+    heads, labels, xpos = (torch.full(batch.words.shape, -100) for _ in range(3))
     for i, sentence in enumerate(sentences):
         count = len(sentence)
         heads[i, :count] = torch.tensor(sentence.heads) + 1
@@ -62,11 +59,11 @@ def train(
     kept = [i for i in range(len(sentences)) if encoding.fits(pieces[i])]
     lengths = [sum(map(len, pieces[i])) for i in kept]
     steps = options.epochs * len(by_length(lengths, options.batch_places))
-    inner = [p for name, p in model.named_parameters() if name.startswith("encoder.")]
-    outer = [p for name, p in model.named_parameters() if not name.startswith("encoder.")]
+    rates = {True: options.learning_rate, False: options.head_rate}
+    named = list(model.named_parameters())
     groups = [
-        {"params": inner, "lr": options.learning_rate},
-        {"params": outer, "lr": options.head_rate},
+        {"params": [p for name, p in named if name.startswith("encoder.") is inner], "lr": rate}
+        for inner, rate in rates.items()
     ]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01, betas=(0.9, 0.98))
     warm = max(1, steps // 10)
@@ -89,7 +86,7 @@ def train(
             with torch.autocast("cpu", torch.bfloat16, enabled=options.bf16):
                 loss = loss_of(model, batch, members)
             if not math.isfinite(loss.item()):
-                raise FloatingPointError(f"loss {loss.item()} at step {step}: lower the rates")
+                raise DiscorporaError(f"loss {loss.item()} at step {step}", hint="lower the rates")
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -109,16 +106,31 @@ def attachment(
     model: Teacher, encoding: Encoding, sentences: Sequence[Sentence]
 ) -> tuple[float, float]:
     """LAS and UAS in percent on gold tokens and sentences, punctuation included."""
-    right = labelled = total = 0
-    found = parse(model, encoding, [sentence.forms for sentence in sentences])
-    for sentence, tree in zip(sentences, found, strict=True):
-        total += len(sentence)
+    right = labelled = 0
+    trees = parse(model, encoding, [sentence.forms for sentence in sentences])
+    for sentence, tree in zip(sentences, trees, strict=True):
         if tree is None:
             continue
         for i, head in enumerate(sentence.heads):
             right += head == tree.heads[i]
             labelled += head == tree.heads[i] and sentence.deprels[i] == tree.deprels[i]
+    total = sum(map(len, sentences))
     return 100.0 * labelled / total, 100.0 * right / total
+
+
+def run(options: argparse.Namespace) -> None:
+    """The whole recipe; `options.output` appears by one rename at its end."""
+    if options.output.exists():
+        raise FileExistsError(f"{options.output} exists: remove it or give another --output")
+    torch.manual_seed(options.seed)
+    sentences = sentences_of(treebank_files(options.treebank, "train"))
+    if options.limit:
+        sentences = sentences[:: max(1, len(sentences) // options.limit)]
+    dev = sentences_of(treebank_files([options.dev], "dev"))
+    model, encoding = make(options.backbone, Labels.of(sentences))
+    log.info("%d sentences, %d words", len(sentences), sum(map(len, sentences)))
+    train(model, encoding, sentences, dev, options)
+    save(model, options.backbone, options.output)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,30 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--bf16", action=argparse.BooleanOptionalAction, default=True)
     add("--seed", type=int, default=0)
     add("--limit", type=int, default=0, help="sentences at most, for a try")
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    try:
-        run(options)
-    except (DiscorporaError, FloatingPointError, OSError, ValueError) as error:
-        log.error("error: %s", error)
-        return 2
-    return 0
-
-
-def run(options: argparse.Namespace) -> None:
-    """The whole recipe; `options.output` appears by one rename at its end."""
-    if options.output.exists():
-        raise FileExistsError(f"{options.output} exists: remove it or give another --output")
-    torch.manual_seed(options.seed)
-    files = [file for path in options.treebank for file in treebank_files(path, "train")]
-    sentences = sentences_of(files)
-    if options.limit:
-        sentences = sentences[:: max(1, len(sentences) // options.limit)]
-    dev = sentences_of(treebank_files(options.dev, "dev"))
-    model, encoding = make(options.backbone, Labels.of(sentences))
-    log.info("%d sentences, %d words", len(sentences), sum(map(len, sentences)))
-    train(model, encoding, sentences, dev, options)
-    save(model, options.backbone, options.output)
+    return command(run, parser, arguments)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,17 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from spacy.attrs import ORTH
 from spacy.language import Language
-from spacy.tokenizer import Tokenizer
 from spacy.util import compile_infix_regex, compile_prefix_regex, compile_suffix_regex
 
 from zoo.parser.treebank import Sentence
 
 Pieces = tuple[str, ...]
-Rules = dict[str, list[dict[int, str]]]
 
 # UD keeps a bound prefix and its word together (non-lexical) and splits other hyphenated words.
 BOUND = "anti co counter cross e ex inter mid mini multi non post pre pro re semi sub ultra"
@@ -51,15 +49,8 @@ WHOLE = [
     r"(?:[12]\d)?\d0['’]s",  # decades
     r"<[a-z]+>",  # what corpora write for a word that they left out: <unk>, <user>
 ]
-SPOILERS = (
-    "):",
-    "(=",
-    ");",
-    "Id",
-    "id",
-    "Wed",
-    "wed",
-)  # special cases that harm more than they help
+# special cases that harm more than they help
+SPOILERS = ["):", "(=", ");", "Id", "id", "Wed", "wed"]
 OUTER = re.compile(r"""^["'“‘(\[<]*(.*?)["'”’)\],;:!?>]*$""", re.DOTALL)
 LETTERS = re.compile(r"[A-Za-z]+(?:[.'’/&-][A-Za-z]*)*")
 MIN_DOCUMENTS = 3
@@ -76,31 +67,24 @@ def adapt_tokenizer(nlp: Language, train: Sequence[Sentence]) -> None:
     tokenizer.infix_finditer = compile_infix_regex([*INFIXES, *infixes]).finditer
     tokenizer.token_match = re.compile("|".join(f"^{pattern}$" for pattern in WHOLE)).match
     rules, tokenizer.rules = tokenizer.rules, {}
-    tokenizer.rules = _needed(tokenizer, rules)
-    for text, pieces in learn_cases(nlp, train).items():
-        tokenizer.add_special_case(text, [{ORTH: piece} for piece in pieces])
-
-
-def _needed(tokenizer: Tokenizer, rules: Rules) -> Rules:
-    """The special cases that the patterns do not give anyway, without NORM.
-
-    spaCy caches no string with a special case in it: fewer cases make it faster. NORM ("n't" to
-    "not") is a feature of the parser: a form would have another norm in raw text than among the
-    treebank's words.
-    """
-    return {
+    # Without the special cases that the patterns give anyway: spaCy caches no string with one in
+    # it. Without NORM ("n't" to "not"), a feature of the parser: a form would have another norm in
+    # raw text than among the treebank's words.
+    tokenizer.rules = {
         text: [{ORTH: token[ORTH]} for token in tokens]
         for text, tokens in rules.items()
         if text not in SPOILERS
         and [token[ORTH] for token in tokens] != [token.text for token in tokenizer(text)]
     }
+    for text, pieces in learn_cases(nlp, train).items():
+        tokenizer.add_special_case(text, [{ORTH: piece} for piece in pieces])
 
 
 def learn_cases(nlp: Language, train: Sequence[Sentence]) -> dict[str, Pieces]:
     """Strings that most documents split otherwise than the tokenizer (and|/|or, Ft., wan|na)."""
     votes: dict[str, Counter[Pieces]] = defaultdict(Counter)
     for _, members in groupby(train, key=lambda sentence: sentence.document):
-        for text, pieces in set(_chunks(list(members))):
+        for text, pieces in set(_chunks(members)):
             votes[text][pieces] += 1
     cases: dict[str, Pieces] = {}
     for text, counter in votes.items():
@@ -111,22 +95,18 @@ def learn_cases(nlp: Language, train: Sequence[Sentence]) -> dict[str, Pieces]:
     return dict(sorted(cases.items()))
 
 
-def _chunks(sentences: Sequence[Sentence]) -> Iterator[tuple[str, Pieces]]:
+def _chunks(sentences: Iterable[Sentence]) -> Iterator[tuple[str, Pieces]]:
     """Each stretch between blanks less its outer quotes and brackets, with its gold tokens."""
     pieces: list[str] = []
     for sentence in sentences:
         for form, space in zip(sentence.forms, sentence.spaces, strict=True):
             pieces.append(form)
-            if space:
-                yield from _core(pieces)
-                pieces = []
-    yield from _core(pieces)
-
-
-def _core(pieces: list[str]) -> Iterator[tuple[str, Pieces]]:
-    text = "".join(pieces)
-    match = OUTER.match(text)
-    first, last = match.span(1) if match else (0, 0)
-    starts = [sum(map(len, pieces[:i])) for i in range(len(pieces) + 1)]
-    if first in starts and last in starts and LETTERS.fullmatch(text[first:last]):
-        yield text[first:last], tuple(pieces[starts.index(first) : starts.index(last)])
+            if not space:
+                continue
+            text = "".join(pieces)
+            match = OUTER.match(text)
+            first, last = match.span(1) if match else (0, 0)
+            starts = [sum(map(len, pieces[:i])) for i in range(len(pieces) + 1)]
+            if first in starts and last in starts and LETTERS.fullmatch(text[first:last]):
+                yield text[first:last], tuple(pieces[starts.index(first) : starts.index(last)])
+            pieces = []

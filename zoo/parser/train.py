@@ -6,77 +6,87 @@ The long run takes an hour of one core; set OMP_NUM_THREADS=1 and OPENBLAS_NUM_T
 """
 
 import argparse
+import json
 import logging
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from spacy.about import __version__ as spacy_version
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import load_config, load_model_from_config, registry
-from thinc.api import Config, ConfigValidationError, NumpyOps, fix_random_seed, set_current_ops
+from thinc.api import Config, NumpyOps, fix_random_seed, set_current_ops
 
-from zoo.parser.baseline import baseline_las
+from corpora.errors import DiscorporaError
+from corpora.store.atomic import sha256
+from zoo.parser import command, log
 from zoo.parser.documents import Grouping, batches, examples
-from zoo.parser.evaluate import Tally, score_gold
-from zoo.parser.package import provenance, write_output
+from zoo.parser.evaluate import baseline_las, score_gold
 from zoo.parser.tokenizer import adapt_tokenizer
-from zoo.parser.treebank import Sentence, read_treebank, sentences_of, treebank_files
+from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 
 CONFIG = Path(__file__).with_name("config.cfg")
 QUICK_WORDS, QUICK_STEPS = 100_000, 250
 QUICK_MARGIN = 15.0  # LAS points above the baseline: a broken recipe stays far below
 STAGES = ("training", "regularisation", "finishing")
-log = logging.getLogger("zoo.parser")
+NAME = "en_ud_compact"
+META = {"name": "ud_compact", "version": "1.1.1", "license": "CC-BY-SA-4.0"}
+MIN_COUNT = 3
 
 
-def run(options: argparse.Namespace) -> dict[str, float]:
+def run(options: argparse.Namespace) -> None:
     """The whole recipe; `options.output` appears by one rename when all is in it."""
+    logging.getLogger("spacy").setLevel(logging.WARNING)
     if options.output.exists():
         raise FileExistsError(f"{options.output} exists: remove it or give another --output")
-    files = [file for path in options.treebank for file in treebank_files(path, "train")]
-    train = sentences_of(files)
-    silver = list(read_treebank(options.silver))
+    # Data
+    files = treebank_files(options.treebank, "train")
+    train, silver = sentences_of(files), sentences_of(options.silver)
     dev = sentences_of(dev_files(options))
     changes = dict(options.set)
     if options.quick:
         train = first_words(train, QUICK_WORDS)
         changes.setdefault("training.max_steps", QUICK_STEPS)
     config = load_config(CONFIG, overrides=changes).interpolate()
+    words = {"gold": sum(map(len, train)), "silver": sum(map(len, silver))}
+    log.info("words: %s", words)
+
+    # Model: the labels of `train`, a tokenizer fitted to it
     # spaCy draws initial weights and dropout masks from the global generators only.
     fix_random_seed(options.seed)
     set_current_ops(NumpyOps(use_blis=False))
     rng = np.random.default_rng(options.seed)
-    for name, sentences in (("gold", train), ("silver", silver)):
-        log.info("%s: %d sentences, %d words", name, len(sentences), sum(map(len, sentences)))
-    nlp = make_pipeline(config, train, rng)
-    best = fit(nlp, config, train, silver, dev, options, rng)
-    baseline = baseline_las(train, dev)
-    log.info("LAS %.1f, baseline %.1f", best["las"], baseline)
-    if options.quick and best["las"] < baseline + QUICK_MARGIN:
-        raise RuntimeError(f"LAS {best['las']} is not {QUICK_MARGIN} above {baseline:.1f}")
-    words = {"gold": sum(map(len, train)), "silver": sum(map(len, silver))}
-    record = {
-        **provenance([*files, *options.silver], options.seed, config),
-        "words": words,
-        "selected": best,
-    }
-    write_output(nlp, train, record, options.output)
-    return best
-
-
-def make_pipeline(config: Config, train: Sequence[Sentence], rng: np.random.Generator) -> Language:
-    """The untrained pipeline with the labels of `train` and a tokenizer fitted to it."""
     parts = Config({"nlp": config["nlp"], "components": config["components"]})
     nlp = load_model_from_config(parts, auto_fill=True)
     sample = list(examples(nlp.vocab, train, Grouping(sentences=1, augment=0.0), rng))
     nlp.initialize(lambda: sample)
     adapt_tokenizer(nlp, train)
-    return nlp
+
+    # Training
+    best = fit(nlp, config, train, silver, dev, options, rng)
+    baseline = baseline_las(train, dev)
+    log.info("selected: %s; the baseline's LAS: %.1f", best, baseline)
+    if options.quick and best["las"] < baseline + QUICK_MARGIN:
+        raise DiscorporaError(f"LAS {best['las']} is not {QUICK_MARGIN} above {baseline:.1f}")
+
+    # The folder, with what made it
+    hashes = {f"{file.parent.name}/{file.name}": sha256(file) for file in [*files, *options.silver]}
+    record = {
+        "seed": options.seed,
+        "config": {section: config[section] for section in ("components", *STAGES, "recipe")},
+        "versions": {"spacy": spacy_version, "numpy": np.__version__},
+        "files": hashes,
+        "words": words,
+        "selected": best,
+    }
+    write_output(nlp, train, record, options.output)
 
 
 def fit(
@@ -98,36 +108,24 @@ def fit(
             fix_random_seed(options.seed + number)
             rng = np.random.default_rng([options.seed, number])
         settings = {**config["recipe"], **config[name]}
-        batches_of = stream(nlp, train, silver, settings, rng)
-        best = run_stage(nlp, name, config[name], batches_of, dev, best)
-    return best
-
-
-def run_stage(
-    nlp: Language,
-    name: str,
-    settings: dict[str, Any],
-    batches_of: Iterator[list[Example]],
-    dev: Sequence[Sentence],
-    best: dict[str, Any],
-) -> dict[str, Any]:
-    """One run through the schedule of `settings`; returns the better of its best and `best`."""
-    optimizer = registry.resolve({"optimizer": settings["optimizer"]})["optimizer"]
-    weights = nlp.to_bytes(exclude=["vocab"])
-    start, words = time.perf_counter(), 0
-    for step, batch in zip(range(1, settings["max_steps"] + 1), batches_of, strict=False):
-        nlp.update(batch, sgd=optimizer, drop=settings["dropout"])
-        optimizer.step_schedules()
-        words += sum(map(len, batch))
-        if step % settings["eval_frequency"] and step < settings["max_steps"]:
-            continue
-        scores = headline(score_gold(nlp, dev, own_sentences=False))
-        rate = words / (time.perf_counter() - start)
-        log.info("%s %d: %s, %.0f words/s", name, step, scores, rate)
-        if scores["las"] > best["las"]:
-            best = {"stage": name, "step": step, **scores}
-            weights = nlp.to_bytes(exclude=["vocab"])
-    nlp.from_bytes(weights, exclude=["vocab"])
+        optimizer = registry.resolve({"optimizer": settings["optimizer"]})["optimizer"]
+        weights = nlp.to_bytes(exclude=["vocab"])
+        start, words = time.perf_counter(), 0
+        steps = range(1, settings["max_steps"] + 1)
+        for step, batch in zip(steps, stream(nlp, train, silver, settings, rng), strict=False):
+            nlp.update(batch, sgd=optimizer, drop=settings["dropout"])
+            optimizer.step_schedules()
+            words += sum(map(len, batch))
+            if step % settings["eval_frequency"] and step < settings["max_steps"]:
+                continue
+            counts = score_gold(nlp, dev, own_sentences=False)
+            scores = {key: counts.f1(key) for key in ("uas", "las", "xpos")}
+            rate = words / (time.perf_counter() - start)
+            log.info("%s %d: %s, %.0f words/s", name, step, scores, rate)
+            if scores["las"] > best["las"]:
+                best = {"stage": name, "step": step, **scores}
+                weights = nlp.to_bytes(exclude=["vocab"])
+        nlp.from_bytes(weights, exclude=["vocab"])
     return best
 
 
@@ -175,30 +173,75 @@ def silver_parts(
         yield []
 
 
-def headline(counts: Tally) -> dict[str, float]:
-    return {key: counts.f1(key) for key in ("uas", "las", "xpos")}
+def write_output(
+    nlp: Language, train: Sequence[Sentence], record: dict[str, object], output: Path
+) -> None:
+    """`output` with `en_ud_compact/`, `documents.txt`, `training.json`; appears by one rename."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
+        folder = Path(temporary) / output.name
+        folder.mkdir()
+        save(nlp, learn_upos(train), folder / NAME)
+        names = dict.fromkeys(sentence.document for sentence in train)
+        (folder / "documents.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+        write_json(folder / "training.json", record)
+        folder.replace(output)
+
+
+def save(nlp: Language, upos: dict[str, str], folder: Path) -> None:
+    """`nlp.to_disk` with the UPOS table beside it, and only the strings that loading needs."""
+    nlp.meta.update(META)
+    nlp.to_disk(folder)
+    labels = {label for name in ("tagger", "parser") for label in nlp.pipe_labels[name]}
+    names = labels | {part for key, value in upos.items() for part in (*key.split(" "), value)}
+    # Hashed embeddings need no word list; what the tokenizer needs it adds itself.
+    write_json(folder / "vocab" / "strings.json", sorted(names | {"ROOT", "root", "dep"}))
+    write_json(folder / "upos.json", upos)
+
+
+def learn_upos(sentences: Iterable[Sentence]) -> dict[str, str]:
+    """The majority UPOS of each key `xpos`, `xpos deprel`, `xpos deprel form`.
+
+    The longest key that the table has decides, so a longer key is kept only where it changes the
+    answer of the shorter one, and only with at least `MIN_COUNT` tokens.
+    """
+    votes: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for sentence in sentences:
+        columns = zip(sentence.xpos, sentence.deprels, sentence.forms, sentence.upos, strict=True)
+        for xpos, deprel, form, upos in columns:
+            for level in ((xpos,), (xpos, deprel), (xpos, deprel, form.lower())):
+                votes[level][upos] += 1
+    table: dict[tuple[str, ...], str] = {}
+    for key in sorted(votes, key=len):
+        counts = votes[key]
+        best = min(counts, key=lambda upos: (-counts[upos], upos))
+        answer = table.get(key[:2], table.get(key[:1]))
+        if len(key) == 1 or (counts.total() >= MIN_COUNT and best != answer):
+            table[key] = best
+    return {" ".join(key): table[key] for key in sorted(table, key=" ".join)}
+
+
+def write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def first_words(sentences: Sequence[Sentence], words: int) -> list[Sentence]:
     """Sentences of whole documents from the start until there are `words` words."""
     chosen: list[Sentence] = []
-    total = 0
-    for sentence in sentences:
-        if total >= words and sentence.document != chosen[-1].document:
+    for _, document in groupby(sentences, key=lambda s: s.document):
+        if sum(map(len, chosen)) >= words:
             break
-        chosen.append(sentence)
-        total += len(sentence)
+        chosen += document
     return chosen
 
 
 def dev_files(options: argparse.Namespace) -> list[Path]:
     """`--dev`, or the `*-ud-dev.conllu` file beneath the first treebank folder that has one."""
     if options.dev:
-        return [file for path in options.dev for file in treebank_files(path, "dev")]
+        return treebank_files(options.dev, "dev")
     for folder in options.treebank:
-        found = sorted(folder.rglob("*-ud-dev.conllu"))
-        if found:
-            return found[:1]
+        if there := sorted(folder.rglob("*-ud-dev.conllu")):
+            return there[:1]
     raise FileNotFoundError("no *-ud-dev.conllu beneath --treebank: name the file with --dev")
 
 
@@ -208,7 +251,7 @@ def change(text: str) -> tuple[str, float | int]:
     return key, float(value) if "." in value else int(value)
 
 
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--treebank", type=Path, action="append", required=True, help="CoNLL-U file or folder")
@@ -218,19 +261,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--set", type=change, action="append", default=[], metavar="SECTION.KEY=NUMBER")
     add("--quick", action="store_true", help="prove the recipe in a minute on a part of the data")
     add("--seed", type=int, default=0)
-    return parser.parse_args(arguments)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    logging.getLogger("spacy").setLevel(logging.WARNING)
-    try:
-        best = run(parse_arguments(arguments))
-    except (OSError, ValueError, RuntimeError, ConfigValidationError) as error:
-        log.error("error: %s", error)
-        return 2
-    log.info("done: %s", best)
-    return 0
+    return command(run, parser, arguments)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,7 @@ from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from zoo.conpono import ConponoModel
 from zoo.conpono.examples import Candidates
-from zoo.conpono.masking import Masking
-from zoo.conpono.segments import Geometry
-from zoo.conpono.texts import Template
+from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.training.data import open_streamed
 from zoo.vocabularies import train_subwords

@@ -22,9 +22,7 @@ from corpora.store.atomic import staged
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import rows, texts
 from zoo.conpono.examples import Candidates, Example, Orderings
-from zoo.conpono.masking import KEPT, Masking
-from zoo.conpono.segments import Geometry
-from zoo.conpono.texts import Template
+from zoo.conpono.segments import KEPT, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import EpochRows
 from zoo.training.data import open_streamed
@@ -80,7 +78,7 @@ def test_labels_at_the_largest_distance(tmp_path: Path, tokenizer: PreTrainedTok
             (anchor_text, _), *pairs = texts(example, tokenizer)
             anchor = [at for *_, at in parsed(anchor_text)]
             for distance in (-4, 4):
-                label = int(example.labels[geometry.place(distance)])
+                label = int(example.labels[geometry.distances.index(distance)])
                 if label == KEPT:
                     continue
                 seen[distance] += 1

@@ -42,18 +42,13 @@ from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import CRAFTS, sequences
 from zoo.backbones import set_attention
-from zoo.conpono import modeling
+from zoo.conpono import backbones, modeling
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
-from zoo.conpono.backbones import load_heads
-from zoo.conpono.batches import Collator, pack
-from zoo.conpono.examples import Candidates, Orderings
-from zoo.conpono.heads import Relations, contrast, order_loss
-from zoo.conpono.masking import KEPT, Masking
-from zoo.conpono.modeling import ConponoModel
-from zoo.conpono.prepare import cut_texts, make_collator, worker_count
+from zoo.conpono.conpono import cut_texts, make_collator, worker_count
+from zoo.conpono.examples import Candidates, Collator, Orderings, pack
+from zoo.conpono.modeling import ConponoModel, Relations, contrast, load_heads
 from zoo.conpono.recipes import Conpono
-from zoo.conpono.segments import Geometry
-from zoo.conpono.texts import Template
+from zoo.conpono.segments import KEPT, Geometry, Masking, Template
 from zoo.conpono.tokens import token_stores
 from zoo.evaluate.discoeval.protocol import representation_of
 from zoo.evaluate.encoders import load_encoder
@@ -128,12 +123,6 @@ def test_uni_encoder_scores_without_the_anchor() -> None:
     relations.weight.data = torch.tensor([[1.0, 2.0], [0.0, -1.0]])
     vectors = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
     assert relations(vectors).tolist() == [[[11.0, 1.0], [-4.0, 0.0]]]
-
-
-def test_order_loss_is_binary() -> None:
-    logits, labels = torch.tensor([[0.0, 3.0]]), torch.tensor([[1, 0]])
-    expected = (math.log(2) + math.log(1 + math.exp(3))) / 2
-    assert order_loss(logits, labels).item() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
@@ -280,7 +269,7 @@ def test_padding_is_hidden_without_asking_the_device(
     (block,) = inputs["blocks"]
     rows, tokens = block["input_ids"].shape
     found = model(**inputs).scores
-    monkeypatch.setattr(modeling, "WIDE_MASKS", frozenset())
+    monkeypatch.setattr(backbones, "WIDE_MASKS", frozenset())
     expected = model(**inputs).scores
     assert shapes == [(rows, 1, 1, tokens), (rows, tokens)]
     assert torch.allclose(found, expected, atol=1e-6)

@@ -26,13 +26,6 @@ def test_distance_is_that_of_the_nearest_sentences(k: int) -> None:
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_places_follow_the_distances(k: int) -> None:
-    geometry = Geometry(k=k)
-    assert geometry.distances == [*range(-k, 0), *range(1, k + 1)]
-    assert [geometry.place(d) for d in geometry.distances] == list(range(2 * k))
-
-
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("sentences", [7, 8, 9, 12, 30])
 def test_targets_never_overlap_the_anchor_or_leave_the_paragraph(k: int, sentences: int) -> None:
     geometry = Geometry(k=k)

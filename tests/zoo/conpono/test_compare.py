@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from corpora.errors import InputError
-from zoo.conpono.markers import analyse
+from zoo.conpono.compare import analyse, main
 
 TRAINING = [("But it rained.", "So they left."), ("It was dry.", "Then it rained, but not long.")]
 
@@ -50,7 +50,6 @@ def test_answers_of_another_length_are_refused() -> None:
 def test_two_models_on_the_ordering_task(
     tmp_path: Path, tiny_model: Any, tokenizer: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from zoo.conpono.compare import main
     from zoo.modeling import save_model
 
     for name, width in {"one": 32, "two": 16}.items():
