@@ -16,11 +16,14 @@ import numpy as np
 
 from corpora.errors import DiscorporaError, InputError
 from zoo.conpono.markers import analyse
-from zoo.evaluate.discoeval.data import TaskData
-from zoo.evaluate.discoeval.features import features_of
+from zoo.evaluate.discoeval.data import TaskData, read
 from zoo.evaluate.discoeval.probe import fit
-from zoo.evaluate.discoeval.protocol import inputs_under, representation_of, vectors_of
-from zoo.evaluate.discoeval.reading import read
+from zoo.evaluate.discoeval.protocol import (
+    features_of,
+    inputs_under,
+    representation_of,
+    vectors_of,
+)
 from zoo.evaluate.encoders import AUTO, load_encoder
 from zoo.evaluate.suites import DiscoEval
 

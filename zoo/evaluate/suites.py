@@ -59,11 +59,11 @@ class DisSent(Suite):
 
         return {"": cells(metrics), "rule: majority": cells(metrics["majority"])}
 
-    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
         """`STEM.confusion.csv`, `.svg` and `.png`."""
         from zoo.evaluate.confusions import write
 
-        return write(stem.with_name(f"{stem.name}.confusion"), result["metrics"]["confusion"])
+        write(stem.with_name(f"{stem.name}.confusion"), result["metrics"]["confusion"])
 
 
 class Pdtb(Suite):
@@ -109,15 +109,12 @@ class Pdtb(Suite):
         majority = percent(next(iter(metrics.values()))["majority"]["accuracy"])
         return {"": own, "rule: majority": dict.fromkeys(own, majority)}
 
-    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
         """The confusion matrix of each protocol: `STEM.PROTOCOL.csv`, `.svg`, `.png`."""
         from zoo.evaluate.confusions import write
 
-        return [
-            file
-            for name, metrics in result["metrics"].items()
-            for file in write(stem.with_name(f"{stem.name}.{name}"), metrics["confusion"])
-        ]
+        for name, metrics in result["metrics"].items():
+            write(stem.with_name(f"{stem.name}.{name}"), metrics["confusion"])
 
 
 class Permuted(Suite):
@@ -303,11 +300,11 @@ class DiscoEval(Suite):
 
         return evaluate(self, request)
 
-    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
         """`STEM.table.md`; with layers also `STEM.layers.csv`, `.svg` and `.png`."""
         from zoo.evaluate.discoeval.report import write_files
 
-        return write_files(result, stem)
+        write_files(result, stem)
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
