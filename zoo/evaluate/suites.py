@@ -26,6 +26,7 @@ from zoo.evaluate import Request
 from zoo.evaluate.discoeval.tasks import TASKS, Protocol
 from zoo.evaluate.outcomes import PROBES
 from zoo.evaluate.superglue_data import TASKS as SUPERGLUE_TASKS
+from zoo.evaluate.superglue_data import tasks_named
 from zoo.evaluate.table import Cell, Cells, Rows, percent, plain
 
 if TYPE_CHECKING:
@@ -364,11 +365,7 @@ class SuperGlue(Suite):
     @field_validator("tasks")
     @classmethod
     def _are_tasks(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if name not in SUPERGLUE_TASKS:
-                hint = f"{nearest(name, SUPERGLUE_TASKS)}they are: {', '.join(SUPERGLUE_TASKS)}"
-                raise ConfigError(f"no task {name!r}", hint=hint)
-        return names
+        return tuple(tasks_named(names))
 
     def evaluate(self, request: Request) -> Result:
         from zoo.evaluate.superglue import evaluate
