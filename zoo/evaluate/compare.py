@@ -287,30 +287,33 @@ def join_seeds(results: Sequence[Measured]) -> list[Measured]:
     for one in {each.path.resolve(): each for each in results}.values():
         key = (one.suite, one.model, frozenset(one.cells), one.of_training)
         groups.setdefault(key, []).append(one)
-    return [_joined(group) if len(group) > 1 else group[0] for group in groups.values()]
-
-
-def _joined(group: Sequence[Measured]) -> Measured:
-    first = group[0]
-    for other in group[1:]:
-        if first.kind != other.kind:
-            raise InputError(
-                f"{first.path} is of a {first.kind}, {other.path} of a {other.kind}, and both are "
-                f"named {first.model!r}",
-                hint="results of one name are joined: give each model its own with --name",
-            )
-    cells = {}
-    for name, cell in first.cells.items():
-        values = [one.cells[name].value for one in group]
-        cells[name] = replace(cell, value=mean(values), ci=None, sd=stdev(values))
-    return replace(
-        first,
-        model=f"{first.model} ({len(group)} seeds)",
-        notes=list(dict.fromkeys(note for one in group for note in one.notes)),
-        rows={**first.rows, "": cells},
-        outcomes=joined([one.outcomes for one in group]),
-        trainings=len(group),
-    )
+    rows = []
+    for group in groups.values():
+        first = group[0]
+        if len(group) == 1:
+            rows.append(first)
+            continue
+        for other in group[1:]:
+            if first.kind != other.kind:
+                raise InputError(
+                    f"{first.path} is of a {first.kind}, {other.path} of a {other.kind}, and both "
+                    f"are named {first.model!r}",
+                    hint="results of one name are joined: give each model its own with --name",
+                )
+        cells = {}
+        for name, cell in first.cells.items():
+            values = [one.cells[name].value for one in group]
+            cells[name] = replace(cell, value=mean(values), ci=None, sd=stdev(values))
+        both = replace(
+            first,
+            model=f"{first.model} ({len(group)} seeds)",
+            notes=list(dict.fromkeys(note for one in group for note in one.notes)),
+            rows={**first.rows, "": cells},
+            outcomes=joined([one.outcomes for one in group]),
+            trainings=len(group),
+        )
+        rows.append(both)
+    return rows
 
 
 def refuse_mixed(results: Sequence[Measured]) -> None:
@@ -323,35 +326,35 @@ def refuse_mixed(results: Sequence[Measured]) -> None:
     for one, two in combinations(results, 2):
         if one.suite != two.suite:
             continue
-        both = one.data.keys() & two.data.keys()
-        for name in both:
-            _same(one, two, "evaluated on", [one.data[name], two.data[name]])
+        pair = (one, two)
+        both = [name for name in one.data if name in two.data]
         shared = sorted(one.cells.keys() & two.cells.keys())
-        if not shared:
-            continue
-        if not both:
-            texts = ["; ".join(each.data.values()) for each in (one, two)]
-            _same(one, two, "evaluated on", texts)
-        for column in shared:
-            texts = [f"{column} ({', '.join(each.cells[column].of)})" for each in (one, two)]
-            _same(one, two, "evaluated on", texts)
         # A key that only one has is no difference: a model folder says less than a suite.
         keys = sorted(one.protocol.keys() & two.protocol.keys())
         keys = [key for key in keys if one.protocol[key] != two.protocol[key]]
-        texts = [", ".join(f"{k} = {each.protocol[k]}" for k in keys) for each in (one, two)]
-        _same(one, two, "measured with", texts)
-        if one.cells.keys() == two.cells.keys() and None not in (one.examples, two.examples):
-            texts = [f"{each.examples} examples" for each in (one, two)]
-            _same(one, two, "evaluated on", texts)
-
-
-def _same(one: Measured, two: Measured, verb: str, texts: Sequence[str]) -> None:
-    if texts[0] != texts[1]:
-        raise InputError(
-            f"{one.path} was {verb} {texts[0]}; {two.path} was {verb} {texts[1]}",
-            where=f"suite {one.suite}",
-            hint="one table holds one revision of the data and one protocol: evaluate both alike",
-        )
+        said = [("evaluated on", [each.data[name] for each in pair]) for name in both]
+        if shared and not both:
+            said.append(("evaluated on", ["; ".join(each.data.values()) for each in pair]))
+        for column in shared:
+            parts = [f"{column} ({', '.join(each.cells[column].of)})" for each in pair]
+            said.append(("evaluated on", parts))
+        if shared:
+            values = [", ".join(f"{k} = {each.protocol[k]}" for k in keys) for each in pair]
+            said.append(("measured with", values))
+        if (
+            shared
+            and one.cells.keys() == two.cells.keys()
+            and None not in (one.examples, two.examples)
+        ):
+            said.append(("evaluated on", [f"{each.examples} examples" for each in pair]))
+        for verb, (own, other) in said:
+            if own != other:
+                raise InputError(
+                    f"{one.path} was {verb} {own}; {two.path} was {verb} {other}",
+                    where=f"suite {one.suite}",
+                    hint="one table holds one revision of the data and one protocol: evaluate both "
+                    "alike",
+                )
 
 
 # The table of a suite.

@@ -43,7 +43,7 @@ class DisSent(Suite):
     reads = LABELLED
 
     def evaluate(self, request: Request) -> Result:
-        from zoo.evaluate.dissent import evaluate
+        from zoo.evaluate.classification import evaluate
 
         return evaluate(request)
 
