@@ -19,6 +19,7 @@ from corpora.errors import InputError
 from zoo.declared import Suite
 from zoo.evaluate import SUITES
 from zoo.evaluate.outcomes import Columns, joined, place_of, read_outcomes
+from zoo.evaluate.results import datasets_of
 from zoo.evaluate.table import Cell, Cells, Comparison, Row, Rows, Table, percent, plain
 
 PUBLISHED = Path(__file__).with_name("published.toml")
@@ -168,6 +169,7 @@ def _read(path: Path) -> Measured | None:
     if of_training:
         result = _of_training(result, path)
     suite, model = str(result["suite"]), result.get("model", {})
+    split = result.get("split", "test")
     try:
         rows = _rows(suite, result)
     except (KeyError, TypeError, AttributeError) as error:
@@ -183,7 +185,10 @@ def _read(path: Path) -> Measured | None:
         f"{path.parent.parent.name} {name[:6]}" if HASH.fullmatch(name) else name,
         str(model.get("type", "")),
         result.get("trained_on"),
-        _data_of(result),
+        {
+            name: f"{name}, revision {about['revision']}, split {about.get('split', split)}"
+            for name, about in datasets_of(result.get("dataset", {})).items()
+        },
         result.get("protocol", {}),
         result.get("examples"),
         result.get("notes", []),
@@ -242,25 +247,6 @@ def _learnt_words(result: Mapping[str, Any]) -> Rows:
     # A model's vocabulary is its own, and with it what the frequency of words gives.
     by_frequency = f"rule: frequency of words ({result['model']['name']})"
     return {"": own, by_frequency: alone, "rule: majority": majority}
-
-
-def _data_of(result: Mapping[str, Any]) -> dict[str, str]:
-    """The data sets of a result: one, a list (discoeval), or several by name (senteval).
-
-    Each of them may have its own split (discoeval).
-    """
-    found, split = result.get("dataset", {}), result.get("split", "test")
-    if isinstance(found, list):
-        named = [(f"{about['task']} {about['domain']}", about) for about in found]
-    elif "revision" in found:
-        named = [(str(found.get("name", "?")), found)]
-    else:
-        named = [(str(name), about) for name, about in found.items()]
-    return {
-        name: f"{name}, revision {about['revision']}, split {about.get('split', split)}"
-        for name, about in named
-        if isinstance(about, Mapping) and "revision" in about
-    }
 
 
 def _check_outcomes(outcomes: Columns, cells: Cells, path: Path) -> None:
