@@ -485,7 +485,7 @@ def test_run_passes_batch_tokens(original_layout: Path, monkeypatch: pytest.Monk
         asked.update(options)
         return FunctionEncoder(letters, "letters")
 
-    monkeypatch.setattr("zoo.evaluate.discoeval.running.load_encoder", load)
+    monkeypatch.setattr("zoo.evaluate.discoeval.protocol.load_encoder", load)
     options = DiscoEval(seeds=1, cache="", second_opinion=False, tasks=("SSP",), batch_tokens=77)
     discoeval.run("model", original_layout, options)
     assert asked["batch_tokens"] == 77

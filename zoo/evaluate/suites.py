@@ -297,7 +297,7 @@ class DiscoEval(Suite):
 
     def evaluate(self, request: Request) -> Result:
         """Every task that the data has."""
-        from zoo.evaluate.discoeval.running import evaluate
+        from zoo.evaluate.discoeval.protocol import evaluate
 
         return evaluate(self, request)
 

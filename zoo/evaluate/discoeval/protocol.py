@@ -1,7 +1,8 @@
-"""One task, one encoder: vectors, features, classifiers with several seeds, accuracy."""
+"""The suite `discoeval`: vectors, features, classifiers with several seeds, accuracy."""
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corpora.errors import ConfigError
-from zoo.evaluate import bootstrap
-from zoo.evaluate.discoeval.data import TaskData
+from zoo.evaluate import Request, bootstrap
+from zoo.evaluate.discoeval import report
+from zoo.evaluate.discoeval.data import Found, TaskData, read
 from zoo.evaluate.discoeval.probe import fit
 from zoo.evaluate.discoeval.tasks import Features
-from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder
+from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder, load_encoder
 from zoo.evaluate.outcomes import Outcomes
+from zoo.evaluate.results import Result
 from zoo.evaluate.vectors import Text
 from zoo.training.data import no_split
 
 if TYPE_CHECKING:
     from zoo.evaluate.suites import DiscoEval
+
+log = logging.getLogger("zoo")
 
 C_GRID = tuple(2.0**power for power in range(-2, 4))
 """Of scikit-learn's logistic regression, as in the released code; chosen on validation."""
@@ -149,6 +154,70 @@ def split_of(data: TaskData, split: str) -> str:
     if split not in data.splits and split != "test":
         raise no_split(split, data.splits, data.name)
     return split if split in data.splits else "validation"
+
+
+def evaluate(options: DiscoEval, request: Request) -> Result:
+    """Every task that the data has."""
+    # Read first: a wrong folder is said before a model is loaded.
+    found = read(request.data, options.tasks, limit=request.limit)
+    encoder = load(request.model, options)
+    return evaluate_all(encoder, found, options, request.split, request.seed, request.limit)
+
+
+def load(model: str, options: DiscoEval) -> BackboneEncoder:
+    """The encoder of a model folder or Hub id under the options."""
+    return load_encoder(
+        model,
+        options.representation,
+        cache=options.cache,
+        dtype=options.dtype,
+        batch_tokens=options.batch_tokens,
+    )
+
+
+def evaluate_all(
+    encoder: Any, found: Found, options: DiscoEval, split: str, seed: int, limit: int
+) -> Result:
+    """Every task of `found` on one encoder."""
+    splits = [split_of(data, split) for data in found.tasks]  # before the first is encoded
+    for name, reason in found.skipped.items():
+        log.warning("%s is left out: %s", name, reason)
+    domains: dict[str, dict[str, Any]] = {}
+    outcomes, about, notes = [], [], []
+    for data, scored in zip(found.tasks, splits, strict=True):
+        one = run_task(data, encoder, options, split, seed)
+        log.info("%s: %.1f (%s)", data.name, 100 * one["value"], one["split"])
+        outcomes.append(one.pop("outcomes"))
+        domains.setdefault(data.task.name, {})[data.domain] = one
+        labels = {"task": data.task.name, "labels": list(data.labels)}
+        about.append({**labels, **data.describe(), "split": scored})
+        untested = "no test set: the accuracy is that of the validation set"
+        said = [*data.notes, *([untested] if scored != split else [])]
+        notes += [f"{data.name}: {note}" for note in said]
+    metrics = {**report.summary(domains), "skipped": found.skipped}
+    if options.layers:
+        metrics["layers"] = per_layer(found.tasks, encoder, options, split, seed)
+    model = {"name": encoder.name, "representation": representation_of(encoder, options)}
+    if isinstance(encoder, BackboneEncoder):
+        model |= {
+            "type": encoder.model.config.model_type,
+            "dtype": options.dtype,
+            "max_tokens": encoder.max_tokens,
+            "truncated": encoder.truncated,
+        }
+    return Result(
+        model=model,
+        dataset=about,
+        protocol={
+            **options.model_dump(include={"protocol", "seeds", "hidden", "lower"}),
+            "limit": limit,
+            "split": ", ".join(sorted(set(splits))),
+        },
+        examples=sum(each["rows"][each["split"]] for each in about),
+        metrics=metrics,
+        notes=notes,
+        outcomes=outcomes,
+    )
 
 
 def run_task(
