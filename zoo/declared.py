@@ -299,9 +299,8 @@ class Suite(Declared):
         """What the model got right."""
         raise NotImplementedError
 
-    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
-        """Write what the suite draws or tabulates beside the result's JSON; returns the files."""
-        return []
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
+        """Write what the suite draws or tabulates beside the result's JSON."""
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:

@@ -37,9 +37,8 @@ from corpora.store.atomic import is_complete, staged, write_json, write_text
 from corpora.store.folder import Stage
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Target
-from zoo.evaluate.discoeval.features import features_of
-from zoo.evaluate.discoeval.protocol import inputs_under, score, vectors_of
-from zoo.evaluate.discoeval.reading import read
+from zoo.evaluate.discoeval.data import read
+from zoo.evaluate.discoeval.protocol import features_of, inputs_under, score, vectors_of
 from zoo.evaluate.encoders import load_encoder
 from zoo.evaluate.outcomes import Outcomes, differences, joined, read_outcomes, write_outcomes
 from zoo.evaluate.suites import DiscoEval

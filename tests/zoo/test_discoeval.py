@@ -24,11 +24,9 @@ from zoo.evaluate import discoeval
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.discoeval import probe
-from zoo.evaluate.discoeval.data import Split, TaskData, divide
-from zoo.evaluate.discoeval.features import COMBINE, features_of, inputs_of
+from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
 from zoo.evaluate.discoeval.probe import Settings, fit
-from zoo.evaluate.discoeval.protocol import vectors_of
-from zoo.evaluate.discoeval.reading import read
+from zoo.evaluate.discoeval.protocol import COMBINE, features_of, inputs_of, vectors_of
 from zoo.evaluate.discoeval.report import COLUMNS, published
 from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS
 from zoo.evaluate.encoders import FunctionEncoder
@@ -92,9 +90,11 @@ def test_every_task_is_declared_in_full() -> None:
         for protocol in ("single", "pairs"):
             features, probe = task.features[protocol], task.probes[protocol]
             assert features.combine in COMBINE
-            assert max(slot for group in features.inputs for slot in group) == task.slots - 1
+            slots = {slot for group in features.inputs for slot in group}
+            assert slots == set(range(task.slots))
             assert (probe.l2 == L2_GRID) == (task.name in ("SP", "BSO"))
-    assert [task.name for task in TASKS.values() if not task.linear] == ["DC"]
+    hidden = [task.name for task in TASKS.values() if task.probes["single"].hidden]
+    assert hidden == ["DC"]
 
 
 @pytest.mark.parametrize("protocol", ["single", "pairs"])
@@ -475,7 +475,7 @@ def test_every_seed_scores_the_same_rows(original_layout: Path, tmp_path: Path) 
 def test_only_an_absent_test_split_falls_back(original_layout: Path) -> None:
     with pytest.raises(ConfigError, match="no split 'tset'") as caught:
         discoeval.run(letters, original_layout, QUICK, split="tset")
-    assert "its splits are: validation, train" in str(caught.value)
+    assert "it has: validation, train" in str(caught.value)
 
 
 def test_run_passes_batch_tokens(original_layout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -485,7 +485,7 @@ def test_run_passes_batch_tokens(original_layout: Path, monkeypatch: pytest.Monk
         asked.update(options)
         return FunctionEncoder(letters, "letters")
 
-    monkeypatch.setattr("zoo.evaluate.discoeval.running.load_encoder", load)
+    monkeypatch.setattr("zoo.evaluate.discoeval.protocol.load_encoder", load)
     options = DiscoEval(seeds=1, cache="", second_opinion=False, tasks=("SSP",), batch_tokens=77)
     discoeval.run("model", original_layout, options)
     assert asked["batch_tokens"] == 77

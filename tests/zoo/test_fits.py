@@ -10,7 +10,7 @@ from corpora.tasks import BUILDERS
 from zoo.criteria.data import COLUMNS
 from zoo.declared import CLASSIFIES, LABELLED, RECIPES, SCORES
 from zoo.evaluate import SUITES
-from zoo.evaluate.discoeval.reading import task_of
+from zoo.evaluate.discoeval.data import task_of
 from zoo.evaluate.discoeval.tasks import TASKS
 
 TYPE_OF = {

@@ -17,9 +17,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from corpora.errors import DiscorporaError, InputError
 from corpora.rng import stream
-from zoo.evaluate.discoeval.protocol import run_task
-from zoo.evaluate.discoeval.reading import read
-from zoo.evaluate.discoeval.running import load
+from zoo.evaluate.discoeval.data import read
+from zoo.evaluate.discoeval.protocol import load, run_task
 from zoo.evaluate.encoders import AUTO
 from zoo.evaluate.suites import DiscoEval
 

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     share the loaded libraries; it writes a JSON list of why each failed ("" for one that did not).
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser = _parser()
     if words[:1] and not words[0].startswith("-") and {"-h", "--help"} & set(words):
-        sys.stdout.write(f"{parser.format_help()}\n{described(SUITES.find(words[0]))}")
+        sys.stdout.write(f"{_parser().format_help()}\n{described(SUITES.find(words[0]))}")
         return 0
     stop_with_build()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
@@ -39,11 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reasons = [_attempted(each) for each in json.load(sys.stdin)]
         sys.stdout.write(json.dumps(reasons) + "\n")
         return 0
-    options, rest = parser.parse_known_args(words)
     try:
-        _run(options, {key: _listed(value) for key, value in parse_options(rest).items()})
+        _run(words)
     except (DiscorporaError, OSError) as error:
-        if options.debug:
+        if "--debug" in words:
             raise
         sys.stderr.write(f"error: {error}\n")
         return 2
@@ -52,47 +50,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _attempted(words: Sequence[str]) -> str:
     """Run one of several jobs; why it failed, "" if it did not. The others run all the same."""
-    options, rest = _parser().parse_known_args(words)
     try:
-        _run(options, {key: _listed(value) for key, value in parse_options(rest).items()})
+        _run(words)
+    except (DiscorporaError, OSError) as error:
+        return str(error)
     except Exception as error:
-        if isinstance(error, DiscorporaError | OSError):
-            return str(error)
-        log.exception("%s of %s", options.suite, options.model)
+        log.exception("%s", " ".join(words))
         return f"{type(error).__name__}: {error}"
     return ""
 
 
-def _run(options: argparse.Namespace, own: Mapping[str, Any]) -> None:
+def _run(words: Sequence[str]) -> None:
+    options, rest = _parser().parse_known_args(words)
+    own = {key: _listed(value) for key, value in parse_options(rest).items()}
     suite = SUITES.find(options.suite).of(own, "command line")
     if options.json is not None:
         check_place(options.json)
-    _prepare_torch(options.threads)
-    request = Request(
-        model=options.model,
-        data=options.data,
-        split=options.split,
-        seed=options.seed,
-        batch_size=options.batch_size,
-        limit=options.limit,
-    )
-    result = suite.evaluate(request)
-    kept = finished(suite, result, split=options.split, seed=options.seed, model=options.model)
-    if options.name:
-        kept["model"] = {**kept["model"], "name": options.name}
-    if options.json is None:
-        sys.stdout.write(json.dumps(kept, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
-        return
-    save(suite, options.json, kept, result.outcomes)
-
-
-def _prepare_torch(threads: int) -> None:
     import torch
     from transformers.utils import logging as transformers_logging
 
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
-    torch.set_num_threads(threads)
+    torch.set_num_threads(options.threads)
+    shared = {key: getattr(options, key) for key in ("model", "data", "split", "seed", "limit")}
+    result = suite.evaluate(Request(**shared, batch_size=options.batch_size))
+    kept = finished(suite, result, split=options.split, seed=options.seed, model=options.model)
+    if options.name:
+        kept["model"] = {**kept["model"], "name": options.name}
+    if options.json is None:
+        sys.stdout.write(json.dumps(kept, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    else:
+        save(suite, options.json, kept, result.outcomes)
 
 
 def _listed(text: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Models that predict the label of two texts, and what DisSent's tables 5 and 8 report of them.
+"""Models that predict the label of two texts, and the suite `dissent` (tables 5 and 8 to 10).
 
 Such a model's class is registered with `AutoModelForSequenceClassification` and has
 `encode_pairs(one, two, tokenizer, limit, labels) -> Rows`; where `AutoTokenizer` does not read its
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 import torch
 from transformers import (
     CONFIG_MAPPING,
@@ -24,7 +25,9 @@ from transformers import (
 
 import zoo
 from corpora.errors import InputError
-from zoo.evaluate import bootstrap
+from zoo.evaluate import Request, bootstrap
+from zoo.evaluate.outcomes import Outcomes, numbered
+from zoo.evaluate.results import Result
 from zoo.evaluate.scores import (
     accuracy,
     confusion_matrix,
@@ -32,7 +35,9 @@ from zoo.evaluate.scores import (
     per_class,
     weighted_average,
 )
+from zoo.labelled import columns_of
 from zoo.modeling import best_device, label_count
+from zoo.training.data import check_labels, open_dataset, spread
 
 
 class Rows(Protocol):
@@ -94,6 +99,38 @@ class PairClassifier:
         one, two = [s1 for s1, _ in pairs], [s2 for _, s2 in pairs]
         scores = logits(self.model, self.rows(one, two), batch_size)
         return torch.from_numpy(scores).double().softmax(-1).numpy()
+
+
+def evaluate(request: Request) -> Result:
+    """The suite `dissent`: accuracy, F1, each marker's scores, majority baseline, confusion matrix.
+
+    For every type of DisSent model, and for other pairs with a label (NLI, PDTB) that such a
+    model was trained on. Raises `InputError` if the model's labels are not the dataset's, or if
+    the model classifies no pairs. Rows without a label are left out.
+    """
+    data = open_dataset(request.data, splits={"test": request.split})
+    classifier = PairClassifier.load(request.model)
+    check_labels(classifier.labels, data.labels(hidden=True), data.where)
+    table = spread(data["test"], request.limit)
+    gold = table["label"].to_numpy().astype(np.int64)
+    table, gold = table.filter(pa.array(gold >= 0)), gold[gold >= 0]
+    need_labels(len(gold), request.split, data.where)
+    one, two = (table[name].to_pylist() for name in columns_of(table, (), data.name))
+    rows = classifier.rows(one, two, gold)
+    predicted = predict(classifier.model, rows, request.batch_size)
+    about, units = data.describe(), numbered(len(gold))
+    return Result(
+        model={"name": Path(request.model).name, "type": classifier.model_type},
+        dataset=about,
+        protocol={"limit": request.limit},
+        examples=len(rows),
+        metrics=report(gold, predicted, classifier.labels, request.seed),
+        outcomes=[
+            Outcomes(f"{about['config']} F1", units, gold=gold, predicted=predicted),
+            Outcomes(f"{about['config']} accuracy", units, right=gold == predicted),
+        ],
+        more={"truncated": rows.truncated},
+    )
 
 
 def classifier_class(folder: str | Path) -> Any:
@@ -164,27 +201,26 @@ def report(
     majority baseline: the most frequent class of `gold` for every row.
     """
     confusion = confusion_matrix(gold, predicted, len(names))
+    often = int(confusion.sum(1).argmax())
     majority = np.zeros_like(confusion)
-    majority[:, int(confusion.sum(1).argmax())] = confusion.sum(1)
-    averages = weighted_average(confusion)
+    majority[:, often] = confusion.sum(1)
+    figures = {
+        name: {
+            "value": statistic(confusion),
+            **bootstrap.of_confusion(confusion, statistic, seed, name),
+        }
+        for name, statistic in (("accuracy", accuracy), ("f1", macro_f1))
+    }
     return {
         "rows": len(gold),
-        "accuracy": _with_interval(confusion, accuracy, seed, "accuracy"),
-        "f1": _with_interval(confusion, macro_f1, seed, "f1"),
+        **figures,
         "per_class": per_class(confusion, names),
-        "weighted_average": averages,
+        "weighted_average": weighted_average(confusion),
         "majority": {
-            "class": names[int(confusion.sum(1).argmax())],
+            "class": names[often],
             "accuracy": accuracy(majority),
             "f1": macro_f1(majority),
         },
         "confusion": {"classes": list(names), "gold_by_predicted": confusion.tolist()},
         "resampled": "rows",
-    }
-
-
-def _with_interval(confusion: np.ndarray, statistic: Any, seed: int, name: str) -> dict[str, Any]:
-    return {
-        "value": statistic(confusion),
-        **bootstrap.of_confusion(confusion, statistic, seed, name),
     }

@@ -19,6 +19,7 @@ from corpora.errors import InputError
 from zoo.declared import Suite
 from zoo.evaluate import SUITES
 from zoo.evaluate.outcomes import Columns, joined, place_of, read_outcomes
+from zoo.evaluate.results import datasets_of
 from zoo.evaluate.table import Cell, Cells, Comparison, Row, Rows, Table, percent, plain
 
 PUBLISHED = Path(__file__).with_name("published.toml")
@@ -168,6 +169,7 @@ def _read(path: Path) -> Measured | None:
     if of_training:
         result = _of_training(result, path)
     suite, model = str(result["suite"]), result.get("model", {})
+    split = result.get("split", "test")
     try:
         rows = _rows(suite, result)
     except (KeyError, TypeError, AttributeError) as error:
@@ -183,7 +185,10 @@ def _read(path: Path) -> Measured | None:
         f"{path.parent.parent.name} {name[:6]}" if HASH.fullmatch(name) else name,
         str(model.get("type", "")),
         result.get("trained_on"),
-        _data_of(result),
+        {
+            name: f"{name}, revision {about['revision']}, split {about.get('split', split)}"
+            for name, about in datasets_of(result.get("dataset", {})).items()
+        },
         result.get("protocol", {}),
         result.get("examples"),
         result.get("notes", []),
@@ -244,25 +249,6 @@ def _learnt_words(result: Mapping[str, Any]) -> Rows:
     return {"": own, by_frequency: alone, "rule: majority": majority}
 
 
-def _data_of(result: Mapping[str, Any]) -> dict[str, str]:
-    """The data sets of a result: one, a list (discoeval), or several by name (senteval).
-
-    Each of them may have its own split (discoeval).
-    """
-    found, split = result.get("dataset", {}), result.get("split", "test")
-    if isinstance(found, list):
-        named = [(f"{about['task']} {about['domain']}", about) for about in found]
-    elif "revision" in found:
-        named = [(str(found.get("name", "?")), found)]
-    else:
-        named = [(str(name), about) for name, about in found.items()]
-    return {
-        name: f"{name}, revision {about['revision']}, split {about.get('split', split)}"
-        for name, about in named
-        if isinstance(about, Mapping) and "revision" in about
-    }
-
-
 def _check_outcomes(outcomes: Columns, cells: Cells, path: Path) -> None:
     """Raise `InputError` if they are of another run than the result, whose figures they give."""
     for column, parts in outcomes.items():
@@ -287,30 +273,33 @@ def join_seeds(results: Sequence[Measured]) -> list[Measured]:
     for one in {each.path.resolve(): each for each in results}.values():
         key = (one.suite, one.model, frozenset(one.cells), one.of_training)
         groups.setdefault(key, []).append(one)
-    return [_joined(group) if len(group) > 1 else group[0] for group in groups.values()]
-
-
-def _joined(group: Sequence[Measured]) -> Measured:
-    first = group[0]
-    for other in group[1:]:
-        if first.kind != other.kind:
-            raise InputError(
-                f"{first.path} is of a {first.kind}, {other.path} of a {other.kind}, and both are "
-                f"named {first.model!r}",
-                hint="results of one name are joined: give each model its own with --name",
-            )
-    cells = {}
-    for name, cell in first.cells.items():
-        values = [one.cells[name].value for one in group]
-        cells[name] = replace(cell, value=mean(values), ci=None, sd=stdev(values))
-    return replace(
-        first,
-        model=f"{first.model} ({len(group)} seeds)",
-        notes=list(dict.fromkeys(note for one in group for note in one.notes)),
-        rows={**first.rows, "": cells},
-        outcomes=joined([one.outcomes for one in group]),
-        trainings=len(group),
-    )
+    rows = []
+    for group in groups.values():
+        first = group[0]
+        if len(group) == 1:
+            rows.append(first)
+            continue
+        for other in group[1:]:
+            if first.kind != other.kind:
+                raise InputError(
+                    f"{first.path} is of a {first.kind}, {other.path} of a {other.kind}, and both "
+                    f"are named {first.model!r}",
+                    hint="results of one name are joined: give each model its own with --name",
+                )
+        cells = {}
+        for name, cell in first.cells.items():
+            values = [one.cells[name].value for one in group]
+            cells[name] = replace(cell, value=mean(values), ci=None, sd=stdev(values))
+        both = replace(
+            first,
+            model=f"{first.model} ({len(group)} seeds)",
+            notes=list(dict.fromkeys(note for one in group for note in one.notes)),
+            rows={**first.rows, "": cells},
+            outcomes=joined([one.outcomes for one in group]),
+            trainings=len(group),
+        )
+        rows.append(both)
+    return rows
 
 
 def refuse_mixed(results: Sequence[Measured]) -> None:
@@ -323,35 +312,35 @@ def refuse_mixed(results: Sequence[Measured]) -> None:
     for one, two in combinations(results, 2):
         if one.suite != two.suite:
             continue
-        both = one.data.keys() & two.data.keys()
-        for name in both:
-            _same(one, two, "evaluated on", [one.data[name], two.data[name]])
+        pair = (one, two)
+        both = [name for name in one.data if name in two.data]
         shared = sorted(one.cells.keys() & two.cells.keys())
-        if not shared:
-            continue
-        if not both:
-            texts = ["; ".join(each.data.values()) for each in (one, two)]
-            _same(one, two, "evaluated on", texts)
-        for column in shared:
-            texts = [f"{column} ({', '.join(each.cells[column].of)})" for each in (one, two)]
-            _same(one, two, "evaluated on", texts)
         # A key that only one has is no difference: a model folder says less than a suite.
         keys = sorted(one.protocol.keys() & two.protocol.keys())
         keys = [key for key in keys if one.protocol[key] != two.protocol[key]]
-        texts = [", ".join(f"{k} = {each.protocol[k]}" for k in keys) for each in (one, two)]
-        _same(one, two, "measured with", texts)
-        if one.cells.keys() == two.cells.keys() and None not in (one.examples, two.examples):
-            texts = [f"{each.examples} examples" for each in (one, two)]
-            _same(one, two, "evaluated on", texts)
-
-
-def _same(one: Measured, two: Measured, verb: str, texts: Sequence[str]) -> None:
-    if texts[0] != texts[1]:
-        raise InputError(
-            f"{one.path} was {verb} {texts[0]}; {two.path} was {verb} {texts[1]}",
-            where=f"suite {one.suite}",
-            hint="one table holds one revision of the data and one protocol: evaluate both alike",
-        )
+        said = [("evaluated on", [each.data[name] for each in pair]) for name in both]
+        if shared and not both:
+            said.append(("evaluated on", ["; ".join(each.data.values()) for each in pair]))
+        for column in shared:
+            parts = [f"{column} ({', '.join(each.cells[column].of)})" for each in pair]
+            said.append(("evaluated on", parts))
+        if shared:
+            values = [", ".join(f"{k} = {each.protocol[k]}" for k in keys) for each in pair]
+            said.append(("measured with", values))
+        if (
+            shared
+            and one.cells.keys() == two.cells.keys()
+            and None not in (one.examples, two.examples)
+        ):
+            said.append(("evaluated on", [f"{each.examples} examples" for each in pair]))
+        for verb, (own, other) in said:
+            if own != other:
+                raise InputError(
+                    f"{one.path} was {verb} {own}; {two.path} was {verb} {other}",
+                    where=f"suite {one.suite}",
+                    hint="one table holds one revision of the data and one protocol: evaluate both "
+                    "alike",
+                )
 
 
 # The table of a suite.

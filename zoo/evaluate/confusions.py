@@ -30,7 +30,7 @@ PRIOR = 0.5
 """Added to each cell, so that a confusion that never happened has a logarithm."""
 
 
-def write(stem: Path, found: Mapping[str, Any]) -> list[Path]:
+def write(stem: Path, found: Mapping[str, Any]) -> None:
     """`STEM.csv`, `STEM.svg` and `STEM.png` of a result's confusion matrix.
 
     The CSV file has counts, a row for a gold class. The pictures have the share of each gold class
@@ -56,23 +56,20 @@ def write(stem: Path, found: Mapping[str, Any]) -> list[Path]:
     axes.set_xticks(ticks, labels, rotation=60)
     axes.set_yticks(ticks, labels)
     figure.colorbar(image, label="share (log scale)")
-    return [place, *save_pictures(figure, stem)]
+    save_pictures(figure, stem)
 
 
-def save_pictures(figure: Any, stem: Path, dpi: int = 150) -> list[Path]:
+def save_pictures(figure: Any, stem: Path, dpi: int = 150) -> None:
     """Write a matplotlib figure as SVG and PNG; the same figure gives the same bytes."""
     from matplotlib import rc_context
 
-    files = []
     # A fixed salt and no date, which would change from run to run.
     with rc_context({"svg.hashsalt": "discorpora", "svg.fonttype": "none"}):
         for kind, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
-            files.append(stem.with_name(f"{stem.name}.{kind}"))
             content = io.BytesIO()
             figure.savefig(content, format=kind, dpi=dpi, metadata=metadata)
-            with replacing(files[-1]) as partial:
+            with replacing(stem.with_name(f"{stem.name}.{kind}")) as partial:
                 partial.write_bytes(content.getvalue())
-    return files
 
 
 @dataclass(frozen=True)
@@ -139,12 +136,11 @@ def compare_results(unbalanced: Mapping[str, Any], balanced: Mapping[str, Any]) 
 
     Raises `InputError` if their markers differ or they are of other rows.
     """
-    results = (unbalanced, balanced)
-    one, two = (result["metrics"]["confusion"] for result in results)
+    one, two = (result["metrics"]["confusion"] for result in (unbalanced, balanced))
     check_labels(one["classes"], two["classes"], "confusion", "first result", "second result")
     first, second = (np.array(found["gold_by_predicted"]) for found in (one, two))
     judged = []
-    for result in results:
+    for result in (unbalanced, balanced):
         about = result.get("dataset", {})
         data = ", ".join(f"{key} {about.get(key, '?')}" for key in ("name", "config", "revision"))
         judged.append(f"{data}, split {result.get('split', '?')}")
@@ -157,7 +153,7 @@ def compare_results(unbalanced: Mapping[str, Any], balanced: Mapping[str, Any]) 
     return compare(first, second, one["classes"])
 
 
-def write_regression(found: Regression, stem: Path) -> list[Path]:
+def write_regression(found: Regression, stem: Path) -> None:
     """`STEM.csv`, `STEM.svg`, `STEM.png`: the cells, and the line through them."""
     from matplotlib.figure import Figure
 
@@ -180,7 +176,7 @@ def write_regression(found: Regression, stem: Path) -> list[Path]:
     ends = np.array([x.min(), x.max()])
     axes.plot(ends, found.intercept + found.slope * ends, color="black", linewidth=1)
     axes.legend()
-    return [place, *save_pictures(figure, stem)]
+    save_pictures(figure, stem)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,84 +1,106 @@
-"""Frozen sentence encoders: any backbone, a function or ready arrays, as texts to vectors."""
+"""Frozen sentence encoders: any backbone, a function or ready arrays, as texts to vectors.
+
+A frozen transformer or BiLSTM gives several representations from one pass. `K` is a layer, 0 the
+embeddings:
+
+    mean, mean:K    the mean over the real tokens of the last layer, or of layer K
+    cls, cls:K      the vector of the [CLS] token
+    cls_mean        the [CLS] token's, averaged over all layers and the embeddings (DiscoEval 5.1)
+    pooled          the model's own sentence vector: BERT's pooler, the BiLSTM's max-pool
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from corpora.errors import ConfigError, InputError
-from zoo.evaluate.backbone_encoder import AUTO, NAMES, BackboneEncoder
-from zoo.evaluate.vectors import Text, folder_hash
+from corpora.errors import ConfigError, InputError, nearest
+from zoo.evaluate.vectors import Text, VectorCache, digests, model_key
+from zoo.texts import batches_by_length
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = [
-    "AUTO",
-    "NAMES",
-    "ArrayEncoder",
-    "BackboneEncoder",
-    "Encoder",
-    "FunctionEncoder",
-    "as_encoder",
-    "load_encoder",
-]
+log = logging.getLogger("zoo")
+
+NAMES = ("mean", "cls", "cls_mean", "pooled")
+AUTO = "auto"
+EMPTY = "."
+"""What stands in for a text without a word, as in the released DiscoEval code."""
+SHARD = 4096
+"""Texts that are encoded before their vectors are written."""
+LENGTH = "length"
+"""Kept beside the vectors: a text's tokens before it was cut, `[texts, 1]`."""
 
 
 @runtime_checkable
 class Encoder(Protocol):
     """Texts to vectors. `encode_pairs` encodes two texts together."""
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray: ...
-    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray: ...
+    def encode(self, texts: Sequence[Any]) -> np.ndarray: ...
+    def encode_pairs(self, pairs: Sequence[Any]) -> np.ndarray: ...
 
 
 class FunctionEncoder:
-    """Any function of a list of texts that returns `[texts, dim]`; one for pairs if it has one.
+    """Any function of a list of texts that returns `[texts, dim]`.
 
-    Without a function for pairs, two texts go to the first one joined by a space.
+    Two texts go to it joined by a space, or as they are where it `takes_pairs`.
     """
 
     def __init__(
-        self,
-        function: Callable[[list[str]], Any],
-        pairs: Callable[[list[tuple[str, str]]], Any] | None = None,
-        name: str = "",
+        self, function: Callable[[list[Any]], Any], name: str = "", *, takes_pairs: bool = False
     ) -> None:
-        self.function, self.pairs = function, pairs
+        self.function, self.takes_pairs = function, takes_pairs
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
+    def encode(self, texts: Sequence[Any]) -> np.ndarray:
         """Each distinct text goes to the function once, the longest first."""
-        return _once(self.function, texts, len, self.name)
-
-    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        if self.pairs is None:
-            return self.encode([" ".join(pair) for pair in pairs])
-        return _once(self.pairs, pairs, lambda pair: sum(map(len, pair)), self.name)
-
-
-class ArrayEncoder:
-    """Vectors made elsewhere: a mapping from each text, or pair of texts, to its vector."""
-
-    def __init__(self, vectors: Mapping[Any, Any], name: str = "arrays") -> None:
-        self.known, self.name = vectors, name
-
-    def encode(self, texts: Sequence[Text]) -> np.ndarray:
-        missing = [text for text in texts if text not in self.known]
-        if missing:
+        distinct = sorted(dict.fromkeys(texts), key=len, reverse=True)
+        vectors = np.asarray(self.function(distinct), np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(distinct):
             raise InputError(
-                f"{len(missing)} texts have no vector; the first: {str(missing[0])[:80]!r}",
+                f"{len(distinct)} texts gave an array of shape {vectors.shape}",
                 where=self.name,
-                hint="give one for every text that zoo.evaluate.discoeval.texts(DATA) lists",
+                hint="the function must return one vector a text: [texts, dim]",
             )
-        return np.stack([np.asarray(self.known[text], np.float32) for text in texts])
+        row = {text: index for index, text in enumerate(distinct)}
+        return vectors[[row[text] for text in texts]]
 
-    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        return self.encode(pairs)
+    def encode_pairs(self, pairs: Sequence[Any]) -> np.ndarray:
+        return self.encode(pairs if self.takes_pairs else [" ".join(pair) for pair in pairs])
+
+
+def as_encoder(what: Any, name: str = "") -> Encoder:
+    """A model folder or Hub id, an `Encoder`, a function, or arrays by text, as an encoder."""
+    if isinstance(what, str | Path):
+        return load_encoder(str(what))
+    if isinstance(what, Mapping):
+
+        def known(texts: list[Any]) -> list[Any]:
+            missing = [text for text in texts if text not in what]
+            if missing:
+                raise InputError(
+                    f"{len(missing)} texts have no vector; the first: {str(missing[0])[:80]!r}",
+                    where=name or "arrays",
+                    hint="give one for every text that zoo.evaluate.discoeval.texts(DATA) lists",
+                )
+            return [what[text] for text in texts]
+
+        return FunctionEncoder(known, name or "arrays", takes_pairs=True)
+    if isinstance(what, Encoder):
+        return what
+    function = getattr(what, "encode", what)
+    if callable(function):
+        return FunctionEncoder(function, name or ("" if function is what else type(what).__name__))
+    raise ConfigError(
+        f"cannot encode with {type(what).__name__!r}",
+        hint="give a model folder, a function of a list of texts, or a mapping of texts to vectors",
+    )
 
 
 def load_encoder(
@@ -114,77 +136,219 @@ def load_encoder(
             where=model,
             hint="give a folder with config.json, safetensors and a tokenizer, or a Hub id",
         ) from error
-    _check_loaded(loaded, report["missing_keys"], model)
+    encoder: Any = getattr(loaded, "backbone", loaded)
+    missing = report["missing_keys"]
+    if other := sorted(key for key in missing if "pooler" not in key.split(".")):
+        raise InputError(
+            f"has no weights for {len(other)} parts of the encoder, such as {other[0]}",
+            where=model,
+            hint="they would be drawn at random: is it a checkpoint of another model class?",
+        )
+    if missing:  # the pooler's weights were drawn at random
+        encoder.pooler = None
     # What a model of the zoo saw of a text in training.
     seen = getattr(loaded.config, "vector", getattr(loaded.config, "pooling", ""))
-    encoder: Any = inner(loaded)
     return BackboneEncoder(
         encoder.to(best_device()),
         tokenizer,
         representation,
         name=Path(model).name,
-        key=model_key(model, loaded),
+        key=model_key(model, getattr(loaded.config, "_commit_hash", None)),
         cache=cache,
         batch_tokens=batch_tokens,
         trained_with=str(seen),
     )
 
 
-def _check_loaded(loaded: PreTrainedModel, missing: Collection[str], model: str) -> None:
-    """Take away a pooler that the folder has no weights for; they would be drawn at random."""
-    other = sorted(key for key in missing if "pooler" not in key.split("."))
-    if other:
-        raise InputError(
-            f"has no weights for {len(other)} parts of the encoder, such as {other[0]}",
-            where=model,
-            hint="they would be drawn at random: is it a checkpoint of another model class?",
+class BackboneEncoder:
+    """A frozen transformer or BiLSTM with its tokenizer.
+
+    `key` names what made the vectors in `cache`. `tokens` counts the real tokens that were encoded
+    (not those of vectors from the cache). `trained_with`: "mean" for a model of the zoo whose
+    objective saw the mean of a text's tokens.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        representation: str = AUTO,
+        *,
+        name: str = "",
+        key: str = "",
+        cache: Path | str | None = None,
+        batch_tokens: int = 4096,
+        trained_with: str = "",
+    ) -> None:
+        from zoo.backbones import max_positions, pooling_of, warn_of_padding
+
+        self.model, self.tokenizer = model.eval(), tokenizer
+        limits = (max_positions(model.config) or 0, tokenizer.model_max_length)
+        self.max_tokens = min(limit for limit in limits if limit)
+        self.representation = self.named(representation)
+        self.trained_with = trained_with
+        self.name, self.batch_tokens = name or model.config.model_type, batch_tokens
+        self.pooling = pooling_of(model.config, tokenizer)
+        self.cache = VectorCache(
+            cache, f"{key[:24]}-{model.dtype}-{self.max_tokens}" if key else ""
         )
-    if missing:
-        encoder: Any = inner(loaded)
-        encoder.pooler = None
+        self.tokens = 0
+        self._cut: set[bytes] = set()
+        warn_of_padding(self.model)
+
+    @property
+    def truncated(self) -> int:
+        """How many distinct texts were longer than the model takes; the rest of each is lost."""
+        return len(self._cut)
+
+    @property
+    def layers(self) -> int:
+        """How many layers have hidden states to read, besides the embeddings (0: none)."""
+        return int(getattr(self.model.config, "num_hidden_layers", 0) or 0)
+
+    def named(self, representation: str) -> str:
+        """The representation in full. Raises `ConfigError` for one that the model has not."""
+        if representation == AUTO:
+            return "mean" if self.layers else "pooled"
+        name, _, layer = representation.partition(":")
+        if name not in NAMES or (layer and (name not in ("mean", "cls") or not layer.isdigit())):
+            raise ConfigError(
+                f"no representation {representation!r}",
+                hint=f"{nearest(name, NAMES)}they are: {', '.join(NAMES)}, mean:LAYER, cls:LAYER",
+            )
+        if layer and int(layer) > self.layers:
+            raise ConfigError(
+                f"no layer {layer}: the model has {self.layers}, and 0 is its embeddings",
+                where=f"representation {representation}",
+            )
+        return representation
+
+    def encode(self, texts: Sequence[Text]) -> np.ndarray:
+        """The vectors of `texts`, `[texts, dim]`, as float32."""
+        return self.vectors(texts, [self.representation])[self.representation]
+
+    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """The vectors of pairs of texts, each pair encoded as one input: `[pairs, dim]`."""
+        return self.encode(pairs)
+
+    def vectors(
+        self, texts: Sequence[Text], representations: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Several representations from one pass: `[texts, dim]` each.
+
+        Every distinct text that the cache does not know is encoded once, in shards and batches of
+        texts of like length.
+        """
+        names = [self.named(name) for name in representations]
+        distinct = list(dict.fromkeys(texts))
+        keys, kept = digests(distinct), [*names, LENGTH]
+        known = np.all([self.cache.known(name, keys) for name in kept], axis=0)
+        found: dict[str, np.ndarray] = {}
+
+        def fill(name: str, rows: np.ndarray, vectors: np.ndarray) -> None:
+            empty = np.empty((len(distinct), vectors.shape[1]), np.float32)
+            found.setdefault(name, empty)[rows] = vectors
+
+        for name in kept if known.any() else ():
+            fill(name, known, self.cache.take(name, keys[known]))
+        missing = np.flatnonzero(~known)
+        ids, lengths = self.tokenize([distinct[row] for row in missing])
+        order = np.argsort(lengths, kind="stable")
+        for start in range(0, len(order), SHARD):
+            part = order[start : start + SHARD]
+            new = self.encode_ids([ids[row] for row in part], names)
+            new[LENGTH] = lengths[part, None]
+            self.cache.put(keys[missing[part]], new)
+            for name, vectors in new.items():
+                fill(name, missing[part], vectors)
+            log.debug("encoded %d of %d texts", start + len(part), len(order))
+        if distinct:
+            long = np.flatnonzero(found[LENGTH][:, 0] > self.max_tokens)
+            self._cut.update(keys[row].tobytes() for row in long)
+        row = {text: index for index, text in enumerate(distinct)}
+        rows = [row[text] for text in texts]
+        return {name: found[name][rows] for name in names}
+
+    def tokenize(self, texts: Sequence[Text]) -> tuple[list[dict[str, list[int]]], np.ndarray]:
+        """The ids of each text with special tokens, and their number before long ones are cut."""
+        if not texts:
+            return [], np.zeros(0, np.float32)
+        first = [_filled(text if isinstance(text, str) else text[0]) for text in texts]
+        second = None if isinstance(texts[0], str) else [_filled(text[1]) for text in texts]
+        found = self.tokenizer(first, second, verbose=False)
+        lengths = np.array([len(ids) for ids in found["input_ids"]], np.float32)
+        rows = [{name: found[name][row] for name in found} for row in range(len(texts))]
+        for row in np.flatnonzero(lengths > self.max_tokens).tolist():
+            other = second[row] if second else None
+            limit = {"truncation": True, "max_length": self.max_tokens}
+            rows[row] = dict(self.tokenizer(first[row], other, **limit))
+        return rows, lengths
+
+    def encode_ids(
+        self, ids: Sequence[Mapping[str, Sequence[int]]], names: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Vectors of tokenised texts, in batches of at most `batch_tokens` ids with padding.
+
+        Raises `InputError` for vectors with NaN or infinity.
+        """
+        lengths = [len(one["input_ids"]) for one in ids]
+        self.tokens += sum(lengths)
+        found: dict[str, np.ndarray] = {}
+        for rows in batches_by_length(lengths, self.batch_tokens):
+            for name, vectors in self._batch([ids[row] for row in rows], names).items():
+                if not vectors.isfinite().all():
+                    raise InputError(
+                        f"the model gives vectors with NaN or infinity ({name})", where=self.name
+                    )
+                empty = np.empty((len(ids), vectors.shape[1]), np.float32)
+                found.setdefault(name, empty)[rows] = vectors.float().cpu().numpy()
+        return found
+
+    def _batch(
+        self, batch: Sequence[Mapping[str, Sequence[int]]], names: Sequence[str]
+    ) -> dict[str, Tensor]:
+        """One pass over texts of like length, padded on the right."""
+        import torch
+
+        width = max(len(one["input_ids"]) for one in batch)
+        inputs = {}
+        for key in batch[0]:
+            fill = (self.tokenizer.pad_token_id or 0) if key == "input_ids" else 0
+            rows = [[*one[key], *[fill] * (width - len(one[key]))] for one in batch]
+            inputs[key] = torch.tensor(rows, device=self.model.device)
+        deep = any(name == "cls_mean" or ":" in name for name in names)
+        extra = {"output_hidden_states": True} if deep else {}
+        with torch.inference_mode():
+            output = self.model(**inputs, **extra)
+        return {name: self._read(output, inputs["attention_mask"], name) for name in names}
+
+    def _read(self, output: Any, mask: Tensor, name: str) -> Tensor:
+        """One representation from a model's output: `[batch, dim]`."""
+        import torch
+
+        from zoo.backbones import pooled
+
+        kind, _, layer = name.partition(":")
+        needed, what = "last_hidden_state", "vectors of tokens"
+        if name == "pooled":
+            needed, what = "pooler_output", "pooled vector"
+        elif name == "cls_mean" or layer:
+            needed, what = "hidden_states", "hidden states of its layers"
+        states = getattr(output, needed, None)
+        if states is None:
+            raise ConfigError(
+                f"the model has no {what}",
+                where=f"{self.name}, representation {name}",
+                hint=f"choose another representation: {', '.join(NAMES)}",
+            )
+        if name == "pooled":
+            return states
+        if name == "cls_mean":
+            read = [pooled(layer.float(), mask, self.pooling) for layer in states]
+            return torch.stack(read).mean(0)
+        states = states[int(layer)] if layer else states
+        return pooled(states.float(), mask, "mean" if kind == "mean" else self.pooling)
 
 
-def inner(model: PreTrainedModel) -> PreTrainedModel:
-    """The encoder inside a model of the zoo (`backbone`), or the model itself."""
-    return getattr(model, "backbone", model)
-
-
-def model_key(model: str, loaded: PreTrainedModel) -> str:
-    """What the vectors depend on: the hash of a folder's files, or the Hub's commit."""
-    if Path(model).is_dir():
-        return folder_hash(Path(model))
-    commit = getattr(loaded.config, "_commit_hash", None)
-    return hashlib.sha256(f"{model}@{commit}".encode()).hexdigest() if commit else ""
-
-
-def as_encoder(what: Any, name: str = "", **options: Any) -> Encoder:
-    """A model folder or Hub id, an `Encoder`, a function, or arrays by text, as an encoder."""
-    if isinstance(what, str | Path):
-        return load_encoder(str(what), **options)
-    if isinstance(what, Mapping):
-        return ArrayEncoder(what, name or "arrays")
-    if isinstance(what, Encoder):
-        return what
-    if callable(getattr(what, "encode", None)):
-        return FunctionEncoder(what.encode, name=name or type(what).__name__)
-    if callable(what):
-        return FunctionEncoder(what, name=name)
-    raise ConfigError(
-        f"cannot encode with {type(what).__name__!r}",
-        hint="give a model folder, a function of a list of texts, or a mapping of texts to vectors",
-    )
-
-
-def _once(
-    function: Callable[[list[Any]], Any], texts: Sequence[Any], size: Any, name: str
-) -> np.ndarray:
-    distinct = sorted(dict.fromkeys(texts), key=size, reverse=True)
-    vectors = np.asarray(function(distinct), np.float32)
-    if vectors.ndim != 2 or len(vectors) != len(distinct):
-        raise InputError(
-            f"{len(distinct)} texts gave an array of shape {vectors.shape}",
-            where=name,
-            hint="the function must return one vector a text: [texts, dim]",
-        )
-    row = {text: index for index, text in enumerate(distinct)}
-    return vectors[[row[text] for text in texts]]
+def _filled(text: str) -> str:
+    return text if text.strip() else EMPTY

@@ -207,7 +207,11 @@ def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> di
         one, two = first[column], other[column]
         kept = {}
         for part in (name for name in one if name in two):
-            drawn = _drawn(one[part], two[part], f"{suite}.{column}.{part}", seed)
+            own, its, name = one[part], two[part], f"{suite}.{column}.{part}"
+            if own.right is not None and its.right is not None:
+                drawn = _of_shares([(own, its)], name, seed)
+            else:
+                drawn = _of_classes(own, its, name, seed)
             if drawn is not None:
                 kept[part] = drawn
         if kept.keys() == one.keys() == two.keys():
@@ -227,14 +231,6 @@ def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> di
         drawn = _of_shares(shares, f"{suite}.{title}", seed)
         found |= {title: drawn.difference()} if drawn else {}
     return found
-
-
-def _drawn(first: Outcomes, other: Outcomes, name: str, seed: int) -> _Drawn | None:
-    if first.right is not None and other.right is not None:
-        return _of_shares([(first, other)], name, seed)
-    if first.gold is None or other.gold is None or list(first.units) != list(other.units):
-        return None
-    return _of_classes(first, other, name, seed)
 
 
 def _of_shares(pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int) -> _Drawn | None:
@@ -269,10 +265,12 @@ def _of_shares(pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int)
 
 
 def _of_classes(first: Outcomes, other: Outcomes, name: str, seed: int) -> _Drawn | None:
-    """The difference of two unweighted F1 when rows are drawn anew.
+    """The difference of two unweighted F1 when rows are drawn anew; None of other examples.
 
     Drawing rows is one multinomial draw over the cells (gold, first's class, other's class).
     """
+    if first.gold is None or other.gold is None or list(first.units) != list(other.units):
+        return None
     rows = np.array([first.gold, first.predicted, other.predicted])
     if not np.array_equal(rows[0], np.array(other.gold)):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,17 +113,39 @@ def other_revisions(trained: Sequence[Mapping[str, str]], judged: Any) -> list[s
 
     `judged` is the result's `dataset`: one description, a list, or several by name.
     """
-    there = dict.fromkeys(_described(judged))
-    return list(
-        dict.fromkeys(
-            f"trained on {name}, revision {one['revision'] or 'unknown'}, judged on revision "
-            f"{revision or 'unknown'}: rows judged here may have been training rows there; judge "
-            "the model on the revision that it was trained on, or train it anew"
-            for one in trained
-            for name, revision in there
-            if name == one["name"] and revision != one["revision"]
-        )
-    )
+    notes: dict[str, None] = {}
+    for one in trained:
+        for about in datasets_of(judged).values():
+            name, revision = str(about.get("name", "")), str(about["revision"])
+            if name == one["name"] and revision != one["revision"]:
+                note = (
+                    f"trained on {name}, revision {one['revision'] or 'unknown'}, judged on "
+                    f"revision {revision or 'unknown'}: rows judged here may have been training "
+                    "rows there; judge the model on the revision that it was trained on, or train "
+                    "it anew"
+                )
+                notes[note] = None
+    return list(notes)
+
+
+def datasets_of(dataset: Any) -> dict[str, Mapping[str, Any]]:
+    """The datasets that a result's `dataset` describes with a revision, by name.
+
+    It is one description, a list (discoeval), or several by name (senteval).
+    """
+    named: dict[Any, Any] = {}
+    if isinstance(dataset, list):
+        for about in (each for each in dataset if isinstance(each, Mapping)):
+            parts = [str(about[key]) for key in ("task", "domain") if key in about]
+            named[" ".join(parts) or about.get("name", "?")] = about
+    elif isinstance(dataset, Mapping):
+        one = "revision" in dataset
+        named = {str(dataset.get("name", "?")): dataset} if one else dict(dataset)
+    return {
+        str(name): about
+        for name, about in named.items()
+        if isinstance(about, Mapping) and "revision" in about
+    }
 
 
 def _results(model: str) -> dict[str, Any] | None:
@@ -137,12 +159,3 @@ def _results(model: str) -> dict[str, Any] | None:
         return None
     ours = isinstance(results, dict) and "recipe" in results and "dataset" in results
     return results if ours else None
-
-
-def _described(judged: Any) -> Iterator[tuple[str, str]]:
-    """The name and the revision of each dataset that a result describes."""
-    if isinstance(judged, Mapping) and "revision" in judged:
-        yield str(judged.get("name", "")), str(judged["revision"])
-    elif isinstance(judged, Mapping | list | tuple):
-        for about in judged.values() if isinstance(judged, Mapping) else judged:
-            yield from _described(about)

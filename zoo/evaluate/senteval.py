@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zoo.evaluate import Request
     from zoo.evaluate.suites import SentEval
 
-HUB = "hub"
+HUB, METRIC = "hub", "cosine_pearson"
 COLUMNS = ("USS", "SSS", "SC", "Probing")
 UNTRAINED = "cosine of the vectors; SentEval trains a regression on their features: not comparable"
 ABSENT = "not in mteb"
@@ -38,30 +38,23 @@ class Mapped:
     name: str
     column: str
     mteb: str = ""
-    metric: str = "cosine_pearson"
     same: bool = False
     note: str = ABSENT
 
 
-def _tasks() -> tuple[Mapped, ...]:
-    sts = [Mapped(f"STS{y}", "USS", f"STS{y}", same=True, note="") for y in range(12, 17)]
-    trained = [
-        Mapped("STS-B", "SSS", "STSBenchmark", note=UNTRAINED),
-        Mapped("SICK-R", "SSS", "SICK-R", note=UNTRAINED),
-        Mapped("SICK-E", "SSS", note="in mteb only in translations"),
-    ]
-    sc = [Mapped(n, "SC") for n in ("MR", "CR", "MPQA", "SUBJ", "SST", "TREC", "MRPC")]
-    probing = [
-        Mapped(name, "Probing")
-        for name in (
-            *("Length", "WordContent", "Depth", "TopConstituents", "BigramShift"),
-            *("Tense", "SubjNumber", "ObjNumber", "OddManOut", "CoordinationInversion"),
-        )
-    ]
-    return (*sts, *trained, *sc, *probing)
-
-
-TASKS = _tasks()
+_SC = ("MR", "CR", "MPQA", "SUBJ", "SST", "TREC", "MRPC")
+_PROBING = (
+    *("Length", "WordContent", "Depth", "TopConstituents", "BigramShift"),
+    *("Tense", "SubjNumber", "ObjNumber", "OddManOut", "CoordinationInversion"),
+)
+TASKS = (
+    *(Mapped(f"STS{year}", "USS", f"STS{year}", same=True, note="") for year in range(12, 17)),
+    Mapped("STS-B", "SSS", "STSBenchmark", note=UNTRAINED),
+    Mapped("SICK-R", "SSS", "SICK-R", note=UNTRAINED),
+    Mapped("SICK-E", "SSS", note="in mteb only in translations"),
+    *(Mapped(name, "SC") for name in _SC),
+    *(Mapped(name, "Probing") for name in _PROBING),
+)
 
 
 def evaluate(options: SentEval, request: Request) -> Result:
@@ -113,7 +106,7 @@ def run(mteb: Any, encoder: Any, batch_size: int) -> tuple[dict[str, float], dic
     for result in found.task_results:
         task = wanted[result.task_name]
         scores[task.name] = float(
-            np.mean([row[task.metric] for rows in result.scores.values() for row in rows])
+            np.mean([row[METRIC] for rows in result.scores.values() for row in rows])
         )
         revisions[task.name] = str(result.dataset_revision)
     if not scores:
@@ -164,7 +157,7 @@ def tasks_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
     return {
         task.name: {
             "value": scores[task.name],
-            "metric": task.metric,
+            "metric": METRIC,
             "column": task.column,
             "note": task.note,
         }

@@ -26,6 +26,7 @@ from zoo.evaluate import Request
 from zoo.evaluate.discoeval.tasks import TASKS, Protocol
 from zoo.evaluate.outcomes import PROBES
 from zoo.evaluate.superglue_data import TASKS as SUPERGLUE_TASKS
+from zoo.evaluate.superglue_data import tasks_named
 from zoo.evaluate.table import Cell, Cells, Rows, percent, plain
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class DisSent(Suite):
     reads = LABELLED
 
     def evaluate(self, request: Request) -> Result:
-        from zoo.evaluate.dissent import evaluate
+        from zoo.evaluate.classification import evaluate
 
         return evaluate(request)
 
@@ -59,11 +60,11 @@ class DisSent(Suite):
 
         return {"": cells(metrics), "rule: majority": cells(metrics["majority"])}
 
-    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
         """`STEM.confusion.csv`, `.svg` and `.png`."""
         from zoo.evaluate.confusions import write
 
-        return write(stem.with_name(f"{stem.name}.confusion"), result["metrics"]["confusion"])
+        write(stem.with_name(f"{stem.name}.confusion"), result["metrics"]["confusion"])
 
 
 class Pdtb(Suite):
@@ -109,15 +110,12 @@ class Pdtb(Suite):
         majority = percent(next(iter(metrics.values()))["majority"]["accuracy"])
         return {"": own, "rule: majority": dict.fromkeys(own, majority)}
 
-    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
         """The confusion matrix of each protocol: `STEM.PROTOCOL.csv`, `.svg`, `.png`."""
         from zoo.evaluate.confusions import write
 
-        return [
-            file
-            for name, metrics in result["metrics"].items()
-            for file in write(stem.with_name(f"{stem.name}.{name}"), metrics["confusion"])
-        ]
+        for name, metrics in result["metrics"].items():
+            write(stem.with_name(f"{stem.name}.{name}"), metrics["confusion"])
 
 
 class Permuted(Suite):
@@ -299,15 +297,15 @@ class DiscoEval(Suite):
 
     def evaluate(self, request: Request) -> Result:
         """Every task that the data has."""
-        from zoo.evaluate.discoeval.running import evaluate
+        from zoo.evaluate.discoeval.protocol import evaluate
 
         return evaluate(self, request)
 
-    def write_files(self, result: Mapping[str, Any], stem: Path) -> list[Path]:
+    def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
         """`STEM.table.md`; with layers also `STEM.layers.csv`, `.svg` and `.png`."""
         from zoo.evaluate.discoeval.report import write_files
 
-        return write_files(result, stem)
+        write_files(result, stem)
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
@@ -367,11 +365,7 @@ class SuperGlue(Suite):
     @field_validator("tasks")
     @classmethod
     def _are_tasks(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if name not in SUPERGLUE_TASKS:
-                hint = f"{nearest(name, SUPERGLUE_TASKS)}they are: {', '.join(SUPERGLUE_TASKS)}"
-                raise ConfigError(f"no task {name!r}", hint=hint)
-        return names
+        return tuple(tasks_named(names))
 
     def evaluate(self, request: Request) -> Result:
         from zoo.evaluate.superglue import evaluate

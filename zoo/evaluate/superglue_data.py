@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError, nearest
 from zoo.training.data import label_names
 
 PLACEHOLDER = "@placeholder"
@@ -66,8 +66,21 @@ class Example:
     answers: tuple[str, ...] = ()
 
 
+def tasks_named(names: Sequence[str]) -> list[str]:
+    """`names`, if they are tasks. Raises `ConfigError` for one that is not."""
+    for name in names:
+        if name not in TASKS:
+            hint = f"{nearest(name, TASKS)}they are: {', '.join(TASKS)}"
+            raise ConfigError(f"no task {name!r}", hint=hint)
+    return list(names)
+
+
 def examples_of(config: str, table: pa.Table, *, copa_question: bool = False) -> list[Example]:
-    """The examples of one split. Raises `InputError` for a table without a task's columns."""
+    """The examples of one split; with `copa_question` COPA's premise ends in the question.
+
+    A premise of COPA is followed by each choice: "completions" of it, as in the paper's table 2.
+    Raises `InputError` for a table without a task's columns, and for a row without a right answer.
+    """
     columns = TASKS[config].columns
     missing = [name for name in columns if name not in table.column_names]
     if missing:
@@ -76,43 +89,32 @@ def examples_of(config: str, table: pa.Table, *, copa_question: bool = False) ->
             where=f"superglue@{config}",
             hint=f"its columns: {', '.join(columns)}; build it with the builder superglue",
         )
-    if config == "record":
-        return [_record(row, number) for number, row in enumerate(table.to_pylist())]
-    names = label_names(table.schema) if config == "rte" else []
-    rows = enumerate(table.to_pylist())
-    if config == "rte":
-        return [_rte(row, len(names), number) for number, row in rows]
-    return [_copa(row, number, copa_question) for number, row in rows]
+    classes = len(label_names(table.schema)) if config == "rte" else 2
+    examples = []
+    for number, row in enumerate(table.to_pylist()):
+        where = f"superglue@{config}, row {number}"
+        if config == "record":
+            examples.append(_record(row, where))
+            continue
+        label = row["label"]
+        if label is None or not 0 <= label < classes:
+            raise InputError(
+                f"label {label!r}, expected 0 to {classes - 1}",
+                where=where,
+                hint="the test sets of SuperGLUE have no labels: evaluate on validation",
+            )
+        if config == "rte":
+            examples.append(Example(((row["premise"], row["hypothesis"]),), (int(label),)))
+            continue
+        asked = f" {_QUESTIONS.get(row['question'], row['question'])}" if copa_question else ""
+        choices = row["choice1"], row["choice2"]
+        pairs = tuple((row["premise"] + asked, choice) for choice in choices)
+        examples.append(Example(pairs, (int(label),), choices))
+    return examples
 
 
-def _rte(row: Mapping[str, Any], classes: int, number: int) -> Example:
-    label = _label(row, classes, f"superglue@rte, row {number}")
-    return Example(((row["premise"], row["hypothesis"]),), (label,))
-
-
-def _copa(row: Mapping[str, Any], number: int, question: bool) -> Example:
-    """The premise, then each choice: "completions" of the premise, as in the paper's table 2."""
-    label = _label(row, 2, f"superglue@copa, row {number}")
-    asked = f" {_QUESTIONS.get(row['question'], row['question'])}" if question else ""
-    choices = row["choice1"], row["choice2"]
-    pairs = tuple((row["premise"] + asked, choice) for choice in choices)
-    return Example(pairs, (label,), choices)
-
-
-def _label(row: Mapping[str, Any], classes: int, where: str) -> int:
-    label = row["label"]
-    if label is None or not 0 <= label < classes:
-        raise InputError(
-            f"label {label!r}, expected 0 to {classes - 1}",
-            where=where,
-            hint="the test sets of SuperGLUE have no labels: evaluate on validation",
-        )
-    return int(label)
-
-
-def _record(row: Mapping[str, Any], number: int) -> Example:
+def _record(row: Mapping[str, Any], where: str) -> Example:
     """The passage, and the query with its blank filled by each marked entity (section 3.2.1)."""
-    where = f"superglue@record, row {number}"
     if PLACEHOLDER not in row["query"]:
         raise InputError(f"the query has no {PLACEHOLDER}", where=where)
     entities = tuple(dict.fromkeys(row["entities"]))
@@ -157,9 +159,9 @@ def exact_match(found: str, answers: Sequence[str]) -> float:
 
 def word_f1(found: str, answers: Sequence[str]) -> float:
     """The best F1 of the normalised words of `found` and of an answer."""
-    return max((_f1(normal(found).split(), normal(a).split()) for a in answers), default=0.0)
-
-
-def _f1(one: Sequence[str], two: Sequence[str]) -> float:
-    shared = sum((Counter(one) & Counter(two)).values())
-    return 2 * shared / (len(one) + len(two)) if shared else 0.0
+    words, best = normal(found).split(), 0.0
+    for answer in answers:
+        others = normal(answer).split()
+        shared = sum((Counter(words) & Counter(others)).values())
+        best = max(best, 2 * shared / (len(words) + len(others)) if shared else 0.0)
+    return best

@@ -105,28 +105,26 @@ class Table:
         known = {c: next((own[c].n for own in cells if c in own), None) for c in self.columns}
         return {column: n for column, n in known.items() if n is not None}
 
-    @cached_property
-    def _baseline(self) -> Row | None:
-        """The first model that shares a column with another one."""
-        for row in self.rows:
-            if any(row.outcomes.keys() & other.outcomes for other in self.rows if other is not row):
-                return row
-        return None
-
     @property
     def baseline(self) -> str:
         """The model that the others are compared with; "" where no two have outcomes."""
-        return self._baseline.name if self._baseline and self.differences else ""
+        return self._compared[0]
 
-    @cached_property
+    @property
     def differences(self) -> dict[str, dict[str, Difference]]:
         """By model the columns by which it differs from the baseline."""
-        first = self._baseline
-        if first is None:
-            return {}
-        others = [row for row in self.rows if row.outcomes and row is not first]
-        found = {r.name: differences(self.suite, first.outcomes, r.outcomes) for r in others}
-        return {name: columns for name, columns in found.items() if columns}
+        return self._compared[1]
+
+    @cached_property
+    def _compared(self) -> tuple[str, dict[str, dict[str, Difference]]]:
+        """The first model that shares a column with another one, and what sets others apart."""
+        for first in self.rows:
+            others = [row for row in self.rows if row.outcomes and row is not first]
+            if any(first.outcomes.keys() & row.outcomes for row in others):
+                by = {r.name: differences(self.suite, first.outcomes, r.outcomes) for r in others}
+                by = {name: columns for name, columns in by.items() if columns}
+                return first.name if by else "", by
+        return "", {}
 
 
 @dataclass(frozen=True)
@@ -204,9 +202,8 @@ def _as_dict(table: Table) -> dict[str, Any]:
     for row in table.rows:
         cells = {}
         for column, cell in row.cells.items():
-            known = {"ci": list(cell.ci) if cell.ci else None, "sd": cell.sd, "units": cell.units}
-            kept = {key: value for key, value in known.items() if value is not None}
-            cells[column] = {"value": cell.value, **kept}
+            known = {"value": cell.value, "ci": cell.ci, "sd": cell.sd, "units": cell.units}
+            cells[column] = {key: value for key, value in known.items() if value is not None}
         rows.append({"name": row.name, "kind": row.kind, "source": row.source, "cells": cells})
     changes = {
         name: {column: asdict(one) for column, one in columns.items()}

@@ -17,5 +17,5 @@ __all__ = ["DiscoEval", "run", "texts"]
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(import_module("zoo.evaluate.discoeval.api"), name)
+        return getattr(import_module("zoo.evaluate.discoeval.running"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

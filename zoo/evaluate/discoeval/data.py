@@ -1,21 +1,30 @@
-"""The data of a task as the suite takes it: columns of texts, labels, what belongs together."""
+"""The data of a task, from built dataset folders or DiscoEval's own (`SP/wiki/train.txt`)."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from corpora.errors import InputError
+from corpora.errors import BadRecord, InputError
+from corpora.readers.discoeval import read_discoeval
+from corpora.readers.files import read_lines
 from corpora.rng import stream
-from zoo.evaluate.discoeval.tasks import Task
+from corpora.store.atomic import MANIFEST, sha256
+from zoo.evaluate.discoeval.tasks import TASKS, Task
+from zoo.training.data import open_dataset, read_manifest, split_spec
 
 Slot = list[list[str]]
 """One place of every example: the texts that stand in it (several for a subtree's EDUs)."""
 
 TRAIN_SHARE = 0.75
 """Of the validation set, where there is no training set."""
+FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,9 @@ class Split:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def take(self, rows: np.ndarray) -> Split:
+    def of_units(self, units: np.ndarray) -> Split:
+        """The examples of these units alone, in their order."""
+        rows = np.flatnonzero(np.isin(self.units, units))
         slots = tuple([slot[row] for row in rows.tolist()] for slot in self.slots)
         return Split(slots, self.labels[rows], self.units[rows])
 
@@ -69,10 +80,47 @@ class Found:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def prepared(data: TaskData, limit: int) -> TaskData:
-    """Within the limit of rows a split, and with a training set."""
-    notes = list(data.notes)
-    splits = {name: _limited(split, limit) for name, split in data.splits.items()}
+def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
+    """The tasks in `spec`, only those named in `tasks` if any are; `limit` rows of each split.
+
+    `spec` is a built dataset folder or Hub id (`@CONFIG`), a folder of built folders, or a folder
+    in DiscoEval's own layout (`SP/wiki/train.txt`). Raises `InputError` if it holds none.
+    """
+    wanted, found = tuple(tasks) or tuple(TASKS), Found()
+    place = Path(split_spec(spec)[0])
+    files = (FILES["validation"], f"*/{FILES['validation']}")
+    if any(True for t in TASKS.values() for file in files for _ in (place / t.folder).glob(file)):
+        _read_original(place, wanted, found)
+    elif place.is_dir() and not (place / MANIFEST).is_file():
+        _read_several(place, found)
+    else:
+        found.tasks = _read_built(spec, place.name)
+    found.tasks = [data for data in found.tasks if data.task.name in wanted]
+    if not found.tasks:
+        raise InputError(
+            "holds no data of " + (", ".join(tasks) or "any task of DiscoEval"),
+            where=spec,
+            hint=f"give a folder built with {', '.join(task.builder for task in TASKS.values())}, "
+            "a folder of such folders, or DiscoEval's own data folder",
+        )
+    there = {data.task.name for data in found.tasks}
+    for name in (name for name in tasks if name not in there):
+        found.skipped.setdefault(name, "no data of it there")
+    order = list(TASKS)
+    ready = [_prepared(data, limit) for data in found.tasks]
+    found.tasks = sorted(ready, key=lambda data: (order.index(data.task.name), data.domain))
+    return found
+
+
+def _prepared(data: TaskData, limit: int) -> TaskData:
+    """Within the limit of rows a split (whole units, spread evenly), and with a training set."""
+    notes, splits = list(data.notes), dict(data.splits)
+    for name, split in splits.items():
+        if 0 < limit < len(split):
+            units = np.unique(split.units)
+            count = max(1, round(limit * len(units) / len(split)))
+            kept = units[np.linspace(0, len(units) - 1, count).astype(np.int64)]
+            splits[name] = split.of_units(kept)
     if "validation" not in splits:
         raise InputError(
             "has no validation split, on which the classifier's training is stopped",
@@ -81,7 +129,7 @@ def prepared(data: TaskData, limit: int) -> TaskData:
         )
     if "train" not in splits:
         train, held = divide(splits["validation"])
-        splits = {**splits, "train": train, "validation": held}
+        splits |= {"train": train, "validation": held}
         notes.append(
             f"no training set: {len(train)} rows of the validation set train, {len(held)} stay"
         )
@@ -96,17 +144,157 @@ def divide(split: Split, seed: int = 0) -> tuple[Split, Split]:
 
     The suite takes the same ones for every seed: models are scored on the same rows.
     """
-    units = np.unique(split.units)
-    random = stream(seed, "zoo.discoeval.divide").permutation(units)
-    chosen = np.isin(split.units, random[: round(TRAIN_SHARE * len(units))])
-    return split.take(np.flatnonzero(chosen)), split.take(np.flatnonzero(~chosen))
+    units = stream(seed, "zoo.discoeval.divide").permutation(np.unique(split.units))
+    cut = round(TRAIN_SHARE * len(units))
+    return split.of_units(units[:cut]), split.of_units(units[cut:])
 
 
-def _limited(split: Split, limit: int) -> Split:
-    """At most `limit` rows, whole units, spread evenly over the split (0: all)."""
-    if not 0 < limit < len(split):
-        return split
-    units = np.unique(split.units)
-    count = max(1, round(limit * len(units) / len(split)))
-    kept = units[np.linspace(0, len(units) - 1, count).astype(np.int64)]
-    return split.take(np.flatnonzero(np.isin(split.units, kept)))
+# Datasets that discorpora built.
+
+
+def _read_several(folder: Path, found: Found) -> None:
+    """Every configuration of every dataset folder below; what is no DiscoEval task is passed."""
+    for place in sorted(folder.iterdir()):
+        configs = read_manifest(place).get("configs", {}) if (place / MANIFEST).is_file() else {}
+        for config in configs:
+            name = place.name if len(configs) == 1 else f"{place.name}@{config}"
+            try:
+                found.tasks += _read_built(f"{place}@{config}", name)
+            except InputError as error:
+                found.skipped[name] = error.message
+
+
+def _read_built(spec: str, domain: str) -> list[TaskData]:
+    """A dataset that discorpora built; none if its builder or columns are of no task."""
+    data = open_dataset(spec)
+    if not data.splits:
+        raise InputError("has no split with rows", where=spec)
+    first = next(iter(data.splits.values()))
+    builder = str(data.manifest.get("stage", {}).get("settings", {}).get("builder", ""))
+    task = task_of(set(first.schema.names), builder or data.name)
+    others = builder and builder not in [task.builder for task in TASKS.values()]
+    if task is None or others:  # other data in the same columns
+        return []
+    splits = {name: _split_of(table, task) for name, table in data.splits.items() if len(table)}
+    labels = tuple(data.labels())
+    return [TaskData(task, domain, labels, splits, data.revision, dataset=data.name)]
+
+
+def task_of(columns: set[str], builder: str) -> Task | None:
+    """The task whose datasets have these columns.
+
+    Explicit and implicit relations have the same: `builder`, or the dataset's name, tells them.
+    """
+    fitting = [
+        task
+        for task in TASKS.values()
+        if ({*task.columns} == columns if task.alone else {*task.columns} <= columns)
+    ]
+    named = [task for task in fitting if task.builder == builder]
+    like = [task for task in fitting if ("explicit" in task.builder) == ("explicit" in builder)]
+    return next(iter(named or like or fitting), None)
+
+
+def _split_of(table: pa.Table, task: Task) -> Split:
+    labels = table["label"].to_numpy().astype(np.int64)
+    columns = [table[name].to_pylist() for name in task.texts]
+    if task.slots > len(columns):  # one column lists all texts of an example
+        columns = [list(column) for column in zip(*columns[0], strict=True)]
+    if isinstance(columns[0][0], str):
+        columns = [[[text] for text in column] for column in columns]
+    # The builder writes a pair and its swapped form one after the other.
+    rows = table[task.unit].to_numpy().astype(np.int64) if task.unit else np.arange(len(table))
+    return Split(tuple(columns), labels, rows // task.unit_rows)
+
+
+# DiscoEval's own files.
+
+
+def _read_original(folder: Path, wanted: Sequence[str], found: Found) -> None:
+    """Every domain of every wanted task that is there. Labels of PDTB are numbers."""
+    for task in (TASKS[name] for name in TASKS if name in wanted):
+        place = folder / task.folder
+        if not place.is_dir():
+            continue
+        if task.builder == "rst":
+            found.skipped[task.name] = (
+                "its files are pickles, which are not opened: build the dataset rst from the trees"
+            )
+            continue
+        for below in sorted(place.glob("*/")) if task.labels else [place]:
+            files = {s: below / name for s, name in FILES.items() if (below / name).is_file()}
+            reader = _examples if task.labels else _relations
+            splits = {split: reader(task, path) for split, path in files.items()}
+            # The same for the same files: two results of different ones are not compared.
+            digests = "".join(sha256(path) for path in files.values())
+            revision = f"files {hashlib.sha256(digests.encode()).hexdigest()[:12]}"
+            domain = {"rocstory": "roc"}.get(below.name, below.name) if task.labels else "pdtb"
+            labels = task.labels or _label_set(place, splits)
+            found.tasks.append(TaskData(task, domain, labels, splits, revision))
+
+
+def _examples(task: Task, path: Path) -> Split:
+    """A file of SP, BSO, DC or SSP. Each line of BSO gives an example and its swapped form."""
+    examples = list(read_discoeval(task.name, path))
+    sentences = [list(example.sentences) for example in examples]
+    labels = np.array([example.label for example in examples], np.int64)
+    units = np.arange(len(examples))
+    if task.name == "BSO":
+        sentences = [pair for one in sentences for pair in (one, one[::-1])]
+        labels, units = np.tile([1, 0], len(units)), np.repeat(units, 2)
+    if task.name == "DC":
+        units = units // 2
+        if len(labels) % 2 or (labels[0::2] + labels[1::2] != 1).any():
+            raise InputError(
+                "its lines are not pairs of an incoherent and a coherent text",
+                where=str(path),
+                hint="take the file as it is published: its order says what belongs together",
+            )
+    return _filled(zip(*sentences, strict=True), labels, units, path)
+
+
+def _relations(task: Task, path: Path) -> Split:
+    """A file of PDTB: label number, first argument, second argument."""
+    rows = [line.split("\t") for line in _lines(path)]
+    for number, row in enumerate(rows, 1):
+        if len(row) < 3 or not row[0].isdecimal():
+            raise InputError(
+                "expected a label number and two texts, separated by tabs",
+                where=f"{path}:{number}",
+            )
+    labels = np.array([int(row[0]) for row in rows], np.int64)
+    return _filled(([row[at] for row in rows] for at in (1, 2)), labels, np.arange(len(rows)), path)
+
+
+def _filled(
+    columns: Iterable[Iterable[str]], labels: np.ndarray, units: np.ndarray, path: Path
+) -> Split:
+    """A split of columns of texts. Raises `InputError` if it has no example."""
+    if not len(labels):
+        raise InputError("has no examples", where=str(path))
+    return Split(tuple([[text] for text in column] for column in columns), labels, units)
+
+
+def _label_set(place: Path, splits: Mapping[str, Split]) -> tuple[str, ...]:
+    """The names in labelset.txt, or else the numbers. Raises `InputError` for a higher number."""
+    path = place / "labelset.txt"
+    if not path.is_file():
+        highest = max((int(split.labels.max()) for split in splits.values()), default=-1)
+        return tuple(map(str, range(highest + 1)))
+    names = tuple(line.strip() for line in _lines(path) if line.strip())
+    for split, examples in splits.items():
+        for row in np.flatnonzero(examples.labels >= len(names))[:1]:
+            raise InputError(
+                f"the label number {examples.labels[row]}: labelset.txt names {len(names)} labels",
+                where=f"{place / FILES[split]}:{row + 1}",
+                hint="the first label has the number 0: take both files from one release",
+            )
+    return names
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file. Raises `InputError` for the first that is not UTF-8."""
+    for line in read_lines(path):
+        if isinstance(line, BadRecord):
+            raise InputError(line.reason, where=line.where, hint="convert the file to UTF-8")
+        yield line

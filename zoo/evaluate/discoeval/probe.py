@@ -67,7 +67,12 @@ def fit(
     members = len(settings.l2)
     random = stream(seed, "zoo.discoeval.probe")
     parameters = _initial(x.shape[1], classes, settings.hidden, members, random, device)
-    optimizer = _Optimizer(parameters, settings)
+    # Adam's own weight decay where all members have the same, else one of its own for each.
+    one = settings.l2[0] if len(set(settings.l2)) == 1 else None
+    decay = None if one is not None else parameters[0].new_tensor(settings.l2)
+    adam = torch.optim.Adam(
+        parameters, lr=settings.learning_rate, weight_decay=one or 0.0, fused=True
+    )
     watch = _Watch(members, settings.tenacity)
     epoch = 0
     while not watch.stopped and epoch <= settings.max_epochs:
@@ -75,7 +80,10 @@ def fit(
             order = torch.from_numpy(random.permutation(len(x))).to(device)
             for rows in order.split(settings.batch_size):
                 _gradients(parameters, x[rows], y[rows])
-                optimizer.step()
+                for p in parameters if decay is not None else ():
+                    assert p.grad is not None and decay is not None
+                    p.grad.addcmul_(p.detach(), decay.view(-1, *[1] * (p.dim() - 1)))
+                adam.step()
         epoch += settings.epoch_size
         watch.look(_accuracies(parameters, *held), parameters, epoch)
     return watch.best_probe(settings.l2)
@@ -84,25 +92,6 @@ def fit(
 def _check_finite(*features: np.ndarray) -> None:
     if not all(np.isfinite(part).all() for part in features):
         raise InputError("the features hold NaN or infinity", hint="look at the encoder's vectors")
-
-
-class _Optimizer:
-    """Adam with a weight decay of its own for each member of the grid."""
-
-    def __init__(self, parameters: list[Tensor], settings: Settings) -> None:
-        self.parameters = parameters
-        one = settings.l2[0] if len(set(settings.l2)) == 1 else None
-        self.decay = None if one is not None else parameters[0].new_tensor(settings.l2)
-        self.adam = torch.optim.Adam(
-            parameters, lr=settings.learning_rate, weight_decay=one or 0.0, fused=True
-        )
-
-    def step(self) -> None:
-        if self.decay is not None:
-            for p in self.parameters:
-                assert p.grad is not None
-                p.grad.addcmul_(p.detach(), self.decay.view(-1, *[1] * (p.dim() - 1)))
-        self.adam.step()
 
 
 class _Watch:

@@ -1,25 +1,136 @@
-"""One task, one encoder: vectors, features, classifiers with several seeds, accuracy."""
+"""The suite `discoeval`: vectors, features, classifiers with several seeds, accuracy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora.errors import ConfigError, nearest
-from zoo.evaluate import bootstrap
-from zoo.evaluate.discoeval.data import TaskData
-from zoo.evaluate.discoeval.features import Inputs, features_of, inputs_of
-from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder
+from corpora.errors import ConfigError
+from zoo.evaluate import Request, bootstrap
+from zoo.evaluate.discoeval import report
+from zoo.evaluate.discoeval.data import Found, TaskData, read
+from zoo.evaluate.discoeval.probe import fit
+from zoo.evaluate.discoeval.tasks import Features
+from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder, load_encoder
 from zoo.evaluate.outcomes import Outcomes
+from zoo.evaluate.results import Result
+from zoo.evaluate.vectors import Text
+from zoo.training.data import no_split
 
 if TYPE_CHECKING:
     from zoo.evaluate.suites import DiscoEval
 
+log = logging.getLogger("zoo")
+
 C_GRID = tuple(2.0**power for power in range(-2, 4))
 """Of scikit-learn's logistic regression, as in the released code; chosen on validation."""
+
+COMBINE: Mapping[str, Callable[[Sequence[np.ndarray]], np.ndarray]] = {
+    "position": lambda x: np.hstack([x[0], *(x[0] - other for other in x[1:])]),
+    "order": lambda x: np.hstack([x[0], x[1], x[0] - x[1]]),
+    "relation": lambda x: np.hstack([x[0], x[1], x[0] * x[1], np.abs(x[0] - x[1])]),
+    "concatenate": lambda x: np.hstack(list(x)),
+}
+"""Features of an example from the vectors of its texts (DiscoEval, section 3)."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a task has encoded: distinct `singles` and `pairs`, and which example has which.
+
+    `rows[split][i]` says for input `i` which texts each example has: `flat` row numbers (singles
+    first, then pairs) and `counts`, how many of them are averaged. `asked` counts the texts before
+    repeated ones were merged.
+    """
+
+    singles: list[Text]
+    pairs: list[Text]
+    rows: dict[str, list[tuple[np.ndarray, np.ndarray]]]
+    asked: int
+
+
+def inputs_of(data: TaskData, how: Features, lower: bool = True) -> Inputs:
+    """The texts that a task needs, each once; lower-cased as in the released code."""
+
+    def texts_of(parts: Sequence[Sequence[str]]) -> list[Text]:
+        """A pair, or a slot's texts, each by itself or as one."""
+        if lower:
+            parts = [[text.lower() for text in part] for part in parts]
+        if len(parts) == 2:
+            return [(" ".join(parts[0]), " ".join(parts[1]))]
+        return [" ".join(parts[0])] if how.joined else [*parts[0]]
+
+    singles: dict[Text, int] = {}
+    pairs: dict[Text, int] = {}
+    rows: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    asked = 0
+    for name, split in data.splits.items():
+        rows[name] = []
+        for slots in how.inputs:
+            known = singles if len(slots) == 1 else pairs
+            parts = zip(*(split.slots[slot] for slot in slots), strict=True)
+            texts = [texts_of(each) for each in parts]
+            flat = [known.setdefault(text, len(known)) for listed in texts for text in listed]
+            rows[name].append((np.array(flat, np.int64), np.array([*map(len, texts)])))
+            asked += len(flat)
+    for inputs in rows.values():
+        for slots, (numbers, _) in zip(how.inputs, inputs, strict=True):
+            numbers += len(singles) if len(slots) > 1 else 0
+    return Inputs(list(singles), list(pairs), rows, asked)
+
+
+def inputs_under(data: TaskData, options: DiscoEval) -> Inputs:
+    """The texts of a task under the protocol."""
+    return inputs_of(data, data.task.features[options.protocol], options.lower)
+
+
+def vectors_of(
+    encoder: Encoder, inputs: Inputs, representations: Sequence[str]
+) -> dict[str, list[np.ndarray]]:
+    """For each representation the vectors of the single texts and of the pairs."""
+    found: dict[str, list[np.ndarray]] = {name: [] for name in representations}
+    for texts, encode in (
+        (inputs.singles, encoder.encode),
+        (inputs.pairs, encoder.encode_pairs),
+    ):
+        if texts and isinstance(encoder, BackboneEncoder):
+            for name, vectors in encoder.vectors(texts, representations).items():
+                found[name].append(vectors)
+        elif texts:
+            vectors = np.asarray(encode(texts), np.float32)
+            for name in representations:
+                found[name].append(vectors)
+    return found
+
+
+def features_of(
+    inputs: Inputs, vectors: Sequence[np.ndarray], how: Features
+) -> dict[str, np.ndarray]:
+    """The features of each split, `[examples, width]`.
+
+    `vectors` are those of the singles and of the pairs, `[texts, dim]` each (empty where there
+    are none).
+    """
+    table = np.concatenate([part for part in vectors if len(part)])
+
+    def mean(flat: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """The mean vector of each example's texts; `counts` are at least 1."""
+        if (counts == 1).all():
+            return table[flat]
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        return np.add.reduceat(table[flat], starts, axis=0) / counts[:, None].astype(np.float32)
+
+    return {
+        split: np.ascontiguousarray(
+            COMBINE[how.combine]([mean(*each) for each in rows]), np.float32
+        )
+        for split, rows in inputs.rows.items()
+    }
 
 
 def representation_of(encoder: Encoder, options: DiscoEval) -> str:
@@ -35,43 +146,96 @@ def representation_of(encoder: Encoder, options: DiscoEval) -> str:
     return "pooled" if getattr(encoder.model, "pooler", None) is not None else "cls"
 
 
-def inputs_under(data: TaskData, options: DiscoEval) -> Inputs:
-    """The texts of a task under the protocol."""
-    return inputs_of(data, data.task.features[options.protocol], options.lower)
-
-
-def vectors_of(
-    encoder: Encoder, inputs: Inputs, representations: Sequence[str]
-) -> dict[str, list[np.ndarray]]:
-    """For each representation the vectors of the single texts and of the pairs."""
-    found: dict[str, list[np.ndarray]] = {name: [] for name in representations}
-    for texts, is_pair in ((inputs.singles, False), (inputs.pairs, True)):
-        if not texts:
-            continue
-        if isinstance(encoder, BackboneEncoder):
-            for name, vectors in encoder.vectors(texts, representations).items():
-                found[name].append(vectors)
-        else:
-            vectors = encoder.encode_pairs(texts) if is_pair else encoder.encode(texts)  # type: ignore[arg-type]
-            for name in representations:
-                found[name].append(np.asarray(vectors, np.float32))
-    return found
-
-
 def split_of(data: TaskData, split: str) -> str:
     """The split to score on: the one asked for, or `validation` where there is no `test`.
 
     Raises `ConfigError` for another split that the task does not have.
     """
-    if split in data.splits:
-        return split
-    if split == "test":
-        return "validation"
-    raise ConfigError(
-        f"no split {split!r}",
-        where=data.name,
-        hint=f"{nearest(split, data.splits)}its splits are: {', '.join(data.splits)}",
+    if split not in data.splits and split != "test":
+        raise no_split(split, data.splits, data.name)
+    return split if split in data.splits else "validation"
+
+
+def evaluate(options: DiscoEval, request: Request) -> Result:
+    """Every task that the data has."""
+    # Read first: a wrong folder is said before a model is loaded.
+    found = read(request.data, options.tasks, limit=request.limit)
+    encoder = load(request.model, options)
+    return evaluate_all(encoder, found, options, request.split, request.seed, request.limit)
+
+
+def load(model: str, options: DiscoEval) -> BackboneEncoder:
+    """The encoder of a model folder or Hub id under the options."""
+    return load_encoder(
+        model,
+        options.representation,
+        cache=options.cache,
+        dtype=options.dtype,
+        batch_tokens=options.batch_tokens,
     )
+
+
+def evaluate_all(
+    encoder: Any, found: Found, options: DiscoEval, split: str, seed: int, limit: int
+) -> Result:
+    """Every task of `found` on one encoder."""
+    splits = [split_of(data, split) for data in found.tasks]  # before the first is encoded
+    for name, reason in found.skipped.items():
+        log.warning("%s is left out: %s", name, reason)
+    domains: dict[str, dict[str, Any]] = {}
+    outcomes, about, notes = [], [], []
+    for data, scored in zip(found.tasks, splits, strict=True):
+        one = run_task(data, encoder, options, split, seed)
+        log.info("%s: %.1f (%s)", data.name, 100 * one["value"], one["split"])
+        outcomes.append(one.pop("outcomes"))
+        domains.setdefault(data.task.name, {})[data.domain] = one
+        labels = {"task": data.task.name, "labels": list(data.labels)}
+        about.append({**labels, **data.describe(), "split": scored})
+        untested = "no test set: the accuracy is that of the validation set"
+        said = [*data.notes, *([untested] if scored != split else [])]
+        notes += [f"{data.name}: {note}" for note in said]
+    metrics = {**report.summary(domains), "skipped": found.skipped}
+    if options.layers:
+        metrics["layers"] = per_layer(found.tasks, encoder, options, split, seed)
+    model = {"name": encoder.name, "representation": representation_of(encoder, options)}
+    if isinstance(encoder, BackboneEncoder):
+        model |= {
+            "type": encoder.model.config.model_type,
+            "dtype": options.dtype,
+            "max_tokens": encoder.max_tokens,
+            "truncated": encoder.truncated,
+        }
+    return Result(
+        model=model,
+        dataset=about,
+        protocol={
+            **options.model_dump(include={"protocol", "seeds", "hidden", "lower"}),
+            "limit": limit,
+            "split": ", ".join(sorted(set(splits))),
+        },
+        examples=sum(each["rows"][each["split"]] for each in about),
+        metrics=metrics,
+        notes=notes,
+        outcomes=outcomes,
+    )
+
+
+def run_task(
+    data: TaskData, encoder: Encoder, options: DiscoEval, split: str, seed: int
+) -> dict[str, Any]:
+    """Encode, train and score one task in one domain."""
+    inputs = inputs_under(data, options)
+    name = representation_of(encoder, options)
+    vectors = vectors_of(encoder, inputs, [name])[name]
+    features = features_of(inputs, vectors, data.task.features[options.protocol])
+    return {
+        **score(data, features, options, split, seed),
+        **data.describe(),
+        "classes": len(data.labels),
+        "features": int(features["train"].shape[1]),
+        "texts": {"asked": inputs.asked, "distinct": len(inputs.singles) + len(inputs.pairs)},
+        "notes": list(data.notes),
+    }
 
 
 def score(
@@ -83,8 +247,6 @@ def score(
     Without a test split it is the validation accuracy, as the released harness reports it beside
     the test's; it is a little too good, since it also chose when training stopped.
     """
-    from zoo.evaluate.discoeval.probe import fit
-
     settings = data.task.probes[options.protocol]
     if options.hidden >= 0:
         settings = replace(settings, hidden=options.hidden)
@@ -94,9 +256,9 @@ def score(
         fit(part["train"], part["validation"], len(data.labels), settings, seed + number)
         for number in range(options.seeds)
     ]
-    gold = data.splits[split].labels
+    gold, units = data.splits[split].labels, data.splits[split].units
     right = np.stack([probe.predict(part[split][0]) == gold for probe in probes])
-    units = data.splits[split].units
+    often = np.bincount(part["train"][1]).argmax()
     found = {
         **_summary(right.mean(1)),
         # Whole units are drawn anew: a text and its altered form.
@@ -104,7 +266,7 @@ def score(
         "split": split,
         "l2": [probe.l2 for probe in probes],
         "epochs": [probe.epochs for probe in probes],
-        "majority": _majority(data, split),
+        "majority": float((gold == often).mean()),
         "outcomes": Outcomes(
             data.task.name, units.astype(str).tolist(), right.mean(0), part=data.domain
         ),
@@ -120,22 +282,15 @@ def second_opinion(
     part: Mapping[str, tuple[np.ndarray, np.ndarray]], split: str, seed: int
 ) -> dict[str, float]:
     """scikit-learn's logistic regression, its C chosen on the validation set."""
-    import warnings
-
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    best: tuple[float, float, Any] = (-1.0, 0.0, None)
-    for c in C_GRID:
-        model = LogisticRegression(C=c, random_state=seed)
-        with warnings.catch_warnings():
-            # 100 steps, its default, as in the released code: most runs end before they converge.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(*part["train"])
-        accuracy = float(model.score(*part["validation"]))
-        if accuracy > best[0]:
-            best = accuracy, c, model
-    return {"value": float(best[2].score(*part[split])), "c": best[1]}
+    models = [LogisticRegression(C=c, random_state=seed) for c in C_GRID]
+    with warnings.catch_warnings():
+        # 100 steps, its default, as in the released code: most runs end before they converge.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        best = max(models, key=lambda model: model.fit(*part["train"]).score(*part["validation"]))
+    return {"value": float(best.score(*part[split])), "c": best.C}
 
 
 def per_layer(
@@ -171,30 +326,6 @@ def per_layer(
     }
 
 
-def run_task(
-    data: TaskData, encoder: Encoder, options: DiscoEval, split: str, seed: int
-) -> dict[str, Any]:
-    """Encode, train and score one task in one domain."""
-    inputs = inputs_under(data, options)
-    name = representation_of(encoder, options)
-    vectors = vectors_of(encoder, inputs, [name])[name]
-    features = features_of(inputs, vectors, data.task.features[options.protocol])
-    return {
-        **score(data, features, options, split, seed),
-        **data.describe(),
-        "classes": len(data.labels),
-        "features": int(features["train"].shape[1]),
-        "texts": {"asked": inputs.asked, "distinct": len(inputs.singles) + len(inputs.pairs)},
-        "notes": list(data.notes),
-    }
-
-
 def _summary(values: np.ndarray) -> dict[str, Any]:
     deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return {"value": float(values.mean()), "sd": deviation, "seeds": values.tolist()}
-
-
-def _majority(data: TaskData, split: str) -> float:
-    """The accuracy of always naming the most frequent class of the training set."""
-    most = np.bincount(data.splits["train"].labels).argmax()
-    return float((data.splits[split].labels == most).mean())

@@ -48,33 +48,23 @@ def published(protocol: str) -> Iterator[tuple[str, list[float]]]:
                 yield f"{name} (published: {table.paper}, {table.source})", figures
 
 
-def write_files(result: Mapping[str, Any], stem: Path) -> list[Path]:
-    """`STEM.table.md`; with layers also `STEM.layers.csv`, `.svg` and `.png`."""
-    place = stem.with_name(f"{stem.name}.table.md")
-    write_text(place, table(result))
-    layers = result["metrics"].get("layers")
-    if layers is None:
-        return [place]
-    return [place, *write_layers(stem.with_name(f"{stem.name}.layers"), layers)]
-
-
 def table(result: Mapping[str, Any]) -> str:
     """Markdown: ours (mean and deviation over the classifier's seeds), then the published rows.
 
     Below it what ours are: the split, the rows, and what had to be done for want of a split.
     """
+    protocol = result["protocol"]
 
     def shown(found: Mapping[str, Any]) -> str:
         text = f"{100 * found['value']:.1f}"
-        single = result["protocol"]["seeds"] == 1
-        return text if single else f"{text} ± {100 * found['sd']:.1f}"
+        return text if protocol["seeds"] == 1 else f"{text} ± {100 * found['sd']:.1f}"
 
     tasks, average = result["metrics"]["tasks"], result["metrics"]["average"]
     own = [shown(tasks[task]) if task in tasks else "" for task in TASKS]
     own.append(f"{100 * average['value']:.1f}" if average["complete"] else "")
     name = f"{result['model']['name']} ({result['model']['representation'] or 'own vectors'})"
     rows = [["model", *COLUMNS], [name, *own]]
-    for name, figures in published(result["protocol"]["protocol"]):
+    for name, figures in published(protocol["protocol"]):
         rows.append([name, *(f"{figure:.1f}" for figure in figures)])
     remarks = []
     for task, found in tasks.items():
@@ -83,27 +73,30 @@ def table(result: Mapping[str, Any]) -> str:
             second = one.get("sklearn")
             beside = f"; scikit-learn {100 * second['value']:.1f}" if second else ""
             notes = "".join(f"; {note}" for note in one["notes"])
-            remarks.append(
-                f"- {task} {domain}: {shown(one)} ({one['split']} accuracy; rows: {sizes})"
-                f"{beside}{notes}"
-            )
+            judged = f"{shown(one)} ({one['split']} accuracy; rows: {sizes})"
+            remarks.append(f"- {task} {domain}: {judged}{beside}{notes}")
     return "\n".join([*markdown(rows), "", *remarks, ""])
 
 
-def write_layers(stem: Path, found: Mapping[str, Any]) -> list[Path]:
-    """`STEM.csv`, a row a layer; `STEM.svg`, `STEM.png`: a heat map.
+def write_files(result: Mapping[str, Any], stem: Path) -> None:
+    """`STEM.table.md`; with layers also `STEM.layers.csv`, a row a layer, and a heat map of them.
 
     As in figure 8, colours are standardised in each column.
     """
+    write_text(stem.with_name(f"{stem.name}.table.md"), table(result))
+    layers = result["metrics"].get("layers")
+    if layers is None:
+        return
     from matplotlib.figure import Figure
 
-    accuracy = np.array(list(found["accuracy"].values())).T
+    tasks, numbers = list(layers["accuracy"]), layers["layers"]
+    accuracy = np.array(list(layers["accuracy"].values())).T
     rows = [
         [layer, *(f"{value:.4f}" for value in row)]
-        for layer, row in zip(found["layers"], accuracy, strict=True)
+        for layer, row in zip(numbers, accuracy, strict=True)
     ]
-    place = stem.with_name(f"{stem.name}.csv")
-    write_text(place, csv_text(["layer", *found["accuracy"]], rows))
+    place = stem.with_name(f"{stem.name}.layers")
+    write_text(place.with_name(f"{place.name}.csv"), csv_text(["layer", *tasks], rows))
     matrix = 100 * accuracy
     deviation = matrix.std(0)
     shades = (matrix - matrix.mean(0)) / np.where(deviation > 0, deviation, 1)
@@ -111,9 +104,9 @@ def write_layers(stem: Path, found: Mapping[str, Any]) -> list[Path]:
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot(ylabel="layer (0: embeddings)", title="Accuracy of each layer")
     axes.imshow(shades, cmap="Blues", aspect="auto")
-    axes.set_xticks(range(matrix.shape[1]), list(found["accuracy"]))
-    axes.set_yticks(range(len(matrix)), found["layers"])
+    axes.set_xticks(range(len(tasks)), tasks)
+    axes.set_yticks(range(len(matrix)), numbers)
     for (row, column), value in np.ndenumerate(matrix):
         dark = shades[row, column] > 0.5
         axes.text(column, row, f"{value:.1f}", ha="center", va="center", color="w" if dark else "k")
-    return [place, *save_pictures(figure, stem, dpi=100)]
+    save_pictures(figure, place, dpi=100)

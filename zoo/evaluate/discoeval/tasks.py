@@ -15,16 +15,14 @@ from typing import Literal
 
 Protocol = Literal["single", "pairs"]
 
-NO_L2 = 1e-9
-"""What the released code takes where it has no grid."""
-
 
 @dataclass(frozen=True)
 class Settings:
     """How a classifier is trained. `hidden` units with sigmoid (0: none)."""
 
     hidden: int = 0
-    l2: tuple[float, ...] = (NO_L2,)
+    l2: tuple[float, ...] = (1e-9,)
+    """1e-9 is what the released code takes where it has no grid."""
     tenacity: int = 5
     epoch_size: int = 4
     max_epochs: int = 200
@@ -46,7 +44,7 @@ class Features:
     """What is encoded, and how it becomes features.
 
     Each of `inputs` names the slots of an example that are encoded as one text, or as one pair.
-    `combine` is a function of `zoo.evaluate.discoeval.features`. A slot of several texts (a
+    `combine` is a key of `zoo.evaluate.discoeval.protocol.COMBINE`. A slot of several texts (a
     subtree's EDUs) is the mean of their vectors, or one text where `joined`.
     """
 
@@ -64,57 +62,77 @@ class Task:
     lists them. Examples belong together that are equal in `unit`, a column, or else `unit_rows`
     rows that stand one after the other. `folder` is its own in the released data.
 
-    `classes` 0: as many as the data has; `labels` are their names in the released data, where it
-    does not name them. `domains` are those that the paper averages over; `sizes` the paper's
-    table 1, training, validation and test. `score`: the main figure.
+    `labels` are the names of the classes in the released data, empty where it names them itself.
+    `domains` are those that the paper averages over; `sizes` the paper's table 1, training,
+    validation and test. `score`: the main figure.
     """
 
     name: str
-    title: str
-    section: str
     builder: str
     columns: tuple[str, ...]
     texts: tuple[str, ...]
     folder: str
-    slots: int
-    classes: int
-    features: Mapping[str, Features]
-    probes: Mapping[str, Settings]
+    features: Mapping[Protocol, Features]
+    probes: Mapping[Protocol, Settings]
     domains: tuple[str, ...]
     sizes: Mapping[str, tuple[int, int, int]]
     licence: str
-    score: str = "accuracy"
     labels: tuple[str, ...] = ()
+    score: str = "accuracy"
     alone: bool = False
     unit: str = ""
     unit_rows: int = 1
 
     @property
-    def linear(self) -> bool:
-        """Whether the paper's own classifier has no hidden layer."""
-        return not self.probes["single"].hidden
+    def slots(self) -> int:
+        """How many texts, or lists of texts, an example has."""
+        return 1 + max(slot for slots in self.features["single"].inputs for slot in slots)
 
 
 def _each(count: int) -> tuple[tuple[int, ...], ...]:
     return tuple((slot,) for slot in range(count))
 
 
+def _relations(
+    name: str,
+    builder: str,
+    columns: tuple[str, ...],
+    folder: str,
+    sizes: tuple[int, int, int],
+    licence: str,
+    *,
+    joined: bool = False,
+) -> Task:
+    """A task of section 3.1: the relation between two spans of text."""
+    single = Features(_each(2), "relation")
+    pairs = Features(_each(2), "relation", joined)
+    return Task(
+        name,
+        builder,
+        (*columns, "label"),
+        columns[:2],
+        folder,
+        {"single": single, "pairs": pairs},
+        {"single": RELATIONS, "pairs": RELATIONS},
+        (builder.partition("_")[0],),
+        {"": sizes},
+        licence,
+    )
+
+
 _COMMON = (10000, 4000, 4000)
-_RELATION = Features(_each(2), "relation")
+_OPEN = "CC-BY-SA-3.0 (wiki), CC0-1.0 (arxiv); ROCStories on request only"
+_PDTB = ("arg1", "arg2", "sense")
 
 TASKS = {
     task.name: task
     for task in (
-        Task(
+        Task(  # 3.2: which place the first sentence had
             "SP",
-            "sentence position",
-            "3.2",
             builder="sp",
             columns=("doc", "label", "sentences"),
             texts=("sentences",),
             folder="SP",
-            slots=5,
-            classes=5,
             features={
                 "single": Features(_each(5), "position"),
                 "pairs": Features(((0,), (0, 1), (0, 2), (0, 3), (0, 4)), "concatenate"),
@@ -123,20 +141,16 @@ TASKS = {
             probes={"single": TUNED, "pairs": Settings(hidden=50, l2=L2_GRID)},
             domains=("wiki", "roc", "arxiv"),
             sizes={"": _COMMON},
-            licence="CC-BY-SA-3.0 (wiki), CC0-1.0 (arxiv); ROCStories on request only",
+            licence=_OPEN,
             labels=("0", "1", "2", "3", "4"),
             alone=True,
         ),
-        Task(
+        Task(  # 3.3: whether two sentences stand in their order
             "BSO",
-            "binary sentence ordering",
-            "3.3",
             builder="bso",
             columns=("sentence1", "sentence2", "label"),
             texts=("sentence1", "sentence2"),
             folder="BSO",
-            slots=2,
-            classes=2,
             features={
                 "single": Features(_each(2), "order"),
                 "pairs": Features(((0, 1),), "concatenate"),
@@ -144,20 +158,16 @@ TASKS = {
             probes={"single": TUNED, "pairs": TUNED},
             domains=("wiki", "roc", "arxiv"),
             sizes={"": _COMMON},
-            licence="CC-BY-SA-3.0 (wiki), CC0-1.0 (arxiv); ROCStories on request only",
+            licence=_OPEN,
             labels=("swapped", "original"),
             unit_rows=2,
         ),
-        Task(
+        Task(  # 3.4: whether one of six sentences is another text's
             "DC",
-            "discourse coherence",
-            "3.4",
             builder="dc",
             columns=("sentences", "donor", "found_by", "label"),
             texts=("sentences",),
             folder="DC",
-            slots=6,
-            classes=2,
             features={
                 "single": Features(_each(6), "concatenate"),
                 "pairs": Features(((0, 1), (2, 3), (4, 5)), "concatenate"),
@@ -169,73 +179,33 @@ TASKS = {
             labels=("incoherent", "coherent"),
             unit="pair",
         ),
-        Task(
+        Task(  # 3.5: whether a sentence is of the abstract
             "SSP",
-            "sentence section prediction",
-            "3.5",
             builder="ssp",
             columns=("sentence", "section", "label"),
             texts=("sentence",),
             folder="SSP",
-            slots=1,
-            classes=2,
-            features={
-                "single": Features(_each(1), "concatenate"),
-                "pairs": Features(_each(1), "concatenate"),
-            },
+            features=dict.fromkeys(("single", "pairs"), Features(_each(1), "concatenate")),
             probes={"single": LINEAR, "pairs": LINEAR},
             domains=("abs",),
             sizes={"": _COMMON},
             licence="of the papers in PeerRead",
             labels=("body", "abstract"),
         ),
-        Task(
-            "PDTB-E",
-            "explicit discourse relations",
-            "3.1",
-            builder="pdtb_explicit",
-            columns=("arg1", "arg2", "sense", "label"),
-            texts=("arg1", "arg2"),
-            folder="PDTB/Explicit",
-            slots=2,
-            classes=0,
-            features={"single": _RELATION, "pairs": _RELATION},
-            probes={"single": RELATIONS, "pairs": RELATIONS},
-            domains=("pdtb",),
-            sizes={"": (9383, 3613, 3758)},
-            licence="LDC (PDTB 2)",
+        _relations(
+            "PDTB-E", "pdtb_explicit", _PDTB, "PDTB/Explicit", (9383, 3613, 3758), "LDC (PDTB 2)"
         ),
-        Task(
-            "PDTB-I",
-            "implicit discourse relations",
-            "3.1",
-            builder="pdtb_implicit",
-            columns=("arg1", "arg2", "sense", "label"),
-            texts=("arg1", "arg2"),
-            folder="PDTB/Implicit",
-            slots=2,
-            classes=0,
-            features={"single": _RELATION, "pairs": _RELATION},
-            probes={"single": RELATIONS, "pairs": RELATIONS},
-            domains=("pdtb",),
-            sizes={"": (8693, 2972, 3024)},
-            licence="LDC (PDTB 2)",
+        _relations(
+            "PDTB-I", "pdtb_implicit", _PDTB, "PDTB/Implicit", (8693, 2972, 3024), "LDC (PDTB 2)"
         ),
-        Task(
+        _relations(
             "RST-DT",
-            "rhetorical relations",
-            "3.1",
-            builder="rst",
-            columns=("left", "right", "relation", "label"),
-            texts=("left", "right"),
-            folder="RST",
-            slots=2,
-            classes=0,
-            features={"single": _RELATION, "pairs": Features(_each(2), "relation", joined=True)},
-            probes={"single": RELATIONS, "pairs": RELATIONS},
-            domains=("rst",),
-            sizes={"": (17051, 2045, 2308)},
-            licence="LDC (RST-DT)",
+            "rst",
+            ("left", "right", "relation"),
+            "RST",
+            (17051, 2045, 2308),
+            "LDC (RST-DT)",
+            joined=True,
         ),
     )
 }
