@@ -25,10 +25,9 @@ from corpora.document import Document
 from corpora.errors import InputError
 from corpora.rng import stable_id, stream
 from corpora.splits import SPLITS, Assignment, assign
-from corpora.store.atomic import write_parquet
 from corpora.store.engine import BATCH, Engine
 from corpora.store.folder import CANDIDATES, DatasetFolder
-from corpora.store.splitwriter import SplitWriter
+from corpora.store.rows import SplitWriter, write_parquet
 
 if TYPE_CHECKING:
     from corpora.tasks.builder import Builder, Row, Target
