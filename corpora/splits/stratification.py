@@ -69,12 +69,6 @@ class Table:
         drawn_on = [i for i, names in enumerate(self.served) if dataset in names]
         return np.flatnonzero(np.isin(self.source, drawn_on))
 
-    def twice(self, dataset: str) -> Ints:
-        """The rows of a dataset whose document came before: ids are unique in a source."""
-        rows = self.rows_of(dataset)
-        first = np.unique(self.documents[rows], return_index=True)[1]
-        return np.delete(rows, first)
-
     def cuts(self, split: Codes) -> bool:
         """Whether documents of one group are in several splits; those in none (-1) do not count."""
         group = np.unique(self.groups, return_inverse=True)[1]
