@@ -9,8 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError
-from corpora.extras import require
+from corpora.errors import BadRecord, InputError, require
 from corpora.readers.base import Reader
 from corpora.readers.files import read_chunks
 from corpora.readers.layouts import as_article
