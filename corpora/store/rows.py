@@ -189,9 +189,16 @@ class SplitWriter:
     def extend(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows given as dictionaries; a missing field is a `KeyError`, not a null."""
         iterator = iter(rows)
-        while some := list(islice(iterator, ROWS_IN_CACHE)):
-            columns = [pa.array(map(itemgetter(f.name), some), f.type) for f in self.schema]
-            self.append(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+        while True:
+            columns: list[list[Any]] = [[] for _ in self.schema]
+            for _ in range(max(1, self._rows_per_group // ROWS_IN_CACHE)):
+                some = list(islice(iterator, ROWS_IN_CACHE))
+                for name, values in zip(self.schema.names, columns, strict=True):
+                    values.extend(map(itemgetter(name), some))
+            if not columns[0]:
+                return
+            arrays = [pa.array(v, f.type) for v, f in zip(columns, self.schema, strict=True)]
+            self.append(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
     def _write(self, group: pa.RecordBatch) -> None:
         if self._written % self._groups_per_shard == 0:
