@@ -10,13 +10,13 @@ import os
 from functools import cache
 from pathlib import Path
 
-from corpora.declared import Loc
+from corpora.declared import Loc, anchored
 from corpora.errors import ConfigError, nearest
 from corpora.readers import split_spec
 from corpora.readers.source import root_of
 from corpora.toml import TomlFile
 from workflows.fits import check_names
-from workflows.tables import BuildFile, Source
+from workflows.tables import BuildFile, Source, located
 
 CONFIGS = Path(__file__).parent / "configs"
 DATA_VARIABLE = "DISCORPORA_DATA"
@@ -52,32 +52,22 @@ def _load(path: Path, mtime_ns: int, data_variable: str) -> BuildFile:
     file = TomlFile.read(path)
 
     def where(keys: Loc) -> str:
-        if len(keys) > 1 and isinstance(keys[1], int):  # an entry of a list, called by its name
-            entry = file.table[str(keys[0])][keys[1]]
-            name = entry.get("name", "") if isinstance(entry, dict) else ""
-            kind = str(keys[0]).removesuffix("s")
-            called = f"{kind} {name}" if name else f"[[{keys[0]}]] number {keys[1] + 1}"
-            return f"{file.where(keys)}: {called}"
-        return file.where(keys)
+        listed = len(keys) > 1 and isinstance(keys[1], int)
+        return located(file, keys[:2], keys[2:]) if listed else file.where(keys)
 
     build = BuildFile.of(file.table, where, entries=True)
     build._file = file
     for number, source in enumerate(build.sources):
         source._number = number
-    build = build.model_copy(update={"data": _data_folder(build, data_variable)})
+    # The variable wins over the build file, so that one file serves all.
+    if folder := data_variable or build.data:
+        base = Path.cwd() if data_variable else path.parent
+        data = Path(folder).expanduser()
+        data = data if data.is_absolute() else (base / data).resolve()
+        build = build.model_copy(update={"data": str(data)})
     build = build.model_copy(update={"sources": tuple(_expand(build))})
     check_names(build)
     return build
-
-
-def _data_folder(build: BuildFile, data_variable: str) -> str:
-    """The data folder: the variable wins over the build file, so that one file serves all."""
-    folder = data_variable or build.data
-    if not folder:
-        return ""
-    path = Path(folder).expanduser()
-    base = Path.cwd() if data_variable else Path(build.path).parent
-    return str(path if path.is_absolute() else (base / path).resolve())
 
 
 def _expand(build: BuildFile) -> list[Source]:
@@ -93,7 +83,7 @@ def _expand(build: BuildFile) -> list[Source]:
         spec = build.place(source.spec)
         with build.at("sources", source._number, "spec"):
             kind, place = split_spec(spec)
-        kind = build.anchored(kind)
+        kind = anchored(kind, build.folder)
         spec = f"{kind}:{place}"
         if any(mark in place for mark in "*?["):
             place = os.path.expanduser(place)  # noqa: PTH111 - a Path would lose /./
@@ -111,10 +101,7 @@ def _one_of(source: Source, kind: str, path: Path, root: Path) -> Source:
     inside = path.relative_to(root)
     marked = len(inside.parts) > 1 or path.is_dir()  # of other files the name says it all
     spec = f"{kind}:{root}/./{inside}" if marked else f"{kind}:{path}"
-    return source.model_copy(update={"name": f"{source.name}-{slug(inside)}", "spec": spec})
-
-
-def slug(path: Path) -> str:
-    """A file's path as part of a source's name, without what stands behind the first dot."""
-    words = "-".join([*path.parts[:-1], path.name.split(".")[0]]).lower()
-    return "".join(c if c.isalnum() else "-" for c in words)
+    # What stands behind the first dot of the file's name is no part of the source's.
+    words = "-".join([*inside.parts[:-1], inside.name.split(".")[0]]).lower()
+    slug = "".join(c if c.isalnum() else "-" for c in words)
+    return source.model_copy(update={"name": f"{source.name}-{slug}", "spec": spec})

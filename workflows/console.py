@@ -27,29 +27,23 @@ class PlainFormatter(logging.Formatter):
         return super().format(record)
 
 
-class LuigiFilter(logging.Filter):
-    """Keep of luigi's own log what a user can act on."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return record.levelno >= logging.WARNING or debugging()
-
-
 def configure(*, debug: bool = False) -> None:
-    """Send the log to standard error, once a process."""
+    """Send the log to standard error, once a process: of luigi's own what a user can act on."""
     if debug:
         os.environ[DEBUG_VARIABLE] = "1"
-    root = logging.getLogger("discorpora")
-    if root.handlers:
+    if logging.getLogger("discorpora").handlers:
         return
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(PlainFormatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    handler.addFilter(
+        lambda r: r.name == "discorpora" or r.levelno >= logging.WARNING or debugging()
+    )
     for name in ("discorpora", "luigi", "luigi-interface", "luigi.scheduler"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False
         logger.setLevel(logging.INFO)
     sys.excepthook = _excepthook
-    handler.addFilter(lambda r: not r.name.startswith("luigi") or LuigiFilter().filter(r))
 
 
 def _excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
@@ -66,12 +60,9 @@ _failures: list[str] = []
 def remember_failure(stage: str, error: BaseException) -> None:
     """Say at the end of the process which stages failed, below all that came after."""
     if not _failures:
-        atexit.register(_say_failures)
+        last = "run it again to go on from here"
+        atexit.register(lambda: sys.stderr.write("\n".join(["", *_failures, last, ""])))
     _failures.append(f"failed: {stage}: {str(error).splitlines()[0] if str(error) else error!r}")
-
-
-def _say_failures() -> None:
-    sys.stderr.write("\n".join(["", *_failures, "run it again to go on from here", ""]))
 
 
 def debugging() -> bool:
@@ -80,24 +71,13 @@ def debugging() -> bool:
 
 @contextmanager
 def explained(place: Path) -> Iterator[None]:
-    """Turn an operating system's error into one made for people."""
+    """Say an operating system's error in a sentence: a full disk, a missing permission and such."""
     try:
         yield
-    except DiscorporaError:
-        raise
     except OSError as error:
-        raise from_os_error(error, place) from error
-
-
-def from_os_error(error: OSError, place: Path) -> DiscorporaError:
-    """A full disk, a missing permission and their kin, said in a sentence."""
-    where = str(error.filename or place)
-    if error.errno == errno.ENOSPC:
-        return DiscorporaError(
-            "no space is left on the device", where=where, hint="free some space and run it again"
-        )
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return DiscorporaError(
-            "no permission to write here", where=where, hint="choose another output folder"
-        )
-    return DiscorporaError(error.strerror or str(error), where=where)
+        where, said, hint = str(error.filename or place), error.strerror or str(error), ""
+        if error.errno == errno.ENOSPC:
+            said, hint = "no space is left on the device", "free some space and run it again"
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            said, hint = "no permission to write here", "choose another output folder"
+        raise DiscorporaError(said, where=where, hint=hint) from error

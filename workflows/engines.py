@@ -40,7 +40,6 @@ log = logging.getLogger("discorpora")
 
 OURS = frozenset({"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends"})
 """The arguments of an executor that are not the user's to choose."""
-NEEDED = {"slurm": ("partition", "time")}
 LIBRARIES = {"local": (), "slurm": ("datatrove",), "ray": ("datatrove", "ray")}
 JOB = "job"
 """The file beside the logs with the number of the job that Slurm was given last."""
@@ -64,7 +63,8 @@ class Share:
         os.chdir(self.place)
         if self.data:
             os.environ[DATA_VARIABLE] = self.data
-        with options(self.config, self.output):
+        # A fork of the build has the stage already, with its hash.
+        with options(self.config, self.output, fresh=False):
             kind = luigi.task_register.Register.get_task_cls(self.family)
             kind.from_str_params(self.parameters).part(Path(self.folder), rank, world_size)
 
@@ -101,7 +101,7 @@ def share_out(task: StageTask, folder: Path) -> None:
         raise
     except Exception as error:  # whatever a worker raised comes through the executor
         problem = f": {error}".splitlines()[0]
-    missing = [rank for rank in range(engine.tasks) if not _done(logs, rank)]
+    missing = [rank for rank in range(engine.tasks) if not _mark(logs, rank).is_file()]
     if missing or problem:
         raise DiscorporaError(
             f"{len(missing)} of {engine.tasks} tasks did not end well{problem}",
@@ -135,10 +135,12 @@ def check(engine: Engine, where: str) -> None:
                 where=where,
                 hint=f"valid here: {', '.join(sorted(valid)) or 'nothing'}",
             )
-    for key in NEEDED.get(engine.kind, ()):
+    if engine.kind != "slurm":
+        return
+    for key in ("partition", "time"):
         if key not in engine.options:
             raise ConfigError(f"the key 'engine.options.{key}' is missing", where=where)
-    if engine.kind == "slurm" and shutil.which("sbatch") is None:
+    if shutil.which("sbatch") is None:
         raise ConfigError(
             'engine.kind = "slurm", but there is no sbatch on this machine',
             where=where,
@@ -166,40 +168,22 @@ def _task(share: Share, rank: int, of: int, logs: Path) -> None:
     mark.touch()
 
 
+def _mark(logs: Path, rank: int) -> Path:
+    """datatrove leaves an empty file for a task that ended well."""
+    return logs / "completions" / f"{rank:05d}"
+
+
+def _executor(kind: str) -> type[PipelineExecutor]:
+    """datatrove's class; only the one that is asked for is imported."""
+    return getattr(import_module(f"datatrove.executor.{kind}"), f"{kind.title()}PipelineExecutor")
+
+
 def _run_executor(engine: Engine, share: Share, logs: Path, title: str) -> None:
-    executor = make_executor(engine, share, logs, title)
-    with _aside(logs / "console.log"):
-        if engine.kind == "ray":
-            _start_ray(engine)
-        executor.run()
-        if engine.kind == "slurm":
-            (logs / JOB).write_text(str(executor.job_id), encoding="utf-8")
-            _wait_for_slurm(executor, logs, engine)
-
-
-def _refuse_two(logs: Path) -> None:
-    """Raise `DiscorporaError` while Slurm still has the job of a run that was killed.
-
-    Its tasks write the very files that ours would.
-    """
-    try:
-        job = (logs / JOB).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return
-    if _queued(job):
-        raise DiscorporaError(
-            f"Slurm still has job {job} of an earlier run of this stage",
-            where=str(logs),
-            hint=f"wait until it has ended, or stop it: scancel {job}",
-        )
-
-
-def make_executor(engine: Engine, share: Share, logs: Path, title: str) -> PipelineExecutor:
-    """The executor that a checked `[engine]` table describes."""
+    """The tasks by datatrove's executor, until every one is done or no job of ours is known."""
     options = {key: value for key, value in engine.options.items() if key != "address"}
     if engine.kind == "slurm":
         options.setdefault("job_name", title.replace(" ", "-").replace("/", "-"))
-    return _executor(engine.kind)(
+    executor: Any = _executor(engine.kind)(
         pipeline=[share],
         tasks=engine.tasks,
         workers=engine.workers,
@@ -207,18 +191,43 @@ def make_executor(engine: Engine, share: Share, logs: Path, title: str) -> Pipel
         skip_completed=False,  # a shard that is there says so itself
         **options,
     )
+    with _aside(logs / "console.log"):
+        if engine.kind == "ray":
+            import ray
+
+            ray.init(address=engine.options.get("address"), ignore_reinit_error=True)
+        executor.run()
+        if engine.kind == "slurm":
+            job = str(executor.job_id)
+            (logs / JOB).write_text(job, encoding="utf-8")
+            queued = True
+            while queued and not all(_mark(logs, rank).is_file() for rank in range(engine.tasks)):
+                queued = _queued(job)
+                # A file written on another machine may show a little later.
+                time.sleep(engine.poll_seconds)
 
 
-def _executor(kind: str) -> type[PipelineExecutor]:
-    """datatrove's class; only the one that is asked for is imported."""
-    name = {"slurm": "Slurm", "ray": "Ray"}[kind]
-    return getattr(import_module(f"datatrove.executor.{kind}"), f"{name}PipelineExecutor")
+def _refuse_two(logs: Path) -> None:
+    """Raise `DiscorporaError` while Slurm still has the job of a run that was killed.
+
+    Its tasks write the very files that ours would.
+    """
+    job = (logs / JOB).read_text(encoding="utf-8") if (logs / JOB).is_file() else ""
+    if job and _queued(job):
+        raise DiscorporaError(
+            f"Slurm still has job {job} of an earlier run of this stage",
+            where=str(logs),
+            hint=f"wait until it has ended, or stop it: scancel {job}",
+        )
 
 
-def _start_ray(engine: Engine) -> None:
-    import ray
-
-    ray.init(address=engine.options.get("address"), ignore_reinit_error=True)
+def _queued(job: str) -> bool:
+    """Whether Slurm still runs the job, or means to. A question that fails is asked again."""
+    command = ["squeue", "--noheader", "--jobs", job]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        return "nvalid job id" not in answer.stderr
+    return bool(answer.stdout.strip())
 
 
 @contextmanager
@@ -237,31 +246,3 @@ def _aside(path: Path) -> Iterator[None]:
             stream.flush()
             os.dup2(number, stream.fileno())
             os.close(number)
-
-
-def _done(logs: Path, rank: int) -> bool:
-    return _mark(logs, rank).is_file()
-
-
-def _mark(logs: Path, rank: int) -> Path:
-    """datatrove leaves an empty file for a task that ended well."""
-    return logs / "completions" / f"{rank:05d}"
-
-
-def _wait_for_slurm(executor: Any, logs: Path, engine: Engine) -> None:
-    """Until every task is done, or Slurm knows no job of ours any more."""
-    while not all(_done(logs, rank) for rank in range(engine.tasks)):
-        if not _queued(str(executor.job_id)):
-            # A file written on another machine may show a little later.
-            time.sleep(engine.poll_seconds)
-            return
-        time.sleep(engine.poll_seconds)
-
-
-def _queued(job: str) -> bool:
-    """Whether Slurm still runs the job, or means to. A question that fails is asked again."""
-    command = ["squeue", "--noheader", "--jobs", job]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    if found.returncode:
-        return "nvalid job id" not in found.stderr
-    return bool(found.stdout.strip())

@@ -1,87 +1,102 @@
 """Whether the tables of a build file fit together: known before anything runs.
 
 What a builder gives, what a recipe or suite reads, and what a model can do is part of their
-declarations; here the names of tables are looked up and the declarations compared.
+declarations; here the names of tables are looked up and the declarations compared. Every function
+raises `ConfigError` for the first thing that does not fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corpora.declared import Loc
 from corpora.errors import ConfigError, nearest
+from corpora.readers import parse_spec
 from corpora.tasks.builder import Builder
-from workflows.tables import BuildFile, Evaluation
+from workflows.tables import BuildFile, Evaluation, Source
 from zoo.declared import GOES_ON, Form, Recipe, Suite
+
+Keys = tuple[str, ...]
 
 
 def check_names(build: BuildFile) -> None:
-    """Raise `ConfigError` for the first name of a table that the build file does not have."""
+    """Check that each name of a table is one that the build file has."""
     specs: dict[str, str] = {}
     for source in build.sources:
+        keys = ("sources", source._number)
         if source.name in specs:
             raise ConfigError(
                 f"two sources are named {source.name!r}: {specs[source.name]} and {source.spec}",
-                where=build.where(*build.source_keys(source.name)),
+                where=build.where(*keys),
                 hint="give each [[sources]] table its own name; of a glob's files the letters and "
                 "digits of the path count, up to the first dot of the name: rename one",
             )
         specs[source.name] = source.spec
-        build.reader(source)
-        for dataset in source.datasets:
-            _known(build, dataset, build.datasets, "dataset", build.source_keys(source.name))
+        with build.at(*keys, "spec"):
+            reader, _ = parse_spec(source.spec)
+        reader.of(source.reader_options(), build.whereabouts(*keys, "options"))
+        with build.at(*keys):
+            for dataset in source.datasets:
+                build.dataset(dataset)
     for number, check in enumerate(build.validation):
         with build.at("validation", number, "sources"):
             for name in check.sources:
                 build.source(name)
     for key, model in build.models.items():
-        _known(build, model.dataset, build.datasets, "dataset", ("models", key, "dataset"))
-        seen = [key]
-        while base := build.models[seen[-1]].base:
-            keys = ("models", seen[-1], "base")
-            _known(build, base, build.models, "model", keys)
-            if base in seen:
-                chain = " -> ".join([*seen, base])
-                raise ConfigError(f"the bases form a circle: {chain}", where=build.where(*keys))
-            seen.append(base)
+        with build.at("models", key, "dataset"):
+            build.dataset(model.dataset)
+        chain, base = [key], model.base
+        while base:
+            with build.at("models", chain[-1], "base"):
+                following = build.model(base).base
+                if base in chain:
+                    circle = " -> ".join([*chain, base])
+                    raise ConfigError(f"the bases form a circle: {circle}")
+            chain.append(base)
+            base = following
     for key, evaluation in build.evaluations.items():
-        _check_evaluation(build, key, evaluation)
+        with build.at("evaluations", key):
+            _check_evaluation(build, key, evaluation)
+    for source in build.sources:
+        if source.splitter and source.datasets:
+            _check_splitter(build, source)
 
 
 def _check_evaluation(build: BuildFile, key: str, evaluation: Evaluation) -> None:
-    keys = ("evaluations", key)
     if key in build.models:
-        raise ConfigError(f"a model is called {key!r} too; rename it", where=build.where(*keys))
+        raise ConfigError(f"a model is called {key!r} too; rename it")
     if bool(evaluation.dataset) == bool(evaluation.data):
         raise ConfigError(
             f"it names {'both a dataset and data' if evaluation.data else 'no data'}",
-            where=build.where(*keys),
             hint='give dataset = "NAME[@CONFIG]" of this build, or data = "kind:PATH"',
         )
     listed = () if isinstance(evaluation.dataset, str) else evaluation.dataset
-    for at, name in enumerate(listed):
-        if "@" in name or name in listed[:at]:
-            problem = "with a configuration" if "@" in name else "twice"
-            raise ConfigError(
-                f"it lists {name!r} {problem}",
-                where=build.where(*keys, "dataset"),
-                hint="of several datasets every configuration is read, once; for one of them give "
-                'dataset = "NAME@CONFIG"',
-            )
-    for name in evaluation.datasets:
-        _known(build, name, build.datasets, "dataset", (*keys, "dataset"))
-    for model in evaluation.models:
-        _known(build, model, build.models, "model", (*keys, "models"))
+    with build.at("evaluations", key, "dataset"):
+        for at, name in enumerate(listed):
+            if "@" in name or name in listed[:at]:
+                raise ConfigError(
+                    f"it lists {name!r} {'with a configuration' if '@' in name else 'twice'}",
+                    hint="of several datasets every configuration is read, once; for one of them "
+                    'give dataset = "NAME@CONFIG"',
+                )
+        for name in evaluation.datasets:
+            build.dataset(name)
+    with build.at("evaluations", key, "models"):
+        for name in evaluation.models:
+            build.model(name)
 
 
-def _known(build: BuildFile, name: str, known: Iterable[str], what: str, keys: Loc) -> None:
-    if name not in known:
-        raise ConfigError(
-            f"no {what} {name!r}; {nearest(name, known)}the build file has "
-            f"{', '.join(known) or f'no [{what}s.*] table'}",
-            where=build.where(*keys),
-        )
+def _check_splitter(build: BuildFile, source: Source) -> None:
+    """A source's own splitter must split something: no stage runs over what builders read."""
+    validated = any(source.name in check.sources for check in build.validation)
+    if validated or any(build.builder(name).reads != "sources" for name in source.datasets):
+        return
+    raise ConfigError(
+        f"splitter = {source.splitter!r} changes nothing: {', '.join(source.datasets)} read the "
+        "source themselves",
+        where=build.where(*build.source_keys(source.name), "splitter"),
+        hint="take it out; coherence_tests has a setting `splitter` of its own, for summaries",
+    )
 
 
 @dataclass(frozen=True)
@@ -89,12 +104,16 @@ class Data:
     """A dataset of the build as its table declares it: nothing of it need be built."""
 
     name: str
-    builder: Builder
     build: BuildFile
+
+    @property
+    def builder(self) -> Builder:
+        return self.build.builder(self.name)
 
     def schema(self, config: str) -> set[str]:
         """The columns of a configuration; empty for one that it does not have."""
-        return {*self.builder.gives[config].names} if config in self.builder.gives else set()
+        gives = self.builder.gives
+        return {*gives[config].names} if config in gives else set()
 
     def has(self, config: str, form: Form) -> bool:
         """Whether a configuration has the columns of a form, and those read beside it."""
@@ -111,8 +130,7 @@ class Data:
         names = self.builder.configurations()
         return self.builder.default if self.builder.default in names else names[0]
 
-    def check_configuration(self, config: str, keys: tuple[str, ...]) -> None:
-        """Raise `ConfigError` for a configuration that the dataset cannot have."""
+    def check_configuration(self, config: str, keys: Keys) -> None:
         names = self.builder.configurations()
         if config and config not in names:
             raise ConfigError(
@@ -121,8 +139,8 @@ class Data:
                 hint=f"{nearest(config, names)}it has: {', '.join(names)}",
             )
 
-    def check_splits(self, splits: Sequence[str], what: str, keys: tuple[str, ...]) -> None:
-        """Raise `ConfigError` where the settings leave one of these splits without rows."""
+    def check_splits(self, splits: Sequence[str], what: str, keys: Keys) -> None:
+        """Check that the settings leave none of these splits without rows."""
         if self.builder.reads == "sources" or hasattr(self.builder, "table"):
             return  # the data may prescribe the splits
         shares = self.build.splits
@@ -148,15 +166,15 @@ class Data:
         ways = " or ".join(f'{key}{name}"' for name in self.fitting(forms))
         wanted = " or ".join(", ".join(form.columns) for form in forms)
         spec = self.name if config == "default" else f"{self.name}@{config}"
-        there = ", ".join(sorted(self.schema(config)))
         return ConfigError(
-            f"{what} cannot read {spec!r}, whose columns are {there}",
+            f"{what} cannot read {spec!r}, whose columns are "
+            f"{', '.join(sorted(self.schema(config)))}",
             hint=f"set {ways}" if ways else f"it reads {wanted}",
         )
 
 
 def check_training(name: str, recipe: Recipe, data: Data) -> None:
-    """Raise `ConfigError` for the model `name` whose recipe cannot read its dataset."""
+    """Check that the recipe of the model `name` can read its dataset."""
     build, model = data.build, data.build.models[name]
     keys, what = ("models", name), f"the recipe {model.recipe}"
     data.check_configuration(model.config, (*keys, "config"))
@@ -165,17 +183,18 @@ def check_training(name: str, recipe: Recipe, data: Data) -> None:
         key = "config" if data.fitting(forms) else "dataset"
         with build.at(*keys, key):
             raise data.unfit(config, forms, what, at=False)
-    if config not in data.builder.configurations():
+    names = data.builder.configurations()
+    if config not in names:
         raise ConfigError(
             f"{what} reads the configuration {config!r}, which the dataset {data.name!r} lacks",
             where=build.where(*keys, "config"),
-            hint=f"name one that it has: {', '.join(data.builder.configurations())}",
+            hint=f"name one that it has: {', '.join(names)}",
         )
     data.check_splits(recipe.splits, f"{what} needs", (*keys, "dataset"))
 
 
 def check_base(build: BuildFile, name: str, base: type[Recipe]) -> None:
-    """Raise `ConfigError` for a base that leaves no encoder to start from."""
+    """Check that the base of the model `name` has an encoder to start from."""
     if GOES_ON not in base.can:
         model = build.models[name]
         raise ConfigError(
@@ -188,9 +207,9 @@ def check_base(build: BuildFile, name: str, base: type[Recipe]) -> None:
 
 
 def check_model(
-    build: BuildFile, suite: Suite, name: str, recipe: type[Recipe], keys: tuple[str, ...]
+    build: BuildFile, suite: Suite, name: str, recipe: type[Recipe], keys: Keys
 ) -> None:
-    """Raise `ConfigError` for a model that cannot do what the suite needs."""
+    """Check that the model can do what the suite needs."""
     if suite.needs & recipe.can:
         return
     from zoo.evaluate import SUITES
@@ -204,8 +223,8 @@ def check_model(
     )
 
 
-def check_data(build: BuildFile, suite: Suite, plan: Evaluation, keys: tuple[str, ...]) -> None:
-    """Raise `ConfigError` for datasets (each with its configuration) that a suite cannot read."""
+def check_data(build: BuildFile, suite: Suite, plan: Evaluation, keys: Keys) -> None:
+    """Check that the suite can read the datasets, each with its configuration."""
     if not plan.datasets:
         return
     with build.at(*keys):
@@ -218,18 +237,17 @@ def check_data(build: BuildFile, suite: Suite, plan: Evaluation, keys: tuple[str
                 f"the suite {suite.name} takes one dataset",
                 hint='name one: dataset = "NAME@CONFIG"',
             )
-    for name, config in plan.configurations:
-        data = Data(name, build.builder(name), build)
-        data.check_configuration(config, keys)
-        chosen = config or suite.config or data.default()
-        wanted = data.fitting(suite.reads) if suite.all_configs and not config else [chosen]
-        with build.at(*keys):
+        for name, config in plan.configurations:
+            data = Data(name, build)
+            data.check_configuration(config, keys)
+            chosen = config or suite.config or data.default()
+            wanted = data.fitting(suite.reads) if suite.all_configs and not config else [chosen]
             if not any(data.has(each, form) for each in wanted for form in suite.reads):
                 raise data.unfit(chosen, suite.reads, f"the suite {suite.name}", at=True)
-            if suite.builders and data.builder.name not in suite.builders:
+            builder = data.builder.name
+            if suite.builders and builder not in suite.builders:
                 raise ConfigError(
-                    f"the suite {suite.name} has no task for {name!r}, of the builder "
-                    f"{data.builder.name!r}",
+                    f"the suite {suite.name} has no task for {name!r}, of the builder {builder!r}",
                     hint=f"it takes datasets of the builders {', '.join(suite.builders)}",
                 )
-        data.check_splits(suite.splits, f"the suite {suite.name} reads", keys)
+            data.check_splits(suite.splits, f"the suite {suite.name} reads", keys)

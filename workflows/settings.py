@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import luigi
 
@@ -27,19 +26,16 @@ class discorpora(luigi.Config):
 
 DEFAULTS = {
     # Luigi itself ends with 0 when a task has failed.
-    "retcode": {
-        "already_running": "10",
-        "missing_data": "20",
-        "not_run": "25",
-        "task_failed": "30",
-        "scheduling_error": "35",
-        "unhandled_exception": "40",
-    },
+    ("retcode", "already_running"): "10",
+    ("retcode", "missing_data"): "20",
+    ("retcode", "not_run"): "25",
+    ("retcode", "task_failed"): "30",
+    ("retcode", "scheduling_error"): "35",
+    ("retcode", "unhandled_exception"): "40",
     # A failed stage fails for a reason that trying again does not change.
-    "scheduler": {"retry_count": "1"},
-    "core": {"no_configure_logging": "true"},
+    ("scheduler", "retry_count"): "1",
+    ("core", "no_configure_logging"): "true",
 }
-
 
 CENTRAL = ("scheduler_host", "scheduler_port", "scheduler_url")
 """Who names one of these, as an option or (`default_...`) in `[core]`, has a central scheduler."""
@@ -47,29 +43,24 @@ CENTRAL = ("scheduler_host", "scheduler_port", "scheduler_url")
 
 def set_defaults() -> None:
     """Set what no `luigi.cfg` has set; the `luigi` command reads it after it has loaded us."""
-    settings = luigi.configuration.get_config()
+    settings, defaults = luigi.configuration.get_config(), dict(DEFAULTS)
     given = {word.partition("=")[0].lstrip("-").replace("-", "_") for word in sys.argv[1:]}
-    named = (n in given or _has(settings, n) or _has(settings, f"default_{n}") for n in CENTRAL)
-    if not any(named):
+    named = [name for key in CENTRAL for name in (key, f"default_{key}")]
+    if not any(name in given or settings.has_option("core", name) for name in named):
         # Luigi's default is one at localhost:8082, which few have: a minute's wait and a traceback.
-        _set(settings, "core", "local_scheduler", "true")
-    for section, values in DEFAULTS.items():
-        for key, value in values.items():
-            _set(settings, section, key, value)
-
-
-def _has(settings: Any, key: str) -> bool:
-    return bool(settings.has_option("core", key))
-
-
-def _set(settings: Any, section: str, key: str, value: str) -> None:
-    if not settings.has_option(section, key):
-        settings.set(section, key, value)
+        defaults["core", "local_scheduler"] = "true"
+    for (section, key), value in defaults.items():
+        if not settings.has_option(section, key):
+            settings.set(section, key, value)
 
 
 @contextmanager
-def options(config: str, output: str, workers: int = 1) -> Iterator[None]:
-    """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it."""
+def options(config: str, output: str, workers: int = 1, *, fresh: bool = True) -> Iterator[None]:
+    """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it.
+
+    Luigi gives back a task that it has made with the same parameters. With `fresh` it makes all
+    tasks anew: those that are there may have read other settings, or other files.
+    """
     settings = luigi.configuration.get_config()
     wanted = {
         ("discorpora", "config"): config,
@@ -77,6 +68,8 @@ def options(config: str, output: str, workers: int = 1) -> Iterator[None]:
         ("core", "workers"): str(workers),
     }
     before = {place: settings.get(*place, None) for place in wanted}
+    if fresh:
+        luigi.task_register.Register.clear_instance_cache()
     for place, value in wanted.items():
         settings.set(*place, value)
     try:

@@ -12,7 +12,7 @@ from typing import Any
 
 from corpora.declared import portable
 from corpora.errors import DiscorporaError, InputError
-from corpora.readers import parse_spec, source_files, split_spec
+from corpora.readers import parse_spec, split_spec
 from corpora.readers.source import below
 from corpora.store.atomic import MANIFEST, is_complete, read_json, write_json
 from workflows.settings import looking
@@ -20,81 +20,72 @@ from workflows.settings import looking
 MISSING = "missing"
 
 
-@dataclass(frozen=True)
+@dataclass
 class SourceRecord:
-    """A source by name and spec; `revision` where the spec names a Hub repository.
-
-    `documents` is the folder of the stage that reads it, if one does.
-    """
+    """A source by name and spec; `revision` where the spec names a Hub repository."""
 
     name: str
     spec: str
     licence: str = ""
     revision: str = ""
     get: str = ""
-    documents: Path | None = None
+    fingerprint: str = MISSING
+    """sha256 over the source's kind and files; for the Hub, id and revision."""
+    problem: str = ""
+    """Why it cannot be read here."""
 
     @property
     def remote(self) -> bool:
         return self.spec.startswith("hub:")
 
-    def missing(self) -> str:
-        """Why the source cannot be read here, or an empty string."""
-        if self.remote:
-            return "from the network"
-        try:
-            source_files(self.spec)
-        except InputError as error:
-            return error.message
-        return ""
+    def look(self, root: Path) -> None:
+        """Set `fingerprint` and `problem`.
 
-    def describe(self, root: Path) -> dict[str, Any]:
-        """The source as a manifest names it: nothing that depends on where it lies."""
+        Of a file count its path below the source's folder, which documents are named after, and its
+        bytes.
+        """
+        if self.remote:
+            self.fingerprint = f"{self.spec}@{self.revision or 'main'}"
+            self.problem = "from the network"
+            return
+        try:
+            reader, target = parse_spec(self.spec)
+            files = reader.find(target)
+        except InputError as error:
+            self.problem = error.message
+            return
+        whole = hashlib.sha256(f"{reader.name}\n".encode())
+        for path in files:
+            whole.update(f"{below(target, path)}\0{file_hash(path, root)}\n".encode())
+        self.fingerprint = whole.hexdigest()
+
+    def describe(self, documents: Path | None = None) -> dict[str, Any]:
+        """The source as a manifest names it: nothing that depends on where it lies.
+
+        Once it is read into `documents` its licences are those that these turned out to have.
+        """
         kind, place = split_spec(self.spec)
-        kind = portable(kind)
-        inside = place.partition("/./")[2]
+        licence = self.licence
+        if documents and is_complete(documents):
+            licence = " AND ".join(sorted(read_json(documents / MANIFEST)["counts"]["licences"]))
         return {
             "name": self.name,
-            "kind": kind,
-            "place": place if self.remote else inside or Path(place).name,
-            "licence": self._licences(),
+            "kind": portable(kind),
+            "place": place if self.remote else place.partition("/./")[2] or Path(place).name,
+            "licence": licence,
             "revision": self.revision,
-            "sha256": "" if self.remote else fingerprint(self, root),
+            "sha256": "" if self.remote else self.fingerprint,
         }
 
-    def _licences(self) -> str:
-        """Those that the documents turned out to have, as one SPDX expression; before, its own."""
-        if self.documents is None or not is_complete(self.documents):
-            return self.licence
-        counts = read_json(self.documents / MANIFEST)["counts"]
-        return " AND ".join(sorted(counts["licences"]))
 
-
-def fingerprint(source: SourceRecord, root: Path) -> str:
-    """sha256 over the source's kind and files; for the Hub, id and revision.
-
-    Of a file count its path below the source's folder, which documents are named after, and its
-    bytes.
-    """
-    if source.remote:
-        return f"{source.spec}@{source.revision or 'main'}"
-    try:
-        reader, target = parse_spec(source.spec)
-        files = source_files(source.spec)
-    except InputError:
-        return MISSING
-    whole = hashlib.sha256(f"{reader.name}\n".encode())
-    for path in files:
-        whole.update(f"{below(target, path)}\0{file_hash(path, root)}\n".encode())
-    return whole.hexdigest()
-
-
-def files_hash(folder: Path, root: Path) -> str:
-    """sha256 over all files of `folder`, their names and bytes."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+def files_hash(place: Path, root: Path) -> str:
+    """sha256 of a file, or over all files of a folder, their names and bytes."""
+    if place.is_file():
+        return file_hash(place, root)
     whole = hashlib.sha256()
-    for path in files:
-        whole.update(f"{path.relative_to(folder)}\0{file_hash(path, root)}\n".encode())
+    for path in sorted(place.rglob("*")):
+        if path.is_file():
+            whole.update(f"{path.relative_to(place)}\0{file_hash(path, root)}\n".encode())
     return whole.hexdigest()
 
 
@@ -110,8 +101,7 @@ def _cached_hash(path: Path, size: int, mtime_ns: int, root: Path) -> str:
     key = hashlib.sha256(f"{path}\0{size}\0{mtime_ns}".encode()).hexdigest()
     note = root / "fingerprints" / key[:2] / key
     if note.is_file():
-        kept = json.loads(note.read_text(encoding="utf-8"))
-        return str(kept["sha256"])
+        return str(json.loads(note.read_text(encoding="utf-8"))["sha256"])
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if not looking():  # what only looks at a build leaves no trace of it

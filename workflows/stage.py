@@ -9,9 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import cached_property
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,37 +17,29 @@ import luigi
 
 from corpora.code import code_hash
 from corpora.processes import stop_with_build
-from corpora.store.atomic import MANIFEST, AlreadyMade, is_complete, staged, write_json
+from corpora.store.atomic import (
+    MANIFEST,
+    AlreadyMade,
+    is_complete,
+    read_json,
+    staged,
+    write_json,
+)
 from corpora.store.folder import Stage
 from workflows import console, usage
 from workflows.config import load_build
 from workflows.settings import discorpora
-from workflows.sources import SourceRecord, fingerprint
-from workflows.tables import BuildFile
+from workflows.sources import SourceRecord
 
 log = logging.getLogger("discorpora")
 
 
-def _digest(values: Mapping[str, Any]) -> str:
-    text = json.dumps(values, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
-
-
-class FolderTarget(luigi.Target):
-    """A folder that is there when its manifest is: it appears by one rename."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def exists(self) -> bool:
-        return is_complete(self.folder)
-
-    def __str__(self) -> str:
-        return str(self.folder)
-
-
 class StageTask(luigi.Task):
-    """One stage of a build (over one source, or for one dataset or model)."""
+    """One stage of a build (over one source, or for one dataset or model).
+
+    `plan` has set what follows from `settings()`, `requires()`, `sources()` and `code()` once the
+    object is there; Luigi never has a stage without its hash.
+    """
 
     config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
 
@@ -57,22 +47,38 @@ class StageTask(luigi.Task):
     version: ClassVar[int] = 1
     shared: ClassVar[bool] = False
     """Whether the build's engine can share it out: it then has `part`."""
+    by_code: ClassVar[bool] = True
+    """Whether a change of the code, here or upstream, leads to another folder."""
+    hands_on: ClassVar[bool] = True
+    """Whether the texts of its sources are in what is made of its output."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        console.configure(debug=discorpora().debug)
-        _ = self.hash  # every name and setting is checked here, before anything runs
-
-    @cached_property
-    def build(self) -> BuildFile:
-        return load_build(self.config or discorpora().config)
+        run = discorpora()
+        console.configure(debug=run.debug)
+        self.root = Path(run.output).absolute()
+        self.build = load_build(self.config or run.config)
+        # What `plan` sets.
+        self.chosen_settings: dict[str, Any]
+        self.upstream: list[StageTask]
+        self.lineage: list[StageTask]
+        """Everything upstream and the stage itself, each once, upstream first."""
+        self.own_sources: list[SourceRecord]
+        self.all_sources: list[SourceRecord]
+        """The sources of the stage and of everything upstream, each once, by name."""
+        self.identity: str
+        """What the stage is made of but for code: settings, version, sources, what is upstream."""
+        self.hash: str
+        """The identity, with the code that makes the output and everything upstream."""
+        if not _deferred[-1]:
+            plan(self)
 
     # What a stage says of itself
 
     @property
     def key(self) -> str:
         """What the stage is over: a source's, dataset's or model's name."""
-        return ""
+        return str(getattr(self, "source", getattr(self, "name", "")))
 
     def settings(self) -> dict[str, Any]:
         """Everything that changes the stage's output, but for its upstream and sources."""
@@ -88,7 +94,7 @@ class StageTask(luigi.Task):
 
     def work(self, folder: Path) -> dict[str, Any]:
         """Make the stage's output in `folder`; return its counts for the manifest."""
-        raise NotImplementedError
+        return self.part(folder, 0, 1)
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         """Make the shards of worker `rank` of `of`; `work` then finds them there."""
@@ -96,40 +102,10 @@ class StageTask(luigi.Task):
 
     # What follows from it
 
-    def upstream(self) -> list[StageTask]:
-        return [task for task in luigi.task.flatten(self.requires()) if isinstance(task, StageTask)]
-
-    @cached_property
-    def identity(self) -> str:
-        """What the stage is made of but for code: settings, version, sources, what is upstream."""
-        upstream = sorted(task.identity for task in self.upstream())  # their errors come first
-        return _digest(
-            {
-                "stage": self.stage,
-                "key": self.key,
-                "version": self.version,
-                "settings": self.settings(),
-                "upstream": upstream,
-                "sources": [[s.name, fingerprint(s, self.root)] for s in self.sources()],
-            }
-        )
-
-    @cached_property
-    def hash(self) -> str:
-        """The identity, with the code that makes the output and everything upstream."""
-        identity = self.identity  # it checks all names and settings
-        upstream = sorted(task.hash for task in self.upstream())
-        code = {module: code_hash(module) for module in self.code()}
-        return _digest({"identity": identity, "upstream": upstream, "code": code})
-
-    @property
-    def root(self) -> Path:
-        return Path(discorpora().output).absolute()
-
     @property
     def folder(self) -> Path:
         """`OUTPUT/stages/STAGE[/KEY]/HASH`."""
-        return self.root.joinpath("stages", self.stage, *filter(None, [self.key]), self.hash)
+        return self.root / "stages" / self.stage / self.key / self.hash
 
     @property
     def run_file(self) -> Path:
@@ -139,61 +115,55 @@ class StageTask(luigi.Task):
     def title(self) -> str:
         return f"{self.stage} {self.key}".strip()
 
-    def output(self) -> FolderTarget:
-        return FolderTarget(self.folder)
+    def complete(self) -> bool:
+        """Whether the folder is there, with its manifest: it appears by one rename."""
+        return is_complete(self.folder)
 
     def manifest(self) -> dict[str, Any]:
-        return json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
+        return read_json(self.folder / MANIFEST)
 
-    def all_sources(self) -> list[SourceRecord]:
-        """The sources of the stage and of everything upstream, each once, by name."""
-        found: dict[str, SourceRecord] = {}
-        for task in (self, *self.upstream()):
-            own = task.sources() if task is self else task.all_sources()
-            found.update({source.name: source for source in own})
-        return [found[name] for name in sorted(found)]
+    def described_sources(self) -> list[dict[str, Any]]:
+        """All sources as a manifest names them, with the licences of the documents read so far."""
+        read = {task.key: task.folder for task in self.lineage if task.stage == "documents"}
+        return [source.describe(read.get(source.name)) for source in self.all_sources]
 
     def record(self) -> Stage:
-        """The stage as its manifest shows it."""
-        return Stage(
-            name=self.stage if not self.key else f"{self.stage}/{self.key}",
-            version=self.version,
-            hash=self.hash,
-            settings=self.settings(),
-            upstream={task.title: task.hash for task in self.upstream()},
-            sources=[source.describe(self.root) for source in self.all_sources()],
-            parser=self.build.parse.parser,
-            command=self.command,
-        )
-
-    @property
-    def command(self) -> str:
-        """How to make the stage again, in a folder where the build file lies."""
+        """The stage as its manifest shows it; `command` makes it again beside the build file."""
         given = {key: value for key, value in self.to_str_params().items() if key != "config"}
         options = "".join(f" --{key} {value}" for key, value in given.items() if value)
-        module = self.__module__
-        module = "workflows" if module.startswith("workflows.") else module
+        module = "workflows" if self.__module__.startswith("workflows.") else self.__module__
         task = f"{self.task_family} --config {Path(self.build.path).name}{options}"
-        return f"luigi --module {module} {task}"
+        return Stage(
+            name=f"{self.stage}/{self.key}".rstrip("/"),
+            version=self.version,
+            hash=self.hash,
+            settings=self.chosen_settings,
+            upstream={task.title: task.hash for task in self.upstream},
+            sources=self.described_sources(),
+            parser=self.build.parse.parser,
+            command=f"luigi --module {module} {task}",
+        )
 
     # Running
 
     def run(self) -> None:
+        """Make the folder, and keep its time, memory and host beside it."""
         stop_with_build()
-        if self.output().exists():
+        if is_complete(self.folder):
             return
+        log.info("%s", self.title)
+        meter = usage.Meter()
         try:
-            with self.measured():
+            with console.explained(self.folder):
                 self.produce()
         except AlreadyMade:
-            if not self.output().exists():
+            if not is_complete(self.folder):
                 raise
             log.info("%s: another build has made it meanwhile", self.title)
-
-    def on_failure(self, exception: BaseException) -> str:
-        """Luigi goes on with other stages: what failed is said once more at the end."""
-        console.remember_failure(self.title, exception)
-        return str(super().on_failure(exception))
+            return
+        numbers = meter.read()
+        write_json(self.run_file, numbers)
+        log.info("%s: %.1f s, %.0f MiB", self.title, numbers["seconds"], numbers["peak_memory_mib"])
 
     def produce(self) -> None:
         """Make the folder appear, whole, by one rename."""
@@ -206,13 +176,73 @@ class StageTask(luigi.Task):
             if not (partial / MANIFEST).exists():
                 write_json(partial / MANIFEST, {**self.record().to_dict(), "counts": counts})
 
-    @contextmanager
-    def measured(self) -> Iterator[None]:
-        """Log the stage, and keep its time, memory and host beside the folder."""
-        log.info("%s", self.title)
-        meter = usage.Meter()
-        with console.explained(self.folder):
-            yield
-        numbers = meter.read()
-        write_json(self.run_file, numbers)
-        log.info("%s: %.1f s, %.0f MiB", self.title, numbers["seconds"], numbers["peak_memory_mib"])
+    def on_failure(self, exception: BaseException) -> str:
+        """Luigi goes on with other stages: what failed is said once more at the end."""
+        console.remember_failure(self.title, exception)
+        return str(super().on_failure(exception))
+
+
+_deferred = [False]
+"""Whether what is made now is upstream of a stage whose `plan` comes to it by itself."""
+
+
+def plan(last: StageTask) -> None:
+    """Work out the hashes of `last` and of everything upstream of it, upstream first, each once.
+
+    All names and settings are checked on the way: an error of theirs comes before anything runs.
+    """
+    outside = len(_deferred)
+    waiting = [last]
+    try:
+        while waiting:
+            task = waiting[-1]
+            if not hasattr(task, "upstream"):
+                _deferred.append(True)
+                required = luigi.task.flatten(task.requires())
+                task.upstream = [each for each in required if isinstance(each, StageTask)]
+            ahead = [each for each in task.upstream if not hasattr(each, "hash")]
+            if not ahead:
+                waiting.pop()
+                if not hasattr(task, "hash"):
+                    _deferred.append(False)
+                    _work_out(task)
+            waiting += reversed(ahead)
+            del _deferred[outside:]
+    except BaseException:
+        # Luigi would give back the stages that have no hash yet.
+        luigi.task_register.Register.clear_instance_cache()
+        raise
+    finally:
+        del _deferred[outside:]
+
+
+def _work_out(task: StageTask) -> None:
+    """Set what follows from the settings of a stage, and from what is upstream of it."""
+    upstream = task.upstream
+    task.chosen_settings = task.settings()
+    task.own_sources = task.sources()
+    for source in task.own_sources:
+        source.look(task.root)
+    handed = [source for each in upstream if each.hands_on for source in each.all_sources]
+    by_name = {source.name: source for source in (*task.own_sources, *handed)}
+    task.all_sources = [by_name[name] for name in sorted(by_name)]
+    task.lineage = list(dict.fromkeys([*(t for each in upstream for t in each.lineage), task]))
+    task.identity = task.hash = _digest(
+        {
+            "stage": task.stage,
+            "key": task.key,
+            "version": task.version,
+            "settings": task.chosen_settings,
+            "upstream": sorted(each.identity for each in upstream),
+            "sources": [[source.name, source.fingerprint] for source in task.own_sources],
+        }
+    )
+    if task.by_code:
+        code = {module: code_hash(module) for module in task.code()}
+        hashes = sorted(each.hash for each in upstream)
+        task.hash = _digest({"identity": task.identity, "upstream": hashes, "code": code})
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    text = json.dumps(values, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]

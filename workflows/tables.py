@@ -1,7 +1,6 @@
 """The tables of a build file, and the declarations that they name.
 
-A table that names a reader, builder, recipe or suite is validated by that class:
-`BuildFile.builder` and its kin give the class with the settings of the table.
+A table that names a reader, builder, recipe or suite is validated by that class.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -23,27 +23,11 @@ from corpora.splits import SPLITS, Shares
 from corpora.toml import TomlFile
 
 if TYPE_CHECKING:
-    from corpora.readers import Reader
     from corpora.tasks.builder import Builder
 
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
 
 Entry = TypeVar("Entry")
-
-
-def _name(value: str) -> str:
-    """A name that is also a folder's."""
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", value):
-        raise ConfigError(
-            f"{value!r} cannot be a name",
-            hint="a folder is named after it: small letters, digits, and . _ - after the first",
-        )
-    return value
-
-
-Name = Annotated[str, AfterValidator(_name)]
-"""A name that is also a folder's."""
-
 
 LANGUAGES = {
     **{"arabic": "ar", "chinese": "zh", "czech": "cs", "danish": "da", "dutch": "nl"},
@@ -56,41 +40,49 @@ LANGUAGES = {
 """What may be written where a code is meant."""
 
 
+def _name(value: str) -> str:
+    if re.fullmatch(r"[a-z0-9][a-z0-9._-]*", value):
+        return value
+    raise ConfigError(
+        f"{value!r} cannot be a name",
+        hint="a folder is named after it: small letters, digits, and . _ - after the first",
+    )
+
+
 def _language_code(value: str) -> str:
-    """A language as its code; `ConfigError` with the code for a name."""
-    if value.lower() in LANGUAGES or not re.fullmatch(r"([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?", value):
-        code = LANGUAGES.get(value.lower())
-        raise ConfigError(
-            f"{value!r} is not a language code",
-            hint=f'write "{code}"' if code else 'expected a code such as "en", "de" or "pt-BR"',
-        )
-    return value
-
-
-Language = Annotated[str, AfterValidator(_language_code)]
-"""A code such as `en`, by which parsers, pattern tables and the Hub know it."""
+    code = LANGUAGES.get(value.lower())
+    if not code and re.fullmatch(r"([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?", value):
+        return value
+    raise ConfigError(
+        f"{value!r} is not a language code",
+        hint=f'write "{code}"' if code else 'expected a code such as "en", "de" or "pt-BR"',
+    )
 
 
 def _licence(value: str) -> str:
-    """A licence of the table, or nothing could be said of a dataset of it."""
     if value:
-        licences.get(value)
+        licences.get(value)  # or nothing could be said of a dataset of it
     return value
 
 
 def _splitter(value: str) -> str:
-    if value not in SPLITTERS:
-        raise ConfigError(
-            f"no splitter {value!r}; {nearest(value, SPLITTERS)}".rstrip("; "),
-            hint=f"the splitters are: {', '.join(SPLITTERS)}",
-        )
-    return value
+    if value in SPLITTERS:
+        return value
+    raise ConfigError(
+        f"no splitter {value!r}; {nearest(value, SPLITTERS)}".rstrip("; "),
+        hint=f"the splitters are: {', '.join(SPLITTERS)}",
+    )
 
 
+Name = Annotated[str, AfterValidator(_name)]
+"""A name that is also a folder's."""
+Language = Annotated[str, AfterValidator(_language_code)]
+"""A code such as `en`, by which parsers, pattern tables and the Hub know it."""
 Licence = Annotated[str, AfterValidator(_licence)]
 """An SPDX identifier, or one of `corpora.licences`."""
 Splitter = Annotated[str, AfterValidator(_splitter)]
 """A name of `corpora.sentences.SPLITTERS`."""
+Mode = Literal["recall", "require_clause", "own_subjects"]
 
 
 class Source(Table):
@@ -120,6 +112,11 @@ class Source(Table):
             return self.licence
         return " AND ".join(sorted({*self.licence.values()}))
 
+    def reader_options(self) -> dict[str, Any]:
+        """The options that the reader gets, licence and language included."""
+        given = {key: value for key in ("licence", "language") if (value := getattr(self, key))}
+        return {**self.options, **given}
+
 
 class Sentences(Table):
     splitter: Splitter = "rules"
@@ -136,14 +133,13 @@ class Splits(Table):
     test: float = 0.1
     table: str = ""
 
-    @model_validator(mode="after")
-    def _some(self) -> Splits:
-        _ = self.shares
-        return self
-
-    @property
+    @cached_property
     def shares(self) -> Shares:
         return Shares(self.train, self.validation, self.test)
+
+    def model_post_init(self, context: Any) -> None:
+        """Shares that are none are refused when the table is read."""
+        _ = self.shares
 
 
 class Parse(Table):
@@ -155,7 +151,7 @@ class Parse(Table):
 
 class Extract(Table):
     markers: str = "all15"
-    mode: Literal["recall", "require_clause", "own_subjects"] = "require_clause"
+    mode: Mode = "require_clause"
     text: Literal["written", "tokenised"] = "written"
     patterns: tuple[str, ...] = ()
     """Pattern files that add markers to the tables or replace their rows."""
@@ -195,7 +191,7 @@ class Validation(Table):
     sources: tuple[str, ...] = Field(min_length=1)
     gold: str
     parser: str = "embedded"
-    mode: Literal["recall", "require_clause", "own_subjects"] = "recall"
+    mode: Mode = "recall"
     get: str = ""
 
 
@@ -254,16 +250,15 @@ class Evaluation(WithSettings):
     get: str = ""
 
     @property
-    def datasets(self) -> tuple[str, ...]:
-        """The names of the build's datasets that are evaluated on."""
-        return tuple(name for name, _ in self.configurations)
-
-    @property
     def configurations(self) -> tuple[tuple[str, str], ...]:
-        """These datasets, each with its configuration ("" where none is named)."""
+        """The build's datasets that are evaluated on, each with its configuration or ""."""
         listed = (self.dataset,) if isinstance(self.dataset, str) else self.dataset
         parts = [name.partition("@") for name in listed if name]
         return tuple((name, config) for name, _, config in parts)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.configurations)
 
 
 class BuildFile(Table):
@@ -285,6 +280,7 @@ class BuildFile(Table):
     models: dict[Name, Model] = Field(default_factory=dict)
     evaluations: dict[Name, Evaluation] = Field(default_factory=dict)
     _file: TomlFile = PrivateAttr()
+    _builders: dict[str, Builder] = PrivateAttr(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -303,11 +299,25 @@ class BuildFile(Table):
         """A setting with places filled in, where it is a text."""
         return self.place(value) if isinstance(value, str) else value
 
+    @cached_property
+    def fed(self) -> set[str]:
+        """The datasets that some source feeds."""
+        return {name for source in self.sources for name in source.datasets}
+
+    @cached_property
+    def by_name(self) -> dict[str, Source]:
+        return {source.name: source for source in self.sources}
+
+    # One table by its name; `ConfigError` with the nearest ones if there is none.
+
     def source(self, name: str) -> Source:
-        return self._one("source", name, {source.name: source for source in self.sources})
+        return self._one("source", name, self.by_name)
 
     def check(self, name: str) -> Validation:
         return self._one("validation", name, {entry.name: entry for entry in self.validation})
+
+    def dataset(self, name: str) -> dict[str, Any]:
+        return self._one("dataset", name, self.datasets)
 
     def model(self, name: str) -> Model:
         return self._one("model", name, self.models)
@@ -315,17 +325,16 @@ class BuildFile(Table):
     def evaluation(self, name: str) -> Evaluation:
         return self._one("evaluation", name, self.evaluations)
 
+    def _one(self, kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
+        if name in known:
+            return known[name]
+        raise ConfigError(
+            f"no {kind} {name!r}; {nearest(name, known)}"
+            f"the build file has {', '.join(known) or 'none'}",
+            where=self.path,
+        )
+
     # The declarations that its tables name
-
-    def reader(self, source: Source) -> Reader:
-        """The reader of a source with its options."""
-        from corpora.readers import parse_spec
-
-        keys = self.source_keys(source.name)
-        with self.at(*keys, "spec"):
-            kind, _ = parse_spec(source.spec)
-        given = {key: value for key in ("licence", "language") if (value := getattr(source, key))}
-        return kind.of({**source.options, **given}, self.whereabouts(*keys, "options"))
 
     def builder(self, dataset: str) -> Builder:
         """The builder of a dataset with its settings: of its name, or the one its table names.
@@ -334,10 +343,12 @@ class BuildFile(Table):
         """
         from corpora.tasks import BUILDERS
 
-        table = dict(self._one("dataset", dataset, self.datasets))
+        if dataset in self._builders:
+            return self._builders[dataset]
+        table = dict(self.dataset(dataset))
         named = table.pop("builder", "")
         with self.at("datasets", dataset, *["builder"] * bool(named)):
-            kind = BUILDERS.find(self.anchored(str(named)) or dataset)
+            kind = BUILDERS.find(anchored(str(named), self.folder) or dataset)
         shares = kind.share_fields()
         for key in SPLITS:
             if key in table and (key in shares or isinstance(table[key], float)):
@@ -349,7 +360,9 @@ class BuildFile(Table):
                 )
         own = {key: getattr(self.splits, key) for key in shares}
         placed = {key: self.placed(value) for key, value in table.items()}
-        return kind.of({**placed, **own}, self.whereabouts("datasets", dataset))
+        made = kind.of({**placed, **own}, self.whereabouts("datasets", dataset))
+        self._builders[dataset] = made
+        return made
 
     def markers(self, language: str = "en") -> tuple[str, ...]:
         """The markers to look for, by name."""
@@ -361,36 +374,29 @@ class BuildFile(Table):
     @property
     def patterns(self) -> tuple[str, ...]:
         """The user's own pattern files; a relative path starts at the build file's folder."""
-        return tuple(str(self.folder / self.place(file)) for file in self.extract.patterns)
-
-    def anchored(self, reference: str) -> str:
-        """A reference `FILE.py:Class` with its path taken from the build file's folder."""
-        return anchored(reference, self.folder)
+        return tuple([str(self.folder / self.place(file)) for file in self.extract.patterns])
 
     # Places for messages
 
     def where(self, *keys: int | str) -> str:
         """`FILE:LINE: key`, where a list's entry is called by its name."""
-        return ": ".join(filter(None, [self._file.where(keys), self._called(keys)]))
+        return located(self._file, keys)
 
     def whereabouts(self, *keys: int | str) -> Where:
         """The place of a key below `keys`, for `Table.of`."""
-
-        def where(inner: Loc) -> str:
-            return ": ".join(filter(None, [self._file.where((*keys, *inner)), self._called(keys)]))
-
-        return where
+        return lambda inner: located(self._file, keys, inner)
 
     def source_keys(self, name: str) -> Loc:
         """The keys that lead to a source's table."""
         return ("sources", self.source(name)._number)
 
-    def _called(self, keys: Loc) -> str:
-        if len(keys) > 1 and isinstance(keys[1], int):
-            name = self._file.table[str(keys[0])][keys[1]].get("name", "")
-            called = f"{str(keys[0]).removesuffix('s')} {name}"
-            return ": ".join(filter(None, [called, ".".join(map(str, keys[2:]))]))
-        return ".".join(map(str, keys))
+    def parser_keys(self, source: str, parser: str) -> Loc:
+        """The key that names the parser of a source: the build's, or a validation's."""
+        drawn = self.source(source).datasets and parser == self.parse.parser
+        for number, check in enumerate(() if drawn else self.validation):
+            if source in check.sources and check.parser == parser:
+                return ("validation", number, "parser")
+        return ("parse", "parser")
 
     @contextmanager
     def at(self, *keys: int | str) -> Iterator[None]:
@@ -404,12 +410,14 @@ class BuildFile(Table):
             where = ": ".join(filter(None, (self.where(*keys), inner)))
             raise type(error)(error.message, where=where, hint=error.hint) from None
 
-    def _one(self, kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
-        """One table by its name; `ConfigError` with the nearest ones if there is none."""
-        if name in known:
-            return known[name]
-        raise ConfigError(
-            f"no {kind} {name!r}; {nearest(name, known)}"
-            f"the build file has {', '.join(known) or 'none'}",
-            where=self.path,
-        )
+
+def located(file: TomlFile, keys: Loc, inner: Loc = ()) -> str:
+    """`FILE:LINE: key` of the key `inner` below `keys`, which the message itself names."""
+    called = ".".join(map(str, keys))
+    if len(keys) > 1 and isinstance(keys[1], int):  # an entry of a list, called by its name
+        entry = file.table[str(keys[0])][keys[1]]
+        name = entry.get("name", "") if isinstance(entry, dict) else ""
+        kind = str(keys[0]).removesuffix("s")
+        called = f"{kind} {name}" if name else f"[[{keys[0]}]] number {keys[1] + 1}"
+        called = ": ".join(filter(None, [called, ".".join(map(str, keys[2:]))]))
+    return ": ".join(filter(None, [file.where((*keys, *inner)), called]))

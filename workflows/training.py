@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,14 @@ RESULTS = "results.json"
 LOG_LINE = re.compile(r"\d\d:\d\d:\d\d (.*)")
 """A line of the program's own log, which is passed on: what libraries print is not."""
 LAST_LINES = 40
+ENVIRONMENT = {
+    # Threads that wait for each other must not spin on cores that others use.
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "TOKENIZERS_PARALLELISM": "false",
+    # The recipe says these, whatever the user's own environment says.
+    "ACCELERATE_MIXED_PRECISION": "no",
+    "ACCELERATE_DYNAMO_BACKEND": "NO",
+}
 OPTION = re.compile(r"--([a-z_]+)|\b([a-z_]+) = ")
 """The key of an option of a command line, or of a line of a recipe, in a message."""
 
@@ -96,54 +104,31 @@ def chosen_suite(build: BuildFile, plan: Evaluation, *keys: str) -> Suite:
     rejects, and datasets that it was not told to evaluate.
     """
     with build.at(*keys, "suite"):
-        kind = SUITES.find(build.anchored(plan.suite))
+        kind = SUITES.find(anchored(plan.suite, build.folder))
     suite = kind.of(plan.settings, build.whereabouts(*keys, "settings"))
     with build.at(*keys):
         suite.check_data({name: build.builder(name).name for name in plan.datasets})
     return suite
 
 
-def external_inputs(recipe: Recipe) -> list[tuple[str, str]]:
-    """What a recipe needs from outside: a backbone by Hub id, word vectors by path."""
-    found = []
-    backbone = getattr(recipe, "backbone", "")
-    if backbone and not Path(backbone).is_dir():
-        found.append((f"backbone {backbone}", "from the network"))
-    vectors = getattr(recipe, "vectors", "")
-    if vectors and not Path(vectors).is_file():
-        found.append((f"vectors {vectors}", "no such file"))
-    return found
-
-
 def train(
-    model: Model,
-    name: str,
-    dataset: Path,
-    base: Path | None,
-    output: Path,
-    chosen: Chosen,
+    model: Model, name: str, dataset: Path, base: Path | None, output: Path, chosen: Chosen
 ) -> None:
     """Train `model` into the folder `output`; what a killed run left there is taken up again.
 
     `name` is the model's in the build file, `base` the folder of the model whose encoder it
     starts from. Raises `DiscorporaError` with what the recipe says.
     """
-    recipe, threads = chosen.recipe, chosen.recipe.threads
-    preset = chosen.preset
-    words = [
-        str(preset.file.path) if preset.file else preset.reference,
-        "--dataset",
-        str(dataset),
-        "--output",
-        str(output),
-    ]
+    recipe, preset = chosen.recipe, chosen.preset
+    words = [str(preset.file.path) if preset.file else preset.reference]
+    words += options({"dataset": str(dataset), "output": str(output)})
     if model.config:
         words += ["--dataset_config", model.config]
-    words += ["--seed", str(recipe.seed), "--threads", str(threads)]
+    words += options({"seed": recipe.seed, "threads": recipe.threads})
     if base:
         words += ["--backbone", str(base)]
-    own = {key: chosen.table[key] for key in model.settings}
-    command, reason, _ = _run("zoo.train", words + options(own), threads)
+    words += options({key: chosen.table[key] for key in model.settings})
+    command, reason, _ = _run("zoo.train", words, recipe.threads)
     if reason:
         known = type(recipe).model_fields.keys() - OF_THE_BUILD.keys()
         raise _failure(reason, command, f"models.{name}", known)
@@ -158,63 +143,40 @@ class Judged:
     folder: Path
 
 
-def evaluate(jobs: Sequence[Judged], name: str, trained: Path, build: BuildFile) -> list[Any]:
+def evaluate(
+    jobs: Sequence[Judged], name: str, trained: Path, build: BuildFile
+) -> list[dict[str, Any] | DiscorporaError]:
     """Evaluate the trained model `name` in one process, which loads the libraries once.
 
     Of each job the counts for its manifest, or the `DiscorporaError` with what the suite says: a
     job that fails stops none of the others.
     """
-    listed = [
-        [
-            *(
-                build.anchored(job.plan.suite),
-                "--model",
-                str(trained),
-                "--name",
-                name,
-                "--data",
-                job.data,
-            ),
-            *("--json", str(job.folder / RESULTS), "--threads", str(build.threads)),
-            *("--seed", str(build.seed), "--limit", str(job.plan.limit)),
-            *options(job.plan.settings),
-        ]
-        for job in jobs
-    ]
+    listed = []
+    for job in jobs:
+        given = {
+            "model": str(trained),
+            "name": name,
+            "data": job.data,
+            "json": str(job.folder / RESULTS),
+            "threads": build.threads,
+            "seed": build.seed,
+            "limit": job.plan.limit,
+        }
+        suite = anchored(job.plan.suite, build.folder)
+        listed.append([suite, *options(given), *options(job.plan.settings)])
     _, reason, answer = _run("zoo.evaluate", ["--jobs"], build.threads, json.dumps(listed))
     reasons = [reason] * len(jobs) if reason else json.loads(answer)
-    found: list[Any] = []
+    results: list[dict[str, Any] | DiscorporaError] = []
     for job, words, reason in zip(jobs, listed, reasons, strict=True):
-        plans = [key for key, entry in build.evaluations.items() if entry == job.plan]
-        table = f"evaluations.{plans[0] if plans else 'NAME'}"
         if reason:
+            plans = [key for key, entry in build.evaluations.items() if entry == job.plan]
+            table = f"evaluations.{plans[0] if plans else 'NAME'}"
             command = [sys.executable, "-m", "zoo.evaluate", *words]
-            found.append(
-                _failure(
-                    reason, command, table, SUITES.find(build.anchored(job.plan.suite)).model_fields
-                )
-            )
+            results.append(_failure(reason, command, table, SUITES.find(words[0]).model_fields))
         else:
             metrics = json.loads((job.folder / RESULTS).read_text(encoding="utf-8"))
-            found.append({"examples": metrics.get("examples")})
-    return found
-
-
-def train_command(recipe: str, arguments: Sequence[str]) -> int:
-    """`discorpora train`: as `python -m zoo.train`, in this process."""
-    from zoo.train import main
-
-    return main([recipe, *arguments])
-
-
-def evaluate_command(
-    suite: str, model: str, data: str, json_file: Path | None, arguments: Sequence[str]
-) -> int:
-    """`discorpora evaluate`: as `python -m zoo.evaluate`, in this process."""
-    from zoo.evaluate.__main__ import main
-
-    out = ["--json", str(json_file)] if json_file else []
-    return main([suite, "--model", model, "--data", data, *out, *arguments])
+            results.append({"examples": metrics.get("examples")})
+    return results
 
 
 def _run(
@@ -226,24 +188,14 @@ def _run(
     """
     command = [sys.executable, "-m", module, *words]
     log.debug("%s", " ".join(command))
-    environment = {
-        **os.environ,
-        BUILD_VARIABLE: str(os.getpid()),
-        "OMP_NUM_THREADS": str(threads),
-        # Threads that wait for each other must not spin on cores that others use.
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "TOKENIZERS_PARALLELISM": "false",
-        # The recipe says these, whatever the user's own environment says.
-        "ACCELERATE_MIXED_PRECISION": "no",
-        "ACCELERATE_DYNAMO_BACKEND": "NO",
-    }
+    own = {BUILD_VARIABLE: str(os.getpid()), "OMP_NUM_THREADS": str(threads)}
     tail: list[str] = []
     with tempfile.TemporaryFile("w+") as source, tempfile.TemporaryFile("w+") as answer:
         source.write(text)
         source.seek(0)
         with subprocess.Popen(
             command,
-            env=environment,
+            env={**os.environ, **ENVIRONMENT, **own},
             stdin=source,
             stdout=answer,
             stderr=subprocess.PIPE,
@@ -273,7 +225,7 @@ def _run(
 
 
 def _failure(
-    reason: str, command: Sequence[str], table: str, own: Container[str]
+    reason: str, command: Sequence[str], table: str, own: Collection[str]
 ) -> DiscorporaError:
     """The cause first, the command last; `table` of the build file holds the settings `own`."""
     cause, *rest = reason.splitlines()
@@ -293,9 +245,5 @@ def options(settings: Mapping[str, Any], table: str = "") -> list[str]:
         if isinstance(value, Mapping):
             words += options(value, f"{table}{key}.")
         else:
-            words += [f"--{table}{key}", _as_toml(value)]
+            words += [f"--{table}{key}", value if isinstance(value, str) else json.dumps(value)]
     return words
-
-
-def _as_toml(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

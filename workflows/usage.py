@@ -37,33 +37,26 @@ class Meter:
 
     def __init__(self) -> None:
         self.began, self._start = datetime.now(UTC), time.perf_counter()
-        self._children = _children_kib()
+        self._children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         _forked_kib[0] = 0
         with suppress(OSError):
             CLEAR_REFS.write_text(RESET_PEAK)
 
     def read(self) -> dict[str, Any]:
         """What it was, in seconds and MiB: of this process, or of its largest child if larger."""
-        children = _children_kib()
-        peak = max(_own_kib(), children if children > self._children else 0, *_forked_kib)
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        # `getrusage` keeps a peak that was reset, and that of the program before an `exec`.
+        with suppress(OSError):
+            if peak := re.search(r"^VmHWM:\s+(\d+) kB", STATUS.read_text(), re.M):
+                own = int(peak[1])
+        children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        kib = max(own, children if children > self._children else 0, *_forked_kib)
         return {
             "seconds": round(time.perf_counter() - self._start, 3),
             "began": self.began.isoformat(timespec="seconds"),
-            "peak_memory_mib": round(peak / 1024, 1),
+            "peak_memory_mib": round(kib / 1024, 1),
             "host": platform.node(),
             "platform": platform.platform(),
             "python": platform.python_version(),
             "cores": os.cpu_count(),
         }
-
-
-def _own_kib() -> int:
-    # `getrusage` keeps a peak that was reset, and that of the program before an `exec`.
-    with suppress(OSError):
-        if found := re.search(r"^VmHWM:\s+(\d+) kB", STATUS.read_text(), re.M):
-            return int(found[1])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def _children_kib() -> int:
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

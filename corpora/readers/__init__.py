@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from corpora.declared import REFERENCE, Registry
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError, nearest
-from corpora.readers.base import Reader
-from corpora.readers.source import OnBad, Refused, SeenIds, Source, check_id
-
-__all__ = [
-    "READERS",
-    "OnBad",
-    "Reader",
-    "open_source",
-    "opened",
-    "parse_spec",
-    "read_documents",
-    "source_files",
-    "split_spec",
-]
+from corpora.errors import InputError, nearest
+from corpora.readers.files import Refused
+from corpora.readers.source import OnBad, SeenIds, Source, check_id, fail
+from corpora.readers.source import Reader as Reader
 
 _FOLDER = "corpora.readers"
 READERS = Registry(
@@ -32,8 +22,8 @@ READERS = Registry(
     Reader,
     {
         "text": f"{_FOLDER}.text:Text",
-        "jsonl": f"{_FOLDER}.jsonl:JsonLines",
-        "parquet": f"{_FOLDER}.parquet:ParquetFiles",
+        "jsonl": f"{_FOLDER}.rows:JsonLines",
+        "parquet": f"{_FOLDER}.rows:ParquetFiles",
         "conllu": f"{_FOLDER}.conllu:Conllu",
         "wikipedia": f"{_FOLDER}.wikipedia:Wikipedia",
         "pdtb": f"{_FOLDER}.pdtb:Pdtb",
@@ -43,14 +33,14 @@ READERS = Registry(
         "arxiv": f"{_FOLDER}.papers:Arxiv",
         "rocstories": f"{_FOLDER}.stories:RocStories",
         "storycloze": f"{_FOLDER}.stories:StoryCloze",
-        "summeval": f"{_FOLDER}.summeval:SummEval",
+        "summeval": f"{_FOLDER}.coherence:SummEval",
         "superglue": f"{_FOLDER}.superglue:SuperGlue",
-        "cnn": f"{_FOLDER}.news:Cnn",
-        "wsj": f"{_FOLDER}.news:Wsj",
+        "cnn": f"{_FOLDER}.text:Cnn",
+        "wsj": f"{_FOLDER}.text:Wsj",
         "discoeval": f"{_FOLDER}.discoeval:DiscoEval",
         "coherence": f"{_FOLDER}.coherence:Coherence",
-        "hub": f"{_FOLDER}.hub:Hub",
-        "sample": f"{_FOLDER}.jsonl:Sample",
+        "hub": f"{_FOLDER}.rows:Hub",
+        "sample": f"{_FOLDER}.rows:Sample",
     },
 )
 BARE = {
@@ -59,7 +49,7 @@ BARE = {
     "parquet": (".parquet",),
     "conllu": (".conllu", ".conllu.gz"),
     "wikipedia": (".xml", ".xml.bz2", ".xml.gz"),
-    "rst": (".dis", ".rs3", ".rs4"),
+    "rst": (".out.dis", ".dis", ".rs3", ".rs4"),
     "peerread": (".pdf.json",),
     "cnn": (".story", ".story.gz"),
 }
@@ -73,7 +63,7 @@ def open_source(
     spec: str,
     options: Mapping[str, Any] | None = None,
     *,
-    on_bad: Callable[[BadRecord], None] | None = None,
+    on_bad: OnBad | None = None,
     skipped: Counter[str] | None = None,
 ) -> Iterator[Document]:
     """The documents of the source `spec`, with the layers that it has, in constant memory.
@@ -94,10 +84,7 @@ def open_source(
 
 
 def opened(
-    spec: str,
-    options: Mapping[str, Any] | None = None,
-    *,
-    on_bad: Callable[[BadRecord], None] | None = None,
+    spec: str, options: Mapping[str, Any] | None = None, *, on_bad: OnBad | None = None
 ) -> tuple[Reader, Source]:
     """The reader of `spec` with its options, and the source with its files.
 
@@ -106,9 +93,13 @@ def opened(
     """
     kind, target = parse_spec(spec)
     given = dict(options or {})
-    name = str(given.pop("name", ""))
+    # By default the name is free of the machine's own folders.
+    parts = [part for part in Path(target).parts if not glob.has_magic(part)]
+    last = target if kind.name == "hub" else "".join(parts[-1:])
+    name = str(given.pop("name", "")) or f"{kind.name}:{last}"
     reader = kind.of(given, f"source {kind.name}")
-    return reader, Source(kind.name, target, kind.find(target), reader.language, name, on_bad)
+    files = kind.find(target)
+    return reader, Source(kind.name, target, files, reader.language, name, on_bad or fail)
 
 
 def source_files(spec: str) -> list[Path]:
@@ -152,13 +143,12 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
     does from the first document on."""
     seen, spec = SeenIds(), f"{source.kind}:{source.target}"
     licence = reader.licence if isinstance(reader.licence, str) else ""
-    licence = licence or reader.own_licence
     for document in reader.read(source):
         try:
             check_id(document.id)
             check_id(document.group)
         except Refused as refusal:
-            source.refuse(BadRecord(spec, str(refusal)))
+            source.refuse(refusal.record(spec))
             continue
         if not seen.add(document.id):
             hint = "ids must be unique in a source: name it apart or take one file out"
@@ -166,22 +156,21 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
                 hint += '; if records with one id are its paragraphs: layout = "paragraph"'
             raise InputError(f"two documents have the id {document.id!r}", where=spec, hint=hint)
         document.source = source.name
-        document.licence = document.licence or licence
+        document.licence = document.licence or licence or reader.own_licence
         source.good += 1
         yield document
     if source.good:
         return
-    if first := source.first_bad:
-        many = "its only record is bad"
-        if source.bad > 1:
-            many = f"all {source.bad} records are bad, the first one"
-        raise InputError(
-            f"no document in it: {many}: {first.where}: {first.reason}",
-            where=spec,
-            hint=f"mend it; or is it in another format than the one that {source.kind!r} reads?",
-        )
     passed = ", ".join(f"{what} ({n:,})" for what, n in sorted(source.skipped.items()) if n)
-    empty = "the source is empty, or in another format than it is said to be"
-    raise InputError(
-        "no document in it", where=spec, hint=f"passed over: {passed}" if passed else empty
+    hint = (
+        f"passed over: {passed}"
+        if passed
+        else "the source is empty, or in another format than it is said to be"
     )
+    message = "no document in it"
+    if first := source.first_bad:
+        many = f"all {source.bad} records are bad, the first one"
+        message += f": {many if source.bad > 1 else 'its only record is bad'}"
+        message += f": {first.where}: {first.reason}"
+        hint = f"mend it; or is it in another format than the one that {source.kind!r} reads?"
+    raise InputError(message, where=spec, hint=hint)

@@ -1,26 +1,28 @@
-"""`coherence:` pairs of a coherent text and a spoilt one, as Jwalapuram et al. 2022 publish them.
+"""Coherence: `coherence:` (Jwalapuram et al. 2022) and `summeval:` (Fabbri et al. 2021).
 
-Their test sets are pickles of a list of `{"pos": [sentences], "neg": [sentences]}` (training
-files: `negs`, a list of such texts); the same records as JSON Lines are read too. Votes stand in
-a pickle of their own, `STEM_Annotations.pkl` beside `STEM.pkl`: a list for each annotator, `0`
-where `pos` reads better, `1` where `neg` does.
+The test sets of `coherence:` are pickles of a list of `{"pos": [sentences], "neg": [sentences]}`
+(training files: `negs`, a list of such texts); the same records as JSON Lines are read too. Votes
+stand in a pickle of their own, `STEM_Annotations.pkl` beside `STEM.pkl`: a list for each annotator,
+`0` where `pos` reads better, `1` where `neg` does.
+
+`summeval:` reads the released `model_annotations.aligned.jsonl`: a summary a line, with `id` (the
+article's), `model_id`, `decoded` (the summary) and `expert_annotations`, ratings from 1 to 5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from corpora.document import Document
-from corpora.errors import InputError
-from corpora.readers import jsonl
-from corpora.readers.base import Reader
-from corpora.readers.files import find_files
-from corpora.readers.layouts import as_document, strings, typed, wrong_type
-from corpora.readers.plain_pickle import load_plain
-from corpora.readers.source import DOCUMENT_LIMIT, OnBad, Refused, Source, check_unicode, rows_of
+from corpora.errors import BadRecord, InputError
+from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files
+from corpora.readers.guarded import load_plain
+from corpora.readers.records import Record, as_document, filled, strings, typed, wrong_type
+from corpora.readers.rows import JSON_LINES, json_rows
+from corpora.readers.source import OnBad, Reader, Source, check_id, check_unicode, fail, rows_of
 
 TestSet = Literal[
     "insted",
@@ -45,8 +47,9 @@ SUFFIXES = (*PICKLES, ".jsonl", ".jsonl.gz")
 ANNOTATIONS = "_annotations"
 
 _SENTENCES = 10_000
-_VOTES = {"0": 1, "1": 0}
+_VOTES = {"0": 1, 0: 1, "1": 0, 1: 0}
 """The authors' code: 0 where `pos` scores higher, 1 where `neg` does."""
+RATING = "coherence"
 
 
 class Coherence(Reader):
@@ -66,21 +69,20 @@ class Coherence(Reader):
         files = find_files(target, cls.suffixes, kind=cls.name)
         return sorted({*files, *(one for path in files for one in annotations_of(path))})
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The coherent texts, a document each, with their sentences as a layer.
 
         A text that comes several times in a file (one for each negative) is one document.
         """
-        for path in source.files:
-            if is_annotations(path):
-                continue
-            stem, last = source.stem(path, self.suffixes), ""
-            for pair in read_pairs(path, source.refuse):
-                if pair.where != last:
-                    last = pair.where
-                    with source.refusing(last):
-                        record = {"sentences": list(pair.pos)}
-                        yield as_document(record, source, f"{stem}/{pair.text}")
+        if is_annotations(path):
+            return
+        last = ""
+        for pair in read_pairs(path, source.refuse):
+            if pair.where != last:
+                last = pair.where
+                with source.refusing(last):
+                    record = {"sentences": list(pair.pos)}
+                    yield as_document(record, source, f"{stem}/{pair.text}")
 
     def set_of(self, path: Path) -> str:
         """Which test set a file is: the option `set`, else by its name, the authors' or ours.
@@ -122,36 +124,33 @@ class CoherencePair:
     votes: tuple[int, ...] = ()
 
 
-def read_pairs(path: Path, on_bad: OnBad | None = None) -> Iterator[CoherencePair]:
+def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
     """The pairs of a pickle or of a JSON Lines file; one for each text of `negs`.
 
     A record may have a `prompt` (a text or a list of sentences) and `votes`; a pickle of
     annotations beside the file gives the votes of its records, in their order.
 
-    A record of another form goes to `on_bad`; without it the first one raises `InputError`.
+    A record of another form goes to `on_bad`; by default the first one raises `InputError`.
     Raises `InputError` for a pickle that holds anything but plain values (`load_plain`), and for
     annotations that do not fit the records.
     """
-    votes = _votes_beside(path)
-    count = 0
-
-    def numbered() -> Iterator[tuple[str, Any]]:
-        nonlocal count
-        for place in _records(path):
-            count += 1
-            yield place
-
-    def build(record: Any, where: str) -> Iterator[CoherencePair]:
-        number = count - 1
-        column = tuple(coder[number] for coder in votes if number < len(coder))
-        for pair in _pairs(record, f"{path.name.partition('.')[0]}-{number:04d}", where):
-            yield replace(pair, votes=column) if votes else pair
-
-    # A list of a pickle may hold itself many times over: it is never written out.
-    yield from rows_of(numbered(), build, on_bad, shown=type)
-    if any(len(coder) != count for coder in votes):
+    coders, count = _votes_beside(path), 0
+    for count, (where, record) in enumerate(_records(path), 1):
+        if isinstance(record, BadRecord):
+            on_bad(record)
+            continue
+        votes = tuple(coder[count - 1] for coder in coders if count <= len(coder))
+        name = f"{path.name.partition('.')[0]}-{count - 1:04d}"
+        try:
+            pairs = list(_pairs(record, name, where, votes))
+        except Refused as refusal:
+            # A list of a pickle may hold itself many times over: it is never written out.
+            on_bad(refusal.record(where, type(record)))
+        else:
+            yield from pairs
+    if any(len(coder) != count for coder in coders):
         raise InputError(
-            f"{count} records, but annotations of {', '.join(str(len(v)) for v in votes)}",
+            f"{count} records, but annotations of {', '.join(str(len(v)) for v in coders)}",
             where=str(path),
             hint=f"the file *{ANNOTATIONS}.pkl beside it belongs to another one",
         )
@@ -185,61 +184,109 @@ def _votes_beside(path: Path) -> list[list[int]]:
     """For each annotator the votes, in the order of the records of `path`; none without a file."""
     for beside in annotations_of(path):
         coders = load_plain(beside)
-        if isinstance(coders, list | tuple) and all(isinstance(c, list | tuple) for c in coders):
-            return [
-                [_VOTES.get(str(vote), -1) if isinstance(vote, str | int) else -1 for vote in coder]
-                for coder in coders
-            ]
-        expected = "expected a list of votes for each annotator"
-        raise InputError(f"a pickle of {typed(coders)}, {expected}", where=str(beside))
+        lists = isinstance(coders, list | tuple)
+        if not lists or not all(isinstance(coder, list | tuple) for coder in coders):
+            expected = "expected a list of votes for each annotator"
+            raise InputError(f"a pickle of {typed(coders)}, {expected}", where=str(beside))
+        return [
+            [_VOTES.get(vote, -1) if isinstance(vote, str | int) else -1 for vote in coder]
+            for coder in coders
+        ]
     return []
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
     if not path.name.endswith(PICKLES):
-        yield from jsonl.records(path)
+        yield from json_rows(path)
         return
     value = load_plain(path)
     if not isinstance(value, list | tuple):
         raise InputError(f"a pickle of {typed(value)}, expected a list of pairs", where=str(path))
-    for number, record in enumerate(value):
-        yield f"{path}:{number + 1}", record
+    for number, record in enumerate(value, 1):
+        yield f"{path}:{number}", record
 
 
-def _pairs(record: Any, name: str, where: str) -> Iterator[CoherencePair]:
+def _pairs(record: Any, name: str, where: str, votes: tuple[int, ...]) -> Iterator[CoherencePair]:
+    """The pairs of a record; `name` is its id if it has none, `votes` those beside its file."""
     if not isinstance(record, Mapping) or "pos" not in record:
         raise Refused("not a pair: expected an object with 'pos' and 'neg' (or 'negs')")
     id = record.get("id", name)
     if not isinstance(id, str):
-        raise wrong_type("id", id, "a string")
+        raise wrong_type(record, "id", "a string")
     pos = _sentences(record["pos"], "pos")
     reference = str(record.get("reference_file", ""))[:512]
-    prompt = tuple(strings(record.get("prompt"), "prompt"))
+    prompt = tuple(strings(record, "prompt"))
     check_unicode("".join(prompt))
-    votes = record.get("votes", ())
-    if not isinstance(votes, list | tuple) or any(vote not in (-1, 0, 1) for vote in votes):
-        raise wrong_type("votes", votes, "1, 0 and -1")
+    own = record.get("votes", ())
+    if not isinstance(own, list | tuple) or any(vote not in (-1, 0, 1) for vote in own):
+        raise wrong_type(record, "votes", "1, 0 and -1")
     if "neg" in record:
-        neg = _sentences(record["neg"], "neg")
-        yield CoherencePair(id, id, pos, neg, where, reference, prompt, tuple(map(int, votes)))
+        neg, votes = _sentences(record["neg"], "neg"), votes or tuple(map(int, own))
+        yield CoherencePair(id, id, pos, neg, where, reference, prompt, votes)
         return
     negatives = record.get("negs")
     if not isinstance(negatives, list | tuple) or not 0 < len(negatives) <= _SENTENCES:
         raise Refused("not a pair: expected 'neg' or a list 'negs'")
     for number, negative in enumerate(negatives):
         neg = _sentences(negative, "negs")
-        yield CoherencePair(f"{id}:{number}", id, pos, neg, where, reference, prompt)
+        yield CoherencePair(f"{id}:{number}", id, pos, neg, where, reference, prompt, votes)
 
 
 def _sentences(value: Any, name: str) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(
-        isinstance(s, str) for s in value[:_SENTENCES]
-    ):
-        raise wrong_type(name, value, "a list of strings")
+    lists = isinstance(value, list | tuple)
+    if not lists or not all(isinstance(s, str) for s in value[:_SENTENCES]):
+        raise wrong_type({name: value}, name, "a list of strings")
     if len(value) > _SENTENCES or sum(map(len, value)) > DOCUMENT_LIMIT:
         raise Refused(f"too long: {name!r} has more than {_SENTENCES:,} sentences or is too large")
-    sentences = tuple(value)
-    if not any(map(str.strip, sentences)):
+    if not any(map(str.strip, value)):
         raise Refused(f"no text: {name!r} has none")
-    check_unicode("".join(sentences))
-    return sentences
+    check_unicode("".join(value))
+    return tuple(value)
+
+
+class SummEval(Reader):
+    """SummEval's rated summaries."""
+
+    name = "summeval"
+    suffixes = JSON_LINES
+    paper = "Fabbri et al. 2021"
+
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        """The summaries, a document each, in the group of their article."""
+        for summary in read_summaries(path, source.refuse):
+            record = {"group": summary.document, "text": summary.text}
+            with source.refusing(summary.where):
+                yield as_document(record, source, f"{summary.document}/{summary.system}")
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A system's summary of an article; `ratings` of its coherence, one an expert, 1 to 5."""
+
+    document: str
+    system: str
+    text: str
+    ratings: tuple[float, ...]
+    where: str
+
+
+def read_summaries(path: Path, on_bad: OnBad = fail) -> Iterator[Summary]:
+    """The summaries of a file, in its order.
+
+    A record of another form, or without ratings, goes to `on_bad`; by default the first one
+    raises `InputError`.
+    """
+    return rows_of(json_rows(path), _summary, on_bad)
+
+
+def _summary(record: Record, where: str) -> Iterator[Summary]:
+    document, system = (check_id(filled(record, name)) for name in ("id", "model_id"))
+    text, annotations = filled(record, "decoded"), record.get("expert_annotations")
+    if not isinstance(annotations, list) or not annotations:
+        raise Refused("no ratings: 'expert_annotations' is no list of ratings")
+    ratings: list[Any] = [
+        one.get(RATING) if isinstance(one, Mapping) else None for one in annotations
+    ]
+    if not all(isinstance(rating, int | float) and 1 <= rating <= 5 for rating in ratings):
+        raise Refused(f"no ratings: {RATING!r} is not from 1 to 5 for each expert")
+    yield Summary(document, system, text, tuple(map(float, ratings)), where)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from corpora.document import Document
-from corpora.errors import BadRecord, ConfigError, nearest
-from corpora.readers.base import Reader
-from corpora.readers.files import read_lines
-from corpora.readers.layouts import as_document
-from corpora.readers.source import OnBad, Refused, Source, rows_of
+from corpora.errors import ConfigError
+from corpora.readers.files import Refused, read_lines
+from corpora.readers.records import as_document
+from corpora.readers.source import OnBad, Reader, Source, fail, rows_of
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """What a line holds: `labels` (none for BSO, whose negatives are made by swapping)."""
 
     sentences: int
@@ -53,7 +50,7 @@ class DiscoEval(Reader):
     task: Literal["SP", "BSO", "DC", "SSP"] | None = None
     """The task, where no folder of the path is called so."""
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The texts behind the examples, a document each, with their sentences as a layer.
 
         SP: the five sentences, the moved one put back to its place; the other four are in order in
@@ -62,40 +59,36 @@ class DiscoEval(Reader):
         coherent examples. SSP is skipped, its examples are single sentences. The domain, a part of
         the path, gives the licence.
         """
-        for path in source.files:
-            task: str = self.task or next(
-                (part for part in reversed(path.parts) if part in TASKS), ""
+        parts = [part for part in path.parts if part in TASKS]
+        task: str = self.task or "".join(parts[-1:])
+        if not task:
+            raise ConfigError(
+                f"the path names no task: {str(path)!r}",
+                where="discoeval: task",
+                hint=f"set the option task to one of {', '.join(TASKS)}",
             )
-            if not task:
-                raise ConfigError(
-                    f"the path names no task: {str(path)!r}",
-                    where="discoeval: task",
-                    hint=f"set the option task to one of {', '.join(TASKS)}",
-                )
-            if TASKS[task].sentences == 1:
-                log.warning("%s: %s", path, _NO_TEXTS)
-                source.skipped[f"file of {task}"] += 1
+        if task == "SSP":
+            log.warning("%s: %s", path, _NO_TEXTS)
+            source.skipped["file of SSP"] += 1
+            return
+        domain = path.parent.name
+        if task == "SP" and domain == "wiki":
+            log.warning("%s: %s", path, _NOT_IN_ORDER)
+        licence = _LICENCES.get(domain, "research-only" if "roc" in domain else "")
+        for example in read_discoeval(task, path, source.refuse):
+            if task == "DC" and example.label == 0:
                 continue
-            domain = path.parent.name
-            if task == "SP" and domain == "wiki":
-                log.warning("%s: %s", path, _NOT_IN_ORDER)
-            licence = _LICENCES.get(domain, "research-only" if "roc" in domain else "")
-            for example in read_discoeval(task, path, source.refuse):
-                if task == "DC" and example.label == 0:
-                    continue
-                sentences = list(example.sentences)
-                if task == "SP":
-                    sentences.insert(example.label, sentences.pop(0))
+            sentences = list(example.sentences)
+            if task == "SP":
+                sentences.insert(example.label, sentences.pop(0))
+            with source.refusing(example.where):
                 number = int(example.where.rpartition(":")[2])
-                name = f"{source.stem(path, self.suffixes)}:{number:06d}"
-                with source.refusing(example.where):
-                    document = as_document({"sentences": sentences}, source, name)
-                    document.licence = str(self.licence or licence)
-                    yield document
+                document = as_document({"sentences": sentences}, source, f"{stem}:{number:06d}")
+                document.licence = str(self.licence or licence)
+                yield document
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(NamedTuple):
     """A line: its label (-1 for BSO, whose lines have none) and its tokenised sentences."""
 
     label: int
@@ -103,15 +96,11 @@ class Example:
     where: str
 
 
-def read_discoeval(task: str, path: Path, on_bad: OnBad | None = None) -> Iterator[Example]:
+def read_discoeval(task: str, path: Path, on_bad: OnBad = fail) -> Iterator[Example]:
     """The examples of a file of `SP`, `BSO`, `DC` or `SSP`, unchanged.
 
-    A line of another form goes to `on_bad`; without it the first one raises `InputError`.
+    A line of another form goes to `on_bad`; by default the first one raises `InputError`.
     """
-    if task not in TASKS:
-        raise ConfigError(
-            f"unknown task {task!r}", hint=f"{nearest(task, TASKS)}tasks are {', '.join(TASKS)}"
-        )
     form = TASKS[task]
 
     def build(line: str, where: str) -> Iterator[Example]:
@@ -128,7 +117,5 @@ def read_discoeval(task: str, path: Path, on_bad: OnBad | None = None) -> Iterat
             raise Refused("no text: an empty sentence")
         yield Example(int(label), tuple(fields), where)
 
-    lines: Iterator[tuple[str, str | BadRecord]] = (
-        (f"{path}:{number}", line) for number, line in enumerate(read_lines(path), 1)
-    )
-    return rows_of(lines, build, on_bad)
+    lines = enumerate(read_lines(path), 1)
+    return rows_of(((f"{path}:{number}", line) for number, line in lines), build, on_bad)

@@ -3,34 +3,50 @@
 from __future__ import annotations
 
 import bz2
-import codecs
 import glob
 import gzip
-import json
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, cast
 
-from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.source import DOCUMENT_LIMIT, Refused
+from corpora.errors import BadRecord, InputError, nearest
 
+DOCUMENT_LIMIT = 64 << 20
+"""Longest document taken, in characters."""
 LINE_LIMIT = 64 << 20
 """Longest line taken, in bytes: a longer one is skipped while reading, never held."""
 
 _CHUNK = 1 << 20
-_FOREIGN = (
-    (b"PAR1", "a Parquet file"),
-    (b"PK\x03\x04", "a zip archive"),
-    (b"BZh", "a bzip2 archive"),
-    (b"\xfd7zXZ", "an xz archive"),
-    (b"\x28\xb5\x2f\xfd", "a zstd archive"),
-    (b"%PDF", "a PDF"),
-    (b"\xff\xfe", "UTF-16 text"),
-    (b"\xfe\xff", "UTF-16 text"),
-)
-_GZIP = b"\x1f\x8b"
+_FOREIGN = {
+    b"PAR1": "a Parquet file",
+    b"PK\x03\x04": "a zip archive",
+    b"BZh": "a bzip2 archive",
+    b"\x1f\x8b": "a gzip archive",
+    b"\xfd7zXZ": "an xz archive",
+    b"\x28\xb5\x2f\xfd": "a zstd archive",
+    b"%PDF": "a PDF",
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+    b"": "binary data",
+}
 _ARCHIVES = {".gz": "gzip", ".bz2": "bzip2"}
+
+
+class Refused(Exception):
+    """One record cannot be taken; the reader's loop catches it.
+
+    The reason is `category: detail`, so that counts by what stands before the colon make sense.
+    """
+
+    def __init__(self, reason: str, where: str = "") -> None:
+        self.where = where
+        super().__init__(reason)
+
+    def record(self, where: object, value: object = "") -> BadRecord:
+        """What is told of it; `where` is its place if it does not know one itself."""
+        return BadRecord(self.where or str(where), str(self), str(value)[:200])
 
 
 def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]:
@@ -40,43 +56,30 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
     a glob is taken at its word. Raises `InputError` that says what is missing and where.
     """
     if not target:
-        raise InputError(
-            f"{kind}: names no path", hint=f"write {kind}:PATH with a file, a folder or a glob"
-        )
-    path = Path(target).expanduser()
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        return _in_folder(path, suffixes, kind)
-    if glob.has_magic(target):
+        hint = f"write {kind}:PATH with a file, a folder or a glob"
+        raise InputError(f"{kind}: names no path", hint=hint)
+    path, magic = Path(target).expanduser(), glob.has_magic(target)
+    matches = [path] if path.is_file() or path.is_dir() else []
+    if magic and not matches:
         matches = [Path(match) for match in glob.glob(str(path), recursive=True)]  # noqa: PTH207
-        files = [
-            file
-            for match in matches
-            for file in (_with_suffix(match, suffixes) if match.is_dir() else [match])
-        ]
-        if files:
-            return sorted(set(files))
-        raise InputError(f"no file matches {target!r}", hint=_where_it_ends(path))
-    raise InputError(f"no such file or folder: {target!r}", hint=_where_it_ends(path))
-
-
-def _with_suffix(folder: Path, suffixes: Sequence[str]) -> list[Path]:
-    files = (f for f in folder.rglob("*") if f.name.endswith(tuple(suffixes)))
-    return sorted(f for f in files if f.is_file() and not f.name.startswith("."))
-
-
-def _in_folder(folder: Path, suffixes: Sequence[str], kind: str) -> list[Path]:
-    files = _with_suffix(folder, suffixes)
+    files: set[Path] = set()
+    for match in matches:
+        if match.is_dir():
+            inside = (f for f in match.rglob("*") if f.name.endswith(tuple(suffixes)))
+            files.update(f for f in inside if f.is_file() and not f.name.startswith("."))
+        else:
+            files.add(match)
     if files:
-        return files
-    wanted = " or ".join(f"*{suffix}" for suffix in suffixes)
-    seen = sorted(entry.name for entry in folder.iterdir())
-    holds = f"it holds {', '.join(seen[:5])}{', ...' if len(seen) > 5 else ''}" if seen else ""
-    raise InputError(
-        f"no {wanted} in folder {str(folder)!r}",
-        hint=holds or f"the folder is empty; {kind}: wants files",
-    )
+        return sorted(files)
+    if path.is_dir():
+        names = sorted(entry.name for entry in path.iterdir())
+        holds = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+        raise InputError(
+            f"no {' or '.join(f'*{suffix}' for suffix in suffixes)} in folder {str(path)!r}",
+            hint=holds if names else f"the folder is empty; {kind}: wants files",
+        )
+    what = "no file matches" if magic else "no such file or folder:"
+    raise InputError(f"{what} {target!r}", hint=_where_it_ends(path))
 
 
 def _where_it_ends(path: Path) -> str:
@@ -92,6 +95,37 @@ def _where_it_ends(path: Path) -> str:
     return f"looked in {str(parent)!r}, which has no {missing!r}; {near}".removesuffix("; ").strip()
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File]:
+    """The bytes of a text file, unpacked if its name ends in `.gz` or `.bz2`."""
+    archive, hint = _ARCHIVES.get(path.suffix, ""), ""
+    try:
+        with path.open("rb") as packed:
+            file: BufferedReader | gzip.GzipFile | bz2.BZ2File = packed
+            if archive == "gzip":
+                file = gzip.GzipFile(fileobj=packed)
+            elif archive:
+                file = bz2.BZ2File(packed)
+            start = file.peek(8192)[:8192]
+            for magic, name in _FOREIGN.items():
+                if start.startswith(magic) if magic else b"\0" in start:
+                    raise InputError(
+                        f"holds {name}, expected UTF-8 text",
+                        where=str(path),
+                        hint="check what it is (a name that ends in .gz or .bz2 unpacks it)",
+                    )
+            yield file
+    except (EOFError, OSError, zlib.error) as error:
+        if isinstance(error, EOFError):
+            reason = f"the {archive} archive ends too early"
+            hint = "fetch or copy the file again"
+        elif isinstance(error, OSError) and (error.errno is not None or not archive):
+            reason = f"cannot read: {error.strerror or error}"
+        else:
+            reason = f"the {archive} archive is damaged: {error}"
+        raise InputError(reason, where=str(path), hint=hint) from None
+
+
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str | BadRecord]:
     """The lines of a text file (also `.gz`, `.bz2`) without their ends, one result for every line.
 
@@ -99,110 +133,32 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str | BadRecord]
     byte-order mark are taken off. Raises `InputError` for a file of another format, for a
     truncated archive and for one that cannot be opened.
     """
-    number = 1
-    for block in _blocks(path):
-        lines = _decoded(block, path, number, encoding)
-        if number == 1 and isinstance(lines[0], str):
-            lines[0] = lines[0].removeprefix("\ufeff")
-        number += len(lines)
-        yield from lines
-
-
-def _decoded(block: bytes | None, path: Path, number: int, encoding: str) -> list[str | BadRecord]:
-    if block is None:
-        reason = f"line too long: more than {LINE_LIMIT >> 20} MiB"
-        return [BadRecord(f"{path}:{number}", reason)]
-    if b"\r" in block:
-        block = block.replace(b"\r\n", b"\n").removesuffix(b"\r")
-    try:
-        return cast(list[str | BadRecord], block.decode(encoding).split("\n"))
-    except UnicodeDecodeError:
-        lines = enumerate(block.split(b"\n"), number)
-        return [_decoded_line(line, f"{path}:{count}", encoding) for count, line in lines]
-
-
-def _decoded_line(line: bytes, where: str, encoding: str) -> str | BadRecord:
-    try:
-        return line.decode(encoding)
-    except UnicodeDecodeError as error:
-        byte = line[error.start]
-        reason = f"not {encoding.upper()}: byte 0x{byte:02x} at column {error.start + 1}"
-        return BadRecord(where, reason, line[:80].decode("utf-8", "replace"))
-
-
-def _blocks(path: Path) -> Iterator[bytes | None]:
-    """Runs of whole lines without the last line end; `None` stands for one line too long."""
-    pending: list[bytes] = []
-    size = 0
-    for chunk in read_chunks(path):
-        end = chunk.rfind(b"\n")
-        if end < 0:
-            size += len(chunk)
-            pending = [*pending, chunk] if size <= LINE_LIMIT else []
-            continue
-        first = 0
-        if size > LINE_LIMIT:
-            yield None
-            first = chunk.find(b"\n") + 1
-        if first <= end:
-            yield b"".join((*pending, chunk[first:end]))
-        pending = [chunk[end + 1 :]] if end + 1 < len(chunk) else []
-        size = len(chunk) - end - 1
-    if size > LINE_LIMIT:
-        yield None
-    elif pending:
-        yield b"".join(pending)
+    number, limit = 0, LINE_LIMIT + 1
+    with _opened(path) as file:
+        while line := file.readline(limit):
+            number += 1
+            if len(line) == limit and not line.endswith(b"\n"):
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(_CHUNK)
+                reason = f"line too long: more than {LINE_LIMIT >> 20} MiB"
+                yield BadRecord(f"{path}:{number}", reason)
+                continue
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
+            try:
+                text = line.decode(encoding)
+            except UnicodeDecodeError as error:
+                byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
+                shown = line[:80].decode("utf-8", "replace")
+                yield BadRecord(f"{path}:{number}", f"not {encoding.upper()}: {byte}", shown)
+                continue
+            yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """The bytes of a text file, unpacked if its name ends in `.gz` or `.bz2`, a MiB at a time.
-
-    Raises `InputError` as `read_lines` does.
-    """
-    try:
-        with _open(path) as handle:
-            chunk = handle.read(_CHUNK)
-            refuse_binary(chunk, path)
-            while chunk:
-                yield chunk
-                chunk = handle.read(_CHUNK)
-    except EOFError:
-        raise InputError(
-            f"the {_ARCHIVES[path.suffix]} archive ends too early",
-            where=str(path),
-            hint="fetch or copy the file again",
-        ) from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"the gzip archive is damaged: {error}", where=str(path)) from None
-    except OSError as error:
-        if error.errno is None and path.suffix in _ARCHIVES:  # bz2 says it this way
-            reason = f"the {_ARCHIVES[path.suffix]} archive is damaged: {error}"
-        else:
-            reason = f"cannot read: {error.strerror or error}"
-        raise InputError(reason, where=str(path)) from None
-
-
-def _open(path: Path) -> IO[bytes]:
-    with path.open("rb") as handle:
-        zipped = handle.read(2) == _GZIP
-    if zipped and path.suffix != ".gz":
-        raise InputError(
-            "a gzip archive under another name", where=str(path), hint="add .gz to its name"
-        )
-    if path.suffix == ".bz2":
-        return cast(IO[bytes], bz2.open(path, "rb"))
-    return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
-
-
-def refuse_binary(chunk: bytes, path: Path) -> None:
-    """Raise `InputError` if the first bytes of a file are those of another format than text."""
-    found = [name for magic, name in _FOREIGN if chunk.startswith(magic)]
-    if not found and b"\0" in chunk[:8192]:
-        found = ["binary data"]
-    if found:
-        raise InputError(
-            f"holds {found[0]}, expected UTF-8 text", where=str(path), hint="check what the file is"
-        )
+    """The bytes of a text file, a MiB at a time. Raises `InputError` as `read_lines` does."""
+    with _opened(path) as file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
 
 
 def read_whole(path: Path, encoding: str = "utf-8", hint: str = "") -> str:
@@ -221,30 +177,3 @@ def read_whole(path: Path, encoding: str = "utf-8", hint: str = "") -> str:
             raise Refused(reason, str(path))
         lines.append(line)
     return "\n".join(lines)
-
-
-def read_json(path: Path) -> Any:
-    """The JSON value of a file; `Refused`, with its line, if it is none or nested too deep."""
-    text = read_whole(path)
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise Refused("JSON too deep: nested beyond what can be read", f"{path}:1") from None
-    except json.JSONDecodeError as error:
-        raise Refused(f"not JSON: {error}"[:200], f"{path}:{error.lineno}") from None
-    except ValueError as error:  # a number of thousands of digits
-        raise Refused(f"not JSON: {error}"[:200], f"{path}:1") from None
-
-
-def known_encoding(name: str) -> str:
-    """`name`, if it is an encoding that Python knows and that contains ASCII."""
-    try:
-        codec = codecs.lookup(name)
-        if codec.decode(b"\n")[0] != "\n":
-            raise LookupError(name)
-    except (LookupError, UnicodeError):
-        raise ConfigError(
-            f"no encoding {name!r} (of those that contain ASCII)",
-            hint="utf-8 is the default; old corpora are often in latin-1 or cp1252",
-        ) from None
-    return name

@@ -12,9 +12,8 @@ from pydantic import Field
 
 from corpora.document import Document, Turns
 from corpora.errors import BadRecord, InputError
-from corpora.readers.base import Reader, Whole
-from corpora.readers.files import find_files, read_lines
-from corpora.readers.source import DOCUMENT_LIMIT, OnBad, Refused, Source, clean, joined
+from corpora.readers.files import Refused, find_files, read_lines
+from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined
 
 LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
 CONTEXT = 1000
@@ -61,39 +60,34 @@ class Irc(Reader):
             raise InputError(f"no log in {target!r}", hint=wanted)
         return sorted({*logs, *filter(Path.is_file, map(annotation_of, logs))})
 
-    def read(self, source: Source) -> Iterator[Document]:
-        """The logs, or their conversations.
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        """A log, or its conversations.
 
         A turn is a paragraph; its conversation is the number of the conversation's first message,
         -1 where it is not known. Messages without text are no turns. A log is the group of its
         conversations, whose id is `LOG/FIRST`.
         """
-        for path in filter(_is_log, source.files):
-            stem = source.stem(path, self.suffixes)
-            with source.refusing(path):
-                turns = self._turns(path, source)
-                parts: dict[str, list[Message]] = {}
-                for turn in turns if self.layout == "conversation" else ():
-                    if turn.conversation >= 0:
-                        parts.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
-                if self.layout == "log":
-                    parts = {stem: turns}
-                for name, said in parts.items():
-                    with source.refusing(path):
-                        yield _document(name, said, stem, source)
-
-    def _turns(self, path: Path, source: Source) -> list[Message]:
-        context = self.context
+        if not _is_log(path):
+            return
+        everything, context = read_log(path, source.refuse), self.context
         if context is None:
             context = CONTEXT if annotation_of(path).is_file() else 0
-        everything = read_log(path, source.refuse)
-        messages = everything[context:]
-        if everything and not messages:
+        messages = [message for message in everything[context:] if message.text]
+        if everything and len(everything) <= context:
             reason = f"all {len(everything)} messages are context, before what was annotated"
             raise Refused(f"{reason}; set context to 0 if that is not so")
-        turns = [m for m in messages if m.text and (m.speaker or self.system)]
-        source.skipped["system message"] += sum(bool(m.text) for m in messages) - len(turns)
-        return turns
+        turns = [message for message in messages if message.speaker or self.system]
+        source.skipped["system message"] += len(messages) - len(turns)
+        parts = {stem: turns} if self.layout == "log" else dict[str, list[Message]]()
+        for turn in turns if self.layout == "conversation" else ():
+            if turn.conversation >= 0:
+                parts.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
+        for name, said in parts.items():
+            text, spans = joined([turn.text for turn in said])
+            speakers = [turn.speaker for turn in said]
+            conversations = [turn.conversation for turn in said]
+            layer = Turns(speakers, conversations, spans.start, spans.end)
+            yield source.document(name, text, group=stem, turns=layer)
 
 
 def _is_log(path: Path) -> bool:
@@ -104,27 +98,6 @@ def annotation_of(log: Path) -> Path:
     return log.with_name(log.name.removesuffix(LOG) + ANNOTATION)
 
 
-def _document(name: str, turns: list[Message], group: str, source: Source) -> Document:
-    text, spans = joined([turn.text for turn in turns])
-    if not text:
-        raise Refused("no text: the log has no message")
-    if len(text) > DOCUMENT_LIMIT:
-        raise Refused(f"too long: more than {DOCUMENT_LIMIT:,} characters")
-    return Document(
-        id=name,
-        text=text,
-        group=group,
-        language=source.language,
-        paragraphs=spans,
-        turns=Turns(
-            [turn.speaker for turn in turns],
-            [turn.conversation for turn in turns],
-            list(spans.start),
-            list(spans.end),
-        ),
-    )
-
-
 def read_log(log: Path, on_bad: OnBad) -> list[Message]:
     """The messages of a log with the conversations of the annotation beside it.
 
@@ -132,54 +105,48 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
     its first message. Bad lines and links go to `on_bad`; a bad line stands for a message
     without text, as links count lines. Without an annotation no conversation is known.
     """
-    messages = [_message(line, number, log, on_bad) for number, line in enumerate(read_lines(log))]
+    messages = []
+    for number, line in enumerate(read_lines(log)):
+        message = Message(number, "", "")
+        if isinstance(line, BadRecord):
+            on_bad(line)
+        elif said := _SAID.match(line) or _ACTION.match(line):
+            message = Message(number, said[1], clean(said[2] or ""))
+        elif system := _SYSTEM.match(line):
+            message = Message(number, "", clean(system[1]))
+        elif line.strip():
+            reason = "not a message: expected '[hh:mm] <nick> text' or '=== text'"
+            on_bad(BadRecord(f"{log}:{number + 1}", reason, line[:200]))
+        messages.append(message)
     annotation = annotation_of(log)
     if annotation.is_file():
-        parents = _components(annotation, len(messages), on_bad)
-        for number in parents:
-            messages[number].conversation = _root(parents, number)
+        first: dict[int, int] = {}  # a forest over linked messages; a root is its first message
+        for ends in _links(annotation, len(messages), on_bad):
+            low, high = sorted(_root(first, number) for number in ends)
+            first[high] = low
+        for number in first:
+            messages[number].conversation = _root(first, number)
     return messages
 
 
-def _message(line: str | BadRecord, number: int, log: Path, on_bad: OnBad) -> Message:
-    if isinstance(line, BadRecord):
-        on_bad(line)
-        return Message(number, "", "")
-    if said := _SAID.match(line) or _ACTION.match(line):
-        return Message(number, said[1], clean(said[2] or ""))
-    if system := _SYSTEM.match(line):
-        return Message(number, "", clean(system[1]))
-    if line.strip():
-        reason = "not a message: expected '[hh:mm] <nick> text' or '=== text'"
-        on_bad(BadRecord(f"{log}:{number + 1}", reason, line[:200]))
-    return Message(number, "", "")
-
-
-def _components(annotation: Path, messages: int, on_bad: OnBad) -> dict[int, int]:
-    """The forest of a union-find over linked messages: the root of a tree is its first message."""
-    parents: dict[int, int] = {}
+def _links(annotation: Path, messages: int, on_bad: OnBad) -> Iterator[tuple[int, int]]:
+    """The numbers of each two messages that are linked."""
     for row, line in enumerate(read_lines(annotation), 1):
         if isinstance(line, BadRecord):
             on_bad(line)
             continue
-        if not line.strip():
-            continue
         link = _LINK.match(line)
         ends = (int(link[1]), int(link[2])) if link else (0, 0)
-        if not link or max(ends) >= messages:
+        if link and max(ends) < messages:
+            yield ends
+        elif line.strip():
             reason = "expected two message numbers, as in '1002 1003 -'"
             if link:
                 reason = f"the log has only the messages 0 to {messages - 1}"
             on_bad(BadRecord(f"{annotation}:{row}", f"bad link: {reason}", line[:200]))
-            continue
-        for number in ends:
-            parents.setdefault(number, number)
-        low, high = sorted(_root(parents, number) for number in ends)
-        parents[high] = low
-    return parents
 
 
 def _root(parents: dict[int, int], number: int) -> int:
-    while parents[number] != number:
+    while parents.setdefault(number, number) != number:
         parents[number] = number = parents[parents[number]]
     return number

@@ -3,27 +3,54 @@
 `DIR/gold/SECTION/ID` holds the relations and `DIR/raw/SECTION/ID` the text that their offsets
 point into. GDTB and PDTB 3.0 come this way; for PDTB 2.0 link its annotation folder as `gold`
 (files `wsj_0001.pdtb` or `wsj_0001.pipe`) and the Wall Street Journal's raw text as `raw`.
+Three formats are read into the same rows:
+
+- PDTB 3.0 and GDTB: one relation a line, 34 fields separated by `|`.
+- PDTB 2.0, pipe form (the distribution's `convert.pl`, the CoNLL tools): 48 fields.
+- PDTB 2.0, `.pdtb`: blocks between lines of underscores, headed by `____Explicit____` and so on.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from corpora.document import Document, Relation, Spans
+from corpora.document import Document, Relation, Span, Spans
 from corpora.errors import BadRecord, InputError
-from corpora.readers.base import Encoding, Reader
-from corpora.readers.files import find_files, refuse_binary
-from corpora.readers.news import START
-from corpora.readers.pdtb_rows import parse_rows
-from corpora.readers.source import OnBad, Refused, Source
+from corpora.readers.files import Refused, find_files, read_chunks
+from corpora.readers.source import Encoding, OnBad, Reader, Source, fail
+from corpora.readers.text import START
 
 SIZE_LIMIT = 64 << 20
 """Largest file taken, in bytes: gold and raw files are read whole."""
+KINDS = ("Explicit", "Implicit", "AltLex", "AltLexC", "Hypophora", "EntRel", "NoRel")
 
 _SUFFIXES = (".pdtb", ".pipe", ".txt")
 _LAYOUT = "expected DIR/gold/SECTION/ID with the relations and DIR/raw/SECTION/ID with the texts"
+
+
+class _Columns(NamedTuple):
+    """Where a pipe format keeps what; the connective is the first of its columns not empty."""
+
+    connective_spans: int
+    arg1: int
+    arg2: int
+    connective: tuple[int, ...]
+    senses: tuple[int, ...]
+
+
+_COLUMNS = {
+    34: _Columns(1, 14, 20, connective=(7,), senses=(8, 9, 11, 12)),
+    # 8 is the connective's head, 9 the annotators' choice for Implicit, 5 the text (AltLex).
+    48: _Columns(3, 22, 32, connective=(8, 9, 5), senses=(11, 12, 13, 14)),
+}
+_SPAN = re.compile(r"(\d{1,9})\.\.(\d{1,9})")
+_RULE = re.compile(r"_{20,}")
+_HEADING = re.compile(r"____([A-Za-z0-9]+)____")
+_TEXT, _TEXT_END, _FEATURES = "#### Text ####", "##############", "#### Features ####"
 
 
 class Pdtb(Reader):
@@ -44,8 +71,7 @@ class Pdtb(Reader):
 
     def read(self, source: Source) -> Iterator[Document]:
         folder = Path(source.target).expanduser()
-        on_bad = source.note if source.on_bad else None
-        for document in read_gold(folder, on_bad=on_bad, encoding=self.encoding):
+        for document in read_gold(folder, on_bad=source.refuse, encoding=self.encoding):
             document.language = source.language
             kept = Spans()
             # The Wall Street Journal's .START is no paragraph; offsets count it in the text.
@@ -59,7 +85,7 @@ class Pdtb(Reader):
 def read_gold(
     folder: Path,
     ids: Collection[str] | None = None,
-    on_bad: OnBad | None = None,
+    on_bad: OnBad = fail,
     *,
     encoding: str = "utf-8",
 ) -> Iterator[Document]:
@@ -71,9 +97,8 @@ def read_gold(
 
     Bad relations (too few fields, spans that are unreadable or outside of the text) and whole
     documents (raw text missing, empty, over 64 MiB, not in `encoding`) go to `on_bad` and are
-    left out; without it the first one raises `InputError`. So does a folder that is not laid out
-    as expected.
-    `encoding` is `latin-1` for the Wall Street Journal where its files are.
+    left out; by default the first one raises `InputError`. So does a folder that is not laid out
+    as expected. `encoding` is `latin-1` for the Wall Street Journal where its files are.
     """
     folder = Path(folder)
     texts = _files(folder, "raw")
@@ -81,14 +106,35 @@ def read_gold(
         if ids is not None and name not in ids:
             continue
         try:
-            yield _read_document(name, path, texts.get(name), folder, on_bad, encoding)
+            if name not in texts:
+                where = str(folder / "raw" / path.parent.name / name)
+                raise Refused(f"the raw text of {str(path)!r} is missing", where)
+            rows = []
+            for row in parse_rows(_read(path, encoding), str(path)):
+                if isinstance(row, BadRecord):
+                    on_bad(row)
+                else:
+                    rows.append(row)
+            raw = texts[name]
+            text = _reading(_read(raw, encoding), rows)
+            if not text.strip():
+                raise Refused("no text: the raw file has none", str(raw))
         except Refused as refusal:
-            _refuse(BadRecord(refusal.where, str(refusal)), on_bad)
+            on_bad(refusal.record(path))
+            continue
+        relations = []
+        for row in rows:
+            spans = (*row.connective_spans, *row.arg1_spans, *row.arg2_spans)
+            if outside := next((f"{a}..{b}" for a, b in spans if b > len(text)), ""):
+                reason = f"a span lies outside of the text: {outside}, which has {len(text)}"
+                on_bad(BadRecord(row.where, f"{reason} characters ({raw})", outside))
+            else:
+                relations.append(row)
+        yield Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
 
 
 def gold_files(folder: Path) -> list[Path]:
     """All files that `read_gold` reads, sorted: the source's fingerprint is theirs."""
-    folder = Path(folder)
     return sorted([*_files(folder, "gold").values(), *_files(folder, "raw").values()])
 
 
@@ -97,59 +143,28 @@ def _files(folder: Path, part: str) -> dict[str, Path]:
     if not (folder / part).is_dir():
         what = "has no folder" if folder.is_dir() else "is no folder, so it has no"
         raise InputError(f"{str(folder)!r} {what} {part!r}", where="pdtb", hint=_LAYOUT)
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in sorted((folder / part).glob("*/*")):
         if path.name.startswith(".") or not path.is_file():
             continue
         name = path.stem if path.suffix in _SUFFIXES else path.name
-        if name in found:
-            raise InputError(
-                f"document {name!r} is there twice", where=str(path), hint=f"also {found[name]}"
-            )
-        found[name] = path
-    if not found:
+        if name in files:
+            message = f"document {name!r} is there twice"
+            raise InputError(message, where=str(path), hint=f"also {files[name]}")
+        files[name] = path
+    if not files:
         raise InputError(f"no files in {str(folder / part)!r}/*/", where="pdtb", hint=_LAYOUT)
-    return dict(sorted(found.items()))
-
-
-def _read_document(
-    name: str, path: Path, raw: Path | None, folder: Path, on_bad: OnBad | None, encoding: str
-) -> Document:
-    if raw is None:
-        where = str(folder / "raw" / path.parent.name / name)
-        raise Refused(f"the raw text of {str(path)!r} is missing", where)
-    rows = []
-    for row in parse_rows(_read(path, encoding), str(path)):
-        if isinstance(row, BadRecord):
-            _refuse(row, on_bad)
-        else:
-            rows.append(row)
-    text = _reading(_read(raw, encoding), rows)
-    if not text.strip():
-        raise Refused("no text: the raw file has none", str(raw))
-    relations = []
-    for row in rows:
-        spans = (*row.connective_spans, *row.arg1_spans, *row.arg2_spans)
-        if outside := next((f"{a}..{b}" for a, b in spans if b > len(text)), ""):
-            reason = f"a span lies outside of the text, which has {len(text)} characters ({raw})"
-            _refuse(BadRecord(row.where, reason, outside), on_bad)
-        else:
-            relations.append(row)
-    return Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
-
-
-def _refuse(record: BadRecord, on_bad: OnBad | None) -> None:
-    if on_bad is None:
-        shown = f": {record.value!r}" if record.value else ""
-        raise InputError(record.reason + shown, where=record.where)
-    on_bad(record)
+    return dict(sorted(files.items()))
 
 
 def _read(path: Path, encoding: str) -> str:
-    if path.stat().st_size > SIZE_LIMIT:
-        raise Refused(f"too long: more than {SIZE_LIMIT >> 20} MiB", str(path))
-    data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
-    refuse_binary(data, path)
+    """The text of a file with its line ends as they are: offsets count them."""
+    data = b""
+    for chunk in read_chunks(path):
+        data += chunk
+        if len(data) > SIZE_LIMIT:
+            raise Refused(f"too long: more than {SIZE_LIMIT >> 20} MiB", str(path))
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
@@ -175,3 +190,123 @@ def _reading(text: str, rows: list[Relation]) -> str:
         return count
 
     return min((text.replace("\r\n", "\n"), text), key=misfits)
+
+
+def parse_rows(text: str, name: str) -> Iterator[Relation | BadRecord]:
+    """The relations of one gold file, whose format its content tells.
+
+    Spans are in the offsets of the raw file, not yet checked. `name` is the file's path for
+    `file:line`. What cannot be read comes as a `BadRecord`.
+    """
+    lines = [line.strip() for line in text.split("\n")]
+    in_blocks = any(map(_HEADING.fullmatch, lines))
+    pipes = ((number, [line]) for number, line in enumerate(lines, 1) if line)
+    for number, part in _blocks(lines) if in_blocks else pipes:
+        where = f"{name}:{number}"
+        try:
+            row = _block_row(part) if in_blocks else _pipe_row(part[0])
+            if row.kind not in KINDS:
+                expected = f"expected one of {', '.join(KINDS)}"
+                raise Refused(f"unknown relation type: {row.kind[:40]!r}, {expected}")
+            yield Relation(
+                row.kind,
+                "" if row.connective.strip() == "_" else " ".join(row.connective.lower().split()),
+                parse_spans(row.connective_spans),
+                parse_spans(row.arg1),
+                parse_spans(row.arg2),
+                tuple(filter(None, map(str.strip, row.senses))),
+                where,
+            )
+        except Refused as refusal:
+            yield refusal.record(where, part[0])
+
+
+def parse_spans(value: str) -> tuple[Span, ...]:
+    """`3..9;12..20` as sorted spans; an empty field and empty spans (`5..5`) give none."""
+    spans = []
+    for part in filter(None, map(str.strip, value.split(";"))):
+        ends = _SPAN.fullmatch(part)
+        if not ends:
+            raise Refused(f"a span is not START..END: {part[:80]!r}")
+        start, end = int(ends[1]), int(ends[2])
+        if start > end:
+            raise Refused(f"a span ends before it starts: {part!r}")
+        if start < end:
+            spans.append((start, end))
+    return tuple(sorted(spans))
+
+
+class _Row(NamedTuple):
+    """A relation as its file has it."""
+
+    kind: str
+    connective: str
+    connective_spans: str
+    arg1: str
+    arg2: str
+    senses: list[str]
+
+
+def _pipe_row(line: str) -> _Row:
+    fields = line.split("|")
+    columns = _COLUMNS.get(len(fields))
+    if columns is None:
+        expected = "expected 34 (PDTB 3, GDTB) or 48 (PDTB 2)"
+        raise Refused(f"{len(fields)} fields separated by '|', {expected}")
+    return _Row(
+        fields[0].strip(),
+        next((fields[c] for c in columns.connective if fields[c].strip()), ""),
+        fields[columns.connective_spans],
+        fields[columns.arg1],
+        fields[columns.arg2],
+        [fields[column] for column in columns.senses],
+    )
+
+
+def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """The lines of each relation, from its heading to the next rule, with the heading's number."""
+    block: list[str] = []
+    first = 0
+    for number, line in enumerate([*lines, "_" * 20], 1):
+        heading = _HEADING.fullmatch(line)
+        starts = heading is not None and not re.fullmatch(r"(?:Arg|Sup)\d", heading[1])
+        if block and (starts or _RULE.fullmatch(line)):
+            yield first, block
+            block = []
+        if starts:
+            first, block = number, [line]
+        elif block:
+            block.append(line)
+
+
+def _block_row(block: list[str]) -> _Row:
+    """A `.pdtb` relation: the lines under each `____Heading____`, the quoted text left out."""
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    quoting = False
+    for line in block:
+        if quoting or line == _TEXT:
+            quoting = line != _TEXT_END
+        elif heading := _HEADING.fullmatch(line):
+            lines = sections.setdefault(heading[1], [])
+        else:
+            # A blank line stays: where the spans belong it is a connective without any.
+            lines.append(line)
+    kind = block[0].strip("_")
+    for part in ("Arg1", "Arg2"):
+        if not sections.get(part):
+            raise Refused(f"{kind} relation without its ____{part}____ section")
+    head = sections[kind]
+    connective, senses = "", list[str]()
+    if _FEATURES in head:
+        # First the attribution; its own span and Gorn address follow where it has any. Then the
+        # connective (its head, or the one inferred) and the senses.
+        rest = [line for line in head[head.index(_FEATURES) + 2 :] if line]
+        rest = rest[2:] if rest and _SPAN.match(rest[0]) else rest
+        rows = [line.split(",") for line in rest]
+        named = kind in ("Explicit", "Implicit")
+        connective = rows[0][0] if named and rows else ""
+        senses = [sense for row in rows for sense in (row[1:] if named else row)]
+    marked = kind in ("Explicit", "AltLex", "AltLexC")
+    spans = head[0] if marked and head else ""
+    return _Row(kind, connective, spans, sections["Arg1"][0], sections["Arg2"][0], senses)

@@ -1,43 +1,89 @@
-"""Records (JSON objects, rows of Parquet or of a Hub dataset) to documents, by layout."""
+"""Records (JSON objects, rows of Parquet or of a Hub dataset) to documents: roles and layouts.
+
+A reader of one corpus names the fields of its records after their roles and calls `as_document` or
+`as_article`; a `RecordReader` finds out which field plays which role.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import chain
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
-from corpora.document import Document
-from corpora.errors import BadRecord, ConfigError, InputError
-from corpora.readers.base import Reader, Whole
-from corpora.readers.layouts import (
-    FIELDS,
-    Mapper,
-    Record,
-    as_article,
-    as_conversation,
-    as_document,
-    from_paragraphs,
-    from_turns,
-    sentence_documents,
+from corpora.document import Document, Sections, Turns
+from corpora.errors import BadRecord, ConfigError, InputError, nearest
+from corpora.readers.files import DOCUMENT_LIMIT, Refused
+from corpora.readers.source import (
+    Reader,
+    SeenIds,
+    Source,
+    Whole,
+    check_id,
+    check_unicode,
+    clean,
+    joined,
+    paragraphs_of,
+    with_sentences,
 )
-from corpora.readers.source import DOCUMENT_LIMIT, Refused, SeenIds, Source, bad_record, clean
 
+R = TypeVar("R", bound=Reader)
+Record = Mapping[str, Any]
 Place = tuple[str, Record | BadRecord]
 """Where a record stands, and the record."""
 FieldName = str | None
-"""The field of a role; without it one of the usual names (`corpora.readers.layouts.FIELDS`)."""
+"""The field of a role; without it one of the usual names (`FIELDS`)."""
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "id": ("id", "document", "doc", "doc_id", "chapter_id"),
+    "group": ("group", "book"),
+    "title": ("title", "chapter"),
+    "text": ("text", "sentence", "content"),
+    "url": ("url",),
+    "categories": ("categories",),
+    "licence": ("licence", "license"),
+    "language": ("language", "lang"),
+    "paragraphs": ("paragraphs",),
+    "paragraph": ("paragraph",),
+    "sentences": ("sentences",),
+    "sections": ("sections",),
+    "abstract": ("abstract",),
+    "turns": ("turns", "messages"),
+    "speaker": ("speaker", "nick"),
+    "conversation": ("conversation", "thread"),
+}
+"""The usual names of the fields; the first one that the first record has is taken."""
+
+RUN_ID = ("document", "doc", "doc_id", "chapter_id", "id")
+"""As `FIELDS["id"]` where a document is a run of records: their own `id` is the last choice."""
+
 LINES_PER_DOCUMENT = 2_000
 
 
-def check_layout(layout: str, document_lines: int | None) -> None:
+def lines_have_the_layout(reader: R) -> R:
     """Raise `ConfigError` for `document_lines` with a layout that it does not cut."""
-    if layout != "lines" and document_lines is not None:
+    layout, lines = getattr(reader, "layout", None), getattr(reader, "document_lines", None)
+    if layout != "lines" and lines is not None:
         raise ConfigError(
-            f"document_lines cuts the layout 'lines' alone, and this is {layout!r}",
+            f"document_lines = {lines} cuts the layout 'lines' alone, and this is {layout!r}",
             hint='set layout = "lines", or leave it out',
         )
+    return reader
+
+
+class Roles(dict[str, Any]):
+    """A record by role. `names` says how its file calls the fields, `record` is as it came."""
+
+    def __init__(self, record: Record, names: Mapping[str, str]) -> None:
+        self.record, self.names = record, names
+        for role, name in names.items():
+            if name in record:
+                self[role] = record[name]
+
+    def __str__(self) -> str:
+        return str(self.record)
 
 
 class RecordReader(Reader):
@@ -78,11 +124,7 @@ class RecordReader(Reader):
     conversation: FieldName = None
     """Field with the name or number of a turn's conversation."""
 
-    @model_validator(mode="after")
-    def _lines_have_the_layout(self) -> Self:
-        if self.layout is not None:
-            check_layout(self.layout, self.document_lines)
-        return self
+    _lines = model_validator(mode="after")(lines_have_the_layout)
 
     def documents(self, records: Iterable[Place], source: Source, stem: str) -> Iterator[Document]:
         """The documents of the records of one file; `stem` names the nameless.
@@ -91,52 +133,73 @@ class RecordReader(Reader):
         records of one document do not follow each other.
         """
         records = iter(records)
-        good = next(source.taken(records), None)
-        if good is None:
+        where, first = next(records, ("", None))
+        while isinstance(first, BadRecord):
+            source.refuse(first)
+            where, first = next(records, ("", None))
+        if first is None:
             return
-        where, first = good
-        given = {role: getattr(self, role, None) for role in FIELDS.keys() - _VALUES}
-        named = {role: name for role, name in given.items() if name is not None}
-        layout: str = self.layout or _detected(first, named, where)
-        check_layout(layout, self.document_lines)
-        single = layout == "turns" and not ("turns" in named or {"turns", "messages"} & {*first})
-        mapper = Mapper(named, first, where, runs=single or layout == "paragraph")
-        records = chain([good], records)
+        names = self._names(first, where)
+        has = {role for role in names if names[role] in first or role in self.model_fields_set}
+        layout: str = self.layout or _detected(first, has, where)
+        single = layout == "turns" and "turns" not in has
+        if not self.id and (single or layout == "paragraph"):
+            # Of the records of a run their own `id` is the last choice.
+            names["id"] = next((field for field in RUN_ID if field in first), RUN_ID[0])
+        rows: Iterator[tuple[str, Roles | BadRecord]] = (
+            (here, record if isinstance(record, BadRecord) else Roles(record, names))
+            for here, record in chain([(where, first)], records)
+        )
         if layout == "lines":
             lines = self.document_lines or LINES_PER_DOCUMENT
-            yield from sentence_documents(_sentences(records, mapper), source, stem, lines)
-        elif single:
-            yield from _runs(records, source, mapper, from_turns, stem)
-        elif layout == "paragraph":
-            yield from _runs(records, source, mapper, from_paragraphs)
+            yield from sentence_documents(_sentences(rows), source, stem, lines)
+        elif single or layout == "paragraph":
+            for where, key, run in _runs(rows, source, stem if single else ""):
+                whole = Roles(run[0].record, names)
+                whole |= {"turns": [row.record for row in run], "sentences": None}
+                with source.refusing(where, f"document {key!r}"):
+                    if single:
+                        yield as_conversation(whole, source, key)
+                    else:
+                        whole["paragraphs"] = [clean(string(row, "text")) for row in run]
+                        yield as_document(whole, source, key)
         else:
-            build = {"document": as_document, "article": as_article, "turns": as_conversation}
-            for number, (where, record) in enumerate(records, 1):
-                if isinstance(record, BadRecord):
-                    source.refuse(record)
+            builds = {"document": as_document, "article": as_article, "turns": as_conversation}
+            for number, (where, row) in enumerate(rows, 1):
+                if isinstance(row, BadRecord):
+                    source.refuse(row)
                     continue
-                with source.refusing(where, record):
-                    name = mapper.string(record, "id") or f"{stem}:{number:06d}"
-                    yield build[layout](record, source, name, mapper)
+                with source.refusing(where, row):
+                    name = string(row, "id") or f"{stem}:{number:06d}"
+                    yield builds[layout](row, source, name)
+
+    def _names(self, first: Record, where: str) -> dict[str, str]:
+        """The field of each role: the one named, else the first usual one that `first` has.
+
+        Raises `InputError` if a named field is not in it: a misspelling more often than a gap.
+        """
+        names = {}
+        for role, usual in FIELDS.items():
+            own = None if role in ("licence", "language") else getattr(self, role)
+            if own and own not in first and role not in ("speaker", "conversation"):
+                raise InputError(
+                    f"{role} = {own!r} names no field of the first record",
+                    where=where,
+                    hint=f"{nearest(own, first)}its fields are {', '.join(first)}",
+                )
+            names[role] = own or next((field for field in usual if field in first), usual[0])
+        return names
 
 
-_VALUES = {"licence", "language"}
-"""Roles whose options are values, not names of fields."""
-
-
-def _detected(record: Record, named: Mapping[str, str], where: str) -> str:
-    """The layout that the fields of the first record, or the mapped roles, point to."""
-
-    def has(role: str) -> bool:
-        return role in named or any(field in record for field in FIELDS[role])
-
-    if has("sections") or has("abstract"):
+def _detected(record: Record, has: AbstractSet[str], where: str) -> str:
+    """The layout that the roles of the first record, or the mapped ones, point to."""
+    if has & {"sections", "abstract"}:
         return "article"
-    if has("turns") or (has("speaker") and has("text")):
+    if "turns" in has or has >= {"speaker", "text"}:
         return "turns"
-    if has("text") and (has("paragraph") or "chapter_id" in record):
+    if "text" in has and ("paragraph" in has or "chapter_id" in record):
         return "paragraph"
-    if has("text") or has("paragraphs") or has("sentences"):
+    if has & {"text", "paragraphs", "sentences"}:
         return "document"
     raise InputError(
         f"no known field in the first record, only {', '.join(map(str, record)) or 'none at all'}",
@@ -145,99 +208,269 @@ def _detected(record: Record, named: Mapping[str, str], where: str) -> str:
     )
 
 
-def _sentences(records: Iterable[Place], mapper: Mapper) -> Iterator[str | BadRecord]:
+def _sentences(rows: Iterable[tuple[str, Roles | BadRecord]]) -> Iterator[str | BadRecord]:
     """The text of each record, of the layout `lines`."""
-    for where, record in records:
-        if isinstance(record, BadRecord):
-            yield record
-            continue
+    for where, row in rows:
         try:
-            yield mapper.string(record, "text")
+            yield row if isinstance(row, BadRecord) else string(row, "text")
         except Refused as refusal:
-            yield bad_record(refusal, where, record)
-
-
-class _Run:
-    """The records of one document so far; `hole` is where a bad one stood among them."""
-
-    def __init__(self, key: str, where: str) -> None:
-        self.key, self.where, self.hole = key, where, ""
-        self.records: list[Record] = []
-        self.size = 0
-
-    def add(self, record: Record, size: int) -> None:
-        self.records.append(record)
-        self.size += size
-        if self.size > DOCUMENT_LIMIT:
-            raise InputError(
-                f"document {self.key!r} is longer than {DOCUMENT_LIMIT:,} characters",
-                where=self.where,
-                hint="does the option id name the field that tells documents apart?",
-            )
+            yield refusal.record(where, row)
 
 
 def _runs(
-    records: Iterable[Place],
-    source: Source,
-    mapper: Mapper,
-    build: Callable[[list[Record], Source, str, Mapper], Document],
-    stem: str = "",
-) -> Iterator[Document]:
-    """Consecutive records of one key are a document that `build` makes.
+    rows: Iterable[tuple[str, Roles | BadRecord]], source: Source, stem: str
+) -> Iterator[tuple[str, str, list[Roles]]]:
+    """Consecutive records of one key, which are a document: its place, its key, its records.
 
     A document never has a hole: one with a bad record between two good ones is left out. With a
     `stem`, records without an id are one document of that name.
     """
-    run, broken, seen = _Run("", ""), "", SeenIds()
-
-    def finished() -> Iterator[Document]:
-        if not run.records:
-            return
+    seen, run, size = SeenIds(), list[Roles](), 0
+    key = start = hole = broken = ""
+    for where, row in chain(rows, [("", None)]):
+        new = ""
         try:
-            if run.hole:
-                raise Refused(f"hole: left out, as a record at {run.hole} is bad")
-            document = build(run.records, source, run.key, mapper)
+            if isinstance(row, BadRecord):
+                raise Refused(row.reason)
+            if row is not None:
+                new, text = _key(row) or stem, clean(string(row, "text"))
+                if not new:
+                    raise Refused(f"no id: no {_field(row, 'id')!r} names the document")
+                if not text:
+                    raise Refused("no text: the record has none")
         except Refused as refusal:
-            source.refuse(BadRecord(run.where, f"{refusal} (document {run.key!r})"))
-            return
-        yield document
-
-    for where, record in records:
-        try:
-            if isinstance(record, BadRecord):
-                raise Refused(record.reason)
-            key = _key(record, mapper) or stem
-            size = _size(record, mapper, key)
-        except Refused as refusal:
-            source.refuse(bad_record(refusal, where, record))
+            value = row.value if isinstance(row, BadRecord) else row
+            source.refuse(refusal.record(where, value))
             broken = where
             continue
-        if key != run.key:
-            yield from finished()
-            if not seen.add(key):
+        if new == key:
+            hole = hole or broken
+        else:
+            if hole:
+                reason = f"hole: left out, as a record at {hole} is bad (document {key!r})"
+                source.refuse(BadRecord(start, reason))
+            elif run:
+                yield start, key, run
+            if new and not seen.add(new):
                 raise InputError(
-                    f"document {key!r} comes back after another one",
+                    f"document {new!r} comes back after another one",
                     where=where,
                     hint="sort the file, so that the records of a document follow each other",
                 )
-            run = _Run(key, where)
-        elif broken:
-            run.hole = run.hole or broken
+            key, start, run, size, hole = new, where, [], 0, ""
         broken = ""
-        run.add(record, size)
-    yield from finished()
+        if row is None:
+            return
+        run.append(row)
+        size += len(text)
+        if size > DOCUMENT_LIMIT:
+            raise InputError(
+                f"document {key!r} is longer than {DOCUMENT_LIMIT:,} characters",
+                where=start,
+                hint="does the option id name the field that tells documents apart?",
+            )
 
 
-def _key(record: Record, mapper: Mapper) -> str:
+def _key(row: Roles) -> str:
     """The id of the document that a record is a part of: `group/id`, as ids repeat over books."""
-    name, group = mapper.string(record, "id"), mapper.string(record, "group")
+    name, group = string(row, "id"), string(row, "group")
     return f"{group}/{name}" if group and name and not name.startswith(f"{group}/") else name
 
 
-def _size(record: Record, mapper: Mapper, key: str) -> int:
-    if not key:
-        raise Refused(f"no id: no {mapper.names['id']!r} names the document")
-    text = clean(mapper.string(record, "text"))
-    if not text:
-        raise Refused("no text: the record has none")
-    return len(text)
+def sentence_documents(
+    lines: Iterable[str | BadRecord], source: Source, stem: str, limit: int, group: str = ""
+) -> Iterator[Document]:
+    """Documents of one sentence a line, paragraphs between blank lines (BookCorpus style).
+
+    They are named after `stem`, and so is their group, if no `group` is given. A document ends
+    after `limit` sentences, and at a bad line, so that no two sentences become neighbours that were
+    not.
+    """
+    block: list[list[str]] = [[]]
+    number = count = 0
+    for line in chain(lines, [None]):
+        if isinstance(line, BadRecord):
+            source.refuse(line)
+        elif line and not line.isspace():
+            block[-1].append(line)
+            count += 1
+        elif block[-1]:
+            block.append([])
+        if count and (count >= limit or not isinstance(line, str)):
+            number += 1
+            with source.refusing(f"{stem}, document {number}"):
+                text, sentences = with_sentences(block)
+                name = f"{stem}:{number:06d}"
+                yield source.document(name, text, group=group or stem, sentences=sentences)
+            block, count = [[]], 0
+
+
+# The layouts.
+
+
+def as_document(record: Record, source: Source, name: str) -> Document:
+    """A record with `text`, or with `paragraphs`, or with `sentences` (five-sentence stories)."""
+    if record.get("sentences") is not None:
+        text, sentences = with_sentences([strings(record, "sentences")])
+        return _document(record, source, name, text, sentences=sentences)
+    bodies = strings(record, "paragraphs") or [string(record, "text")]
+    text, _ = joined([p for body in bodies for p in paragraphs_of(body)])
+    return _document(record, source, name, text)
+
+
+def as_article(record: Record, source: Source, name: str) -> Document:
+    """A record with `sections` (heading, level, paragraphs), and perhaps an `abstract` before.
+
+    Headings are no part of the text; a section's span covers its own paragraphs.
+    """
+    parts: list[tuple[int, str, list[str]]] = []
+    if abstract := paragraphs_of("\n\n".join(strings(record, "abstract"))):
+        parts.append((1, "Abstract", abstract))
+    if record.get("sections") is not None:
+        for section in _objects(record, "sections"):
+            heading = section.get("heading") or section.get("title") or ""
+            if not isinstance(heading, str):
+                reason = f"a section's heading is {typed(heading)}, expected a string"
+                raise Refused(f"wrong type: {reason}")
+            check_unicode(heading)
+            level = section.get("level", 2 if heading else 1)
+            if type(level) is not int or not 0 < level < 100:
+                reason = f"a section's level is {str(level)[:40]}, expected 1 to 99"
+                raise Refused(f"wrong type: {reason}")
+            bodies = strings({"paragraphs": section.get("text"), **section}, "paragraphs")
+            parts.append((level, clean(heading), [p for b in bodies for p in paragraphs_of(b)]))
+    else:
+        bodies = strings(record, "paragraphs") or strings(record, "text")
+        if body := [p for b in bodies for p in paragraphs_of(b)]:
+            parts.append((1, "", body))
+    text, spans = joined([p for _, _, body in parts for p in body])
+    sections, row = Sections(), 0
+    for level, heading, body in parts:
+        start = spans.start[row] if row < len(spans) else len(text)
+        row += len(body)
+        sections.level.append(level)
+        sections.heading.append(heading)
+        sections.start.append(start)
+        sections.end.append(spans.end[row - 1] if body else start)
+    return _document(record, source, name, text, sections=sections)
+
+
+def as_conversation(record: Record, source: Source, name: str) -> Document:
+    """A record with `turns` (speaker, conversation, text): each with text is a paragraph."""
+    names = getattr(record, "names", {role: role for role in FIELDS})
+    turns = [Roles(turn, names) for turn in _objects(record, "turns")]
+    said = [(text, turn) for turn in turns if (text := clean(string(turn, "text")))]
+    text, spans = joined([text for text, _ in said])
+    speakers = [string(turn, "speaker") for _, turn in said]
+    check_unicode("".join(speakers))
+    for _, turn in said:
+        value = turn.get("conversation")
+        if not isinstance(value, int | str | None) or isinstance(value, bool):
+            raise wrong_type(turn, "conversation", "a number or a name")
+    conversations = numbered([turn.get("conversation") for _, turn in said])
+    layer = Turns(speakers, conversations, spans.start, spans.end)
+    return _document(record, source, name, text, turns=layer)
+
+
+def numbered(names: list[int | str | None]) -> list[int]:
+    """The number of each turn's conversation, -1 where it is unknown.
+
+    Names are numbered as they come; where no turn of the record says one, the record is one.
+    """
+    known = [name for name in names if name is not None]
+    if not known:
+        return [0] * len(names)
+    if all(isinstance(name, int) for name in known):
+        return [-1 if name is None else int(name) for name in names]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(map(str, known)))}
+    return [-1 if name is None else numbers[str(name)] for name in names]
+
+
+def _document(record: Record, source: Source, name: str, text: str, **layers: Any) -> Document:
+    """A document of `text` and what else the record says about it; `name` is its id."""
+    title, url = clean(string(record, "title")), string(record, "url")
+    categories = tuple(strings(record, "categories"))
+    check_unicode("".join((title, url, *categories)))
+    return source.document(
+        name,
+        text,
+        group=check_id(string(record, "group") or name),
+        licence=string(record, "licence"),
+        language=string(record, "language") or source.language,
+        title=title,
+        url=url,
+        categories=categories,
+        **layers,
+    )
+
+
+# The fields.
+
+
+def string(record: Record, role: str) -> str:
+    """A field as a string (numbers too), "" without it; `Refused` if it is of another type."""
+    value = record.get(role)
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise wrong_type(record, role, "a string")
+
+
+def strings(record: Record, role: str) -> list[str]:
+    """A list of strings, or one string as a list of one; `Refused` for anything else."""
+    value = record.get(role)
+    if value is None or isinstance(value, str):
+        return [] if value is None else [value]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return value
+    raise wrong_type(record, role, "a list of strings")
+
+
+def filled(record: Record, role: str) -> str:
+    """The text of a field without the white space around it; `Refused` if it is none or empty."""
+    value = record.get(role)
+    if not isinstance(value, str):
+        raise wrong_type(record, role, "a string")
+    if not value.strip():
+        raise Refused(f"no text: {_field(record, role)!r} is empty")
+    check_unicode(value)
+    return value.strip()
+
+
+def _objects(record: Record, role: str) -> list[Record]:
+    value = record.get(role)
+    if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
+        return value
+    raise wrong_type(record, role, "a list of objects")
+
+
+def _field(record: Record, role: str) -> str:
+    return record.names[role] if isinstance(record, Roles) else role
+
+
+def wrong_type(record: Record, role: str, expected: str) -> Refused:
+    """Why the value of a field is not taken."""
+    what = typed(record.get(role))
+    return Refused(f"wrong type: field {_field(record, role)!r} is {what}, expected {expected}")
+
+
+def typed(value: object) -> str:
+    """The JSON type of a value with its article, for a message; it looks into one list, no more."""
+    if isinstance(value, list | tuple) and value:
+        inside = ("a list" if isinstance(v, list | tuple) else typed(v) for v in value[:100])
+        return f"a list that holds {' and '.join(sorted(set(inside)))}"
+    for kind, name in _TYPES.items():
+        if isinstance(value, kind):
+            return name
+    return "a number"
+
+
+_TYPES: dict[type, str] = {
+    type(None): "null",
+    bool: "a boolean",
+    str: "a string",
+    Mapping: "an object",
+    list: "an empty list",
+    tuple: "an empty list",
+}

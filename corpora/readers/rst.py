@@ -1,31 +1,53 @@
-"""`rst:` rhetorical structure trees: RST-DT (`.dis`) and rstWeb (`.rs3`, `.rs4`)."""
+"""`rst:` rhetorical structure trees: RST-DT (`.dis`) and rstWeb (`.rs3`, `.rs4`).
+
+A `.dis` file is a tree in brackets; `.rs3` and `.rs4` hold segments and groups that name a parent.
+A schema with several satellites or several nuclei is made binary as conversions of the RST
+Discourse Treebank do it. Satellites before the nucleus are the outermost nodes, the first one
+at the top (`S1 (S2 (N ...))`); those after it are attached in their order (`((N S1) S2)`: a
+right-branching `(N (S1 S2))` would need a node of two satellites). Several nuclei branch to
+the right (`N1 (N2 N3)`, each node `NN` with their relation); a satellite between two nuclei
+goes with the one before it, one before or after all of them with the whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
+from xml.etree import ElementTree
 
 from corpora.align import align, map_spans
-from corpora.document import PARAGRAPH_BREAK, Document, Spans
+from corpora.document import PARAGRAPH_BREAK, Document, RstTree, Spans
 from corpora.errors import InputError
-from corpora.readers.base import Encoding, Reader
-from corpora.readers.files import find_files, read_whole
-from corpora.readers.layouts import with_sentences
-from corpora.readers.rst_files import PARAGRAPH_MARK, parse_dis, parse_rs
-from corpora.readers.rst_tree import Node, binary_tree
-from corpora.readers.source import Refused, Source, joined, paragraphs_of
-from corpora.readers.xmlguard import BadXml
+from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files, read_chunks, read_whole
+from corpora.readers.guarded import BadXml, GuardedXml
+from corpora.readers.source import (
+    Encoding,
+    Reader,
+    Source,
+    joined,
+    paragraphs_of,
+    with_sentences,
+)
 
-_STEMS = (".out.dis", ".dis", ".rs3", ".rs4")
+NESTING_LIMIT = 200
+"""Deepest tree taken; a newspaper article's has a depth of about 20."""
+SPAN, MULTINUCLEAR = "span", "multinuc"
+ROLES = ("Root", "Nucleus", "Satellite")
+PARAGRAPH_MARK = "<P>"
+
+_TOKEN = re.compile(r"_!(.*?)_!|([()])|([^\s()]+)", re.DOTALL)
+_NOISE = re.compile(r"^//TT_ERR.*$", re.MULTILINE)
 
 
 class Rst(Reader):
     """RST trees: RST-DT .dis, rstWeb .rs3 and .rs4."""
 
     name = "rst"
-    suffixes = (".dis", ".rs3", ".rs4")
+    suffixes = (".out.dis", ".dis", ".rs3", ".rs4")
 
     text: Literal["raw", "edus", "tree"] | None = None
     """What the text of `.dis` is taken from; without it from the first of these that is there."""
@@ -36,39 +58,34 @@ class Rst(Reader):
     def find(cls, target: str) -> list[Path]:
         """The trees and, for `.dis`, the raw texts and `.edus` beside them."""
         trees = find_files(target, cls.suffixes, kind=cls.name)
+        if not any(tree.name.endswith(cls.suffixes) for tree in trees):
+            raise InputError(f"no tree in {target!r}", hint="rst: reads .dis, .rs3 and .rs4")
         return sorted({*trees, *(file for tree in trees for file in _beside(tree).values())})
 
-    def read(self, source: Source) -> Iterator[Document]:
-        """A document a tree: its EDUs and the binary tree in the layer `rst`.
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        """A tree: its EDUs and the binary tree in the layer `rst`.
 
         The text of `.rs3` and `.rs4` are its EDUs, joined by spaces. That of `.dis` comes from
         the raw text beside it, from `.edus`, or from the tree's own texts.
         """
-        trees = [path for path in source.files if path.suffix in self.suffixes]
-        if not trees:
-            raise InputError(f"no tree in {source.target!r}", hint="rst: reads .dis, .rs3 and .rs4")
-        for path in trees:
-            name = source.stem(path, _STEMS)
-            with source.refusing(path):
-                try:
-                    if path.suffix == ".dis":
-                        document = self._from_dis(path, name)
-                        document.licence = str(self.licence or "LDC")
-                    else:
-                        root, texts = parse_rs(path)
-                        document = _document(name, root, [texts])
-                except BadXml as error:
-                    raise Refused(error.message, error.where) from None
-                except Refused as refusal:
-                    if refusal.where.isdigit():
-                        refusal.where = f"{path}:{refusal.where}"
-                    raise
-                document.language = source.language
-                yield document
+        if not path.name.endswith(self.suffixes):
+            return
+        raw, licence = None, ""
+        if path.suffix == ".dis":
+            root, texts, raw = self._from_dis(path)
+            licence = str(self.licence or "LDC")
+        else:
+            try:
+                root, texts = parse_rs(path)
+            except BadXml as error:
+                raise Refused(error.message, error.where) from None
+        text, spans = _joined(texts) if raw is None else _laid(texts, raw, path)
+        yield source.document(stem, text, licence=licence, rst=binary_tree(root, spans))
 
-    def _from_dis(self, path: Path, name: str) -> Document:
-        root, texts = parse_dis(read_whole(path, self.encoding))
-        beside = _beside(path)
+    def _from_dis(self, path: Path) -> tuple[Node, list[str], str | None]:
+        """The tree, its EDUs' texts (of `.edus` if it counts) and the raw text, if that counts."""
+        root, texts = parse_dis(read_whole(path, self.encoding), path)
+        beside, raw = _beside(path), None
         if self.text in ("raw", "edus") and self.text not in beside:
             raise Refused(f"no text: the tree has no file with its {self.text} beside it")
         if "edus" in beside and self.text != "tree":
@@ -77,54 +94,281 @@ class Rst(Reader):
             if len(edus) != len(texts):
                 reason = f"{len(edus)} EDUs, but the tree has {len(texts)} leaves"
                 raise Refused(f"bad EDUs: {reason}", str(beside["edus"]))
-            marks = [
-                PARAGRAPH_MARK if text.rstrip().endswith(PARAGRAPH_MARK) else "" for text in texts
+            texts = [
+                f"{edu}{PARAGRAPH_MARK}" if text.rstrip().endswith(PARAGRAPH_MARK) else edu
+                for edu, text in zip(edus, texts, strict=True)
             ]
-            texts = [f"{edu}{mark}" for edu, mark in zip(edus, marks, strict=True)]
         if "raw" in beside and self.text in (None, "raw"):
             raw = read_whole(beside["raw"], self.encoding)
             raw = raw.replace(PARAGRAPH_MARK, PARAGRAPH_BREAK)
-            return _over_raw(name, root, texts, raw, str(path))
-        return _document(name, root, _paragraphs(texts))
+        return root, texts, raw
 
 
 def _beside(tree: Path) -> dict[str, Path]:
     """The raw text (`wsj_0601.out` of `wsj_0601.out.dis`) and the EDUs, those that are there."""
-    if tree.suffix != ".dis":
-        return {}
     base = tree.with_suffix("")
     files = {"raw": base, "edus": base.with_name(base.name + ".edus")}
-    return {name: path for name, path in files.items() if path.is_file()}
+    return {name: path for name, path in files.items() if tree.suffix == ".dis" and path.is_file()}
 
 
-def _paragraphs(texts: list[str]) -> list[list[str]]:
-    """The EDUs without paragraph marks, paragraph by paragraph."""
+def _joined(texts: list[str]) -> tuple[str, Spans]:
+    """The EDUs with a space between them, and their spans; a paragraph ends at its mark."""
     paragraphs: list[list[str]] = [[]]
-    for text in texts:
-        paragraphs[-1].append(" ".join(text.replace(PARAGRAPH_MARK, " ").split()))
+    for number, text in enumerate(texts, 1):
+        edu = " ".join(text.replace(PARAGRAPH_MARK, " ").split())
+        if not edu:
+            raise Refused(f"no text: EDU {number} is empty")
+        paragraphs[-1].append(edu)
         if text.rstrip().endswith(PARAGRAPH_MARK):
             paragraphs.append([])
-    return paragraphs
+    return with_sentences(paragraphs)
 
 
-def _document(name: str, root: Node, paragraphs: list[list[str]]) -> Document:
-    """A document whose text are its EDUs, with a space between them."""
-    edus = list(chain.from_iterable(paragraphs))
-    if "" in edus:
-        raise Refused(f"no text: EDU {edus.index('') + 1} is empty")
-    text, layer, spans = with_sentences(paragraphs)
-    return Document(id=name, text=text, paragraphs=layer, rst=binary_tree(root, spans))
-
-
-def _over_raw(name: str, root: Node, texts: list[str], raw: str, where: str) -> Document:
-    """A document of the raw text, on which the EDUs are laid: only white space may differ."""
-    text, layer = joined(paragraphs_of(raw))
-    source, _, spans = with_sentences([[*chain.from_iterable(_paragraphs(texts))]])
+def _laid(texts: list[str], raw: str, path: Path) -> tuple[str, Spans]:
+    """The raw text, and the spans of the EDUs in it: only white space may differ."""
+    text, _ = joined(paragraphs_of(raw))
+    own, spans = _joined(texts)
     try:
-        laid = map_spans(align(source, text, where=where), list(spans))
+        laid = map_spans(align(own, text, where=str(path)), list(spans))
     except InputError as error:
         raise Refused(f'EDUs differ: {error.message} (text = "edus" reads without it)') from None
     if len(laid) != len(texts):
         raise Refused("no text: an EDU is empty")
-    tree = binary_tree(root, Spans([a for a, _ in laid], [b for _, b in laid]))
-    return Document(id=name, text=text, paragraphs=layer, rst=tree)
+    return text, Spans([start for start, _ in laid], [end for _, end in laid])
+
+
+@dataclass(slots=True)
+class Node:
+    """A node as annotated: an EDU (its number, from 0) or a schema over children in order.
+
+    `nucleus` and `relation` say what it is to its parent; `relation` is `span` for a nucleus
+    whose satellite names the relation.
+    """
+
+    nucleus: bool = True
+    relation: str = SPAN
+    edu: int = -1
+    children: list[Node] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A bracket that is not closed yet: its head and what stands in it."""
+
+    where: str
+    head: str = ""
+    values: list[str] = field(default_factory=list)
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    children: list[Node] = field(default_factory=list)
+
+
+def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
+    """The tree of a `.dis` file and its EDUs' texts (with `<P>` at the end of a paragraph).
+
+    Raises `Refused`, with the line as its place, if the brackets do not close, a node
+    has no role, no span and no leaf number, or leaves are not numbered 1 to n.
+    """
+    text = _NOISE.sub("", text)
+    stack: list[_Open] = []
+    texts: dict[int, str] = {}
+    root: Node | None = None
+    line, at = 1, 0
+    for token in _TOKEN.finditer(text):
+        line += text.count("\n", at, token.start())
+        at, where = token.start(), f"{path}:{line}"
+        quoted, bracket, word = (part or "" for part in token.groups())
+        if bracket == "(":
+            stack.append(_Open(where))
+            # Every level of the tree is one bracket, with one more for a node's attributes.
+            if len(stack) > NESTING_LIMIT + 1:
+                raise Refused(f"too deep: brackets nested more than {NESTING_LIMIT}", where)
+        elif not stack:
+            raise Refused(f"not a tree: {(word or bracket or quoted)[:40]!r}", where)
+        elif bracket:
+            done = stack.pop()
+            if not stack and (root or done.head not in ROLES):
+                what = "a second root" if root else f"expected a root, not {done.head[:40]!r}"
+                raise Refused(f"not a tree: {what}", done.where)
+            if done.head not in ROLES:
+                stack[-1].fields[done.head] = done.values
+            elif stack:
+                stack[-1].children.append(_closed(done, texts))
+            else:
+                root = _closed(done, texts)
+        elif word and not stack[-1].head:
+            stack[-1].head = word
+        else:
+            stack[-1].values.append(word or quoted)
+    if stack:
+        reason = f"not a tree: the bracket {stack[-1].head!r} is not closed"
+        raise Refused(reason, stack[-1].where)
+    if root is None:
+        raise Refused("no text: the file has no tree", f"{path}:1")
+    if sorted(texts) != list(range(1, len(texts) + 1)):
+        reason = "bad tree: leaves are not numbered from 1 on without a gap"
+        raise Refused(reason, f"{path}:1")
+    return root, [texts[number] for number in sorted(texts)]
+
+
+def _closed(done: _Open, texts: dict[int, str]) -> Node:
+    """The node of a bracket; the text of a leaf goes to `texts`."""
+    relation = " ".join(done.fields.get("rel2par", [])) or SPAN
+    node = Node(done.head != "Satellite", relation, children=done.children)
+    leaf = done.fields.get("leaf")
+    if leaf is None and done.children:
+        return node
+    number = leaf[0] if leaf else ""
+    if done.children or not re.fullmatch("[0-9]{1,8}", number):
+        reason = f"bad tree: a {done.head} that is neither a leaf nor a span"
+        raise Refused(reason, done.where)
+    if int(number) in texts:
+        raise Refused(f"bad tree: the leaf {number} comes twice", done.where)
+    node.edu = int(number) - 1
+    texts[int(number)] = " ".join(done.fields.get("text", []))
+    return node
+
+
+@dataclass(slots=True)
+class _Unit:
+    """A segment (`edu` >= 0) or a group, with the units that name it as their parent."""
+
+    edu: int
+    type: str
+    parent: str
+    relation: str
+    children: list[_Unit] = field(default_factory=list)
+
+
+def parse_rs(path: Path) -> tuple[Node, list[str]]:
+    """The tree of an `.rs3` or `.rs4` file and its EDUs' texts, in the order of the file.
+
+    The primary tree only: the secondary edges and signals of eRST are not read. Raises
+    `Refused` for another structure than one tree, `BadXml` for XML that is not taken.
+    """
+    xml, size = GuardedXml(read_chunks(path), path), 0
+    parser: Any = ElementTree.XMLPullParser(("end",))
+    units: dict[str, _Unit] = {}
+    texts: list[str] = []
+    types: dict[str, set[str]] = defaultdict(set)  # those that the header gives a relation
+    while chunk := xml.read():
+        parser.feed(chunk)
+        size += len(chunk)
+        if size > DOCUMENT_LIMIT:
+            raise Refused(f"too long: more than {DOCUMENT_LIMIT >> 20} MiB")
+        for _, element in parser.read_events():
+            if element.tag == "rel":
+                types[element.get("name", "")].add(element.get("type", ""))
+            if element.tag not in ("segment", "group"):
+                continue
+            id, segment = element.get("id", ""), element.tag == "segment"
+            if not id or id in units:
+                raise Refused(f"bad tree: the unit {id[:40]!r} comes twice, or has no id")
+            kind = "segment" if segment else element.get("type", SPAN)
+            parent, relation = element.get("parent", ""), element.get("relname", SPAN)
+            units[id] = _Unit(len(texts) if segment else -1, kind, parent, relation)
+            if segment:
+                texts.append(" ".join("".join(element.itertext()).split()))
+    if not texts:
+        raise Refused("no text: the file has no segment")
+    roots = [unit for unit in units.values() if not unit.parent]
+    if len(roots) != 1:
+        raise Refused(f"bad tree: {len(roots)} units have no parent, expected one root")
+    for unit in units.values():
+        if unit.parent:
+            if unit.parent not in units:
+                raise Refused(f"bad tree: a parent is {unit.parent[:40]!r}, which is not there")
+            units[unit.parent].children.append(unit)
+    return _node(roots[0], types, True, SPAN, 0), texts
+
+
+def _node(
+    unit: _Unit, types: Mapping[str, set[str]], nucleus: bool, relation: str, depth: int
+) -> Node:
+    """A unit with its satellites: a satellite, which names its nucleus, becomes a sibling of it.
+
+    A `span` group stands for its nucleus; satellites of the group stand a level above those of the
+    nucleus.
+    """
+    if depth > NESTING_LIMIT:
+        raise Refused(f"too deep: a tree nested more than {NESTING_LIMIT} levels")
+    inner: list[Node] = []
+    around: list[Node] = []
+    for child in unit.children:
+        known = types.get(child.relation)
+        several = unit.type == MULTINUCLEAR and (not known or MULTINUCLEAR in known)
+        within = unit.edu < 0 and (child.relation == SPAN or several)
+        node = _node(child, types, within, child.relation, depth + 1)
+        (inner if within else around).append(node)
+    if unit.edu < 0 and not inner:
+        raise Refused("bad tree: a group without a nucleus")
+    core = Node(edu=unit.edu, children=inner)
+    if not around:
+        core.nucleus, core.relation = nucleus, relation
+        return core
+    return Node(nucleus, relation, children=[core, *around])
+
+
+class _Part(NamedTuple):
+    """A finished subtree: its number and the EDUs that it covers."""
+
+    number: int
+    first: int
+    last: int
+    nucleus: bool
+    relation: str
+
+
+def binary_tree(root: Node, edus: Spans) -> RstTree:
+    """The tree under `root` over the spans of all EDUs.
+
+    Raises `Refused` if the tree does not cover every EDU once and in order, or has a node without
+    any nucleus.
+    """
+    tree = RstTree(list(edus.start), list(edus.end))
+    whole = _build(tree, root)
+    if (whole.first, whole.last) != (0, len(edus) - 1):
+        covered = f"it covers the EDUs {whole.first + 1} to {whole.last + 1} of {len(edus)}"
+        raise Refused(f"bad tree: {covered}")
+    return tree
+
+
+def _build(tree: RstTree, node: Node) -> _Part:
+    if not node.children:
+        return _Part(node.edu, node.edu, node.edu, node.nucleus, node.relation)
+    parts = [_build(tree, child) for child in node.children]
+    parts.sort(key=lambda part: part.first)
+    nuclei = [i for i, part in enumerate(parts) if part.nucleus]
+    whole = parts[0]
+    if len(parts) > 1:
+        if not nuclei:
+            raise Refused(f"bad tree: no nucleus over the EDUs from {parts[0].first + 1} on")
+        wholes = []  # each nucleus with the satellites between it and the next one
+        for at, end in zip(nuclei, [*nuclei[1:], nuclei[-1] + 1], strict=True):
+            whole = parts[at]
+            for part in parts[at + 1 : end]:
+                whole = _join(tree, whole, part, part.relation, "NS")
+            wholes.append(whole)
+        for part in reversed(wholes[:-1]):
+            named = [p.relation for p in (part, whole) if p.relation != SPAN]
+            whole = _join(tree, part, whole, named[0] if named else SPAN, "NN")
+        for part in parts[nuclei[-1] + 1 :]:
+            whole = _join(tree, whole, part, part.relation, "NS")
+        for part in reversed(parts[: nuclei[0]]):
+            whole = _join(tree, part, whole, part.relation, "SN")
+    return whole._replace(nucleus=node.nucleus, relation=node.relation)
+
+
+def _join(tree: RstTree, left: _Part, right: _Part, relation: str, nuclearity: str) -> _Part:
+    if left.last + 1 != right.first:
+        raise Refused(
+            f"bad tree: EDU {left.last + 1} is joined with EDU {right.first + 1}"
+            " (a node crosses another one, or an EDU comes twice or never)"
+        )
+    tree.left.append(left.number)
+    tree.right.append(right.number)
+    tree.relation.append(relation)
+    tree.nuclearity.append(nuclearity)
+    number = len(tree) + len(tree.left) - 1
+    # To what stands above, a nucleus stays what it was before it took its satellite.
+    kept = {"NS": left.relation, "SN": right.relation, "NN": relation}[nuclearity]
+    return _Part(number, left.first, right.last, True, kept)

@@ -1,29 +1,30 @@
-"""A source that is being read: its files, its options, and what happens to bad records."""
+"""What a reader is, a source that is being read, and the parts of every document: id and text."""
 
 from __future__ import annotations
 
+import codecs
 import glob
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import groupby, takewhile
+from itertools import groupby
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, BeforeValidator, field_validator
 
-from corpora.document import PARAGRAPH_BREAK, Spans
-from corpora.errors import BadRecord, InputError
+from corpora.declared import Declared
+from corpora.document import PARAGRAPH_BREAK, Document, Spans
+from corpora.errors import BadRecord, ConfigError, InputError
+from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files
 
 OnBad = Callable[[BadRecord], None]
 T = TypeVar("T")
 R = TypeVar("R")
-
-DOCUMENT_LIMIT = 64 << 20
-"""Longest document taken, in characters."""
 
 BAD_FROM_THE_START = 100
 """So many bad records before the first good document mean another format, not bad luck."""
@@ -31,25 +32,90 @@ BAD_FROM_THE_START = 100
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-class Refused(Exception):
-    """One record cannot be taken; the reader's loop catches it.
+def _no_switch(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ConfigError(f"{value!r}: expected a whole number")
+    return value
 
-    The reason is `category: detail`, so that counts by what stands before the colon make sense.
+
+def _known_encoding(name: str) -> str:
+    try:
+        if codecs.lookup(name).decode(b"\n")[0] == "\n":
+            return name
+    except (LookupError, UnicodeError):
+        pass
+    raise ConfigError(
+        f"no encoding {name!r} (of those that contain ASCII)",
+        hint="utf-8 is the default; old corpora are often in latin-1 or cp1252",
+    )
+
+
+Whole = Annotated[int, BeforeValidator(_no_switch)]
+"""A whole number; on the command line it is written as text."""
+Encoding = Annotated[str, AfterValidator(_known_encoding)]
+"""An encoding that contains ASCII: `utf-8`, `latin-1`, `cp1252`."""
+
+
+class Reader(Declared):
+    """One kind of source. `name` is the kind, what a spec `KIND:PATH` begins with.
+
+    The options of a source are the fields. The option `name` (what `Document.source` says) is the
+    source's and not the reader's: `corpora.readers.opened` takes it.
     """
 
-    def __init__(self, reason: str, where: str = "") -> None:
-        self.where = where
-        super().__init__(reason)
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """How the names of the files end that are looked for in a folder."""
+    by_genre: ClassVar[bool] = False
+    """Whether the option `licence` may be a table by genre."""
+    own_licence: ClassVar[str] = "unknown"
+    """The licence of documents that bring none where the options name none either."""
+
+    licence: str | dict[str, str] = ""
+    """SPDX identifier of the documents that bring none; for conllu also a table by genre."""
+    language: str = "en"
+    """ISO 639-1 code of the documents that bring none."""
+
+    @field_validator("licence")
+    @classmethod
+    def _one_licence(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
+        if isinstance(licence, dict) and not cls.by_genre:
+            raise ConfigError(
+                f"{licence!r} is not a licence",
+                hint="give an SPDX identifier such as CC-BY-4.0; a table by genre is for conllu:",
+            )
+        return licence
+
+    @classmethod
+    def find(cls, target: str) -> list[Path]:
+        """Every file that a source of this kind opens, sorted: its fingerprint is theirs.
+
+        Raises `InputError` if none is there.
+        """
+        return find_files(target, cls.suffixes, kind=cls.name)
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """The documents of a source. Here those of its files, one after the other."""
+        for path in source.files:
+            with source.refusing(path):
+                yield from self.read_file(path, source.stem(path, self.suffixes), source)
+
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        """The documents of a file, which `stem` names: its path below the source's folder, without
+        its suffix. `Refused` refuses the whole file; a bad record goes to `source.refuse`."""
+        raise NotImplementedError
+
+
+def fail(record: BadRecord) -> None:
+    """What becomes of a bad record where nobody takes it."""
+    raise InputError(record.reason, where=record.where)
 
 
 @dataclass(slots=True)
 class Source:
-    """`kind:target` and its files while they are read; `on_bad` takes the bad records, if it is
-    there.
+    """`kind:target` and its files while they are read; `on_bad` takes the bad records.
 
-    `language` is that of documents that bring none. `name` is what stands in `Document.source`; by
-    default it is free of the machine's own folders. `skipped` counts what is no document by design
-    (a redirect, a page of another namespace).
+    `language` is that of documents that bring none. `name` is what stands in `Document.source`.
+    `skipped` counts what is no document by design (a redirect, a page of another namespace).
     """
 
     kind: str
@@ -57,32 +123,22 @@ class Source:
     files: list[Path]
     language: str = "en"
     name: str = ""
-    on_bad: OnBad | None = None
+    on_bad: OnBad = fail
     good: int = 0
     bad: int = 0
     first_bad: BadRecord | None = None
     skipped: Counter[str] = field(default_factory=Counter)
 
-    def __post_init__(self) -> None:
-        if not self.name:
-            parts = [part for part in Path(self.target).parts if not glob.has_magic(part)]
-            last = self.target if self.kind == "hub" else (parts[-1] if parts else "")
-            self.name = f"{self.kind}:{last}"
-
     def stem(self, path: Path, suffixes: Sequence[str]) -> str:
         """What names the documents of a file: its path below the source's folder, no suffix."""
         name = below(self.target, path)
-        fitting = [suffix for suffix in suffixes if name.endswith(suffix)]
-        return name.removesuffix(max(fitting, key=len)) if fitting else name
-
-    def folder(self, path: Path) -> str:
-        """The folder that a file lies in: its path below the source's, and of that one its name."""
-        inside = below(self.target, path).rpartition("/")[0]
-        return inside or path.parent.resolve().name
+        return name.removesuffix(max(filter(name.endswith, suffixes), key=len, default=""))
 
     def refuse(self, record: BadRecord) -> None:
-        """Hand a bad record to `on_bad`; raise `InputError` without one or where all are bad."""
-        self.note(record)
+        """Count a bad record and hand it to `on_bad`; `InputError` where all of the first are."""
+        self.on_bad(record)
+        self.bad += 1
+        self.first_bad = self.first_bad or record
         if not self.good and self.bad >= BAD_FROM_THE_START:
             raise InputError(
                 f"the first {self.bad} records are all bad, the last one: {record.reason}",
@@ -90,60 +146,42 @@ class Source:
                 hint=f"is this the format that {self.kind!r} reads?",
             )
 
-    def note(self, record: BadRecord) -> None:
-        """Count a bad record, keep the first, hand it to `on_bad`; `InputError` without one."""
-        if self.on_bad is None:
-            raise InputError(record.reason, where=record.where)
-        self.bad += 1
-        self.first_bad = self.first_bad or record
-        self.on_bad(record)
-
     @contextmanager
     def refusing(self, where: object, record: object = "") -> Iterator[None]:
         """Refuse the record of this block if `Refused` is raised in it; `where` is its place."""
         try:
             yield
         except Refused as refusal:
-            self.refuse(bad_record(refusal, str(where), record))
+            self.refuse(refusal.record(where, record))
 
-    def taken(self, records: Iterable[tuple[str, T | BadRecord]]) -> Iterator[tuple[str, T]]:
-        """The good ones of the records, with their places; the bad ones are refused."""
-        for where, record in records:
-            if isinstance(record, BadRecord):
-                self.refuse(record)
-            else:
-                yield where, record
-
-
-def bad_record(refusal: Refused, where: str, record: object) -> BadRecord:
-    """A record that was refused, with the start of what it holds."""
-    value = record.value if isinstance(record, BadRecord) else str(record)
-    return BadRecord(refusal.where or where, str(refusal), value[:200])
+    def document(self, name: str, text: str, **about: Any) -> Document:
+        """A document with the id `name`; `Refused` for another id, without text, or too long."""
+        if not text:
+            raise Refused("no text: there is none in it")
+        if len(text) > DOCUMENT_LIMIT:
+            raise Refused(f"too long: more than {DOCUMENT_LIMIT:,} characters")
+        return Document(**{"id": check_id(name), "text": text, "language": self.language, **about})
 
 
 def rows_of(
     records: Iterable[tuple[str, T | BadRecord]],
     build: Callable[[T, str], Iterable[R]],
-    on_bad: OnBad | None,
-    shown: Callable[[T], object] = str,
+    on_bad: OnBad,
 ) -> Iterator[R]:
     """The rows that `build` makes of each record and its place.
 
-    A record that is bad, or that `build` refuses, goes to `on_bad` with what `shown` makes of it;
-    without `on_bad` the first one raises `InputError`.
+    A record that is bad, or that `build` refuses, goes to `on_bad`.
     """
     for where, record in records:
+        if isinstance(record, BadRecord):
+            on_bad(record)
+            continue
         try:
-            if isinstance(record, BadRecord):
-                raise Refused(record.reason)
             rows = list(build(record, where))
         except Refused as refusal:
-            if on_bad is None:
-                raise InputError(str(refusal), where=where) from None
-            value = record if isinstance(record, BadRecord) else shown(record)
-            on_bad(bad_record(refusal, where, value))
-            continue
-        yield from rows
+            on_bad(refusal.record(where, record))
+        else:
+            yield from rows
 
 
 def root_of(target: str) -> Path:
@@ -155,7 +193,10 @@ def root_of(target: str) -> Path:
     head, mark, _ = target.partition("/./")
     if mark:
         return Path(head or "/").expanduser()
-    return Path(*takewhile(lambda part: not glob.has_magic(part), Path(target).parts)).expanduser()
+    root = Path(target).expanduser()
+    while glob.has_magic(str(root)):
+        root = root.parent
+    return root
 
 
 def below(target: str, path: Path) -> str:
@@ -175,18 +216,18 @@ class SeenIds:
     def add(self, key: str) -> bool:
         """Whether `key` is new; it is known from then on."""
         code = hash(key)
-        if code in self._latest or self._settled(code):
+        if code in self._latest:
             return False
+        if len(self._sorted):
+            place = int(np.searchsorted(self._sorted, code))
+            if place < len(self._sorted) and int(self._sorted[place]) == code:
+                return False
         self._latest.add(code)
         if len(self._latest) > max(1 << 15, len(self._sorted) // 4):
             latest = np.fromiter(self._latest, dtype=np.int64)
             self._sorted = np.sort(np.concatenate((self._sorted, latest)))
             self._latest.clear()
         return True
-
-    def _settled(self, code: int) -> bool:
-        place = int(np.searchsorted(self._sorted, code)) if len(self._sorted) else 0
-        return place < len(self._sorted) and int(self._sorted[place]) == code
 
 
 def check_id(name: str) -> str:
@@ -202,12 +243,17 @@ def check_id(name: str) -> str:
     return name
 
 
+def check_unicode(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        code = ord(text[error.start])
+        raise Refused(f"not text: U+{code:04X} is half a surrogate pair") from None
+
+
 def clean(paragraph: str) -> str:
     """A paragraph as written, but for line breaks (now a space) and white space around it."""
-    lines = paragraph.splitlines()
-    if len(lines) < 2:
-        return paragraph.strip()
-    return " ".join(filter(None, map(str.strip, lines)))
+    return " ".join(filter(None, map(str.strip, paragraph.splitlines())))
 
 
 def blocks_of(lines: Iterable[str]) -> list[list[str]]:
@@ -217,14 +263,14 @@ def blocks_of(lines: Iterable[str]) -> list[list[str]]:
 
 def paragraphs_of(text: str) -> list[str]:
     """The paragraphs of a running text: blocks of lines that blank lines separate."""
-    return [" ".join(block) for block in blocks_of(text.splitlines())]
+    lines = map(str.strip, text.splitlines())
+    return [" ".join(block) for filled, block in groupby(lines, bool) if filled]
 
 
-def joined(paragraphs: list[str]) -> tuple[str, Spans]:
+def joined(paragraphs: Sequence[str]) -> tuple[str, Spans]:
     """The text of a document and its paragraph layer; `Refused` if it cannot be stored."""
     text = PARAGRAPH_BREAK.join(paragraphs)
-    if not text.isascii():
-        check_unicode(text)
+    check_unicode(text)
     spans, start = Spans(), 0
     for paragraph in paragraphs:
         spans.add(start, start + len(paragraph))
@@ -232,9 +278,17 @@ def joined(paragraphs: list[str]) -> tuple[str, Spans]:
     return text, spans
 
 
-def check_unicode(text: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        code = ord(text[error.start])
-        raise Refused(f"not text: U+{code:04X} is half a surrogate pair") from None
+def with_sentences(paragraphs: Iterable[Iterable[str]]) -> tuple[str, Spans]:
+    """Text and sentence layer of paragraphs that come as lists of sentences.
+
+    A space joins sentences. Raises `Refused` if the text cannot be stored.
+    """
+    blocks = [list(filter(None, map(clean, block))) for block in paragraphs]
+    blocks = [block for block in blocks if block]
+    text, spans = joined([" ".join(block) for block in blocks])
+    sentences = Spans()
+    for at, block in zip(spans.start, blocks, strict=True):
+        for sentence in block:
+            sentences.add(at, at + len(sentence))
+            at += len(sentence) + 1
+    return text, sentences

@@ -10,10 +10,9 @@ from typing import Literal
 
 from corpora.document import Document
 from corpora.errors import BadRecord, InputError
-from corpora.readers.base import Encoding, Reader
-from corpora.readers.files import read_lines
-from corpora.readers.layouts import as_document
-from corpora.readers.source import OnBad, Refused, Source, rows_of
+from corpora.readers.files import Refused, read_lines
+from corpora.readers.records import as_document
+from corpora.readers.source import Encoding, OnBad, Reader, Source, fail, rows_of
 
 Row = dict[str, str]
 
@@ -33,16 +32,17 @@ class RocStories(Reader):
     encoding: Encoding = "utf-8"
     """The encoding of the files."""
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a story: its sentences are the sentence layer, its title the title."""
+
+        def build(row: Row, where: str) -> Iterator[Document]:
+            story = {"title": row["storytitle"], "sentences": _texts(row, _SENTENCES)}
+            yield as_document(story, source, row["storyid"].strip())
+
         columns = ("storyid", "storytitle", *_SENTENCES)
         hint = "a file of the Story Cloze Test is read with storycloze:"
-        for path in source.files:
-            rows = table_rows(path, columns, encoding=self.encoding, hint=hint)
-            for where, row in source.taken(rows):
-                with source.refusing(where, row):
-                    story = {"title": row["storytitle"], "sentences": _texts(row, _SENTENCES)}
-                    yield as_document(story, source, row["storyid"].strip())
+        rows = table_rows(path, columns, encoding=self.encoding, hint=hint)
+        yield from rows_of(rows, build, source.refuse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +68,24 @@ class StoryCloze(Reader):
     encoding: Encoding = "utf-8"
     """The encoding of the files."""
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a story, or two in the group of the story."""
-        for path in source.files:
-            for story in read_storycloze(path, source.refuse, encoding=self.encoding):
-                ends = {"right": story.right, "wrong": story.wrong}
-                if self.ending != "both":
-                    ends = {"": ends[self.ending]}
-                with source.refusing(story.where):
-                    for name, end in ends.items():
-                        record = {"group": story.id, "sentences": [*story.context, end]}
-                        id = f"{story.id}/{name}" if name else story.id
-                        yield as_document(record, source, id)
+        for story in read_storycloze(path, source.refuse, encoding=self.encoding):
+            ends = {f"{story.id}/right": story.right, f"{story.id}/wrong": story.wrong}
+            if self.ending != "both":
+                ends = {story.id: ends[f"{story.id}/{self.ending}"]}
+            with source.refusing(story.where):
+                for id, end in ends.items():
+                    record = {"group": story.id, "sentences": [*story.context, end]}
+                    yield as_document(record, source, id)
 
 
 def read_storycloze(
-    path: Path, on_bad: OnBad | None = None, *, encoding: str = "utf-8"
+    path: Path, on_bad: OnBad = fail, *, encoding: str = "utf-8"
 ) -> Iterator[ClozeStory]:
     """The stories of a Story Cloze file with both endings, for the pairwise test set.
 
-    A bad row goes to `on_bad`; without it the first one raises `InputError`.
+    A bad row goes to `on_bad`; by default the first one raises `InputError`.
     """
     columns = ("InputStoryid", *_CONTEXT, *_QUIZ, _ANSWER)
     hint = "the test of 2018 hides its answers; a file of ROCStories is read with rocstories:"
@@ -129,30 +127,25 @@ def table_rows(
             if not header:
                 raise InputError(line.reason, where=where, hint=hint)
             yield where, line
-        elif not header and line.strip():
-            delimiter = "\t" if "\t" in line else ","
-            cells = _cells(line, delimiter)
-            header = [] if isinstance(cells, str) else [name.strip() for name in cells]
+            continue
+        if not line.strip():
+            continue
+        delimiter = delimiter if header or "\t" not in line else "\t"
+        reason, cells = "", list[str]()
+        try:
+            cells = next(csv.reader([line], delimiter=delimiter, strict=True))
+        except csv.Error as error:
+            reason = f"not CSV: {error}"
+        if not header:
+            header = [cell.strip() for cell in cells]
             if missing := [column for column in columns if column not in header]:
                 raise InputError(
                     f"no column {', '.join(missing)} in the header {line[:100]!r}",
                     where=where,
                     hint=hint or f"the first line must name the columns {', '.join(columns)}",
                 )
-        elif line.strip():
-            cells = _cells(line, delimiter)
-            if isinstance(cells, str):
-                yield where, BadRecord(where, f"not CSV: {cells}", line[:200])
-            elif len(cells) != len(header):
-                reason = f"wrong number of fields: {len(cells)}, the header has {len(header)}"
-                yield where, BadRecord(where, reason, line[:200])
-            else:
-                yield where, dict(zip(header, cells, strict=True))
-
-
-def _cells(line: str, delimiter: str) -> list[str] | str:
-    """The cells of a line, or why it has none."""
-    try:
-        return next(csv.reader([line], delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        return str(error)
+            continue
+        if not reason and len(cells) != len(header):
+            reason = f"wrong number of fields: {len(cells)}, the header has {len(header)}"
+        row = dict(zip(header, cells, strict=False))
+        yield where, BadRecord(where, reason, line[:200]) if reason else row

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from corpora.document import Document
 from corpora.errors import InputError
-from corpora.readers import jsonl
-from corpora.readers.base import Reader
-from corpora.readers.layouts import Record, as_document, filled, typed, wrong_type
-from corpora.readers.records import Place
-from corpora.readers.source import OnBad, Refused, Source, check_unicode, rows_of
+from corpora.readers.files import Refused
+from corpora.readers.records import Place, Record, as_document, filled, typed, wrong_type
+from corpora.readers.rows import JSON_LINES, json_rows
+from corpora.readers.source import OnBad, Reader, Source, check_unicode, fail, rows_of
 
 SPLIT_NAMES = {
     "train": "train",
@@ -28,18 +27,11 @@ PLACEHOLDER = "@placeholder"
 Row = dict[str, Any]
 
 
-class Part(NamedTuple):
-    """A task of SuperGLUE and one of its splits."""
-
-    task: str
-    split: str
-
-
 class SuperGlue(Reader):
     """RTE, COPA and ReCoRD of SuperGLUE."""
 
     name = "superglue"
-    suffixes = jsonl.SUFFIXES
+    suffixes = JSON_LINES
     paper = "Wang et al. 2019"
 
     config: Literal["rte", "copa", "record"] | None = None
@@ -47,21 +39,17 @@ class SuperGlue(Reader):
     split: Literal["train", "val", "valid", "validation", "dev", "test"] | None = None
     """The split, where the files' names do not tell."""
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The premises and passages, a document each; queries of one passage share its document."""
-        for path in source.files:
-            task, split = self.part_of(path)
-            last = ""
-            for where, row in rows(task, jsonl.records(path), source.refuse):
-                if where == last:
-                    continue
-                last = where
-                name = f"{task}/{split}/{row['id'].partition('-')[0]}"
-                text = row["passage" if task == "record" else "premise"]
+        (task, split), last = self.part_of(path), ""
+        for where, row in rows(task, json_rows(path), source.refuse):
+            if where != last:
+                last, name = where, f"{task}/{split}/{row['id'].partition('-')[0]}"
                 with source.refusing(where):
+                    text = row["passage" if task == "record" else "premise"]
                     yield as_document({"text": text}, source, name)
 
-    def part_of(self, path: Path) -> Part:
+    def part_of(self, path: Path) -> tuple[str, str]:
         """Task and split of a file, by the options or by its name and folder (`RTE/val.jsonl`).
 
         Raises `InputError` if neither tells.
@@ -71,23 +59,21 @@ class SuperGlue(Reader):
         task: str = self.config or next((word for word in words if word in TASKS), "")
         split: str = self.split or next((word for word in words if word in SPLIT_NAMES), "")
         if not task or not split:
-            raise InputError(
-                "its name does not say which task and split it is",
-                where=str(path),
-                hint="name it TASK/SPLIT.jsonl (RTE/val.jsonl), or set "
-                'config = "rte", split = "train"',
+            hint = (
+                'name it TASK/SPLIT.jsonl (RTE/val.jsonl), or set config = "rte", split = "train"'
             )
-        return Part(task, SPLIT_NAMES[split])
+            message = "its name does not say which task and split it is"
+            raise InputError(message, where=str(path), hint=hint)
+        return task, SPLIT_NAMES[split]
 
 
-def rows(task: str, records: Iterable[Place], on_bad: OnBad | None) -> Iterator[tuple[str, Row]]:
+def rows(task: str, records: Iterable[Place], on_bad: OnBad = fail) -> Iterator[tuple[str, Row]]:
     """The examples of `rte`, `copa` or `record`, each with its place.
 
     `label` of RTE is 0 (entailment) or 1, of COPA 0 (the first choice) or 1, -1 where it is
     hidden. A passage of ReCoRD gives a row for each of its queries, `answers` empty where hidden.
-    A bad record goes to `on_bad`; without it the first one raises `InputError`.
+    A bad record goes to `on_bad`; by default the first one raises `InputError`.
     """
-
     return rows_of(records, lambda record, where: ((where, r) for r in TASKS[task](record)), on_bad)
 
 
@@ -106,42 +92,36 @@ def _copa(record: Record) -> Iterator[Row]:
 
 def _record(record: Record) -> Iterator[Row]:
     """Both forms: the Hub's rows of one query, and the benchmark's passages with theirs."""
-    passage = record.get("passage")
-    if isinstance(passage, str):
-        text = filled(record, "passage")
+    passage, name = record.get("passage"), _id(record)
+    if isinstance(passage, Mapping):
+        text = filled(passage, "text")
+        entities = [_entity(text, span) for span in _list(passage, "entities")]
+        for query in _list(record, "qas"):
+            if not isinstance(query, Mapping):
+                raise Refused(f"wrong type: 'qas' holds {typed(query)}, expected objects")
+            given = _list(query, "answers") if query.get("answers") is not None else []
+            answers = [filled(a, "text") if isinstance(a, Mapping) else a for a in given]
+            yield _query(f"{name}-{_id(query)}", text, query, entities, answers)
+    elif isinstance(passage, str):
         entities, answers = _list(record, "entities"), _list(record, "answers")
-        yield _query(_id(record), text, filled(record, "query"), entities, answers)
-        return
-    if not isinstance(passage, Mapping):
-        raise wrong_type("passage", passage, "an object")
-    text = filled(passage, "text")
-    entities = [_entity(text, span) for span in _list(passage, "entities")]
-    for query in _list(record, "qas"):
-        if not isinstance(query, Mapping):
-            raise Refused(f"wrong type: 'qas' holds {typed(query)}, expected objects")
-        given = _list(query, "answers") if query.get("answers") is not None else []
-        answers = [filled(a, "text") if isinstance(a, Mapping) else a for a in given]
-        id = f"{_id(record)}-{_id(query)}"
-        yield _query(id, text, filled(query, "query"), entities, answers)
+        yield _query(name, filled(record, "passage"), record, entities, answers)
+    else:
+        raise wrong_type(record, "passage", "an object")
 
 
-TASKS: dict[str, Callable[[Record], Iterator[Row]]] = {
-    "rte": _rte,
-    "copa": _copa,
-    "record": _record,
-}
-
-
-def _query(id: str, passage: str, query: str, entities: list[Any], answers: list[Any]) -> Row:
+def _query(id: str, passage: str, record: Record, entities: list[Any], answers: list[Any]) -> Row:
+    query = filled(record, "query")
     if PLACEHOLDER not in query:
         raise Refused(f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
-    row: Row = {"id": id, "passage": passage, "query": query}
-    for name, values in (("entities", entities), ("answers", answers)):
-        if not all(isinstance(value, str) for value in values):
-            raise Refused("wrong type: entities and answers are expected to be strings")
-        check_unicode("".join(values))
-        row[name] = list(dict.fromkeys(values))
-    return row
+    if not all(isinstance(value, str) for value in (*entities, *answers)):
+        raise Refused("wrong type: entities and answers are expected to be strings")
+    check_unicode("".join((*entities, *answers)))
+    lists = {"entities": list(dict.fromkeys(entities)), "answers": list(dict.fromkeys(answers))}
+    return {"id": id, "passage": passage, "query": query, **lists}
+
+
+Build = Callable[[Record], Iterator[Row]]
+TASKS: dict[str, Build] = {"rte": _rte, "copa": _copa, "record": _record}
 
 
 def _entity(text: str, span: Any) -> str:
@@ -175,5 +155,5 @@ def _id(record: Record) -> str:
 def _list(record: Record, name: str) -> list[Any]:
     value = record.get(name)
     if not isinstance(value, list):
-        raise wrong_type(name, value, "a list")
+        raise wrong_type(record, name, "a list")
     return value

@@ -1,19 +1,31 @@
-"""`text:` plain text, a document per file: paragraphs by blank lines, or one sentence a line."""
+"""Plain text: `text:`, `cnn:` (Hermann et al. 2015) and `wsj:`, the raw Wall Street Journal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from corpora.document import Document
-from corpora.readers.base import Reader, Whole
-from corpora.readers.files import read_lines, read_whole
-from corpora.readers.layouts import sentence_documents, with_sentences
-from corpora.readers.records import check_layout
-from corpora.readers.source import Refused, Source, blocks_of, check_id, joined
+from corpora.errors import InputError
+from corpora.readers.files import Refused, find_files, read_lines, read_whole
+from corpora.readers.records import as_document, lines_have_the_layout, sentence_documents
+from corpora.readers.source import (
+    Encoding,
+    Reader,
+    Source,
+    Whole,
+    below,
+    blocks_of,
+    joined,
+    paragraphs_of,
+    with_sentences,
+)
 
+START = ".START"
+_HIGHLIGHT = "@highlight"
 _CUT = ' (or set document_lines with layout = "lines")'
 
 
@@ -30,37 +42,84 @@ class Text(Reader):
     group: Literal["file", "folder"] = "file"
     """What splits keep together: the documents of a file, or of the folder that it lies in."""
 
-    @model_validator(mode="after")
-    def _lines_have_the_layout(self) -> Self:
-        check_layout(self.layout, self.document_lines)
-        return self
+    _lines = model_validator(mode="after")(lines_have_the_layout)
 
-    def read(self, source: Source) -> Iterator[Document]:
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """Id = path below the folder, without its suffix.
 
         So is the group, or with `group` = `folder` the folder that the file lies in: its path below
         the source's folder, and of files right in that one its name.
         """
-        for path in source.files:
-            name = source.stem(path, self.suffixes)
-            group = source.folder(path) if self.group == "folder" else name
-            if limit := self.document_lines:
-                yield from sentence_documents(read_lines(path), source, name, limit, group)
-                continue
-            with source.refusing(path):
-                blocks = blocks_of(read_whole(path, hint=_CUT).split("\n"))
-                if not blocks:
-                    raise Refused("no text: the file has none")
-                sentences = None
-                if self.layout == "lines":
-                    text, paragraphs, sentences = with_sentences(blocks)
-                else:
-                    text, paragraphs = joined([" ".join(block) for block in blocks])
-                yield Document(
-                    id=check_id(name),
-                    text=text,
-                    group=group,
-                    language=source.language,
-                    paragraphs=paragraphs,
-                    sentences=sentences,
-                )
+        group = stem
+        if self.group == "folder":
+            group = below(source.target, path).rpartition("/")[0] or path.parent.resolve().name
+        if limit := self.document_lines:
+            yield from sentence_documents(read_lines(path), source, stem, limit, group)
+            return
+        blocks = blocks_of(read_whole(path, hint=_CUT).split("\n"))
+        text, sentences = joined([" ".join(block) for block in blocks])[0], None
+        if self.layout == "lines":
+            text, sentences = with_sentences(blocks)
+        yield source.document(stem, text, group=group, sentences=sentences)
+
+
+class Cnn(Reader):
+    """CNN and Daily Mail .story files, without their highlights."""
+
+    name = "cnn"
+    suffixes = (".story", ".story.gz")
+
+    encoding: Encoding = "utf-8"
+    """The encoding of the files."""
+
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        """A document a file. `@highlight` and the paragraph after it, a point of the summary, are
+        dropped."""
+        body: list[str] = []
+        highlight = False
+        for paragraph in paragraphs_of(read_whole(path, self.encoding)):
+            if paragraph.startswith(_HIGHLIGHT):
+                # Some have the point on the line after the mark, without a blank line.
+                highlight = paragraph == _HIGHLIGHT
+            elif highlight:
+                highlight = False
+            else:
+                body.append(paragraph)
+        yield as_document({"paragraphs": body}, source, stem)
+
+
+class Wsj(Reader):
+    """The Penn Treebank's raw Wall Street Journal (`raw/wsj/00/wsj_0001`)."""
+
+    name = "wsj"
+    suffixes = (".txt",)
+    own_licence = "LDC"
+
+    encoding: Encoding = "utf-8"
+    """The encoding of the files: `latin-1` where it is needed."""
+
+    @classmethod
+    def find(cls, target: str) -> list[Path]:
+        """The files `wsj_*` of a folder, or the files that are named."""
+        files = find_files(target, ("",), kind=cls.name)
+        articles = [path for path in files if path.name.startswith("wsj_")]
+        if articles or not Path(target).expanduser().is_dir():
+            return articles or files
+        raise InputError(
+            f"no file wsj_* in folder {target!r}",
+            hint="wsj: wants the Penn Treebank's raw text, FOLDER/00/wsj_0001 and so on",
+        )
+
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        """A document a file. Every line is a sentence (the sentence layer), blank lines separate
+        paragraphs, the lines `.START` are dropped."""
+        try:
+            lines = read_whole(path, self.encoding).split("\n")
+        except Refused as refusal:
+            if not str(refusal).startswith("not UTF-8"):
+                raise
+            hint = " (a file of the treebank? set encoding to latin-1)"
+            raise Refused(f"{refusal}{hint}", refusal.where) from None
+        blocks = blocks_of("" if line.strip() == START else line for line in lines)
+        text, sentences = with_sentences(blocks)
+        yield source.document(stem, text, sentences=sentences)

@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from corpora.document import paragraph_spans
-from corpora.readers.base import Reader
-from corpora.readers.coherence import Coherence, is_annotations, read_pairs, with_group
-from corpora.readers.source import Source
+from corpora.readers.coherence import (
+    Coherence,
+    Summary,
+    is_annotations,
+    read_pairs,
+    read_summaries,
+    with_group,
+)
+from corpora.readers.source import Reader, Source
 from corpora.readers.stories import StoryCloze, read_storycloze
-from corpora.readers.summeval import Summary, read_summaries
 from corpora.sentences import split
 from corpora.store.folder import DatasetFolder
 

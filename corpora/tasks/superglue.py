@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from corpora.errors import ConfigError, nearest
-from corpora.readers import Reader, jsonl
-from corpora.readers.hub import Hub
+from corpora.readers import Reader
 from corpora.readers.records import Place
+from corpora.readers.rows import Hub, json_rows
 from corpora.readers.source import Source
 from corpora.readers.superglue import SPLIT_NAMES, TASKS, SuperGlue, rows
 from corpora.schemas import COPA, RECORD, RTE
@@ -92,7 +92,7 @@ class Superglue(FromSources):
             for path in source.files:
                 task, split = reader.part_of(path)
                 if task in self.tasks:
-                    yield task, split, jsonl.records(path)
+                    yield task, split, json_rows(path)
                 else:
                     source.skipped["other_task"] += 1
             return

@@ -57,7 +57,7 @@ def test_a_reader_that_is_not_there_is_named(tmp_path: Path) -> None:
     for spec, words in (
         (f"{tmp_path}/gone.py:Notes:x", "no file '.*gone.py'"),
         ("corpora.readers.text:Txt:x", "cannot be imported: .*'Txt'"),
-        ("corpora.document:Document:x", "is not a subclass of corpora.readers.base.Reader"),
+        ("corpora.document:Document:x", "is not a subclass of corpora.readers.source.Reader"),
     ):
         with pytest.raises(ConfigError, match=words):
             parse_spec(spec)

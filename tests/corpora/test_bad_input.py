@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import BadRecord, InputError
-from corpora.readers import READERS, files, open_source, pdtb, plain_pickle
+from corpora.readers import READERS, files, guarded, open_source, pdtb
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "sources.md"
 CASES = {
@@ -444,9 +444,9 @@ def test_every_cell_of_the_table(
     name: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "LINE_LIMIT", LIMIT)
-    monkeypatch.setattr("corpora.readers.parquet.LINE_LIMIT", LIMIT)
+    monkeypatch.setattr("corpora.readers.rows.LINE_LIMIT", LIMIT)
     monkeypatch.setattr(pdtb, "SIZE_LIMIT", LIMIT)
-    monkeypatch.setattr(plain_pickle, "SIZE_LIMIT", 8 << 20)
+    monkeypatch.setattr(guarded, "SIZE_LIMIT", 8 << 20)
     layout(KINDS[name], case, tmp_path)
     if case in ("line", "deep"):
         tracemalloc.start()

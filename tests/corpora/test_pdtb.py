@@ -12,8 +12,7 @@ from corpora.align import align
 from corpora.document import Document, Relation
 from corpora.errors import BadRecord, InputError
 from corpora.readers import open_source
-from corpora.readers.pdtb import gold_files, read_gold
-from corpora.readers.pdtb_rows import parse_rows, parse_spans
+from corpora.readers.pdtb import gold_files, parse_rows, parse_spans, read_gold
 
 FIXTURES = Path(__file__).parent.parent / "data" / "validate"
 FORMATS = ("pdtb3", "pdtb2_pipe", "pdtb2_blocks")

@@ -16,7 +16,7 @@ from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.licences import TABLE
 from corpora.readers import READERS, open_source, parse_spec, source_files
-from corpora.readers.jsonl import SAMPLE
+from corpora.readers.rows import SAMPLE
 from corpora.readers.source import SeenIds
 
 FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
@@ -166,7 +166,7 @@ def test_only_the_named_reader_is_imported() -> None:
         "print(*sorted(m.rpartition('.')[2] for m in readers))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    shared = {"base", "files", "source", "layouts", "records"}
+    shared = {"files", "source", "records"}
     assert set(done.stdout.split()) == {"text", *shared}
 
 

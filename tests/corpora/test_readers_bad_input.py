@@ -329,7 +329,7 @@ def table(tmp_path: Path) -> Callable[[pa.Table], str]:
 def test_bad_rows_of_a_parquet_file(
     table: Callable[[pa.Table], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corpora.readers.parquet.LINE_LIMIT", 1 << 16)
+    monkeypatch.setattr("corpora.readers.rows.LINE_LIMIT", 1 << 16)
     texts = [b"Good.", b"caf\xe9", b" ", b"x" * (1 << 17), b"\xf0\x9f\x98\x80", None]
     ids = ["a", "b", "c", "d", "../e", "f"]
     buffers = pa.array(texts, pa.binary()).buffers()

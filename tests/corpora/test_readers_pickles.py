@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from corpora.errors import BadRecord, InputError
-from corpora.readers import open_source, plain_pickle
+from corpora.readers import guarded, open_source
 from corpora.readers.coherence import read_pairs
-from corpora.readers.plain_pickle import load_plain
+from corpora.readers.guarded import load_plain
 
 PAIRS = [{"pos": ["One.", "Two."], "neg": ["One.", "Six."], "reference_file": 7}]
 
@@ -92,9 +92,9 @@ def test_a_pickle_cannot_ask_for_memory(tmp_path: Path) -> None:
 def test_every_instruction_is_known_or_refused() -> None:
     """A pickle protocol to come adds nothing to what is admitted."""
     names = {operation.name for operation in pickletools.opcodes}
-    assert names >= plain_pickle._PLAIN
+    assert names >= guarded.PLAIN
     dangerous = {"REDUCE", "BUILD", "OBJ", "INST", "NEWOBJ", "NEWOBJ_EX", "GLOBAL", "STACK_GLOBAL"}
-    assert not dangerous & plain_pickle._PLAIN
+    assert not dangerous & guarded.PLAIN
 
 
 def test_a_damaged_or_foreign_pickle_is_an_error(
@@ -108,7 +108,7 @@ def test_a_damaged_or_foreign_pickle_is_an_error(
             list(read_pairs(path))
     with pytest.raises(InputError, match="expected a list of pairs"):
         list(read_pairs(pickled(path, {"pos": 1})))
-    monkeypatch.setattr(plain_pickle, "SIZE_LIMIT", 8)
+    monkeypatch.setattr(guarded, "SIZE_LIMIT", 8)
     with pytest.raises(InputError, match="too large"):
         list(read_pairs(path))
 

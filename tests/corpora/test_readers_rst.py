@@ -11,8 +11,8 @@ import pytest
 from corpora.document import Document, RstTree, Spans
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.readers import open_source, source_files
-from corpora.readers.rst_tree import Node, binary_tree
-from corpora.readers.source import Refused
+from corpora.readers.files import Refused
+from corpora.readers.rst import Node, binary_tree
 from corpora.store.documents import iter_documents, write_documents
 
 TREES = Path(__file__).resolve().parent.parent / "data" / "readers" / "rst"
@@ -91,7 +91,6 @@ def test_any_node_becomes_binary(root: Node, expected: str) -> None:
         (node(0, leaf(0, "S", "a"), leaf(1, "S")), "EDU 1 is joined with EDU 1"),
         (node(0, leaf(1, "S", "a")), "covers the EDUs 1 to 2 of 3"),
         (node(leaf(0, "S"), leaf(1, "S"), leaf(2, "S")), "no nucleus"),
-        (node(7), "no EDU 8"),
     ],
 )
 def test_what_is_no_tree_is_refused(root: Node, reason: str) -> None:
@@ -99,14 +98,13 @@ def test_what_is_no_tree_is_refused(root: Node, reason: str) -> None:
         binary_tree(root, spans(3))
 
 
-def test_a_tree_nested_without_end_is_refused() -> None:
-    root = leaf(0, "N")
-    for _ in range(100_000):
-        root = node(root)
-    with pytest.raises(Refused, match="too deep"):
-        binary_tree(root, spans(1))
-    while root.children:  # taken apart by hand: its own end would be as deep
-        root = root.children.pop()
+def test_units_that_name_each_other_without_end_are_refused(tmp_path: Path) -> None:
+    groups = (f'<group id="{i}" type="span" parent="{i + 1}" relname="span"/>' for i in range(999))
+    units = '<segment id="x" parent="0" relname="span">Text.</segment>' + "".join(groups)
+    path = tmp_path / "x.rs4"
+    path.write_text(f'<rst><body>{units}<group id="999" type="span"/></body></rst>')
+    with pytest.raises(InputError, match="too deep"):
+        list(open_source(f"rst:{path}"))
 
 
 def test_a_tree_of_rst_tool() -> None:

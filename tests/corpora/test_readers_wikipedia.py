@@ -17,9 +17,9 @@ import pytest
 from corpora import errors
 from corpora.document import Document
 from corpora.errors import BadRecord, DiscorporaError, InputError
-from corpora.readers import files, open_source, wikipedia, xmlguard
+from corpora.readers import files, guarded, open_source, wikipedia
 from corpora.readers.source import Source
-from corpora.readers.wikitext import unclosed
+from corpora.readers.wikipedia import unclosed
 
 pytest.importorskip("mwxml")
 pytest.importorskip("mwparserfromhell")
@@ -171,7 +171,7 @@ def test_no_dump_at_all_is_refused(content: str, reason: str, tmp_path: Path) ->
 def test_an_absurdly_long_text_is_refused_in_bounded_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(xmlguard, "GAP_LIMIT", 2 << 20)
+    monkeypatch.setattr(guarded, "GAP_LIMIT", 2 << 20)
     path = tmp_path / "x.xml.bz2"
     with bz2.open(path, "wb", 1) as file:
         file.write((HEAD + page("First.") + "<page><title>").encode())

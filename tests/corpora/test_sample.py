@@ -12,8 +12,8 @@ import pytest
 
 from corpora.document import Document
 from corpora.readers import open_source
-from corpora.readers.jsonl import SAMPLE
 from corpora.readers.pdtb import read_gold
+from corpora.readers.rows import SAMPLE
 from corpora.sentences import split_document
 from corpora.tasks.discoeval.rst_relations import class_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corpora.readers import open_source
-from corpora.readers.jsonl import SAMPLE
+from corpora.readers.rows import SAMPLE
 from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.sentences import split_document
 from corpora.store.rows import write_parquet

@@ -12,7 +12,6 @@ from corpora.readers import open_source
 from tests.workflows.conftest import TINY
 from workflows import settings
 from workflows.config import load_build
-from workflows.links import walk
 from workflows.settings import options
 from workflows.tables import BuildFile
 from workflows.tasks import BuildAll
@@ -25,7 +24,7 @@ def graph(tmp_path: Path) -> Iterator[Callable[[Path], dict[str, str]]]:
 
     def hashes(config: Path) -> dict[str, str]:
         with options(str(config), str(tmp_path / "out")), settings.planning():
-            return {task.title: task.hash for task in walk(BuildAll(config=str(config)))}
+            return {task.title: task.hash for task in BuildAll(config=str(config)).lineage}
 
     return hashes
 
@@ -196,13 +195,10 @@ def test_a_changed_source_changes_what_depends_on_it(
 
 
 def _fresh(graph: Callable, config: Path) -> dict[str, str]:
-    """The hashes as a new process would see them: luigi keeps task objects by parameters."""
-    from luigi.task_register import Register
-
+    """The hashes as a new process would see them."""
     from workflows import config as configs
 
     configs._load.cache_clear()
-    Register.clear_instance_cache()
     return graph(config)
 
 
@@ -297,7 +293,7 @@ def test_a_build_without_a_source_for_a_dataset_says_so(
     config = str(write_config(TINY + "[datasets.nothing]\n".replace("nothing", "permuted2")))
     assert load_build(config).datasets.keys() >= {"permuted2"}
     with options(config, str(tmp_path / "out")):
-        assert "dataset permuted2" in BuildAll(config=config).report.skipped()
+        assert "dataset permuted2" in BuildAll(config=config).upstream[0].chosen_settings["skipped"]
 
 
 CHAIN = (

@@ -17,9 +17,9 @@ from corpora.sentences import split_document
 from extract.shards import ParseCounts
 from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_parses, parse
 from tests.workflows.conftest import living, luigi_command, luigi_environment, until
+from workflows.cli.show import plan as show_plan
 from workflows.config import load_build
 from workflows.engines import JOB, Share, _refuse_two, check
-from workflows.plan import show_plan
 from workflows.tables import Engine
 
 PLAIN = "The old lamp" + " of the long hall" * 24 + "."

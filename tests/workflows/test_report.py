@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
-from workflows.report import report
+from workflows import report
 
 
 def test_tasks_that_discoeval_could_not_evaluate_are_named(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_evaluations_by_two_protocols_have_a_table_each(tmp_path: Path) -> None:
             name="scorer",
             key=name,
             folder=tmp_path / name,
-            plan=SimpleNamespace(suite="pairwise", data="", datasets=["d"]),
+            judged=SimpleNamespace(suite="pairwise", data="", datasets=["d"]),
             manifest=lambda: {"counts": {}},
         )
 

@@ -106,9 +106,7 @@ def test_evaluations_of_a_model_share_a_process(
     for plan in plans:
         (place / plan.suite).mkdir()
         jobs.append(Judged(plan, "data", place / plan.suite))
-    build = SimpleNamespace(
-        threads=1, seed=3, evaluations={"other": plans[1]}, anchored=lambda name: name
-    )
+    build = SimpleNamespace(threads=1, seed=3, evaluations={"other": plans[1]}, folder=place)
     good, bad = evaluate(jobs, "m", place / "model", build)  # type: ignore[arg-type]
     assert good == {"examples": 7}
     assert isinstance(bad, DiscorporaError) and bad.message == "limit = 0: is wrong"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +13,13 @@ import typer
 
 from corpora.errors import ConfigError, DiscorporaError
 from workflows import console
+from workflows.cli import show
+from workflows.cli.show import Config, Language, Output, Patterns
 from workflows.cli.zoo import commands as zoo_commands
+from workflows.tasks.build import run_build
 
 if TYPE_CHECKING:
-    from extract.commands import Extracted
+    from corpora.publish.plan import Kind
 
 app = typer.Typer(
     name="discorpora",
@@ -24,10 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(zoo_commands)
 
-Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
-Output = Annotated[str, typer.Option("--output", help="Where everything is built.")]
 SourceArgument = Annotated[
     str, typer.Argument(metavar="SOURCE", help="`kind:PATH`, e.g. `text:book.txt`, `conllu:DIR`.")
 ]
@@ -35,13 +37,8 @@ ParserOption = Annotated[
     str, typer.Option("--parser", help="embedded, gold, spacy:NAME or stanza:LANG.")
 ]
 Markers = Annotated[str, typer.Option(help="all15, books8, books5, or a list: `because,so`.")]
-Language = Annotated[str, typer.Option(help="Which pattern table.")]
 Mode = Annotated[str, typer.Option(help="recall, require_clause or own_subjects.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
-Patterns = Annotated[
-    list[Path] | None,
-    typer.Option("--patterns", help="A pattern file that adds or replaces markers; repeatable."),
-]
 GoldTokens = Annotated[
     bool, typer.Option("--gold-tokens", help="Parse the source's tokens, not its raw text.")
 ]
@@ -61,11 +58,13 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line; a foreseen error is one short message and exit code 1."""
     try:
-        app()
+        with console.explained(Path.cwd()):
+            app()
     except DiscorporaError as error:
-        _fail(error, str(error), 1)
-    except OSError as error:
-        _fail(error, str(console.from_os_error(error, Path.cwd())), 1)
+        if console.debugging():
+            raise
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED and not console.debugging():
             sys.stderr.write(
@@ -74,18 +73,9 @@ def main() -> None:
         raise
 
 
-def _fail(error: BaseException, message: str, code: int) -> None:
-    if console.debugging():
-        raise error
-    sys.stderr.write(f"error: {message}\n")
-    sys.exit(code)
-
-
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"discorpora {version('discorpora')}")
+        typer.echo(f"discorpora {metadata.version('discorpora')}")
         raise typer.Exit
 
 
@@ -100,7 +90,6 @@ def common(
     console.configure(debug=debug)
 
 
-@app.command()
 def extract(
     source: SourceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="OUT.jsonl or OUT.parquet.")],
@@ -119,25 +108,21 @@ def extract(
     """Extract sentence pairs joined by a discourse marker from SOURCE."""
     from extract.commands import extract_to_file
 
-    counts = extract_to_file(
-        source,
-        output,
-        reader_options=_reader_options(option, language),
-        rejects=rejects,
-        parser=parser,
-        markers=markers,
-        language=language,
-        mode=mode,
-        text=text,
-        gold_sentences=gold_sentences,
-        gold_tokens=gold_tokens,
-        patterns=tuple(map(str, patterns or ())),
-        workers=workers,
-    )
-    _print_counts(counts, output, language)
+    given = _reader_options(option, language)
+    chosen = _settings(parser, markers, language, mode, patterns, workers)
+    chosen |= {"text": text, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
+    counts = extract_to_file(source, output, reader_options=given, rejects=rejects, **chosen)
+    typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
+    for marker, count in Counter(counts.markers).most_common():
+        typer.echo(f"  {marker:<14}{count:>9,}")
+    turned_down = sum(counts.rejects.values())
+    typer.echo(f"{turned_down:,} candidates turned down")
+    for reason, count in Counter(counts.rejects).most_common():
+        typer.echo(f"  {reason:<40}{count:>9,}")
+    if not counts.pairs and not turned_down:
+        typer.echo(f"no sentence has one of the markers, which are those of --language {language}")
 
 
-@app.command()
 def validate(
     source: SourceArgument,
     gold: Annotated[str, typer.Option(help="Gold relations: `pdtb:DIR` with gold/ and raw/.")],
@@ -159,26 +144,13 @@ def validate(
     """Score the extraction on SOURCE against gold discourse relations of the same documents."""
     from extract.commands import validate_source
 
-    markdown = validate_source(
-        source,
-        gold,
-        reader_options=_reader_options(option, language),
-        document_list=documents,
-        json_file=json_file,
-        figures=figures,
-        parser=parser,
-        markers=markers,
-        language=language,
-        mode=mode,
-        gold_sentences=gold_sentences,
-        gold_tokens=gold_tokens,
-        patterns=tuple(map(str, patterns or ())),
-        workers=workers,
-    )
-    typer.echo(markdown)
+    given = _reader_options(option, language)
+    chosen = _settings(parser, markers, language, mode, patterns, workers)
+    chosen |= {"gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
+    written = {"document_list": documents, "json_file": json_file, "figures": figures}
+    typer.echo(validate_source(source, gold, reader_options=given, **written, **chosen))
 
 
-@app.command()
 def fetch(
     name: Annotated[str, typer.Argument(help="A source: ewt, irc, discoeval, gdtb.")],
     folder: Annotated[Path, typer.Option(help="Where its files go.")] = Path("data"),
@@ -189,26 +161,6 @@ def fetch(
     typer.echo(fetch_source(name, folder))
 
 
-@app.command()
-def markers(
-    language: Language = "en",
-    patterns: Patterns = None,
-) -> None:
-    """List the markers, their sets and their patterns."""
-    from workflows.cli.show import show_markers
-
-    show_markers(language, patterns or [])
-
-
-@app.command()
-def plan(config: Config = "sample", output: Output = "build") -> None:
-    """Print each stage of a build file, its inputs, and which inputs are missing."""
-    from workflows.plan import show_plan
-
-    show_plan(config, output)
-
-
-@app.command()
 def build(
     config: Config = "sample",
     output: Output = "build",
@@ -218,40 +170,11 @@ def build(
     ] = False,
 ) -> None:
     """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""
-    from workflows.cli.show import show_status
-    from workflows.runner import run_build
-
     if status := run_build(config, output, workers, retrain=retrain):
         raise typer.Exit(status)
-    show_status(config, output)
+    show.status(config, output)
 
 
-@app.command()
-def status(
-    config: Config = "sample",
-    output: Output = "build",
-    every: Annotated[bool, typer.Option("--all", help="A row for every source.")] = False,
-) -> None:
-    """Print what a build file's stages have built, and where it is."""
-    from workflows.cli.show import show_status
-
-    show_status(config, output, every=every)
-
-
-@app.command()
-def inspect(
-    path: Annotated[Path, typer.Argument(help="A dataset, stage or model folder, or a file.")],
-    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="Rows to show.")] = 3,
-    config: Annotated[str, typer.Option(help="A dataset's configuration.")] = "",
-    split: Annotated[str, typer.Option(help="A dataset's split.")] = "",
-) -> None:
-    """Show what lies in a folder or file that discorpora wrote."""
-    from workflows.cli.show import show_folder
-
-    show_folder(path, rows, config, split)
-
-
-@app.command()
 def publish(
     folder: Annotated[Path, typer.Argument(help="A dataset or model folder.")],
     repo: Annotated[str, typer.Argument(help="The repository: NAMESPACE/NAME.")],
@@ -260,12 +183,13 @@ def publish(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List files and decisions.")] = False,
 ) -> None:
     """Publish a folder to the Hugging Face Hub (token: HF_TOKEN or `hf auth login`)."""
-    from workflows.publishing import publish_folder
+    from corpora.publish import publish as publish_folder
 
-    publish_folder(folder, repo, "model" if model else "dataset", private=private, dry_run=dry_run)
+    kind: Kind = "model" if model else "dataset"
+    done = publish_folder(folder, repo, kind=kind, private=private, dry_run=dry_run)
+    typer.echo("\n".join(done.lines()))
 
 
-@app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="A dataset folder of SP, BSO, DC or SSP.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the files go.")],
@@ -291,16 +215,27 @@ def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
     return options
 
 
-def _print_counts(counts: Extracted, output: Path, language: str) -> None:
-    typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
-    for marker, count in sorted(counts.markers.items(), key=lambda item: -item[1]):
-        typer.echo(f"  {marker:<14}{count:>9,}")
-    turned_down = sum(counts.rejects.values())
-    typer.echo(f"{turned_down:,} candidates turned down")
-    for reason, count in sorted(counts.rejects.items(), key=lambda item: -item[1]):
-        typer.echo(f"  {reason:<40}{count:>9,}")
-    if not counts.pairs and not turned_down:
-        typer.echo(f"no sentence has one of the markers, which are those of --language {language}")
+def _settings(
+    parser: str,
+    markers: str,
+    language: str,
+    mode: str,
+    patterns: list[Path] | None,
+    workers: int,
+) -> dict[str, Any]:
+    """The settings of the extractor that `extract` and `validate` have in common."""
+    files = tuple(map(str, patterns or ()))
+    chosen = {"parser": parser, "markers": markers, "language": language, "mode": mode}
+    return {**chosen, "patterns": files, "workers": workers}
+
+
+COMMANDS = (
+    *(extract, validate, fetch, show.markers, show.plan, build, show.status, show.inspect),
+    *(publish, export),
+)
+for command in COMMANDS:
+    app.command()(command)
+app.add_typer(zoo_commands)
 
 
 if __name__ == "__main__":

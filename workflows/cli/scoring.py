@@ -1,77 +1,126 @@
-"""`discorpora score`: texts from files, scores, ranks and explanations as tables or JSONL."""
+"""`discorpora score` and `predict-marker`: what models say of texts, as tables or JSON Lines."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from corpora.errors import BadRecord, ConfigError, DiscorporaError, InputError
-from corpora.readers import jsonl, open_source
-from corpora.readers.files import read_lines
-from corpora.readers.layouts import strings, typed
-from corpora.readers.source import Refused, check_unicode
+from corpora.readers import open_source
+from corpora.readers.files import Refused, read_lines
+from corpora.readers.records import strings, wrong_type
+from corpora.readers.rows import JSON_LINES, json_rows
+from corpora.readers.source import check_unicode
 from workflows.cli.show import wide_console
 
-BATCH_TOKENS = 16384
 STDIN = "standard input"
 RECORD = 'expected {"prompt": "...", "alternatives": ["...", "..."]}'
 
-Choice = tuple[str, str | list[str], list[str], list[str]]
-"""Prompt's name, prompt (a text or its sentences), names of the alternatives, alternatives."""
+Read = TypeVar("Read")
 
 
-def show_scores(
-    model: str,
-    files: list[str],
-    *,
-    reference: list[str],
-    explain: bool,
-    as_json: bool,
-    bf16: bool = False,
+class Choice(NamedTuple):
+    """A prompt with its name, and the alternatives that may go on from it with theirs."""
+
+    name: str
+    prompt: str | list[str]
+    """A text, or its sentences."""
+    names: list[str]
+    texts: list[str]
+
+
+def score(
+    files: Annotated[list[str], typer.Argument(help="Text or JSONL files; `-` reads from stdin.")],
+    model: Annotated[str, typer.Option(help="A coherence scorer: folder or Hub id.")],
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each sentence does to the score.")
+    ] = False,
+    rank: Annotated[
+        bool, typer.Option("--rank", help="Order the files, or a record's alternatives.")
+    ] = False,
+    prompt: Annotated[str, typer.Option(help="With --rank: the text that all files go on.")] = "",
+    reference: Annotated[
+        list[str] | None, typer.Option(help="Coherent texts to take percentiles in; repeatable.")
+    ] = None,
+    bf16: Annotated[
+        bool, typer.Option("--bf16", help="In bfloat16: faster on hardware that has it.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
 ) -> None:
-    """Print a score, its percentile and the number of windows for each text."""
+    """Print a coherence score for each text (higher is more coherent)."""
+    for given, name in ((explain, "--explain"), (reference, "--reference")):
+        if rank and given:
+            raise ConfigError(
+                f"{name} does not go with --rank, which prints places and scores alone",
+                hint=f"leave out {name}, or leave out --rank",
+            )
+    if rank:
+        _rank(model, files, prompt, as_json=as_json, bf16=bf16)
+        return
+    if prompt:
+        raise ConfigError(
+            "--prompt goes with --rank alone: it is what the alternatives go on from",
+            hint="add --rank, or leave out --prompt",
+        )
     from zoo.coherence.scoring import explain as explain_text
-    from zoo.coherence.scoring import quantiles, score_texts
+    from zoo.coherence.scoring import load_reference, quantiles, score_texts
 
-    named = read_texts(files)
-    coherent = [text for _, text in read_texts(reference)]
-    scorer = load_scorer(model, bf16=bf16)
-    known = quantiles(scorer.score(coherent, BATCH_TOKENS)) if reference else None
-    scored = score_texts(scorer, [text for _, text in named], BATCH_TOKENS, known)
-    rows = [{"text": name, **asdict(s)} for (name, _), s in zip(named, scored, strict=True)]
+    texts, coherent = _read_each(files, _documents), _read_each(reference or [], _documents)
+    scorer = _load_scorer(model, bf16=bf16)
+    known = load_reference(model)
+    if reference:
+        known = quantiles(scorer.score([text for _, text in coherent]))
+    scored = score_texts(scorer, [text for _, text in texts], reference=known)
+    rows = [{"text": name, **asdict(s)} for (name, _), s in zip(texts, scored, strict=True)]
     if explain:
-        for row, (_, text) in zip(rows, named, strict=True):
+        for row, (_, text) in zip(rows, texts, strict=True):
             row["effects"] = [asdict(effect) for effect in explain_text(scorer, text)]
     if as_json:
         _print_json(rows)
-        return
-    wide_console().print(_score_table(rows))
-    for row in rows if explain else []:
-        wide_console().print(_effect_table(row["text"], row["effects"]))
+    else:
+        _print_scores(rows)
 
 
-def show_ranks(
-    model: str, files: list[str], prompt: str, *, as_json: bool, bf16: bool = False
-) -> None:
+def _print_scores(rows: Sequence[dict[str, Any]]) -> None:
+    table = Table("text", "score", "percentile", "sentences", "windows")
+    for row in rows:
+        percentile = "" if row["percentile"] is None else f"{row['percentile']:.0f}"
+        counts = str(row["sentences"]), str(row["windows"])
+        table.add_row(escape(row["text"]), f"{row['score']:.4f}", percentile, *counts)
+    wide_console().print(table)
+    for row in rows:
+        if "effects" not in row:
+            continue
+        table = Table("sentence", "left out", "swapped with next", title=escape(row["text"]))
+        table.title_justify = "left"
+        for effect in row["effects"]:
+            changes = (effect["left_out"], effect["swapped"])
+            cells = ("" if value is None else f"{value:+.4f}" for value in changes)
+            table.add_row(escape(effect["sentence"]), *cells)
+        wide_console().print(table)
+
+
+def _rank(model: str, files: list[str], prompt: str, *, as_json: bool, bf16: bool) -> None:
     """Print the alternatives of each prompt, the most coherent first."""
     from zoo.coherence.scoring import rank
 
     choices = _choices(files, prompt)
-    scorer = load_scorer(model, bf16=bf16)
+    scorer = _load_scorer(model, bf16=bf16)
     rows: list[dict[str, Any]] = [
-        {"prompt": name, "rank": place, "alternative": labels[i], "score": score}
-        for name, before, labels, texts in choices
-        for place, (i, score) in enumerate(rank(scorer, before, texts), 1)
+        {"prompt": choice.name, "rank": place, "alternative": choice.names[i], "score": score}
+        for choice in choices
+        for place, (i, score) in enumerate(rank(scorer, choice.prompt, choice.texts), 1)
     ]
     if as_json:
         _print_json(rows)
@@ -83,15 +132,48 @@ def show_ranks(
     wide_console().print(table)
 
 
-def load_scorer(model: str, *, bf16: bool = False) -> Any:
+def predict_marker(
+    model: Annotated[str, typer.Argument(help="A DisSent model: folder or Hub id.")],
+    s1: Annotated[str, typer.Argument(help="The first sentence, or a file of pairs.")],
+    s2: Annotated[str, typer.Argument(help="The second sentence (none with a file).")] = "",
+    top: Annotated[int, typer.Option(min=0, help="Show so many markers (0: all).")] = 0,
+) -> None:
+    """Print the probability of each marker between S1 and S2, or for the pairs of a file.
+
+    A file is TSV (two columns) or JSONL (`s1`, `s2`); its answers are printed as JSON Lines.
+    """
+    from transformers.utils import logging
+
+    from zoo.dissent.prediction import predict, predictions, read_pairs
+
+    if s2 and not s1.strip():
+        raise InputError("the first sentence is empty", hint='give "S1" "S2"')
+    if not s2 and not Path(s1).is_file():
+        raise InputError(
+            "neither two sentences nor a file of pairs",
+            where=s1,
+            hint='give "S1" "S2", or a TSV or JSONL file',
+        )
+    logging.disable_progress_bar()
+    if s2:
+        [markers] = predict(model, [(s1, s2)])
+        for marker, probability in islice(markers.items(), top or None):
+            typer.echo(f"{probability:.4f}  {marker}")
+        return
+    for markers in predictions(model, read_pairs(Path(s1))):
+        first = islice(markers.items(), top or None)
+        _print_json([{marker: round(value, 6) for marker, value in first}])
+
+
+def _load_scorer(model: str, *, bf16: bool) -> Any:
     """A coherence scorer by folder or Hub id, on the accelerator if there is one."""
     from transformers.utils import logging
 
     from zoo.coherence import CoherenceScorer
-    from zoo.evaluate.scorers import load_scorer as load
+    from zoo.evaluate.scorers import load_scorer
 
     logging.disable_progress_bar()
-    scorer = load(model)
+    scorer = load_scorer(model)
     if not isinstance(scorer, CoherenceScorer):
         raise InputError(
             f"is a {type(scorer).__name__}: percentiles, ranks and explanations are for the "
@@ -103,75 +185,77 @@ def load_scorer(model: str, *, bf16: bool = False) -> Any:
     return scorer.eval()
 
 
-def read_texts(files: Sequence[str]) -> list[tuple[str, str]]:
-    """Name and text of each text file and each record of a JSON Lines file.
+def _print_json(rows: Sequence[Any]) -> None:
+    for row in rows:
+        typer.echo(json.dumps(row, ensure_ascii=False))
+
+
+# What is given to read
+
+
+def _read_each(
+    files: Sequence[str], records: Callable[[Path], list[Read]]
+) -> list[tuple[str, str] | Read]:
+    """Name and text of each text file, and the `records` of each JSON Lines file.
 
     `-` is standard input, read as JSON Lines if its first line is a JSON object.
     """
-    found = []
+    read: list[tuple[str, str] | Read] = []
     for name in files:
         with _as_file(name) as path:
-            if _is_jsonl(path):
-                documents = open_source(f"jsonl:{path}")
-                found += [(document.id, document.text) for document in documents]
+            if path.name.lower().endswith(JSON_LINES):
+                read += records(path)
             else:
-                found.append((name, _read(path)))
-    return found
+                read.append((name, _text(path)))
+    return read
 
 
-def _choices(files: Sequence[str], prompt: str) -> list[Choice]:
-    """What is to be ranked: text files are alternatives of one prompt, a record of a JSON Lines
-    file holds its own."""
-    plain: list[tuple[str, str]] = []
-    records: list[Choice] = []
-    for name in files:
-        with _as_file(name) as path:
-            if _is_jsonl(path):
-                records += _records(path)
-            else:
-                plain.append((name, _read(path)))
+def _documents(path: Path) -> list[tuple[str, str]]:
+    return [(document.id, document.text) for document in open_source(f"jsonl:{path}")]
+
+
+def _choices(files: list[str], prompt: str) -> list[Choice]:
+    """What is ranked: text files are alternatives of one prompt, a record of a JSON Lines file
+    holds its own."""
+    read = _read_each(files, _records)
+    records = [each for each in read if isinstance(each, Choice)]
+    plain = [each for each in read if not isinstance(each, Choice)]
     if prompt and not plain:
         raise ConfigError(
             "--prompt is for text files: a record of JSON Lines has a prompt of its own",
             hint=f"leave out --prompt; {RECORD}",
         )
-    before = _read(_existing(prompt), empty=True) if prompt else ""
+    before = _text(_existing(prompt), empty=True) if prompt else ""
     if not plain:
         return records
     names, texts = map(list, zip(*plain, strict=True))
-    return [(prompt or "(none)", before, names, texts), *records]
+    return [Choice(prompt or "(none)", before, names, texts), *records]
 
 
 def _records(path: Path) -> list[Choice]:
-    found = []
-    for where, record in jsonl.records(path):
+    """The records of a file to rank; one without an `id` is named by its line."""
+    choices = []
+    for where, record in json_rows(path):
         try:
             if isinstance(record, BadRecord):
                 raise Refused(record.reason)
-            found.append(_choice(record, where.rpartition(":")[2]))
+            prompt, name, texts = (record.get(key) for key in ("prompt", "id", "alternatives"))
+            sentences = strings(record, "prompt")
+            if not isinstance(name, str | int | None):
+                raise wrong_type(record, "id", "a string")
+            if not isinstance(texts, list) or {*map(type, texts)} != {str}:
+                raise wrong_type(record, "alternatives", "a list of texts")
+            if not all(map(str.strip, texts)):
+                raise Refused("no text: an alternative is blank")
+            name = where.rpartition(":")[2] if name is None else str(name)
+            check_unicode("".join((name, *sentences, *texts)))
         except Refused as refusal:
             raise InputError(str(refusal), where=where, hint=RECORD) from None
-    if not found:
+        before = prompt if isinstance(prompt, str) else sentences
+        choices.append(Choice(name, before, [str(i + 1) for i in range(len(texts))], texts))
+    if not choices:
         raise InputError("holds no record to rank", where=str(path), hint=RECORD)
-    return found
-
-
-def _choice(record: Mapping[str, Any], line: str) -> Choice:
-    """One record to rank; `line` is its name where it has no `id`. Raises `Refused`."""
-    sentences = strings(record.get("prompt"), "prompt")
-    prompt = record["prompt"] if isinstance(record.get("prompt"), str) else sentences
-    name, texts = record.get("id"), record.get("alternatives")
-    if not isinstance(name, str | int | None):
-        raise Refused(f"wrong type: field 'id' is {typed(name)}, expected a string")
-    name = line if name is None else str(name)
-    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
-        raise Refused(
-            f"wrong type: field 'alternatives' is {typed(texts)}, expected a list of texts"
-        )
-    if not all(map(str.strip, texts)):
-        raise Refused("no text: an alternative is blank")
-    check_unicode("".join((name, *sentences, *texts)))
-    return name, prompt, [str(i) for i in range(1, len(texts) + 1)], texts
+    return choices
 
 
 @contextmanager
@@ -181,27 +265,20 @@ def _as_file(name: str) -> Iterator[Path]:
         yield _existing(name)
         return
     data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    # JSON Lines begin with a JSON object in the first line that is not blank.
+    first = data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    try:
+        suffix = "jsonl" if isinstance(json.loads(first), dict) else "txt"
+    except (ValueError, RecursionError):
+        suffix = "txt"
     with TemporaryDirectory() as folder:
-        path = Path(folder) / ("stdin.jsonl" if _begins_with_object(data) else "stdin.txt")
+        path = Path(folder) / f"stdin.{suffix}"
         path.write_bytes(data)
         try:
             yield path
         except DiscorporaError as error:
             where = error.where.replace(str(path), STDIN if name == "-" else name)
             raise type(error)(error.message, where=where, hint=error.hint) from None
-
-
-def _begins_with_object(data: bytes) -> bool:
-    """Whether the first line that is not blank is a JSON object: so begin JSON Lines."""
-    first = data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
-    try:
-        return isinstance(json.loads(first), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _is_jsonl(path: Path) -> bool:
-    return path.name.lower().endswith(jsonl.SUFFIXES)
 
 
 def _existing(name: str) -> Path:
@@ -212,7 +289,7 @@ def _existing(name: str) -> Path:
     return path
 
 
-def _read(path: Path, *, empty: bool = False) -> str:
+def _text(path: Path, *, empty: bool = False) -> str:
     """The text of a file (also `.gz`, `.bz2`); `empty` says whether it may hold none."""
     lines = []
     for line in read_lines(path):
@@ -223,34 +300,3 @@ def _read(path: Path, *, empty: bool = False) -> str:
     if not empty and not text.strip():
         raise InputError("holds no text", where=str(path))
     return text
-
-
-def _print_json(rows: Sequence[Any]) -> None:
-    for row in rows:
-        typer.echo(json.dumps(row, ensure_ascii=False))
-
-
-def _score_table(rows: Sequence[dict[str, Any]]) -> Table:
-    table = Table("text", "score", "percentile", "sentences", "windows")
-    for row in rows:
-        rank = "" if row["percentile"] is None else f"{row['percentile']:.0f}"
-        table.add_row(
-            escape(row["text"]),
-            f"{row['score']:.4f}",
-            rank,
-            str(row["sentences"]),
-            str(row["windows"]),
-        )
-    return table
-
-
-def _effect_table(name: str, effects: Sequence[dict[str, Any]]) -> Table:
-    """The sentence without which the text gains most, and that which had better come later, stand
-    out by their sign: a positive change means that the text is better off so."""
-    table = Table(
-        "sentence", "left out", "swapped with next", title=escape(name), title_justify="left"
-    )
-    for effect in effects:
-        cells = ("" if v is None else f"{v:+.4f}" for v in (effect["left_out"], effect["swapped"]))
-        table.add_row(escape(effect["sentence"]), *cells)
-    return table

@@ -1,46 +1,104 @@
-"""What the command line prints: status, markers, folders, recipes."""
+"""What the command line prints: plan, status, markers, folders, recipes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.store.atomic import read_json
-from workflows.report.summary import Row, collapsed, table
+from corpora.store.atomic import MANIFEST, read_json
+from workflows import engines
+from workflows.report import Row, collapsed, table
 from workflows.settings import options, planning
-from workflows.tasks import BuildAll
+from workflows.tasks import BuildAll, Parse, Train
+from workflows.tasks.build import SHELVES, lacking, missing_inputs
+
+if TYPE_CHECKING:
+    from workflows.stage import StageTask
 
 NO_TERMINAL_WIDTH = 132
 
+Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
+Output = Annotated[str, typer.Option("--output", help="Where everything is built.")]
+Language = Annotated[str, typer.Option(help="Which pattern table.")]
+Patterns = Annotated[
+    list[Path] | None,
+    typer.Option("--patterns", help="A pattern file that adds or replaces markers; repeatable."),
+]
 
-def show_status(config: str, output: str, *, every: bool = False) -> None:
-    """Print the table of what was built (`every` source by itself), and where it is."""
+
+def plan(config: Config = "sample", output: Output = "build") -> None:
+    """Print each stage of a build file, its inputs, and which inputs are missing."""
     with options(config, output), planning():
         task = BuildAll(config=config)
-        rows, place = table(task), task.root / task.build.name
-        rows = rows if every else collapsed(rows)
-        skipped = task.report.skipped()
-        complete = task.complete()
+        engines.check(task.build.engine, task.build.path)
+        typer.echo(f"{task.build.name}: {task.build.path}\n")
+        stages = task.lineage[:-1]
+        states: dict[str, str] = {}
+        width = max(len(stage.title) for stage in stages)
+        for stage in stages:
+            state = states[stage.task_id] = _state(stage, states)
+            typer.echo(f"{stage.title:<{width}}  {state:<16}  {stage.hash}")
+            if isinstance(stage, Train) and (other := stage.other_code()):
+                said = f"built by other code ({', '.join(other)}): discorpora build --retrain"
+                typer.echo(f"    {said}")
+            # The stages that it builds on: the first few of many.
+            upstream = [each.title for each in stage.upstream]
+            if len(upstream) > 5:
+                upstream[4:] = [f"{len(upstream) - 4} more stages"]
+            for name in [*(source.spec for source in stage.own_sources), *upstream]:
+                typer.echo(f"    reads {name}")
+        for skipped in task.upstream[0].chosen_settings["skipped"]:
+            typer.echo(f"skipped: no source for {skipped}")
+        missing = missing_inputs(stages)
+        typer.echo("\ninputs that are not on this machine:" if missing else "\nevery input is here")
+        for name, why, get in missing:
+            typer.echo(f"  {name}: {why}" + (f"\n    get it: {get}" if get else ""))
+
+
+def _state(stage: StageTask, states: Mapping[str, str]) -> str:
+    if stage.complete():
+        return "done"
+    if any(source.problem and not source.remote for source in stage.own_sources):
+        return "input missing"
+    if isinstance(stage, Parse) and lacking(stage.parser_name)[0]:
+        return "input missing"
+    if any(states[each.task_id].endswith("missing") for each in stage.upstream):
+        return "waits for missing"
+    return "to do"
+
+
+def status(
+    config: Config = "sample",
+    output: Output = "build",
+    every: Annotated[bool, typer.Option("--all", help="A row for every source.")] = False,
+) -> None:
+    """Print what a build file's stages have built, and where it is."""
+    with options(config, output), planning():
+        task = BuildAll(config=config)
+        rows, complete = table(task), task.complete()
     console = wide_console()
-    console.print(status_table(rows, task.build.name))
-    for what in skipped:
+    console.print(status_table(rows if every else collapsed(rows), task.build.name))
+    for what in task.upstream[0].chosen_settings["skipped"]:
         console.print(f"skipped: no source for {what}")
     if not complete:
         console.print(f"not complete: run  luigi --module workflows BuildAll --config {config}")
         return
-    for shelf in ("datasets", "models", "evaluations", "validation"):
+    # A path as one would type it from here.
+    here, place = Path.cwd(), task.place
+    place = place.relative_to(here) if place.is_relative_to(here) else place
+    for shelf in SHELVES.values():
         if (place / shelf).is_dir():
             names = ", ".join(sorted(p.name for p in (place / shelf).iterdir()))
-            console.print(f"{shelf:<12}{_short(place / shelf)}/  ({names})", highlight=False)
-    console.print(f"{'report':<12}{_short(place / 'report')}/report.md", highlight=False)
+            console.print(f"{shelf:<12}{place / shelf}/  ({names})", highlight=False)
+    console.print(f"{'report':<12}{place / 'report'}/report.md", highlight=False)
 
 
 def status_table(rows: list[Row], name: str) -> Table:
@@ -50,59 +108,54 @@ def status_table(rows: list[Row], name: str) -> Table:
     for column in ("rows", "", "rejects", "seconds", "peak MiB"):
         out.add_column(column, justify="left" if column == "" else "right")
     for row in rows:
-        state = row.unit if row.done else "not built"
-        cells = (_number(row.rows), state, _number(row.rejects))
-        out.add_row(row.stage, row.key, *cells, _number(row.seconds), _number(row.memory))
+        numbers = [
+            "" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:,.1f}"
+            for v in (row.rows, row.rejects, row.seconds, row.memory)
+        ]
+        numbers.insert(1, row.unit if row.done else "not built")
+        out.add_row(row.stage, row.key, *numbers)
     return out
 
 
-def show_markers(language: str, files: list[Path]) -> None:
-    """Print the markers of a language, the sets that they are in, and their patterns."""
+def markers(language: Language = "en", patterns: Patterns = None) -> None:
+    """List the markers, their sets and their patterns."""
     from extract.patterns import load_patterns
 
-    patterns = load_patterns(language, files=files)
+    known = load_patterns(language, files=patterns or [])
     out = Table("marker", "sets", "pattern", "example")
-    for row in patterns.patterns:
-        sets = [name for name, markers in patterns.sets.items() if row.marker in markers]
+    for row in known.patterns:
+        sets = [name for name, members in known.sets.items() if row.marker in members]
         out.add_row(row.marker, " ".join(sets), row.id, row.example)
-    wide_console().print(out)
-    wide_console().print("connectives of several words, labelled as themselves or left out:")
-    wide_console().print(", ".join(word.name for word in patterns.multiwords), highlight=False)
+    console = wide_console()
+    console.print(out)
+    console.print("connectives of several words, labelled as themselves or left out:")
+    console.print(", ".join(word.name for word in known.multiwords), highlight=False)
 
 
-def show_recipes(results: Path | None) -> None:
-    """Print the recipes; with a folder of models, the figures measured there too."""
-    from zoo.catalogue import catalogue
-
-    columns = ("name", "paper", "objective", "dataset", "published", "measured")
-    out = Table(*columns)
-    for entry in catalogue(results):
-        about = entry.about.model_dump()
-        out.add_row(entry.name, *(about[key] for key in columns[1:-1]), entry.measured)
-    wide_console().print(out)
-
-
-def show_folder(path: Path, rows: int, config: str, split: str) -> None:
-    """Print a manifest's main lines and some rows."""
+def inspect(
+    path: Annotated[Path, typer.Argument(help="A dataset, stage or model folder, or a file.")],
+    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="Rows to show.")] = 3,
+    config: Annotated[str, typer.Option(help="A dataset's configuration.")] = "",
+    split: Annotated[str, typer.Option(help="A dataset's split.")] = "",
+) -> None:
+    """Show what lies in a folder or file that discorpora wrote."""
     if path.is_file():
         _check_choices({}, config, split, path)
         _show_rows(path, rows)
         return
-    manifest = path / "manifest.json"
-    if not manifest.is_file():
-        manifest = path / "results.json"
-    if not manifest.is_file():
+    manifests = [path / name for name in (MANIFEST, "results.json") if (path / name).is_file()]
+    if not manifests:
         raise InputError(
             "neither a folder with manifest.json or results.json, nor a file",
             where=str(path),
             hint="give a folder that discorpora built, e.g. build/sample/datasets/sp",
         )
     try:
-        text = manifest.read_text(encoding="utf-8")
+        text = manifests[0].read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text: {error}", where=str(manifest)) from error
+        raise InputError(f"is not UTF-8 text: {error}", where=str(manifests[0])) from error
     if config or split:
-        _check_choices(read_json(manifest).get("configs") or {}, config, split, path)
+        _check_choices(read_json(manifests[0]).get("configs") or {}, config, split, path)
     typer.echo(text)
     for file in sorted(path.rglob("*.parquet")):
         if config in ("", file.parent.name) and file.name.startswith(f"{split}-" if split else ""):
@@ -126,34 +179,18 @@ def _check_choices(configs: Mapping[str, Any], config: str, split: str, path: Pa
 
 
 def _show_rows(path: Path, rows: int) -> None:
-    for record in _first_rows(path, rows):
-        typer.echo(json.dumps(record, ensure_ascii=False, default=str))
-
-
-def _first_rows(path: Path, rows: int) -> Iterator[Mapping[str, Any]]:
     """Up to `rows` rows of a Parquet file or of JSON Lines; `InputError` for what is neither."""
-    from corpora.readers import jsonl, parquet
+    from corpora.readers.rows import json_rows, parquet_rows
 
-    records = parquet.records if path.suffix == ".parquet" else jsonl.records
+    records = parquet_rows if path.suffix == ".parquet" else json_rows
     for where, record in islice(records(path), rows):
         if isinstance(record, BadRecord):
             hint = "rows are shown of .parquet files and of JSON Lines"
             raise InputError(record.reason, where=where, hint=hint)
-        yield record
+        typer.echo(json.dumps(record, ensure_ascii=False, default=str))
 
 
 def wide_console() -> Console:
     """A console that is wide where no terminal says how wide it is."""
     console = Console()
     return console if console.is_terminal else Console(width=NO_TERMINAL_WIDTH)
-
-
-def _number(value: float | int | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
-
-
-def _short(path: Path) -> str:
-    """A path as one would type it from here."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

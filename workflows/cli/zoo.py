@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from corpora.errors import ConfigError
+from workflows.cli.scoring import predict_marker, score
+from workflows.cli.show import wide_console
 from zoo.evaluate import SUITES
 
 commands = typer.Typer()
@@ -26,9 +28,9 @@ def train(
 
     `python -m zoo.train RECIPE --help` explains each of them.
     """
-    from workflows.training import train_command
+    from zoo.train import main
 
-    raise typer.Exit(train_command(recipe, context.args))
+    raise typer.Exit(main([recipe, *context.args]))
 
 
 @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -40,9 +42,10 @@ def evaluate(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
 ) -> None:
     """Evaluate a model with SUITE; further `--key value` are the suite's own options."""
-    from workflows.training import evaluate_command
+    from zoo.evaluate.__main__ import main
 
-    raise typer.Exit(evaluate_command(suite, model, data, json_file, context.args))
+    out = ["--json", str(json_file)] if json_file else []
+    raise typer.Exit(main([suite, "--model", model, "--data", data, *out, *context.args]))
 
 
 @commands.command()
@@ -84,68 +87,8 @@ def confusions(
     raise typer.Exit(compare_confusions(words))
 
 
-@commands.command()
-def score(
-    files: Annotated[list[str], typer.Argument(help="Text or JSONL files; `-` reads from stdin.")],
-    model: Annotated[str, typer.Option(help="A coherence scorer: folder or Hub id.")],
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show what each sentence does to the score.")
-    ] = False,
-    rank: Annotated[
-        bool, typer.Option("--rank", help="Order the files, or a record's alternatives.")
-    ] = False,
-    prompt: Annotated[str, typer.Option(help="With --rank: the text that all files go on.")] = "",
-    reference: Annotated[
-        list[str] | None, typer.Option(help="Coherent texts to take percentiles in; repeatable.")
-    ] = None,
-    bf16: Annotated[
-        bool, typer.Option("--bf16", help="In bfloat16: faster on hardware that has it.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
-) -> None:
-    """Print a coherence score for each text (higher is more coherent)."""
-    from workflows.cli.scoring import show_ranks, show_scores
-
-    _check_score(rank=rank, prompt=prompt, explain=explain, reference=bool(reference))
-    if rank:
-        show_ranks(model, files, prompt, as_json=as_json, bf16=bf16)
-    else:
-        known = reference or []
-        show_scores(model, files, reference=known, explain=explain, as_json=as_json, bf16=bf16)
-
-
-def _check_score(*, rank: bool, prompt: str, explain: bool, reference: bool) -> None:
-    """Raise `ConfigError` for options of `score` of which one would be dropped."""
-    for given, name in ((explain, "--explain"), (reference, "--reference")):
-        if rank and given:
-            raise ConfigError(
-                f"{name} does not go with --rank, which prints places and scores alone",
-                hint=f"leave out {name}, or leave out --rank",
-            )
-    if prompt and not rank:
-        raise ConfigError(
-            "--prompt goes with --rank alone: it is what the alternatives go on from",
-            hint="add --rank, or leave out --prompt",
-        )
-
-
-@commands.command("predict-marker")
-def predict_marker(
-    model: Annotated[str, typer.Argument(help="A DisSent model: folder or Hub id.")],
-    s1: Annotated[str, typer.Argument(help="The first sentence, or a file of pairs.")],
-    s2: Annotated[str, typer.Argument(help="The second sentence (none with a file).")] = "",
-    top: Annotated[int, typer.Option(min=0, help="Show so many markers (0: all).")] = 0,
-) -> None:
-    """Print the probability of each marker between S1 and S2, or for the pairs of a file.
-
-    A file is TSV (two columns) or JSONL (`s1`, `s2`); its answers are printed as JSON Lines.
-    """
-    from workflows.cli.prediction import show_markers, show_markers_of_file
-
-    if s2:
-        show_markers(model, s1, s2, top)
-    else:
-        show_markers_of_file(model, Path(s1), top)
+commands.command()(score)
+commands.command("predict-marker")(predict_marker)
 
 
 @commands.command()
@@ -153,9 +96,14 @@ def zoo(
     results: Annotated[Path | None, typer.Option(help="A folder of trained models.")] = None,
 ) -> None:
     """List the recipes: paper, objective, dataset, published figure, figure measured here."""
-    from workflows.cli.show import show_recipes
+    from zoo.catalogue import catalogue
 
-    show_recipes(results)
+    columns = ("name", "paper", "objective", "dataset", "published", "measured")
+    out = Table(*columns)
+    for entry in catalogue(results):
+        about = entry.about.model_dump()
+        out.add_row(entry.name, *(about[key] for key in columns[1:-1]), entry.measured)
+    wide_console().print(out)
 
 
 @converters.command("coherence")

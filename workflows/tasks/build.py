@@ -1,23 +1,42 @@
-"""The whole build: its report, `BuildAll`, and `PublishAll`."""
+"""The whole build: what must be there before it runs, its report, `BuildAll`, `PublishAll`."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Container
-from functools import cached_property
+import os
+import shutil
+import sys
+from collections.abc import Container, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import luigi
 
-from corpora.store.atomic import MANIFEST, write_json
-from workflows import console, links, preflight
-from workflows.stage import StageTask
+from corpora.errors import ConfigError, InputError
+from corpora.store.atomic import is_complete
+from workflows import console, engines
+from workflows.settings import looking, options
+from workflows.stage import StageTask, plan
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
-from workflows.tasks.sources import Sentences
+from workflows.tasks.sources import Parse, Sentences
+
+if TYPE_CHECKING:
+    from corpora.publish.plan import Kind
 
 log = logging.getLogger("discorpora")
+
+SHELVES = {
+    "dataset": "datasets",
+    "model": "models",
+    "evaluation": "evaluations",
+    "validation": "validation",
+}
+"""Where the results of these stages have short names, below `OUTPUT/NAME/`."""
+ALONE = ("report", "division")
+"""Of these a build has one each: linked under their own names."""
 
 
 class Report(StageTask):
@@ -30,50 +49,40 @@ class Report(StageTask):
         return self.build.name
 
     def requires(self) -> list[StageTask]:
-        build, config = self.build, self.config
-        fed = [name for name in build.datasets if any(name in s.datasets for s in build.sources)]
+        build, config, fed = self.build, self.config, self.build.fed
         stages: list[StageTask] = [Validate(config=config, name=v.name) for v in build.validation]
-        stages += [Dataset(config=config, name=name) for name in fed]
-        usable = {name for name in build.models if self.trainable(name, fed)}
-        for name in build.models:
-            if name in usable:
-                judged = bool(build.models[name].suite)
-                stages.append((Evaluate if judged else Train)(config=config, name=name))
-        for on, plan in build.evaluations.items():
-            if plan.data or set(fed).issuperset(plan.datasets):
-                stages += [
-                    Evaluate(config=config, name=name, on=on)
-                    for name in plan.models
-                    if name in usable
-                ]
-        used = {source.name for source in build.sources if source.datasets}
-        used |= {name for check in build.validation for name in check.sources}
-        unused = [source.name for source in build.sources if source.name not in used]
-        return stages + [Sentences(config=config, source=name) for name in unused]
+        stages += [Dataset(config=config, name=name) for name in build.datasets if name in fed]
+        usable = [name for name in build.models if self.trainable(name, fed)]
+        for name in usable:
+            judged = bool(build.models[name].suite)
+            stages.append((Evaluate if judged else Train)(config=config, name=name))
+        for on, evaluation in build.evaluations.items():
+            if fed.issuperset(evaluation.datasets):
+                models = [name for name in evaluation.models if name in usable]
+                stages += [Evaluate(config=config, name=name, on=on) for name in models]
+        validated = {name for check in build.validation for name in check.sources}
+        for source in build.sources:
+            if not source.datasets and source.name not in validated:
+                stages.append(Sentences(config=config, source=source.name))
+        return stages
 
     def trainable(self, name: str, fed: Container[str]) -> bool:
         """Whether a model's dataset has a source, and that of the model it starts from."""
         model = self.build.models[name]
         return model.dataset in fed and (not model.base or self.trainable(model.base, fed))
 
-    def skipped(self) -> list[str]:
-        """What the build file has no source for, a line each."""
-        build = self.build
-        fed = {name for source in build.sources for name in source.datasets}
-        lines = [f"dataset {name}" for name in build.datasets if name not in fed]
-        lines += [f"model {name}" for name in build.models if not self.trainable(name, fed)]
-        lines += [
-            f"evaluation {name}"
-            for name, plan in build.evaluations.items()
-            if not fed.issuperset(plan.datasets)
-        ]
-        return lines
-
     def settings(self) -> dict[str, Any]:
-        return {"name": self.build.name, "skipped": self.skipped()}
+        """The build's name, and what the build file has no source for."""
+        build, fed = self.build, self.build.fed
+        skipped = [f"dataset {name}" for name in build.datasets if name not in fed]
+        skipped += [f"model {name}" for name in build.models if not self.trainable(name, fed)]
+        for name, evaluation in build.evaluations.items():
+            if not fed.issuperset(evaluation.datasets):
+                skipped.append(f"evaluation {name}")
+        return {"name": build.name, "skipped": skipped}
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from workflows.report.report import write_report
+        from workflows.report import write_report
 
         return write_report(self, folder)
 
@@ -89,37 +98,60 @@ class BuildAll(StageTask):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        preflight.check(self)
+        if not looking():
+            check_inputs(self)
 
     @property
     def key(self) -> str:
         return self.build.name
 
-    @cached_property
-    def report(self) -> Report:
-        return Report(config=self.config)
-
     def requires(self) -> list[StageTask]:
         """The report, and each result by itself: Luigi does not look behind a complete task."""
-        return [self.report, *links.results(self.report)]
+        report = Report(config=self.config)
+        plan(report)
+        return [report, *(task for task in report.lineage if task.stage in SHELVES)]
 
     @property
     def place(self) -> Path:
         """Where the results have short names."""
         return self.root / self.build.name
 
+    def links(self) -> dict[Path, str]:
+        """The links under `place`, each with what it leads to: those of this build and no other."""
+        links = {}
+        for task in self.lineage:
+            if task.stage in ALONE or task.stage in SHELVES:
+                shelf = SHELVES.get(task.stage)
+                link = self.place / shelf / task.key if shelf else self.place / task.stage
+                links[link] = os.path.relpath(task.folder, link.parent)
+        return links
+
+    def links_there(self) -> dict[Path, str]:
+        paths = [self.place / name for name in ALONE]
+        for shelf in SHELVES.values():
+            paths += (self.place / shelf).rglob("*")
+        return {path: str(path.readlink()) for path in paths if path.is_symlink()}
+
     def complete(self) -> bool:
-        there = all(task.output().exists() for task in (self, *self.requires()))
-        return there and links.linked(self.report, self.place)
+        there = all(is_complete(task.folder) for task in (self, *self.upstream))
+        return there and self.links_there() == self.links()
 
     def run(self) -> None:
         super().run()
         with console.explained(self.folder):
-            links.link_results(self.report, self.place)
+            links, there = self.links(), self.links_there()
+            for link in there.keys() - links.keys():
+                link.unlink()
+            for link, target in links.items():
+                # An older link is replaced in one step.
+                link.parent.mkdir(parents=True, exist_ok=True)
+                fresh = link.with_name(f".{link.name}.{os.getpid()}")
+                fresh.unlink(missing_ok=True)
+                fresh.symlink_to(target, target_is_directory=True)
+                fresh.replace(link)
         log.info("%s: built, see %s", self.key, self.place / "report" / "report.md")
 
     def work(self, folder: Path) -> dict[str, Any]:
-        write_json(folder / MANIFEST, self.record().to_dict())
         return {}
 
 
@@ -129,8 +161,96 @@ def _say_that_it_is_there(task: BuildAll) -> None:
     log.info("%s: built before, see %s", task.key, task.place / "report" / "report.md")
 
 
+def check_inputs(task: StageTask) -> None:
+    """Raise `InputError` naming every source of `task`'s graph that is not there.
+
+    And `ConfigError` for an engine that cannot be used, and for a parser that is not installed.
+    """
+    engines.check(task.build.engine, task.build.path)
+    lines = [
+        f"{s.name} = {s.spec!r}: {s.problem}{f' (get it: {s.get})' * bool(s.get)}"
+        for s in task.all_sources
+        if s.problem and not s.remote
+    ]
+    if lines:
+        raise InputError(
+            f"{len(lines)} of the sources cannot be read:\n  " + "\n  ".join(lines),
+            where=task.build.path,
+            hint="set DISCORPORA_DATA or mend the build file; see: discorpora plan --config FILE",
+        )
+    for stage in task.lineage:
+        if isinstance(stage, Parse) and not is_complete(stage.folder):
+            problem, how = lacking(stage.parser_name)
+            if problem:
+                keys = task.build.parser_keys(stage.source, stage.parser_name)
+                where = task.build.where(*keys)
+                raise ConfigError(f"{stage.parser_name!r}: {problem}", where=where, hint=how)
+
+
+def missing_inputs(stages: Sequence[StageTask]) -> list[tuple[str, str, str]]:
+    """Name, why it is missing, how to get it: for each input that is not on this machine."""
+    missing: dict[str, tuple[str, str]] = {}
+    for stage in stages:
+        for source in stage.own_sources:
+            if source.problem:
+                missing[source.name] = (f"{source.spec}: {source.problem}", source.get)
+        if isinstance(stage, Parse) and (lacks := lacking(stage.parser_name))[0]:
+            missing[f"parser {stage.parser_name}"] = lacks
+        if isinstance(stage, Train):
+            recipe, get = stage.chosen.recipe, stage.entry.get
+            backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")
+            if backbone and not Path(backbone).is_dir():
+                missing[f"{stage.key}, backbone {backbone}"] = ("from the network", get)
+            if vectors and not Path(vectors).is_file():
+                missing[f"{stage.key}, vectors {vectors}"] = ("no such file", get)
+    return [(name, why, get) for name, (why, get) in missing.items()]
+
+
+def lacking(parser: str) -> tuple[str, str]:
+    """What of `parser` is not on this machine, and how to get it; empty where nothing lacks.
+
+    Nothing is loaded: what is there may still be of another version.
+    """
+    kind, _, name = parser.partition(":")
+    if kind == "spacy" and not (_installed(name) or Path(name).exists()):
+        return f"no package {name} is installed", f"python -m spacy download {name}"
+    if kind != "stanza":
+        return "", ""
+    download = f"python -c \"import stanza; stanza.download('{name}')\""
+    if not _installed("stanza"):
+        install = "pip install 'discorpora[stanza]'"
+        return "the package stanza is not installed", f"{install}; {download}"
+    usual = Path.home() / "stanza_resources"
+    models = Path(os.environ.get("STANZA_RESOURCES_DIR", usual)) / name
+    return ("", "") if models.is_dir() else (f"no models in {models}", download)
+
+
+def _installed(package: str) -> bool:
+    with suppress(ModuleNotFoundError, ValueError):
+        return find_spec(package) is not None
+    return False
+
+
+def run_build(config: str, output: str, workers: int, *, retrain: bool = False) -> int:
+    """Build everything that `config` names; 0 if all of it is there at the end.
+
+    With `retrain` the models that other code has made, or whose data it has, are removed first.
+    """
+    with options(config, output, workers):
+        task = BuildAll(config=config)
+        for stage in task.lineage if retrain else ():
+            if isinstance(stage, Train) and stage.other_code():
+                log.info("%s: built by other code, trained again", stage.title)
+                shutil.rmtree(stage.folder)
+        done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
+    return 0 if done else 1
+
+
 class PublishAll(luigi.Task):
-    """Publish every dataset and model of a build to the Hugging Face Hub."""
+    """Publish every dataset and model of a build to the Hugging Face Hub.
+
+    Nothing is pushed unless everything may be: licences are decided first, for all of them.
+    """
 
     config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
     namespace = luigi.Parameter(description="a user or organisation of the Hub")
@@ -147,10 +267,25 @@ class PublishAll(luigi.Task):
         return self.done
 
     def run(self) -> None:
-        from workflows.publishing import publish_build
+        from corpora.publish import plan_publication, publish
 
+        build, private, hub = self.requires(), self.private, None
+        kinds: dict[str, Kind] = {"dataset": "dataset", "model": "model"}
+        folders = [
+            (task.folder, f"{self.namespace}/{build.key}-{task.key}", kinds[task.stage])
+            for task in build.lineage
+            if task.stage in kinds
+        ]
         with console.explained(Path.cwd()):
-            publish_build(
-                self.requires(), self.namespace, private=self.private, dry_run=self.dry_run
-            )
+            if not self.dry_run:
+                from corpora.publish.hub import Hub
+
+                for folder, repo, kind in folders:
+                    plan_publication(folder, repo, kind=kind, private=private).require_licence()
+                hub = Hub()
+            for folder, repo, kind in folders:
+                done = publish(
+                    folder, repo, kind=kind, private=private, dry_run=self.dry_run, hub=hub
+                )
+                sys.stdout.write("\n".join(done.lines()) + "\n")
         self.done = True

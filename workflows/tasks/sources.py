@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import luigi
 
-from corpora.declared import Loc
 from corpora.document import Document
+from corpora.errors import ConfigError
 from corpora.progress import track
 from corpora.readers import parse_spec
 from extract.patterns import patterns_hash
-from workflows.parsers import check_trees
 from workflows.sources import SourceRecord, files_hash
 from workflows.stage import StageTask
 from workflows.tables import Source
 
 if TYPE_CHECKING:
-    from extract.extractor import Mode
+    from extract.stages import ParseSettings
+
+TREEBANKS = ("conllu",)
+"""Kinds of sources that have trees of their own."""
 
 
 def record_of(entry: Source) -> SourceRecord:
@@ -33,10 +35,9 @@ def record_of(entry: Source) -> SourceRecord:
     return SourceRecord(entry.name, entry.spec, licence, revision, entry.get)
 
 
-def reader_options(entry: Source) -> dict[str, Any]:
-    """The options that a source's reader gets, licence, language and name included."""
-    given = {key: value for key in ("licence", "language") if (value := getattr(entry, key))}
-    return {**entry.options, "name": entry.name, **given}
+def options_of(entry: Source) -> dict[str, Any]:
+    """The options that a source's reader gets, its name included."""
+    return {"name": entry.name, **entry.reader_options()}
 
 
 class SourceStage(StageTask):
@@ -44,13 +45,16 @@ class SourceStage(StageTask):
 
     source = luigi.Parameter(description="a source's name in the build file")
 
-    @property
-    def key(self) -> str:
-        return self.source
-
-    @property
+    @cached_property
     def entry(self) -> Source:
         return self.build.source(self.source)
+
+    def documents(self) -> Iterator[Document]:
+        """The source's documents as the stages before have made them, with sentences if they do."""
+        from corpora.store.documents import iter_documents
+
+        made = [task for task in self.lineage if task.stage in ("documents", "sentences")]
+        return iter_documents(made[-1].folder)
 
 
 class Documents(SourceStage):
@@ -77,15 +81,11 @@ class Documents(SourceStage):
     def sources(self) -> list[SourceRecord]:
         return [record_of(self.entry)]
 
-    def all_sources(self) -> list[SourceRecord]:
-        """The source, which knows where its documents are once they are read."""
-        return [replace(record, documents=self.folder) for record in self.sources()]
-
     def work(self, folder: Path) -> dict[str, Any]:
         from corpora.ingest import ingest
 
         entry, share = self.entry, self.build.max_bad_share
-        return ingest(entry.spec, reader_options(entry), folder, max_bad_share=share)
+        return ingest(entry.spec, options_of(entry), folder, max_bad_share=share)
 
 
 class Sentences(SourceStage):
@@ -98,27 +98,17 @@ class Sentences(SourceStage):
         return Documents(config=self.config, source=self.source)
 
     def settings(self) -> dict[str, Any]:
-        return {"splitter": self.splitter}
+        return {"splitter": self.entry.splitter or self.build.sentences.splitter}
 
     def code(self) -> list[str]:
         return ["corpora.sentences.shards"]
 
-    @property
-    def splitter(self) -> str:
-        return self.entry.splitter or self.build.sentences.splitter
-
     def work(self, folder: Path) -> dict[str, Any]:
         from corpora.sentences.shards import split_documents
 
-        upstream = self.requires()
-        sentences = split_documents(upstream.folder, folder, self.splitter)
-        return {"documents": upstream.manifest()["counts"]["documents"], "sentences": sentences}
-
-    def documents(self) -> Iterator[Document]:
-        """The source's documents with this stage's sentence layer."""
-        from corpora.store.documents import iter_documents
-
-        return iter_documents(self.folder)
+        (read,) = self.upstream
+        sentences = split_documents(read.folder, folder, self.chosen_settings["splitter"])
+        return {"documents": read.manifest()["counts"]["documents"], "sentences": sentences}
 
 
 class Parse(SourceStage):
@@ -133,36 +123,26 @@ class Parse(SourceStage):
         return self.parser or self.build.parse.parser
 
     @property
-    def parser_keys(self) -> Loc:
-        """Which key of the build file names the parser."""
-        named = [
-            number
-            for number, check in enumerate(self.build.validation)
-            if self.source in check.sources and check.parser == self.parser_name
-        ]
-        drawn = self.entry.datasets and self.parser_name == self.build.parse.parser
-        return ("parse", "parser") if drawn or not named else ("validation", named[0], "parser")
-
-    @property
     def key(self) -> str:
         return f"{self.source}/{self.parser_name.replace(':', '-').replace('/', '-')}"
 
     def requires(self) -> StageTask:
         """Gold trees come with gold sentences; every other parser reads the stored layer."""
-        if self.parser_name == "gold":
-            return Documents(config=self.config, source=self.source)
-        return Sentences(config=self.config, source=self.source)
+        read = Documents if self.parser_name == "gold" else Sentences
+        return read(config=self.config, source=self.source)
 
     def settings(self) -> dict[str, Any]:
+        from extract.embedded import PATH
         from extract.stages import PARSE_VERSION
 
-        chosen = self.chosen()
+        chosen = self.chosen
         return {
             **chosen.model_dump(),
             "markers": list(chosen.markers),
             "patterns": patterns_hash(chosen.language, chosen.patterns) if chosen.prefilter else "",
             "code": PARSE_VERSION,
-            "pipeline": self.pipeline(),
+            # The bytes of the embedded pipeline; other parsers are known by their name.
+            "pipeline": files_hash(PATH, self.root) if self.parser_name == "embedded" else "",
         }
 
     def code(self) -> list[str]:
@@ -170,45 +150,41 @@ class Parse(SourceStage):
 
         return sorted({type(get_parser(self.parser_name)).__module__, "extract.prefilter"})
 
-    def chosen(self) -> Any:
-        """The settings of `extract.stages.parse`; without prefilter the markers do not matter."""
+    @cached_property
+    def chosen(self) -> ParseSettings:
+        """The settings of `extract.stages.parse`; without prefilter the markers do not matter.
+
+        Raises `ConfigError` for a parser that is not there, or cannot read this source.
+        """
         from extract.parsers import check_language, get_parser
         from extract.stages import ParseSettings
 
-        options, language = self.build.parse, self.entry.language or "en"
-        # What cannot be used is an error now, not when it is run.
-        with self.build.at(*self.parser_keys):
-            get_parser(self.parser_name)
-            check_trees(self.parser_name, self.entry.spec, self.source)
+        options, name, language = self.build.parse, self.parser_name, self.entry.language or "en"
+        with self.build.at(*self.build.parser_keys(self.source, name)):
+            get_parser(name)
+            kind = parse_spec(self.entry.spec)[0].name
+            if name == "gold" and kind not in TREEBANKS:
+                raise ConfigError(
+                    f"'gold' takes trees that are there, and the source {self.source!r} ({kind}:) "
+                    "has none",
+                    hint='take parser = "embedded", or a source of the kind '
+                    f"{', '.join(TREEBANKS)}:",
+                )
         with self.build.at(*self.build.source_keys(self.source), "language"):
-            check_language(self.parser_name, language)
+            check_language(name, language)
         return ParseSettings(
-            parser=self.parser_name,
+            parser=name,
             markers=self.build.markers(language) if options.prefilter else (),
             language=language,
             prefilter=options.prefilter,
             patterns=self.build.patterns,
         )
 
-    def pipeline(self) -> str:
-        """The bytes of the embedded pipeline; other parsers are known by their name."""
-        from extract.embedded import PATH
-
-        return files_hash(PATH, self.root) if self.parser_name == "embedded" else ""
-
-    def documents(self) -> Iterator[Document]:
-        from corpora.store.documents import iter_documents
-
-        return iter_documents(self.requires().folder)
-
-    def work(self, folder: Path) -> dict[str, Any]:
-        return self.part(folder, 0, 1)
-
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
         from extract.stages import Part, parse
 
         documents = track(self.documents(), f"parsing {self.source}: documents")
-        return parse(documents, folder, self.chosen(), part=Part(rank, of)).model_dump()
+        return parse(documents, folder, self.chosen, part=Part(rank, of)).model_dump()
 
 
 class Pairs(SourceStage):
@@ -220,12 +196,12 @@ class Pairs(SourceStage):
     mode = luigi.Parameter(default="", description="recall, require_clause or own_subjects")
 
     @property
-    def key(self) -> str:
-        return f"{self.requires().key}-{self.mode_name}"
-
-    @property
     def mode_name(self) -> str:
         return self.mode or self.build.extract.mode
+
+    @property
+    def key(self) -> str:
+        return f"{self.upstream[0].key}-{self.mode_name}"
 
     def requires(self) -> Parse:
         parser = self.parser or self.build.parse.parser
@@ -234,12 +210,12 @@ class Pairs(SourceStage):
     def settings(self) -> dict[str, Any]:
         from extract.stages import EXTRACT_VERSION
 
-        options, language = self.build.extract, self.entry.language or "en"
+        language = self.entry.language or "en"
         return {
             "markers": list(self.build.markers(language)),
             "language": language,
             "mode": self.mode_name,
-            "text": options.text,
+            "text": self.build.extract.text,
             "patterns": patterns_hash(language, self.build.patterns),
             "code": EXTRACT_VERSION,
         }
@@ -247,29 +223,21 @@ class Pairs(SourceStage):
     def code(self) -> list[str]:
         return ["extract.extractor"]
 
-    def work(self, folder: Path) -> dict[str, Any]:
-        return self.part(folder, 0, 1)
-
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
-        from extract.stages import (
-            ExtractSettings,
-            Part,
-            extract,
-            iter_parses,
-            markers_of,
-            scheme_of,
-        )
+        from extract import stages
 
-        parses, options = self.requires(), self.build.extract
-        chosen = ExtractSettings(
-            markers=options.markers,
-            language=self.entry.language or "en",
-            mode=cast("Mode", self.mode_name),
-            text=options.text,
-            patterns=self.build.patterns,
-            scheme=scheme_of(parses.folder),
-            parsed=markers_of(parses.folder),
+        parses = self.upstream[0].folder
+        chosen = stages.ExtractSettings.of(
+            {
+                "markers": self.build.extract.markers,
+                "language": self.entry.language or "en",
+                "mode": self.mode_name,
+                "text": self.build.extract.text,
+                "patterns": self.build.patterns,
+                "scheme": stages.scheme_of(parses),
+                "parsed": stages.markers_of(parses),
+            }
         )
-        found = iter_parses(parses.folder)
-        counts = extract(parses.documents(), found, folder, chosen, part=Part(rank, of))
-        return counts.model_dump()
+        documents, part = self.documents(), stages.Part(rank, of)
+        made = stages.extract(documents, stages.iter_parses(parses), folder, chosen, part=part)
+        return made.model_dump()

@@ -1,0 +1,182 @@
+"""XML and pickles from strangers: checked before a library builds anything from them."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+from corpora.errors import InputError
+
+SIZE_LIMIT = 512 << 20
+"""Largest pickle taken, in bytes: it cannot be read piece by piece."""
+DEPTH_LIMIT = 64
+GAP_LIMIT = 16 << 20
+"""Most bytes between two tags: a page of MediaWiki has at most 2 MiB."""
+TAGS_LIMIT = 2_000_000
+"""Most tags inside one child of the root: a page with a hundred thousand revisions."""
+
+_PIECE = 1 << 16
+
+
+class BadXml(InputError):
+    """XML that is not well-formed or not taken."""
+
+
+class GuardedXml:
+    """A file-like object of the XML in `chunks`, whose `read` lets nothing dangerous through.
+
+    No document type (so no entities of its own, no external files), bounded nesting, bounded text
+    between two tags, which `defusedxml` does not bound: memory stays so whatever the file says.
+    `lines` holds the line numbers where the children of the root start, those that the caller
+    has not taken yet. `read` raises `BadXml`, with the line, for what is not well-formed
+    or goes beyond a limit; the end of a file that is cut short is such a place.
+    """
+
+    def __init__(self, chunks: Iterable[bytes], path: Path) -> None:
+        self.lines: deque[int] = deque()
+        # Small pieces: all pages that a piece completes are in memory at a time.
+        self._pieces = (
+            chunk[at : at + _PIECE] for chunk in chunks for at in range(0, len(chunk), _PIECE)
+        )
+        self._path = path
+        self._fed = self._last_tag = self._depth = self._tags = 0
+        self._done = False
+        # With namespaces, as the libraries have it: they refuse what a bare parser lets through.
+        self._parser = expat.ParserCreate(None, "}")
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.StartDoctypeDeclHandler = self._doctype
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, as many as come at a time; none at the end."""
+        if self._done:
+            return b""
+        piece = next(self._pieces, b"")
+        self._done = not piece
+        self._fed += len(piece)
+        try:
+            self._parser.Parse(piece, self._done)
+        except expat.ExpatError as error:
+            raise BadXml(
+                f"not well-formed XML: {expat.ErrorString(error.code)}",
+                where=f"{self._path}:{error.lineno}",
+                hint="the file is cut short, damaged, or no XML at all",
+            ) from None
+        except BadXml:
+            raise
+        except (LookupError, ValueError) as error:  # an encoding that Python does not know
+            raise self._refused(str(error)[:80]) from None
+        if self._fed - self._last_tag > GAP_LIMIT:
+            raise self._refused(f"more than {GAP_LIMIT >> 20} MiB between two tags")
+        return piece
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._last_tag = self._parser.CurrentByteIndex
+        self._depth += 1
+        self._tags += 1
+        if self._depth == 2:
+            self._tags = 0
+            self.lines.append(self._parser.CurrentLineNumber)
+        if self._depth > DEPTH_LIMIT:
+            raise self._refused(f"tags nested more than {DEPTH_LIMIT} deep")
+        if self._tags > TAGS_LIMIT:
+            raise self._refused(f"more than {TAGS_LIMIT:,} tags in one record")
+
+    def _end(self, name: str) -> None:
+        self._last_tag = self._parser.CurrentByteIndex
+        self._depth -= 1
+
+    def _doctype(self, *declaration: object) -> None:
+        raise self._refused("a document type, which may define entities, is not taken")
+
+    def _refused(self, reason: str) -> BadXml:
+        return BadXml(
+            f"XML refused: {reason}",
+            where=f"{self._path}:{self._parser.CurrentLineNumber}",
+            hint="neither MediaWiki nor rstWeb writes such a file",
+        )
+
+
+# A pickle is a program, and loading one can run anything: its instructions are read first, and only
+# those that make lists, tuples, dicts, strings, numbers, booleans and None are admitted.
+
+PLAIN = frozenset(
+    """PROTO FRAME STOP MARK POP POP_MARK DUP NONE NEWTRUE NEWFALSE
+    INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT
+    STRING BINSTRING SHORT_BINSTRING UNICODE SHORT_BINUNICODE BINUNICODE BINUNICODE8
+    EMPTY_LIST LIST APPEND APPENDS EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_DICT DICT
+    SETITEM SETITEMS GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT MEMOIZE""".split()  # noqa: SIM905
+)
+_PUTS = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+_OPENING = _PUTS | {"MEMOIZE", "MARK", "LIST", "DICT", "EMPTY_LIST", "EMPTY_TUPLE", "EMPTY_DICT"}
+_OPENING |= {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
+_IN_A_ROW = 10_000
+"""So many of these with nothing else between them are lists in lists; Python's own pickles of
+many empty lists have an `APPENDS` after each thousand."""
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """The second lock: looks up no class even if the check of the instructions had a hole."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"refused: it refers to {module}.{name}")
+
+
+def load_plain(path: Path) -> Any:
+    """The value of a pickle that holds plain values only.
+
+    Raises `InputError` for anything else, which it names, with the offset in the file, for a
+    file that is larger than `SIZE_LIMIT`, cut short, or no pickle.
+    """
+    what = "not a whole pickle"
+    try:
+        if path.stat().st_size > SIZE_LIMIT:
+            raise InputError(f"too large: more than {SIZE_LIMIT >> 20} MiB", where=str(path))
+        data = path.read_bytes()
+        _check(data, path)
+        what = "a damaged pickle"
+        return _PlainUnpickler(io.BytesIO(data), encoding="utf-8").load()
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror or error}", where=str(path)) from None
+    except Exception as error:  # a damaged pickle raises whatever its instructions come to
+        raise InputError(
+            f"{what}: {type(error).__name__}: {error}"[:200],
+            where=str(path),
+            hint="the file is cut short, damaged, or another format under this name",
+        ) from None
+
+
+def _check(data: bytes, path: Path) -> None:
+    """Admit the instructions of plain values; memory never runs ahead of what was read."""
+    strings: deque[str] = deque(("?", "?"), maxlen=2)
+    opened = 0
+    for count, (operation, argument, position) in enumerate(pickletools.genops(data), 1):
+        name, reason = operation.name, ""
+        opened = opened + 1 if name in _OPENING else 0
+        if name == "STACK_GLOBAL":
+            reason = f"it refers to {strings[0][:60]}.{strings[1][:60]}"
+        elif name in ("GLOBAL", "INST"):
+            reason = f"it refers to {str(argument)[:120].replace(' ', '.')}"
+        elif name not in PLAIN:
+            reason = f"it holds the instruction {name}"
+        elif name in _PUTS and int(argument or 0) > count:
+            reason = "absurd memo number"  # the unpickler would make room for so many objects
+        elif opened > _IN_A_ROW:
+            reason = "nested too deep"
+        if reason:
+            raise InputError(
+                f"a pickle refused: {reason}",
+                where=f"{path}: byte {position}",
+                hint="only lists, tuples, dicts, strings, numbers, booleans and None are taken "
+                "from a pickle",
+            )
+        if isinstance(argument, str):
+            strings.append(argument)

@@ -1,0 +1,186 @@
+"""`jsonl:`, `parquet:`, `hub:`, rows with a field mapping; and `sample:`, the embedded corpus."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from corpora.document import Document
+from corpora.errors import BadRecord, InputError, nearest
+from corpora.readers.files import LINE_LIMIT, Refused, read_lines
+from corpora.readers.records import Place, Record, RecordReader
+from corpora.readers.source import Source
+
+JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
+SAMPLE = Path(__file__).resolve().parent.parent / "sample"
+
+_BATCH_BYTES = 8 << 20
+_BATCH_ROWS = 512
+
+
+class JsonLines(RecordReader):
+    """JSON Lines with a field mapping."""
+
+    name = "jsonl"
+    suffixes = JSON_LINES
+
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        yield from self.documents(json_rows(path), source, stem)
+
+
+class Sample(JsonLines):
+    """The embedded sample: prose written for this project."""
+
+    name = "sample"
+    own_licence = "CC-BY-4.0"
+
+    @classmethod
+    def find(cls, target: str) -> list[Path]:
+        """The files of the sample, or the one that `target` names without its suffix."""
+        files = {path.stem: path for path in sorted(SAMPLE.glob("*.jsonl"))}
+        if target and target not in files:
+            raise InputError(
+                f"no part {target!r} in the sample",
+                hint=f"{nearest(target, files)}its parts are {', '.join(files)}; sample: reads all",
+            )
+        return [files[target]] if target else list(files.values())
+
+
+class ParquetFiles(RecordReader):
+    """Parquet with a field mapping."""
+
+    name = "parquet"
+    suffixes = (".parquet",)
+
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        yield from self.documents(parquet_rows(path), source, stem)
+
+
+class Hub(RecordReader):
+    """A dataset of the Hugging Face Hub."""
+
+    name = "hub"
+
+    config: str | None = None
+    """The dataset's configuration."""
+    split: str = "train"
+    """The split that is read."""
+    revision: str | None = None
+    """The commit or branch that is read."""
+
+    @classmethod
+    def find(cls, target: str) -> list[Path]:
+        """No files: a Hub source is known by its revision. A local folder lends its own."""
+        if not target:
+            raise InputError("hub: names no dataset", hint="write hub:ORG/NAME")
+        return sorted(path for path in Path(target).expanduser().rglob("*") if path.is_file())
+
+    def read(self, source: Source) -> Iterator[Document]:
+        """The documents of one split, rows mapped as those of `jsonl:`. Raises as `records`."""
+        stem = source.target.rstrip("/").rpartition("/")[2]
+        rows = self.records(source.target, self.config, self.split)
+        yield from self.documents(rows, source, stem)
+
+    def records(self, target: str, config: str | None, split: str) -> Iterator[Place]:
+        """The rows of one split of a configuration, streamed.
+
+        Raises `InputError` if the dataset, its configuration or split is not there, or without
+        network.
+        """
+        import datasets
+
+        where = f"hub:{target}[{split}]"
+        folder = Path(target).expanduser()
+        name = str(folder) if folder.is_dir() else target
+        try:
+            rows = iter(
+                datasets.load_dataset(
+                    name, config, split=split, revision=self.revision, streaming=True
+                )
+            )
+            number = 0
+            while (row := next(rows, None)) is not None:
+                number += 1
+                yield f"hub:{target}[{split}]:{number}", row
+                where = f"hub:{target}[{split}]:{number + 1}"
+        except Exception as error:  # the library raises whatever lies below: network, Arrow, ...
+            reason = (str(error).strip().splitlines() or [""])[0][:300]
+            raise InputError(
+                f"cannot be read: {type(error).__name__}: {reason}",
+                where=where,
+                hint="check the name, config, split and revision, the network, "
+                "and HF_TOKEN if it is gated",
+            ) from error
+
+
+def json_rows(path: Path) -> Iterator[Place]:
+    """Each line that is not blank as a JSON object or a `BadRecord`, with `file:line`."""
+    for number, line in enumerate(read_lines(path), 1):
+        where = f"{path}:{number}"
+        try:
+            if isinstance(line, BadRecord):
+                yield where, line
+            elif line and not line.isspace():
+                record = json_value(line)
+                if not isinstance(record, dict):
+                    raise Refused("not an object: another JSON value")
+                yield where, record
+        except Refused as refusal:
+            yield where, refusal.record(where, line)
+
+
+def json_value(text: str) -> Any:
+    """The value of a JSON text; `Refused` if it is none, or nested too deep."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise Refused("JSON too deep: nested beyond what can be read") from None
+    except ValueError as error:  # among them a number of thousands of digits
+        raise Refused(f"not JSON: {error}"[:200]) from None
+
+
+def parquet_rows(path: Path) -> Iterator[Place]:
+    """Each row as a record or a `BadRecord`, with `file:row` (rows counted from 1).
+
+    Memory holds some MiB of rows. Raises `InputError` for what is no whole Parquet file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+            # So many rows that a batch stays small, judged by the sizes that the file states.
+            groups = map(file.metadata.row_group, range(file.num_row_groups))
+            mean = max((g.total_byte_size // max(1, g.num_rows) for g in groups), default=0)
+            rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, mean)))
+            for batch in file.iter_batches(rows, use_threads=False):
+                for index in range(batch.num_rows):
+                    number += 1
+                    where = f"{path}:{number}"
+                    yield where, _row(batch.slice(index, 1), where)
+    except (pa.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
+        reason = (str(error).splitlines() or [""])[0][:200]
+        raise InputError(
+            f"cannot be read as Parquet: {reason}",
+            where=str(path),
+            hint="the file is cut short, damaged, or another format under this name",
+        ) from error
+
+
+def _row(row: Any, where: str) -> Record | BadRecord:
+    """The record of a batch of one row."""
+    import pyarrow as pa
+
+    if row.nbytes > LINE_LIMIT:
+        return BadRecord(where, f"record too long: more than {LINE_LIMIT >> 20} MiB")
+    try:
+        record: Record = row.to_pylist()[0]
+        return record
+    except UnicodeDecodeError as error:
+        byte = f"byte 0x{error.object[error.start]:02x}"
+        return BadRecord(where, f"not UTF-8: {byte} in a string column")
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        return BadRecord(where, f"wrong type: {str(error)[:150]}")
