@@ -13,6 +13,7 @@ import sys
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,12 +48,19 @@ def _path_of(module: str) -> Path | None:
     loaded = sys.modules.get(module)
     if loaded is not None:
         return Path(loaded.__file__) if loaded.__file__ else None
-    try:
-        spec = find_spec(module)
-    except ModuleNotFoundError:
-        return None
+    spec = _spec_of(module) if module else None
     place = spec.origin if spec is not None else None
     return Path(place) if place and place.endswith(".py") else None
+
+
+def _spec_of(module: str) -> ModuleSpec | None:
+    """As `find_spec`, which would import the packages above: planning may not load torch."""
+    parent = module.rpartition(".")[0]
+    if not parent:
+        return find_spec(module)
+    above = _spec_of(parent)
+    folders = above.submodule_search_locations if above is not None else None
+    return None if folders is None else PathFinder.find_spec(module, folders)
 
 
 @cache

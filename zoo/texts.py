@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corpora.document import Spans, paragraph_spans
-
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+Text = str | Sequence[str]
+"""A text as a string, or as its sentences."""
 
 PROBE = ("One", "two")
 
@@ -49,17 +50,22 @@ class TextEncoder:
         """Sentences in this order as one text, `[tokens]`."""
         return np.concatenate([self.start, *sentences, self.end]).astype(np.int32)
 
-    def text(self, text: str | Sequence[str]) -> np.ndarray:
-        """The ids of a whole text, given as a string or as its sentences."""
-        sentences = split_sentences(text) if isinstance(text, str) else list(text)
-        return self.assemble(self.kept(self.sentences(sentences or [""])))
+    def text(self, text: Text) -> np.ndarray:
+        """The ids of a whole text."""
+        return self.assemble(self.kept(self.sentences(as_sentences(text) or [""])))
+
+
+def as_sentences(text: Text) -> list[str]:
+    """A text's sentences: as given, or split by the project's own splitter."""
+    return split_sentences(text) if isinstance(text, str) else list(text)
 
 
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text (blank lines end paragraphs), white space folded."""
+    from corpora.document import paragraph_spans
     from corpora.sentences import split
 
-    spans: Spans = split(text, paragraph_spans(text))
+    spans = split(text, paragraph_spans(text))
     return [" ".join(text[start:end].split()) for start, end in spans]
 
 

@@ -27,11 +27,15 @@ from transformers import AutoModel, BertConfig, BertModel
 
 from zoo.backbones import training_attention
 from zoo.coherence.data import Documents, pad
-from zoo.coherence.mining import Miner, Slices
+from zoo.coherence.full import mined, slice_of
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
-from zoo.coherence.objectives import ContrastiveMargin
-from zoo.declared import BackboneRecipe
+from zoo.coherence.objectives import (
+    ContrastiveMargin,
+    MomentumContrast,
+    MomentumEncoder,
+    NegativeQueue,
+)
+from zoo.coherence.recipes import Full
 from zoo.evaluate.scorers import default_encoder
 
 NEGATIVES, CANDIDATES, SENTENCES, QUEUE = 5, 50, 10, 1000
@@ -76,19 +80,17 @@ class Ours:
     def __init__(self, documents: Documents, batch: int, device: str, bf16: bool) -> None:
         self.documents, self.batch, self.device, self.bf16 = documents, batch, device, bf16
         self.model = CoherenceScorer.from_backbone(backbone(), 512, 0).to(device)
-        self.settings = BackboneRecipe(dataset="", output="", bf16=bf16)
+        self.settings = Full(dataset="", output="", bf16=bf16)
         self.momentum = MomentumEncoder(self.model.backbone, 0.9999999)
         self.queue = NegativeQueue(QUEUE, self.model.config.backbone_config.hidden_size, device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=5e-6)
         self.contrast, self.follow = ContrastiveMargin(), MomentumContrast()
-        self.slices = Slices(documents, seed=0)
 
     def score(self, texts: list[np.ndarray]) -> list[float]:
         return self.model.score_ids(texts, bf16=self.bf16)
 
     def mine(self, rows: list[Any]) -> list[Any]:
-        miner = Miner(self.documents, rows, NEGATIVES, 0, bf16=self.bf16)
-        return miner.choose(self.model, 1, np.arange(len(rows)))
+        return mined(self.model, self.documents, rows, NEGATIVES, bf16=self.bf16)[0]
 
     def train(self, rows: list[Any]) -> None:
         self.model.train()
@@ -112,7 +114,9 @@ class Ours:
             with torch.no_grad():
                 encoder = self.momentum.encoder
                 self.queue.push(self.model.vectors(ids[negative], mask[negative], encoder))
-                slices = self._padded([self.slices.text(name, 0) for name, _ in batch])
+                slices = self._padded(
+                    [slice_of(documents, name, self.settings, 0) for name, _ in batch]
+                )
                 followed = self.model.vectors(*slices, encoder)
             own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
             loss = 0.85 * self.contrast(scores) + 0.15 * self.follow(own, followed, self.queue())

@@ -24,7 +24,9 @@ LATE = "VALUE = 1\n"
 
 
 def hash_of(folder: Path, python: str = sys.executable) -> str:
-    code = "from corpora.code import code_hash; print(code_hash('house.main'))"
+    """Of a house of which nothing is imported: planning may not load torch."""
+    code = "import sys; from corpora.code import code_hash; print(code_hash('house.main'))"
+    code += "; assert not {'house', 'house.late'} & sys.modules.keys()"
     done = subprocess.run(
         [python, "-c", code],
         env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"},

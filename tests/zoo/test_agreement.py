@@ -12,15 +12,15 @@ from corpora import errors
 from corpora.errors import DiscorporaError, InputError
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.agreement import alpha, evaluate_set, vote_counts
-from zoo.evaluate.pairwise_sets import TestPair, TestSet
+from zoo.evaluate.pairwise_sets import PairSet, TextPair
 
 pytest.importorskip("krippendorff", reason="the extra eval is not installed")
 
 
-def pairs(*votes: tuple[int, ...]) -> TestSet:
-    return TestSet(
+def pairs(*votes: tuple[int, ...]) -> PairSet:
+    return PairSet(
         "s",
-        [TestPair(f"p{i}", f"g{i}", (), ("A.",), ("B.",), vote) for i, vote in enumerate(votes)],
+        [TextPair(f"g{i}", (), ("A.",), ("B.",), vote) for i, vote in enumerate(votes)],
     )
 
 

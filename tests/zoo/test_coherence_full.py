@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,21 +16,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, normalize
 
-from corpora.errors import DiscorporaError
 from tests.zoo.conftest import orders_of, story_documents, write_dataset
 from tests.zoo.test_resume import kill_at, killed
 from zoo.coherence import CoherenceScorer
+from zoo.coherence.contrastive import prepare
 from zoo.coherence.data import Documents, candidates
-from zoo.coherence.loop import FullTraining
-from zoo.coherence.mining import Miner, Rounds, Slices, hardest
-from zoo.coherence.momentum import (
-    MomentumContrast,
-    MomentumEncoder,
-    NegativeQueue,
-)
+from zoo.coherence.full import FullTraining, drawn, mined, slice_of
+from zoo.coherence.objectives import MomentumContrast, MomentumEncoder, NegativeQueue
 from zoo.coherence.recipes import Full
 from zoo.coherence.scoring import REFERENCE, quantiles
-from zoo.coherence.setup import prepare
 from zoo.presets import read_preset
 from zoo.train import train
 from zoo.training.job import Job
@@ -103,21 +96,15 @@ def test_the_momentum_of_a_bfloat16_encoder_is_kept_in_float32() -> None:
     assert momentum.encoder.weight.dtype == torch.bfloat16
 
 
-def test_a_checkpoint_of_the_momentum_goes_on_from_the_same_backbone_only() -> None:
+def test_a_checkpoint_of_the_momentum_goes_on() -> None:
     torch.manual_seed(0)
     layer = nn.Linear(16, 16)
-    momentum = MomentumEncoder(layer, 0.9)
-    start = deepcopy(layer)
+    momentum, again = MomentumEncoder(layer, 0.9), MomentumEncoder(layer, 0.9)
     with torch.no_grad():
         layer.weight += 1.0
     momentum.update(layer)
-    state = momentum.state_dict()
-    assert isinstance(state["start"], str)  # a digest: the start itself is the backbone
-    again = MomentumEncoder(start, 0.9)
-    again.load_state_dict(state)
+    again.load_state_dict(momentum.state_dict())
     assert torch.equal(again.encoder.weight, momentum.encoder.weight)
-    with pytest.raises(DiscorporaError, match="not those that this run started from"):
-        MomentumEncoder(layer, 0.9).load_state_dict(state)
 
 
 def test_the_momentum_encoder_gets_no_gradient() -> None:
@@ -146,20 +133,21 @@ def test_momentum_contrast_of_one_document_by_hand() -> None:
 # The queue
 
 
-def test_the_queue_keeps_the_latest_in_order_when_it_wraps() -> None:
-    queue = NegativeQueue(4, 1)
-    signs = [1.0, -1.0, 1.0, 1.0, -1.0, -1.0]
+def test_the_queue_keeps_the_latest_when_it_wraps() -> None:
+    queue = NegativeQueue(4, 2)
+    angles = torch.arange(6.0)
+    vectors = torch.stack([angles.cos(), angles.sin()], dim=1)
     for start in range(0, 6, 2):
-        queue.push(torch.tensor(signs[start : start + 2]).unsqueeze(1))
-        assert len(queue) == min(4, start + 2)
-    assert queue.in_order().squeeze(1).tolist() == signs[2:]
+        queue.push(vectors[start : start + 2])
+        assert len(queue()) == min(4, start + 2)
+    torch.testing.assert_close(queue(), vectors[[4, 5, 2, 3]])
 
 
 def test_the_queue_takes_more_than_it_holds() -> None:
     queue = NegativeQueue(3, 2)
     angles = torch.arange(7.0)
     queue.push(torch.stack([angles.cos(), angles.sin()], dim=1))
-    assert torch.allclose(queue.in_order()[:, 0], angles[-3:].cos())
+    torch.testing.assert_close(queue()[:, 0], angles[-3:].cos())
 
 
 # Mining (algorithm 1) and slices
@@ -168,14 +156,8 @@ def test_the_queue_takes_more_than_it_holds() -> None:
 class Scored:
     """Documents whose text is their order, and a model that scores an order by a table."""
 
-    encoder = SimpleNamespace(assemble=lambda parts: np.array([len(parts)]))
-
     def __init__(self, scores: dict[tuple[int, ...], float]) -> None:
         self.scores, self.batches = scores, 0
-        self.sentences = {"d": [np.array([i]) for i in range(9)]}
-
-    def size(self, document: str) -> int:
-        return len(self.sentences[document])
 
     def permuted(self, document: str, order: list[int]) -> tuple[int, ...]:
         return tuple(order)
@@ -189,51 +171,44 @@ def test_the_mined_negatives_are_the_hardest() -> None:
     random = np.random.default_rng(3)
     orders = [random.permutation(5).tolist() for _ in range(50)]
     orders = [list(order) for order in dict.fromkeys(map(tuple, orders))]
-    scored = Scored({tuple(order): float(random.normal()) for order in orders})
-    miner = Miner(scored, [("d", orders)], keep=5, seed=0)  # type: ignore[arg-type]
-    [(_, chosen)] = miner.choose(scored, 1, np.array([0]))  # type: ignore[arg-type]
+    scored: Any = Scored({tuple(order): float(random.normal()) for order in orders})
+    [(_, chosen)], texts = mined(scored, scored, [("d", orders)], keep=5)
     best = sorted(orders, key=lambda order: -scored.scores[tuple(order)])[:5]
     assert chosen == best
-    assert scored.batches == 1 and miner.scored == len(orders)
+    assert scored.batches == 1 and texts == len(orders)
+
+
+def test_equal_scores_and_few_negatives() -> None:
+    scored: Any = Scored({(1,): 0.0, (2,): 0.0})
+    assert mined(scored, scored, [("d", [[1], [2]])], keep=3)[0] == [("d", [[1], [2], [1]])]
 
 
 def test_the_first_round_draws_at_random_and_the_same_for_the_same_seed() -> None:
-    orders = [[i] for i in range(50)]
-    rows = [("d", orders)] * 3
-    first, again = (
-        Miner(Scored({}), rows, keep=5, seed=1).choose(None, 0, np.arange(3))  # type: ignore[arg-type]
-        for _ in range(2)
-    )
+    row = ("d", [[i] for i in range(50)])
+    first, again = ([drawn(row, 5, 1, number) for number in range(3)] for _ in range(2))
     assert first == again
     assert first[0] != first[1]
     assert all(len({tuple(order) for order in chosen}) == 5 for _, chosen in first)
 
 
-def test_equal_scores_and_few_negatives() -> None:
-    assert hardest([[1], [2]], np.array([0.0, 0.0]), keep=3) == [[1], [2], [1]]
+def numbered(size: int) -> Documents:
+    """One document `d` of `size` sentences, each one token, its number."""
+    encoder: Any = SimpleNamespace(assemble=np.concatenate)
+    return Documents(encoder, {"d": [np.array([i]) for i in range(size)]})
 
 
-def test_an_epoch_of_rounds_sees_each_row_once() -> None:
-    rounds = Rounds(count=45, size=20, seed=2)
-    assert rounds.in_epoch == 3
-    epoch = np.concatenate([rounds.rows(number) for number in range(3)])
-    assert sorted(epoch.tolist()) == list(range(45))
-    assert rounds.rows(3).tolist() != rounds.rows(0).tolist()
-
-
-@pytest.mark.parametrize("prefixes", [False, True])
-def test_slices_are_contiguous_and_of_four_sentences_at_least(prefixes: bool) -> None:
-    slices = Slices(Scored({}), seed=5, prefixes=prefixes)  # type: ignore[arg-type]
-    found = {slices.bounds("d", step) for step in range(400)}
-    assert {end - start for start, end in found} == set(range(4, 10))
-    assert {start for start, _ in found} == ({0} if prefixes else set(range(6)))
-    assert all(start >= 0 and end <= 9 for start, end in found)
+@pytest.mark.parametrize("slices", ["contiguous", "prefix"])
+def test_slices_are_contiguous_and_of_four_sentences_at_least(slices: str) -> None:
+    recipe = Full.of({"dataset": "d", "output": "o", "slices": slices})
+    found = {tuple(slice_of(numbered(9), "d", recipe, step).tolist()) for step in range(400)}
+    assert all(part == tuple(range(part[0], part[0] + len(part))) for part in found)
+    assert {len(part) for part in found} == set(range(4, 10))
+    assert {part[0] for part in found} == ({0} if slices == "prefix" else set(range(6)))
 
 
 def test_a_short_document_is_its_own_slice() -> None:
-    documents = Scored({})
-    documents.sentences = {"d": [np.array([1]), np.array([2])]}
-    assert Slices(documents, seed=5).bounds("d", 0) == (0, 2)  # type: ignore[arg-type]
+    recipe = Full(dataset="d", output="o")
+    assert slice_of(numbered(2), "d", recipe, 0).tolist() == [0, 1]
 
 
 # The loop
@@ -251,9 +226,16 @@ def training(ranked_folder: Path, tmp_path: Path) -> Callable[..., FullTraining]
         prepared = prepare(s)
         rows, _, _ = candidates(prepared.texts["train"], prepared.chosen["train"], s.candidates)
         job = Job(preset.name, preset.about, s, tmp_path / "model")
-        return FullTraining(s, job, prepared.model, prepared.texts["train"], rows, lambda: 0.0)
+        return FullTraining(s, job, prepared, rows)
 
     return make
+
+
+def test_the_configuration_may_stand_at_the_datasets_end(ranked_folder: Path) -> None:
+    given = {"dataset": f"{ranked_folder}@pairwise", "output": "o"}
+    recipe = read_preset("coherence/full_tiny").recipe(given)
+    assert isinstance(recipe, Full)
+    assert prepare(recipe).dataset.config == "pairwise"
 
 
 class Plain(nn.Module):
@@ -279,15 +261,15 @@ class Plain(nn.Module):
 def test_the_loss_of_two_documents_by_hand(training: Callable[..., FullTraining]) -> None:
     """Equations 2, 3 and 5 with the numbers that `Plain` gives: scores are a tenth of the first
     sentence's number, 1 to 3 in one document and 4 to 6 in the other."""
-    loop = training(momentum_weight="0.15")
+    loop = training(momentum_weight="0.15", shortest_slice="2")
     loop.queue = NegativeQueue(3, 2)
     sentences = {
         name: [np.array([i + start]) for i in range(3)] for name, start in (("a", 1), ("b", 4))
     }
     encoder = SimpleNamespace(assemble=np.concatenate)
     loop.documents = Documents(encoder, sentences)  # type: ignore[arg-type]
-    loop.slices = Slices(loop.documents, loop.recipe.seed, 2)
-    plain = loop.model = Plain()
+    plain: Any = Plain()
+    loop.model = plain
     batch = [("a", [[1, 0, 2], [2, 0, 1]]), ("b", [[1, 0, 2], [2, 1, 0]])]
     found = float(loop.loss(batch))
 
@@ -302,12 +284,14 @@ def test_the_loss_of_two_documents_by_hand(training: Callable[..., FullTraining]
     # What the momentum encoder reads: the negatives, then a slice of each document.
     negatives, slices = plain.followed
     assert negatives == [[2, 1, 3], [3, 1, 2], [5, 4, 6], [6, 5, 4]]
-    assert slices == [loop.slices.text(name, i).tolist() for i, name in enumerate("ab")]
+    assert slices == [
+        slice_of(loop.documents, name, loop.recipe, i).tolist() for i, name in enumerate("ab")
+    ]
     for text, whole in zip(slices, ([1, 2, 3], [4, 5, 6]), strict=True):
         assert text in (whole[:2], whole[1:], whole)
     # The queue holds three: the first negative of the four is gone.
     queue = [(1.0, 2.0 * text[0]) for text in negatives[1:]]
-    assert torch.allclose(loop.queue.in_order(), normalize(torch.tensor(queue), dim=-1))
+    assert torch.allclose(loop.queue(), normalize(torch.tensor(queue), dim=-1))
     own = [(3.0, 1.0), (3.0, 4.0)]
     followed = [(1.0, 2.0 * text[0]) for text in slices]
     ranking = (contrast(0.1, 0.2, 0.3) + contrast(0.4, 0.5, 0.6)) / 2
@@ -326,12 +310,28 @@ def test_the_momentum_encoder_follows_the_weights_after_the_step(
     assert loop.momentum is not None
     old = [p.detach().clone() for p in loop.momentum.encoder.parameters()]
     before = [p.detach().clone() for p in loop.model.backbone.parameters()]
-    loop._step([(name, orders[:5]) for name, orders in loop.miner.rows[:4]])
+    loop._step([(name, orders[:5]) for name, orders in loop.rows[:4]])
     new = [p.detach().clone() for p in loop.model.backbone.parameters()]
     assert all(torch.equal(one, two) for one, two in zip(old, before, strict=True))
     assert sum(not torch.equal(one, two) for one, two in zip(before, new, strict=True)) > 10
     for own, was, now in zip(loop.momentum.encoder.parameters(), old, new, strict=True):
         torch.testing.assert_close(own.detach(), 0.9 * was + 0.1 * now)
+
+
+def test_an_epoch_of_rounds_sees_each_row_once(
+    training: Callable[..., FullTraining], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """50 rows in rounds of 16; the next epoch has another order."""
+    seen: list[str] = []
+
+    def noting(_: Any, batch: Any) -> None:
+        seen.extend(name for name, _ in batch)
+
+    monkeypatch.setattr(FullTraining, "_step", noting)
+    loop = training(mine_every="16", epochs="2", save_steps="100", eval_steps="100")
+    loop.run()
+    names = sorted(name for name, _ in loop.rows)
+    assert sorted(seen[:50]) == sorted(seen[50:]) == names and seen[:50] != seen[50:]
 
 
 def test_max_steps_replaces_epochs(ranked_folder: Path, tmp_path: Path) -> None:
@@ -364,10 +364,8 @@ def test_out_of_memory_says_what_to_lower(
     def full(*_: Any, **__: Any) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    target = {"mining": "mining.Miner.choose", "training": "loop.FullTraining._step"}.get(
-        part, "full.pairwise_accuracy"
-    )
-    monkeypatch.setattr(f"zoo.coherence.{target}", full)
+    target = {"mining": "drawn", "training": "FullTraining._step"}.get(part, "Prepared.ranking")
+    monkeypatch.setattr(f"zoo.coherence.full.{target}", full)
     code, message = train_cli(*FULL, "--dataset", ranked_folder, "--output", tmp_path / "m")
     setting = {"mining": "mining_tokens", "training": "batch_size"}.get(part, "eval_batch_size")
     assert code == 2 and f"lower {setting} (now " in message and part in message

@@ -210,11 +210,11 @@ def test_equal_texts_are_one_negative(tokenizer: Any) -> None:
     documents = encode_documents(table, TextEncoder(tokenizer, 22))
     orders = [[1, 0, 2, 3, 4], [0, 1, 4, 3, 2], [2, 1, 3, 0, 4], [4, 3, 2, 1, 0]]
     assert documents.orders("d", orders) == [[1, 0]] * 3
-    assert documents.distinct("d", orders) == [[1, 0]]
+    assert documents.orders("d", orders, distinct=True) == [[1, 0]]
     twins = pa.Table.from_pylist([{"id": "d", "sentences": ["It rained.", "Go.", "It rained."]}])
     documents = encode_documents(twins, TextEncoder(tokenizer, 100))
     orders = [[1, 0, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]]
-    assert documents.distinct("d", orders) == [[1, 0, 2], [0, 2, 1]]
+    assert documents.orders("d", orders, distinct=True) == [[1, 0, 2], [0, 2, 1]]
 
 
 @pytest.mark.parametrize("place", [0, 1])

@@ -20,8 +20,13 @@ from transformers import BertConfig, masking_utils
 from zoo import word_encoder
 from zoo.backbones import Pooling, set_attention
 from zoo.coherence.modeling import CoherenceConfig, CoherenceScorer
-from zoo.coherence.momentum import MomentumContrast, MomentumEncoder, NegativeQueue
-from zoo.coherence.objectives import ContrastiveMargin, PairwiseMargin
+from zoo.coherence.objectives import (
+    ContrastiveMargin,
+    MomentumContrast,
+    MomentumEncoder,
+    NegativeQueue,
+    PairwiseMargin,
+)
 from zoo.coherence.unc_modeling import UncConfig, UncModel
 from zoo.conpono.modeling import ConponoConfig, ConponoModel
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel

@@ -18,9 +18,8 @@ from zoo.evaluate import bootstrap
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.classification import report
 from zoo.evaluate.compare import compare as compare_results
-from zoo.evaluate.pairwise import baselines, compare
 from zoo.evaluate.results import other_revisions, trained_on
-from zoo.evaluate.scores import confusion_matrix, macro_f1, per_class
+from zoo.evaluate.scores import Ranking, confusion_matrix, macro_f1, per_class, ranked
 from zoo.evaluate.table import percent
 from zoo.train import train
 from zoo.training.data import label_names, open_dataset, tables_of
@@ -111,7 +110,7 @@ def test_the_interval_has_about_the_width_of_theory() -> None:
 
 def test_ties_are_wrong_and_counted() -> None:
     coherent, other = np.array([2.0, 1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0, 3.0])
-    found = compare(coherent, other, ["a", "a", "b", "b"], 0, "test")
+    found = ranked(coherent, other, ["a", "a", "b", "b"], 0, "test")
     assert (found["value"], found["ties"]) == (0.5, 1)
 
 
@@ -119,25 +118,26 @@ def test_whole_documents_are_drawn_for_the_interval() -> None:
     # Ten documents of 50 pairs, half of them all right: drawing pairs would hide the spread.
     units = np.repeat(list("abcdefghij"), 50).tolist()
     coherent = np.repeat([0.0, 1.0], 250)
-    low, high = compare(coherent, np.full(500, 0.5), units, 0, "test")["ci"]
+    low, high = ranked(coherent, np.full(500, 0.5), units, 0, "test")["ci"]
     assert low <= 0.2 and high >= 0.8
 
 
 def test_of_a_few_units_no_interval_is_given_and_the_result_says_why() -> None:
     units = np.repeat(list("abc"), 50).tolist()
-    few = compare(np.ones(150), np.zeros(150), units, 0, "test")
+    few = ranked(np.ones(150), np.zeros(150), units, 0, "test")
     assert (few["value"], few["ci"], few["units"]) == (1.0, None, 3)
     assert percent(few).text == "100.0 (3 units)"
     rows = report(np.array([0, 1]), np.array([0, 1]), ["a", "b"], seed=0)
     (note,) = bootstrap.notes_of({"sets": {"one": {"accuracy": few}, "other": rows}})
     assert "fewer than 10 units" in note and "here 2 to 3" in note
-    enough = compare(np.ones(10), np.zeros(10), list("abcdefghij"), 0, "test")
+    enough = ranked(np.ones(10), np.zeros(10), list("abcdefghij"), 0, "test")
     assert enough["ci"] == [1.0, 1.0] and bootstrap.notes_of({"accuracy": enough}) == []
 
 
 def test_length_alone_says_nothing_about_permutations() -> None:
     length = np.array([5.0, 7.0, 9.0])
-    found = baselines((length, length), ["a", "b", "c"], 0)
+    ranking = Ranking(["a", "b", "c"], length, length, (length, length))
+    found = ranking.metrics(0)["baselines"]
     assert found["longer"]["ties"] == found["shorter"]["ties"] == 3
     assert set(found) == {"random", "longer", "shorter"}
 

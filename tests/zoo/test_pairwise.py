@@ -16,9 +16,9 @@ from corpora.schemas import COHERENCE_TESTS
 from zoo.evaluate import pairwise_sets
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.bootstrap import mcnemar
-from zoo.evaluate.pairwise import evaluate_set, outcomes_of, score_pairs, test_results
-from zoo.evaluate.pairwise_sets import TestPair, TestSet, open_sets
-from zoo.evaluate.scorers import AdjacentEncoder, AdjacentTfidf, baseline, load_scorer
+from zoo.evaluate.pairwise import evaluate_set, mcnemar_of_sets, outcomes_of, score_pairs
+from zoo.evaluate.pairwise_sets import PairSet, TextPair, open_sets
+from zoo.evaluate.scorers import adjacent_vectors, baseline, load_scorer
 from zoo.training.data import Dataset
 
 from .conftest import write_dataset
@@ -115,8 +115,8 @@ def test_the_builders_intrusion_pairs(tmp_path: Path) -> None:
 
 
 def test_accuracy_and_ties_by_hand() -> None:
-    pairs = [TestPair(r["id"], r["group"], (), tuple(r["pos"]), tuple(r["neg"])) for r in ROWS]
-    found = evaluate_set(TestSet("s", pairs), ByLetter(), {"shorter": baseline("shorter")}, seed=0)
+    pairs = [TextPair(r["group"], (), tuple(r["pos"]), tuple(r["neg"])) for r in ROWS]
+    found = evaluate_set(PairSet("s", pairs), ByLetter(), {"shorter": baseline("shorter")}, seed=0)
     # e: 2 to 2, 3 to 2, equal texts, the same letters: one right, three ties.
     assert (found["accuracy"]["value"], found["accuracy"]["ties"]) == (0.25, 3)
     assert found["outcomes"] == "=1=="
@@ -133,7 +133,7 @@ def test_the_prompt_stands_before_both_texts() -> None:
             seen.extend(texts)
             return [0.0] * len(texts)
 
-    found = TestSet("s", [TestPair("p", "g", ("Once.",), ("A.",), ("B.",))])
+    found = PairSet("s", [TextPair("g", ("Once.",), ("A.",), ("B.",))])
     score_pairs(found, Spy())
     assert seen == [["Once.", "A."], ["Once.", "B."]]
     score_pairs(found, Spy(), prompt=False)
@@ -142,21 +142,21 @@ def test_the_prompt_stands_before_both_texts() -> None:
 
 @pytest.mark.parametrize("prompt", [True, False])
 def test_a_rule_reads_what_the_model_reads(prompt: bool) -> None:
-    pairs = [TestPair("p", "g", ("The cat sat.",), ("The cat slept.",), ("It rained.",))]
-    tfidf = AdjacentTfidf()
-    found = evaluate_set(TestSet("s", pairs), tfidf, {"tfidf": tfidf}, seed=0, prompt=prompt)
+    pairs = [TextPair("g", ("The cat sat.",), ("The cat slept.",), ("It rained.",))]
+    tfidf = baseline("tfidf")
+    found = evaluate_set(PairSet("s", pairs), tfidf, {"tfidf": tfidf}, seed=0, prompt=prompt)
     assert found["baselines"]["tfidf"]["value"] == found["accuracy"]["value"] == float(prompt)
 
 
 def test_adjacent_cosines_by_hand() -> None:
     vectors = {"a": [1.0, 0.0], "b": [0.0, 2.0], "c": [3.0, 3.0]}
-    scorer = AdjacentEncoder(lambda texts: np.array([vectors[text] for text in texts]))
+    scorer = adjacent_vectors(lambda texts: np.array([vectors[text] for text in texts]))
     half = 0.5**0.5
     found = scorer.score([["a", "c", "b"], ["a", "b"], ["c"], ["a", "a", "b"]])
     assert found == pytest.approx([half, 0.0, 0.0, 0.5])
-    related, unrelated, alone = AdjacentTfidf().score([["x y", "x z"], ["x y", "z w"], ["x"]])
+    related, unrelated, alone = baseline("tfidf").score([["x y", "x z"], ["x y", "z w"], ["x"]])
     assert related > unrelated == alone == 0.0
-    assert AdjacentTfidf().score([["…", "?"], ["!"]]) == [0, 0]
+    assert baseline("tfidf").score([["…", "?"], ["!"]]) == [0, 0]
 
 
 def test_the_suite_with_a_rule_as_its_model(jsonl_folder: Path, tmp_path: Path) -> None:
@@ -186,13 +186,13 @@ def test_results_of_other_pairs_are_not_tested_against_each_other(
     out = tmp_path / "a.json"
     assert run(other, "shorter", out) == 0
     assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(out)) == 2
-    assert "not the same in both results" in capsys.readouterr().err
+    assert "was measured with the pairs of 'stories' = " in capsys.readouterr().err
     assert run(jsonl_folder, "shorter", out, "--prompt", "false") == 0
     assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(out)) == 2
     said = capsys.readouterr().err
     assert "measured with prompt = True" in said and "with prompt = False" in said
     with pytest.raises(InputError, match="no test set in common"):
-        test_results({"metrics": {"sets": {"a": {}}}}, {"metrics": {"sets": {"b": {}}}})
+        mcnemar_of_sets({"metrics": {"sets": {"a": {}}}}, {"metrics": {"sets": {"b": {}}}})
 
 
 PROBLEMS = (
@@ -324,21 +324,3 @@ def test_the_random_rule_draws_for_each_text() -> None:
     assert scores[7] == load_scorer("baseline:random", 1).score([texts[7]])[0]
     assert scores.min() >= 0 and scores.max() < 1 and abs(scores.mean() - 0.5) < 0.06
     assert (scores != load_scorer("baseline:random", 2).score(texts)).all()
-
-
-def test_texts_that_were_cut_are_counted_for_each_evaluation(
-    tiny_bert: Path, tmp_path: Path
-) -> None:
-    """In one process a scorer is loaded once."""
-    from transformers import AutoModel, AutoTokenizer
-
-    from zoo.coherence import CoherenceScorer
-
-    backbone = AutoModel.from_pretrained(tiny_bert)
-    CoherenceScorer.from_backbone(backbone, 64, 0).save_pretrained(tmp_path)
-    AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
-    first = load_scorer(str(tmp_path))
-    assert isinstance(first, CoherenceScorer)
-    first.encoder.cut = 5
-    again = load_scorer(str(tmp_path))
-    assert again is first and first.encoder.cut == 0

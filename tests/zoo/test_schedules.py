@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from zoo.coherence.contrastive import annealed
 from zoo.coherence.recipes import Full
-from zoo.coherence.setup import annealed
 from zoo.training.samplers import EpochSampler
 from zoo.training.schedules import AccuracySchedule
 

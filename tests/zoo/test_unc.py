@@ -12,7 +12,7 @@ from torch.nn.functional import log_softmax
 
 from zoo.coherence.data import pad
 from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, pad_rows
-from zoo.evaluate.pairwise import cut_of
+from zoo.evaluate.scorers import cut_of
 from zoo.train import train
 from zoo.vocabularies import train_words
 

@@ -1,38 +1,76 @@
-"""Recipe: the scorer by pairwise or contrastive ranking (Jwalapuram et al. 2022, 3.2 and 3.3)."""
+"""Recipe: the scorer by pairwise or contrastive ranking (Jwalapuram et al. 2022, 3.2 and 3.3).
+
+With what the full model shares: the data and the model (`prepare`), and the end (`leave`).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from zoo.backbones import training_attention
-from zoo.coherence.data import instances
+import pyarrow as pa
+import torch
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LinearLR
+from transformers import PreTrainedTokenizerBase
+
+from corpora.store.atomic import write_json
+from zoo.backbones import backbone_of, set_attention, tokenizer_for, training_attention
+from zoo.coherence.data import Documents, encode_documents, instances, intrusion_tables
+from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import ranking_accuracy
-from zoo.coherence.setup import annealed, leave, prepare, say_cut
+from zoo.coherence.scoring import REFERENCE, quantiles, score_orders
+from zoo.evaluate.scores import Ranking
+from zoo.texts import TextEncoder
+from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
+from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, trainer_over
 
 if TYPE_CHECKING:
-    from zoo.coherence.recipes import Contrastive
+    from zoo.coherence.recipes import Contrastive, ScorerRecipe
+
+USAGE = """
+from zoo.coherence import CoherenceScorer
+scorer = CoherenceScorer.from_pretrained(FOLDER)
+scorer.score(["She opened the door. It was dark inside.", "It was dark inside. She opened it."])
+"""
+
+
+@dataclass
+class Prepared:
+    """A scorer to train and its texts: the documents of each split as token ids, and the rows."""
+
+    tokenizer: PreTrainedTokenizerBase
+    model: CoherenceScorer
+    dataset: Dataset
+    texts: dict[str, Documents]
+    chosen: dict[str, pa.Table]
+    pairs: dict[str, pa.Table]
+    """Each document against one permutation: what every recipe is judged by."""
+    batch_tokens: int
+    """The tokens of `eval_batch_size` texts that are as long as the model takes."""
+
+    def ranking(self, split: str) -> Ranking:
+        """The model's scores of a split's `pairs`."""
+        return score_orders(self.model, self.texts[split], self.pairs[split], self.batch_tokens)
 
 
 def train(recipe: Contrastive, job: Job) -> None:
     """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
     # Data and model
-    loss = recipe.loss
-    prepared = prepare(recipe)
-    negatives = loss.negatives or recipe.negatives
-    pad_id = prepared.tokenizer.pad_token_id
+    prepared, loss = prepare(recipe), recipe.loss
+    negatives, pad_id = loss.negatives or recipe.negatives, prepared.tokenizer.pad_token_id
     rows = {
         split: instances(prepared.texts[split], prepared.chosen[split], negatives, pad_id)
         for split in ("train", "validation")
     }
     dropped = {split: part.dropped for split, part in rows.items()}
-    say_cut(job, prepared, dropped)
+    note_cut(job, prepared, dropped)
 
-    # Objective
+    # Objective and Trainer
     objective = loss.module()
-
-    # Trainer
     trainer = trainer_over(
         job,
         prepared.model,
@@ -49,3 +87,93 @@ def train(recipe: Contrastive, job: Job) -> None:
     # Evaluation and card; bfloat16 was for training, users' scores are float32
     trainer.accelerator.unwrap_model(prepared.model, keep_fp32_wrapper=False)
     leave(recipe, job, prepared, history(state), dropped)
+
+
+def prepare(recipe: ScorerRecipe) -> Prepared:
+    """Read the documents and the orders; make the tokenizer and the model.
+
+    Permuted documents come with a table of documents; the pairs of the intrusion task hold
+    their texts, and are judged by themselves.
+    """
+    folder, config = split_spec(recipe.dataset, recipe.dataset_config)
+    dataset = open_dataset(folder, config or recipe.configuration())
+    documents: dict[str, pa.Table] = {}
+    orders: dict[str, pa.Table] = {}
+    if {"pos", "neg"} <= set(dataset["train"].column_names):
+        dataset.need("doc", "position")
+        for split in SPLITS:
+            documents[split], orders[split] = intrusion_tables(dataset[split])
+        pairs = orders
+    else:
+        dataset.need("document", "orders")
+        whole = open_dataset(folder, "documents").need("id", "sentences")
+        pairwise = open_dataset(folder, "pairwise").need("document", "orders")
+        documents, orders, pairs = (
+            {split: part[split] for split in SPLITS} for part in (whole, dataset, pairwise)
+        )
+    sentences = (text for row in documents["train"]["sentences"].to_pylist() for text in row)
+    tokenizer = tokenizer_for(recipe, sentences, recipe.max_tokens)
+    torch.manual_seed(recipe.seed)
+    model = CoherenceScorer.from_backbone(
+        backbone_of(recipe, tokenizer), recipe.max_tokens, tokenizer.pad_token_id, recipe.vector
+    )
+    set_attention(model.backbone, recipe.attention)
+    limit, most = model.config.max_tokens, recipe.max_eval_rows
+    tokenizer.model_max_length = limit
+    texts = {
+        split: encode_documents(documents[split], TextEncoder(tokenizer, limit)) for split in SPLITS
+    }
+    chosen = {
+        split: spread(orders[split], recipe.max_train_rows if split == "train" else most)
+        for split in SPLITS
+    }
+    judged = {split: spread(pairs[split], most) for split in ("validation", "test")}
+    at_once = recipe.eval_batch_size * limit
+    return Prepared(tokenizer, model, dataset, texts, chosen, judged, at_once)
+
+
+def annealed(recipe: ScorerRecipe, optimizer: Optimizer) -> LinearLR:
+    """From `learning_rate` in a straight line to `final_learning_rate`, which then stays."""
+    last = recipe.final_learning_rate / recipe.learning_rate
+    return LinearLR(optimizer, 1.0, last, recipe.anneal_steps)
+
+
+def note_cut(job: Job, prepared: Prepared, dropped: Mapping[str, int]) -> None:
+    """Note what the limit of the texts' length cost."""
+    cut = {split: part.encoder.cut for split, part in prepared.texts.items()}
+    job.note_counts(f"documents cut to {prepared.model.config.max_tokens} tokens", cut)
+    lost = "rows dropped, whose negatives the cut made equal to the document"
+    job.note_counts(lost, dropped)
+
+
+def leave(
+    recipe: ScorerRecipe,
+    job: Job,
+    prepared: Prepared,
+    training: Mapping[str, Any],
+    dropped: Mapping[str, int],
+) -> None:
+    """Evaluate the trained model; write it with its card, results.json and its reference."""
+    metrics = {}
+    for split in prepared.pairs:
+        metrics[split] = prepared.ranking(split).metrics(recipe.seed)
+    # What percentiles are taken in: the validation documents as they stand.
+    documents = prepared.texts["validation"]
+    texts = [documents.original(name) for name in documents.sentences]
+    scores = prepared.model.score_ids(texts, prepared.batch_tokens)
+    of = f"{prepared.dataset.name}, validation documents"
+    reference = {"of": of, "texts": len(scores), "quantiles": quantiles(scores)}
+    write_json(job.folder / REFERENCE, reference)
+    value = metrics["test"]["accuracy"]["value"]
+    cut = {split: part.encoder.cut for split, part in prepared.texts.items()}
+    finish(
+        job,
+        prepared.model,
+        prepared.tokenizer,
+        prepared.dataset,
+        USAGE,
+        headline=("test accuracy, one text against one", f"{value:.3f}"),
+        metrics=metrics,
+        data={"cut": cut, "dropped": dict(dropped)},
+        training=dict(training),
+    )

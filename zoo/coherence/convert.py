@@ -17,11 +17,11 @@ from zoo.coherence.modeling import CoherenceScorer
 from zoo.modeling import save_model
 from zoo.training.job import LIBRARIES
 
-ENCODERS = ("main_encoder.", "model.")
-"""The prefixes of the encoder's weights: in the full model, and in the two smaller ones."""
+PARTS = {"main_encoder.": "backbone.", "model.": "backbone.", "conlinear.": "score_head."}
+"""The authors' names of the encoder (in the full model, and in the two smaller ones) and the head,
+and ours."""
 
-HEAD = "conlinear."
-LEFT_OUT = ("momentum_encoder.",)
+LEFT_OUT = "momentum_encoder."
 """Only training needs it."""
 BUFFERS = ("position_ids", "token_type_ids")
 """The last part of names that transformers before 4.31 stored too: numbers, not weights."""
@@ -36,14 +36,33 @@ def convert(
     Raises `InputError` for a file that is no plain state dict, or names other weights.
     """
     state = read_state(checkpoint)
-    encoder, head, left_out = split_state(state, str(checkpoint))
+    named: dict[str, Tensor] = {}
+    for name, value in state.items():
+        if name.rpartition(".")[2] not in BUFFERS and not name.startswith(LEFT_OUT):
+            part = next((part for part in PARTS if name.startswith(part)), "")
+            named[PARTS.get(part, "") + name.removeprefix(part)] = value
+    if not all(any(name.startswith(part) for name in named) for part in set(PARTS.values())):
+        raise InputError(
+            f"holds neither of the authors' models: its names begin {sorted(state)[:3]}",
+            where=str(checkpoint),
+            hint=f"expected weights named {', '.join(f'{part}*' for part in PARTS)}",
+        )
     config = AutoConfig.from_pretrained(backbone)
     tokenizer = AutoTokenizer.from_pretrained(backbone)
     model = CoherenceScorer.from_backbone(
         AutoModel.from_config(config, dtype=torch.float32), max_tokens, tokenizer.pad_token_id
     )
-    _load(model.backbone, encoder, checkpoint, backbone)
-    _load(model.score_head, head, checkpoint, backbone)
+    wanted = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    there = {name: tuple(value.shape) for name, value in named.items()}
+    if differ := sorted(n for n in {*wanted, *there} if wanted.get(n) != there.get(n)):
+        raise InputError(
+            f"its weights do not fit the backbone {backbone}: {differ[0]} is "
+            f"{there.get(differ[0])}, expected {wanted.get(differ[0])} ({len(differ)} differ)",
+            where=str(checkpoint),
+            hint="name the backbone that it was trained with: --backbone FOLDER_OR_ID",
+        )
+    model.load_state_dict(named)
+    left_out = [LEFT_OUT.rstrip(".")] if any(name.startswith(LEFT_OUT) for name in state) else []
     with staged(output) as partial:
         save_model(model, tokenizer, partial)
         write_json(
@@ -61,10 +80,10 @@ def convert(
 
 def read_state(checkpoint: Path) -> dict[str, Tensor]:
     """The tensors of a `.pt` file; nothing but tensors and plain containers is unpickled."""
-    if not checkpoint.is_file():
-        raise InputError("no such checkpoint", where=str(checkpoint))
     try:
         state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(checkpoint)) from error
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
         raise InputError(
             f"cannot be read as weights alone: {str(error).splitlines()[0]}",
@@ -77,40 +96,3 @@ def read_state(checkpoint: Path) -> dict[str, Tensor]:
     if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
         raise InputError("is no state dict: names with tensors", where=str(checkpoint))
     return {str(name).removeprefix("module."): value for name, value in state.items()}
-
-
-def split_state(
-    state: Mapping[str, Tensor], where: str
-) -> tuple[dict[str, Tensor], dict[str, Tensor], list[str]]:
-    """The encoder's weights, the head's, and the prefixes of those that are left out."""
-    prefix = next((p for p in ENCODERS if any(name.startswith(p) for name in state)), None)
-    if prefix is None or not any(name.startswith(HEAD) for name in state):
-        known = ", ".join(f"{p}*" for p in (*ENCODERS, HEAD))
-        raise InputError(
-            f"holds neither of the authors' models: its names begin {sorted(state)[:3]}",
-            where=where,
-            hint=f"expected weights named {known}",
-        )
-    encoder = {name.removeprefix(prefix): v for name, v in state.items() if name.startswith(prefix)}
-    head = {name.removeprefix(HEAD): v for name, v in state.items() if name.startswith(HEAD)}
-    others = [name for name in state if not name.startswith((prefix, HEAD))]
-    strange = [name for name in others if not name.startswith(LEFT_OUT)]
-    if strange:
-        raise InputError(f"holds weights that have no place: {strange[:3]}", where=where)
-    return encoder, head, sorted({name.partition(".")[0] for name in others})
-
-
-def _load(module: torch.nn.Module, state: Mapping[str, Tensor], file: Path, backbone: str) -> None:
-    state = {name: v for name, v in state.items() if name.rpartition(".")[2] not in BUFFERS}
-    wanted = {name: tuple(value.shape) for name, value in module.state_dict().items()}
-    found = {name: tuple(value.shape) for name, value in state.items()}
-    if wanted != found:
-        differ = sorted(n for n in {*wanted, *found} if wanted.get(n) != found.get(n))
-        name = differ[0]
-        raise InputError(
-            f"its weights do not fit the backbone {backbone}: {name} is {found.get(name)}, "
-            f"expected {wanted.get(name)} ({len(differ)} differ)",
-            where=str(file),
-            hint="name the backbone that it was trained with: --backbone FOLDER_OR_ID",
-        )
-    module.load_state_dict(state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +15,6 @@ from torch.utils.data import Dataset
 from corpora.errors import ConfigError, InputError
 from zoo.texts import TextEncoder
 
-log = logging.getLogger("zoo")
-
 Row = tuple[str, list[list[int]]]
 """A document's id and the orders of its negatives."""
 
@@ -26,8 +23,8 @@ Row = tuple[str, list[list[int]]]
 class Documents:
     """The kept sentences of each document, as token ids, by document id.
 
-    A document of the intrusion task has the intruder after its own sentences: `extra` names those
-    documents, and an order that puts the intruder in a sentence's place makes the negative text.
+    A document of the intrusion task has the intruder after its own sentences; an order that puts
+    it in a sentence's place makes the negative text.
     """
 
     encoder: TextEncoder
@@ -39,6 +36,10 @@ class Documents:
         """The kept sentences of the document itself."""
         return len(self.sentences[document]) - (document in self.extra)
 
+    def length(self, document: str) -> int:
+        """The tokens of all its sentences."""
+        return sum(map(len, self.sentences[document]))
+
     def original(self, document: str) -> np.ndarray:
         """The document as it stood, as one text."""
         return self.encoder.assemble(self.sentences[document][: self.size(document)])
@@ -48,68 +49,63 @@ class Documents:
         kept = self.sentences[document]
         return self.encoder.assemble([kept[index] for index in order])
 
-    def orders(self, document: str, orders: Sequence[Sequence[int]]) -> list[list[int]]:
-        """`orders` over the kept sentences only; those whose text is the original are left out."""
+    def texts(self, row: Row) -> list[np.ndarray]:
+        """The original and its negatives as token ids."""
+        document, orders = row
+        return [self.original(document), *(self.permuted(document, order) for order in orders)]
+
+    def orders(
+        self, document: str, orders: Sequence[Sequence[int]], *, distinct: bool = False
+    ) -> list[list[int]]:
+        """`orders` over the kept sentences only; those whose text is the original are left out.
+
+        With `distinct`, of those whose texts are equal the first only stays.
+        """
         texts = [ids.tobytes() for ids in self.sentences[document]]
         size, extra = self.size(document), self.extra.get(document)
-        cut = [
-            [
+        made: list[list[int]] = []
+        seen = {tuple(texts[:size])}
+        for order in orders:
+            kept = [
                 size if index == extra else index
                 for place, index in enumerate(order)
                 if index < size or (index == extra and place < size)
             ]
-            for order in orders
-        ]
-        return [order for order in cut if [texts[index] for index in order] != texts[:size]]
-
-    def distinct(self, document: str, orders: Sequence[Sequence[int]]) -> list[list[int]]:
-        """As `orders`, and of those whose texts are equal the first only."""
-        ids = [ids.tobytes() for ids in self.sentences[document]]
-        texts: dict[tuple[bytes, ...], list[int]] = {}
-        for order in self.orders(document, orders):
-            texts.setdefault(tuple(ids[index] for index in order), order)
-        return list(texts.values())
+            text = tuple(texts[index] for index in kept)
+            if text not in seen:
+                made.append(kept)
+            if distinct:
+                seen.add(text)
+        return made
 
 
 def encode_documents(table: pa.Table, encoder: TextEncoder) -> Documents:
     """Tokenise each sentence of a `documents` table once, and cut each document.
 
-    A table with the column `intruder` (`intrusion_tables`) gives each document its intruder.
+    A table with the column `intruder` (`intrusion_tables`) gives each document its intruder. Of
+    both texts the same sentences are kept, wherever it stands: those that fit with the intruder
+    in the place of the shortest. One that would not fit by itself is cut, as a first sentence is.
     """
     kept: dict[str, list[np.ndarray]] = {}
     extra: dict[str, int] = {}
-    intruders = table["intruder"].to_pylist() if "intruder" in table.column_names else None
-    for row, (document, sentences) in enumerate(
-        zip(table["id"].to_pylist(), table["sentences"].to_pylist(), strict=True)
-    ):
-        ids = encoder.sentences(sentences)
-        if intruders is None:
-            kept[document] = encoder.kept(ids)
+    for row in table.to_pylist():
+        ids, before = encoder.sentences(row["sentences"]), encoder.cut
+        own = encoder.kept(ids)
+        kept[row["id"]] = own
+        if "intruder" not in row:
             continue
-        [intruder] = encoder.sentences([intruders[row]])
-        kept[document], extra[document] = _kept_beside(encoder, ids, intruder), len(sentences)
+        [whole] = encoder.sentences([row["intruder"]])
+        intruder = whole[: encoder.budget]
+        while len(own) > 1:
+            sizes = [len(sentence) for sentence in own]
+            if sum(sizes) - min(sizes) + len(intruder) <= encoder.budget:
+                break
+            own.pop()
+        lost = len(own) < len(ids) or len(intruder) < len(whole)
+        encoder.cut = max(encoder.cut, before + lost)
+        own.append(intruder)
+        extra[row["id"]] = len(ids)
     return Documents(encoder, kept, extra)
-
-
-def _kept_beside(
-    encoder: TextEncoder, sentences: list[np.ndarray], intruder: np.ndarray
-) -> list[np.ndarray]:
-    """The sentences that fit with the intruder in the place of the shortest, and the intruder.
-
-    Of both texts the same sentences are kept, wherever the intruder stands. An intruder that
-    would not fit by itself is cut, as a first sentence is.
-    """
-    before = encoder.cut
-    kept = encoder.kept(sentences)
-    whole, intruder = len(intruder), intruder[: encoder.budget]
-    while len(kept) > 1:
-        longest = sum(map(len, kept)) - min(map(len, kept)) + len(intruder)
-        if longest <= encoder.budget:
-            break
-        kept = kept[:-1]
-    lost = len(kept) < len(sentences) or len(intruder) < whole
-    encoder.cut = max(encoder.cut, before + lost)
-    return [*kept, intruder]
 
 
 def intrusion_tables(pairs: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -140,26 +136,16 @@ class Instances(Dataset[list[np.ndarray]]):
     rows: list[Row]
     pad_id: int
     dropped: int = 0
-    _lengths: np.ndarray = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        sizes = {
-            name: sum(map(len, sentences)) for name, sentences in self.documents.sentences.items()
-        }
-        self._lengths = np.array([sizes[document] for document, _ in self.rows], np.int64)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, row: int) -> list[np.ndarray]:
-        """The original and its negatives as token ids."""
-        document, orders = self.rows[row]
-        permuted = [self.documents.permuted(document, order) for order in orders]
-        return [self.documents.original(document), *permuted]
+        return self.documents.texts(self.rows[row])
 
     def lengths(self) -> np.ndarray:
         """Tokens of each row's document (its permutations have as many)."""
-        return self._lengths
+        return np.array([self.documents.length(document) for document, _ in self.rows], np.int64)
 
     def collate(self, rows: Sequence[list[np.ndarray]]) -> dict[str, Any]:
         """`input_ids` and `attention_mask` `[batch, 1 + negatives, tokens]`, the original first.
@@ -167,13 +153,9 @@ class Instances(Dataset[list[np.ndarray]]):
         `labels [batch]` are 0: the place of the coherent text.
         """
         ids, mask = pad([text for row in rows for text in row], self.pad_id)
-        shape = (len(rows), -1, ids.size(1))
+        ids, mask = (each.view(len(rows), -1, ids.size(1)) for each in (ids, mask))
         labels = torch.zeros(len(rows), dtype=torch.long)
-        return {
-            "input_ids": ids.view(shape),
-            "attention_mask": mask.view(shape),
-            "labels": labels,
-        }
+        return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
 def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int) -> Instances:
@@ -183,9 +165,8 @@ def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int
     Raises `ConfigError` if the table has fewer negatives a row, `InputError` if no row is left.
     """
     rows, dropped = [], 0
-    for document, orders in zip(
-        table["document"].to_pylist(), table["orders"].to_pylist(), strict=True
-    ):
+    for row in table.select(["document", "orders"]).to_pylist():
+        document, orders = row["document"], row["orders"]
         if len(orders) < negatives:
             raise ConfigError(
                 f"a row has {len(orders)} negatives, the recipe wants {negatives}",
@@ -196,9 +177,7 @@ def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int
         if usable:
             rows.append((document, [usable[i % len(usable)] for i in range(negatives)]))
         dropped += not usable
-    if not rows:
-        raise _nothing_left()
-    return Instances(documents, rows, pad_id, dropped)
+    return Instances(documents, _some(rows), pad_id, dropped)
 
 
 def candidates(documents: Documents, table: pa.Table, most: int) -> tuple[list[Row], int, int]:
@@ -207,19 +186,19 @@ def candidates(documents: Documents, table: pa.Table, most: int) -> tuple[list[R
     Gives the rows, how many of them have fewer than `most`, and how many rows were dropped, as no
     negative differs from the document. Raises `InputError` if no row is left.
     """
-    names, listed = table["document"].to_pylist(), table["orders"].to_pylist()
-    found = [
-        (name, documents.distinct(name, orders[:most]))
-        for name, orders in zip(names, listed, strict=True)
-    ]
-    rows = [row for row in found if row[1]]
+    rows: list[Row] = []
+    for row in table.select(["document", "orders"]).to_pylist():
+        usable = documents.orders(row["document"], row["orders"][:most], distinct=True)
+        if usable:
+            rows.append((row["document"], usable))
+    fewer = sum(len(orders) < most for _, orders in rows)
+    return _some(rows), fewer, table.num_rows - len(rows)
+
+
+def _some(rows: list[Row]) -> list[Row]:
     if not rows:
-        raise _nothing_left()
-    return rows, sum(len(orders) < most for _, orders in rows), len(found) - len(rows)
-
-
-def _nothing_left() -> InputError:
-    return InputError("no document is left to train on: none has two sentences that fit")
+        raise InputError("no document is left to train on: none has two sentences that fit")
+    return rows
 
 
 def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import torch
 from huggingface_hub.dataclasses import strict
@@ -17,13 +17,12 @@ from transformers.configuration_utils import SubConfigSpec
 from transformers.utils.generic import ModelOutput
 
 from zoo.backbones import Pooling, max_positions, pooled, stands_last
-from zoo.coherence.data import Documents, encode_documents, pad
-from zoo.coherence.scoring import load_reference, mean_scores
+from zoo.coherence.data import encode_documents, pad
+from zoo.coherence.scoring import score_orders, score_texts
+from zoo.evaluate.scores import Ranking
 from zoo.modeling import ZooModel, known_to_auto
-from zoo.texts import TextEncoder, batches_by_length
+from zoo.texts import Text, TextEncoder, batches_by_length
 from zoo.trials import warn_of_padding
-
-log = logging.getLogger("zoo")
 
 CPU_TOKENS = 2048
 """Scored at once by a thread of a CPU: more would leave its caches (docs/results/coherence.md)."""
@@ -63,7 +62,6 @@ class CoherenceScorer(ZooModel):
         self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
         self.score_head = nn.Linear(self.backbone.config.hidden_size, 1)
         self._encoder: TextEncoder | None = None
-        self._reference: list[float] | None = None
         self.bf16 = False
         """Whether to score in bfloat16: faster where the hardware has it, to three digits."""
         self.post_init()
@@ -138,29 +136,18 @@ class CoherenceScorer(ZooModel):
             self._encoder = TextEncoder(tokenizer, self.config.max_tokens)
         return self._encoder
 
-    def documents(self, table: pa.Table) -> Documents:
-        """The rows of a table with `id` and `sentences`, cut and encoded as in training."""
-        return encode_documents(table, self.encoder)
-
-    @property
-    def reference(self) -> list[float] | None:
-        """The quantiles that percentiles are taken in, or None: then that is said, once."""
-        if self._reference is None:
-            name = self.config._name_or_path
-            self._reference = load_reference(name) or []
-            if not self._reference:
-                log.warning("%s: no reference set, so no percentiles: give --reference", name)
-        return self._reference or None
-
-    def score(self, texts: Sequence[str | Sequence[str]], batch_tokens: int = 16384) -> list[float]:
+    def score(self, texts: Sequence[Text]) -> list[float]:
         """One score a text, the higher the more coherent; a text may be a list of sentences.
 
         A text longer than the model takes is scored in overlapping windows of whole sentences
         (`zoo.coherence.scoring.Windows`): its score is their mean. Padding changes no score, unless
-        the backbone does not hide it; batches hold texts of like length, `batch_tokens` at most
-        (fewer on a CPU: that is faster there).
+        the backbone does not hide it.
         """
-        return [score for score, _ in mean_scores(self, texts, batch_tokens)]
+        return [scored.score for scored in score_texts(self, texts)]
+
+    def rank_orders(self, documents: pa.Table, orders: pa.Table) -> Ranking:
+        """Score the documents of a table (`id`, `sentences`) and their permutations, cut alike."""
+        return score_orders(self, encode_documents(documents, self.encoder), orders)
 
     @torch.inference_mode()
     def score_ids(
@@ -168,20 +155,20 @@ class CoherenceScorer(ZooModel):
     ) -> list[float]:
         """As `score`, for texts that are token ids with their special tokens.
 
-        `bf16` takes the place of the model's own, if it is given.
+        Batches hold texts of like length, `batch_tokens` at most (fewer on a CPU: that is faster
+        there). `bf16` takes the place of the model's own, if it is given.
         """
         self.eval()
         bf16 = self.bf16 if bf16 is None else bf16
         if self.device.type == "cpu":
             batch_tokens = min(batch_tokens, CPU_TOKENS * torch.get_num_threads())
-        scores = [0.0] * len(texts)
+        scores = np.zeros(len(texts))
         for rows in batches_by_length([len(text) for text in texts], batch_tokens):
             ids, mask = pad([texts[row] for row in rows], self.config.pad_token_id or 0)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
-                found = self(ids.to(self.device), mask.to(self.device)).scores.float().tolist()
-            for row, score in zip(rows, found, strict=True):
-                scores[row] = score
-        return scores
+                output = self(ids.to(self.device), mask.to(self.device))
+            scores[rows] = output.scores.float().cpu()
+        return scores.tolist()
 
 
 known_to_auto(CoherenceConfig, model=CoherenceScorer)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from corpora.errors import InputError
+from zoo.coherence.data import Documents
+from zoo.evaluate.scores import Ranking
 from zoo.files import file_of
-from zoo.texts import TextEncoder, split_sentences
+from zoo.texts import Text, TextEncoder, as_sentences
 
 if TYPE_CHECKING:
     from zoo.coherence.modeling import CoherenceScorer
 
+log = logging.getLogger("zoo")
+
 REFERENCE = "reference.json"
 """Beside the weights: 101 quantiles of the scores of texts that are known to be coherent."""
-
-Text = str | Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -63,16 +68,11 @@ class Windows:
     numbers: tuple[int, ...]
     bounds: tuple[tuple[int, int], ...]
 
-    @property
-    def sentences(self) -> int:
-        """The number of sentences."""
-        return self.numbers[-1] + 1
 
-
-def windows(encoder: TextEncoder, sentences: Sequence[str]) -> Windows:
+def windows(encoder: TextEncoder, text: Text) -> Windows:
     """Cut a text's sentences into windows; a text without any is one window of no tokens."""
     pieces, numbers = [], []
-    for number, ids in enumerate(encoder.sentences(sentences or [""])):
+    for number, ids in enumerate(encoder.sentences(as_sentences(text) or [""])):
         for start in range(0, max(len(ids), 1), encoder.budget):
             pieces.append(ids[start : start + encoder.budget])
             numbers.append(number)
@@ -89,44 +89,26 @@ def windows(encoder: TextEncoder, sentences: Sequence[str]) -> Windows:
 
 
 def score_texts(
-    model: CoherenceScorer,
-    texts: Sequence[Text],
-    batch_tokens: int,
-    reference: Sequence[float] | None = None,
+    model: CoherenceScorer, texts: Sequence[Text], reference: Sequence[float] | None = None
 ) -> list[Scored]:
-    """Score each text as the mean over its windows.
+    """Score each text as the mean over its windows, with its percentile in quantiles `reference`.
 
-    Percentiles are taken in the quantiles `reference`, by default the model's own.
+    Without a reference no text has a percentile.
     """
-    known = model.reference if reference is None else reference
-    return [
-        Scored(
-            score,
-            None if known is None else percentile(score, known),
-            text.sentences,
-            len(text.bounds),
-        )
-        for score, text in mean_scores(model, texts, batch_tokens)
-    ]
-
-
-def mean_scores(
-    model: CoherenceScorer, texts: Sequence[Text], batch_tokens: int
-) -> list[tuple[float, Windows]]:
-    """The mean of each text's windows, with the windows."""
-    cut = [windows(model.encoder, as_sentences(text)) for text in texts]
+    cut = [windows(model.encoder, text) for text in texts]
     parts = [
         model.encoder.assemble(text.pieces[start:end]) for text in cut for start, end in text.bounds
     ]
-    scores = model.score_ids(parts, batch_tokens)
-    ends = np.cumsum([len(text.bounds) for text in cut])
-    return [
-        (float(np.mean(scores[end - len(text.bounds) : end])), text)
-        for text, end in zip(cut, ends.tolist(), strict=True)
-    ]
+    scores = iter(model.score_ids(parts))
+    scored = []
+    for text in cut:
+        score = float(np.mean([next(scores) for _ in text.bounds]))
+        place = percentile(score, reference) if reference else None
+        scored.append(Scored(score, place, text.numbers[-1] + 1, len(text.bounds)))
+    return scored
 
 
-def explain(model: CoherenceScorer, text: Text, batch_tokens: int = 16384) -> list[SentenceEffect]:
+def explain(model: CoherenceScorer, text: Text) -> list[SentenceEffect]:
     """What each sentence does to the score of a text: left out, and swapped with the next one.
 
     In a long text a change touches the windows that hold the sentence, and counts with their
@@ -134,26 +116,25 @@ def explain(model: CoherenceScorer, text: Text, batch_tokens: int = 16384) -> li
     """
     sentences = as_sentences(text)
     cut = windows(model.encoder, sentences)
-    variants: list[tuple[str, int, np.ndarray]] = []
+    # Each window as it is, and every change of it: its kind and the number of the sentence.
+    variants: list[tuple[str, int, list[np.ndarray]]] = []
     for start, end in cut.bounds:
-        window, numbers = list(cut.pieces[start:end]), cut.numbers[start:end]
-        variants.append(("as it is", -1, model.encoder.assemble(window)))
-        for i, number in enumerate(numbers):
+        window = list(cut.pieces[start:end])
+        variants.append(("as it is", -1, window))
+        for i, number in enumerate(cut.numbers[start:end]):
             if len(window) > 1:
-                rest = window[:i] + window[i + 1 :]
-                variants.append(("left out", number, model.encoder.assemble(rest)))
+                variants.append(("left out", number, window[:i] + window[i + 1 :]))
             if i + 1 < len(window):
                 swapped = [*window[:i], window[i + 1], window[i], *window[i + 2 :]]
-                variants.append(("swapped", number, model.encoder.assemble(swapped)))
-    scores = model.score_ids([ids for _, _, ids in variants], batch_tokens)
-    changes: dict[tuple[str, int], float] = {}
+                variants.append(("swapped", number, swapped))
+    texts = [model.encoder.assemble(pieces) for _, _, pieces in variants]
+    changes: dict[tuple[str, int], float] = defaultdict(float)
     whole = 0.0
-    for (kind, sentence, _), score in zip(variants, scores, strict=True):
+    for (kind, number, _), score in zip(variants, model.score_ids(texts), strict=True):
         if kind == "as it is":
             whole = score
-            continue
-        key = (kind, sentence)
-        changes[key] = changes.get(key, 0.0) + (score - whole) / len(cut.bounds)
+        else:
+            changes[kind, number] += (score - whole) / len(cut.bounds)
     return [
         SentenceEffect(sentence, changes.get(("left out", place)), changes.get(("swapped", place)))
         for place, sentence in enumerate(sentences)
@@ -161,19 +142,33 @@ def explain(model: CoherenceScorer, text: Text, batch_tokens: int = 16384) -> li
 
 
 def rank(
-    model: CoherenceScorer, prompt: Text, alternatives: Sequence[Text], batch_tokens: int = 16384
+    model: CoherenceScorer, prompt: Text, alternatives: Sequence[Text]
 ) -> list[tuple[int, float]]:
     """The alternatives' numbers with the scores of prompt and alternative, the best first."""
     before = as_sentences(prompt) if prompt else []
-    texts = [[*before, *as_sentences(text)] for text in alternatives]
-    scores = [score for score, _ in mean_scores(model, texts, batch_tokens)]
-    order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
-    return [(i, scores[i]) for i in order]
+    scores = model.score([[*before, *as_sentences(text)] for text in alternatives])
+    return sorted(enumerate(scores), key=lambda one: -one[1])
 
 
-def as_sentences(text: Text) -> list[str]:
-    """A text's sentences: as given, or split by the project's own splitter."""
-    return split_sentences(text) if isinstance(text, str) else list(text)
+def score_orders(
+    model: CoherenceScorer, documents: Documents, orders: pa.Table, batch_tokens: int = 16384
+) -> Ranking:
+    """Score documents cut and encoded as in training, each once, and permutations of them.
+
+    Permutations that the cut made equal to the document are left out.
+    """
+    names, permuted, identical = [], [], 0
+    for row in orders.select(["document", "orders"]).to_pylist():
+        name, usable = row["document"], documents.orders(row["document"], row["orders"])
+        identical += len(row["orders"]) - len(usable)
+        permuted += [documents.permuted(name, order) for order in usable]
+        names += [name] * len(usable)
+    distinct = {name: place for place, name in enumerate(sorted(set(names)))}
+    at, size = np.array([distinct[name] for name in names], np.int64), len(distinct)
+    texts = [*(documents.original(name) for name in distinct), *permuted]
+    scores = np.array(model.score_ids(texts, batch_tokens))
+    lengths = np.array([len(text) for text in texts])
+    return Ranking(names, scores[at], scores[size:], (lengths[at], lengths[size:]), identical)
 
 
 def percentile(score: float, quantiles: Sequence[float]) -> float:
@@ -197,9 +192,10 @@ def quantiles(scores: Sequence[float]) -> list[float]:
 
 
 def load_reference(model: str | Path) -> list[float] | None:
-    """The reference of a model (folder or Hub id), or None where it has none."""
+    """The reference of a model (folder or Hub id); None where it has none, which is said."""
     found = file_of(model, REFERENCE)
     if found is None:
+        log.warning("%s: no reference set, so no percentiles: give --reference", model)
         return None
     stored = json.loads(found.read_text(encoding="utf-8"))
     return [float(value) for value in stored["quantiles"]]

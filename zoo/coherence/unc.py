@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from zoo.coherence.data import pad
 from zoo.coherence.objectives import PairwiseMargin, ranking_accuracy
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
-from zoo.evaluate.permuted import permuted_pairs, text_accuracy
+from zoo.evaluate.permuted import rank_texts
 from zoo.training.data import SPLITS, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
@@ -35,31 +35,25 @@ class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
     """A document and one permutation a row; a batch's sentences are encoded once each."""
 
     def __init__(
-        self,
-        sentences: Mapping[str, list[list[int]]],
-        table: pa.Table,
-        tokenizer: PreTrainedTokenizerBase,
+        self, documents: pa.Table, orders: pa.Table, tokenizer: PreTrainedTokenizerBase, most: int
     ) -> None:
-        self.sentences, self.pad_id = sentences, tokenizer.pad_token_id
-        self.rows = [
-            (name, order)
-            for name, orders in zip(
-                table["document"].to_pylist(), table["orders"].to_pylist(), strict=True
-            )
-            for order in orders[:1]
-        ]
+        """`most` words of a sentence are taken."""
+        self.pad_id = tokenizer.pad_token_id
+        sentences = {
+            row["id"]: word_ids(tokenizer, row["sentences"], most) for row in documents.to_pylist()
+        }
+        self.rows = [(sentences[row["document"]], row["orders"][0]) for row in orders.to_pylist()]
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, row: int) -> tuple[list[list[int]], list[int]]:
         """The document's sentences as word ids, and the order of its permutation."""
-        name, order = self.rows[row]
-        return self.sentences[name], order
+        return self.rows[row]
 
     def lengths(self) -> list[int]:
         """The sentences of each row's document."""
-        return [len(self.sentences[name]) for name, _ in self.rows]
+        return [len(sentences) for sentences, _ in self.rows]
 
     def collate(self, rows: Sequence[tuple[list[list[int]], list[int]]]) -> dict[str, Tensor]:
         """`input_ids`, `attention_mask` `[sentences, words]`; `texts [batch, 2, sentences]`."""
@@ -78,14 +72,6 @@ class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
         }
 
 
-def encode(
-    documents: pa.Table, tokenizer: PreTrainedTokenizerBase, most: int
-) -> dict[str, list[list[int]]]:
-    """The word ids of each document's sentences, by document id."""
-    ids, texts = documents["id"].to_pylist(), documents["sentences"].to_pylist()
-    return {name: word_ids(tokenizer, text, most) for name, text in zip(ids, texts, strict=True)}
-
-
 def train(recipe: Unc, job: Job) -> None:
     """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
     # Data
@@ -99,35 +85,37 @@ def train(recipe: Unc, job: Job) -> None:
         split: spread(orders[split], limits.get(split, recipe.max_eval_rows)) for split in SPLITS
     }
     rows = {
-        split: Ranked(
-            encode(documents[split], tokenizer, recipe.max_words), chosen[split], tokenizer
-        )
+        split: Ranked(documents[split], chosen[split], tokenizer, recipe.max_words)
         for split in ("train", "validation")
     }
 
     # Model
     torch.manual_seed(recipe.seed)
-    model = UncModel(_config(recipe, tokenizer), tokenizer)
+    names = {"embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads"}
+    sizes = recipe.model_dump(include={*names, "max_words"}) | {"vocab_size": len(tokenizer)}
+    model = UncModel(UncConfig(**sizes, pad_token_id=tokenizer.pad_token_id), tokenizer)
 
     # Objective and Trainer
+    ranking = PairwiseMargin(recipe.margin)
+
+    def objective(outputs: UncOutput, labels: Tensor, **_: Any) -> Tensor:
+        loss: Tensor = ranking(outputs.scores)
+        if outputs.language_loss is not None:  # there is none in validation
+            loss = loss + recipe.language_weight * outputs.language_loss
+        return loss
+
     trainer = trainer_over(
-        job,
-        model,
-        rows,
-        compute_loss_func=_objective(recipe.margin, recipe.language_weight),
-        compute_metrics=ranking_accuracy,
+        job, model, rows, compute_loss_func=objective, compute_metrics=ranking_accuracy
     )
     state = fit(trainer, patience=recipe.patience)
     if not is_main_process():
         return
 
-    # Evaluation
+    # Evaluation and card
     metrics = {
-        split: text_accuracy(model, permuted_pairs(documents[split], chosen[split]), recipe.seed)
+        split: rank_texts(model, documents[split], chosen[split]).metrics(recipe.seed)
         for split in SPLITS[1:]
     }
-
-    # Card
     value = metrics["test"]["accuracy"]["value"]
     finish(
         job,
@@ -140,25 +128,3 @@ def train(recipe: Unc, job: Job) -> None:
         data={"vocabulary": len(tokenizer)},
         training=history(state),
     )
-
-
-def _config(recipe: Unc, tokenizer: PreTrainedTokenizerBase) -> UncConfig:
-    sizes = ("embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads")
-    return UncConfig(
-        vocab_size=len(tokenizer),
-        pad_token_id=tokenizer.pad_token_id,
-        max_words=recipe.max_words,
-        **{name: getattr(recipe, name) for name in sizes},
-    )
-
-
-def _objective(margin: float, language_weight: float) -> Callable[..., Tensor]:
-    """The ranking loss and, weighted, that of the language model where the batch has one."""
-    ranking = PairwiseMargin(margin)
-
-    def objective(outputs: UncOutput, labels: Tensor, **_: Any) -> Tensor:
-        language = outputs.language_loss
-        loss = ranking(outputs.scores)
-        return loss if language is None else loss + language_weight * language
-
-    return objective

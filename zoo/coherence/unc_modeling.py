@@ -21,8 +21,8 @@ from transformers.utils.generic import ModelOutput
 
 from corpora.errors import ConfigError
 from zoo.coherence.data import pad
-from zoo.coherence.scoring import as_sentences
 from zoo.modeling import ZooModel, known_to_auto
+from zoo.texts import Text, as_sentences
 
 CHUNK = 512
 """Sentences that are encoded at a time while scoring."""
@@ -137,17 +137,15 @@ class UncModel(ZooModel):
         A text's score is the mean over its neighbouring sentences; one sentence alone has the
         bilinear layer's part set to zero.
         """
-        *leading, width = texts.shape
-        texts = texts.reshape(-1, width)
+        leading, texts = texts.shape[:-1], texts.reshape(-1, texts.size(-1))
+        if texts.size(1) == 1:
+            texts = nn.functional.pad(texts, (0, 1), value=-1)
         mask = (texts >= 0).to(vectors.dtype)
         states = vectors[texts.clamp(min=0)] * mask.unsqueeze(-1)
         pooled = self.convolution(states, mask).sum(1) / mask.sum(1, keepdim=True)
-        if width > 1:
-            relations = self.bilinear(states[:, :-1].contiguous(), states[:, 1:].contiguous())
-        else:
-            relations = states.new_zeros(len(texts), 1, self.config.bilinear_size)
-        between = mask[:, 1:] if width > 1 else mask
+        between = mask[:, 1:]
         alone = (between.sum(1, keepdim=True) == 0).to(mask.dtype)
+        relations = self.bilinear(states[:, :-1].contiguous(), states[:, 1:].contiguous())
         relations = relations * between.unsqueeze(-1)
         counted = torch.cat([between[:, :1] + alone, between[:, 1:]], dim=1)
         everywhere = pooled.unsqueeze(1).expand(-1, relations.size(1), -1)
@@ -169,7 +167,7 @@ class UncModel(ZooModel):
         return self._tokenizer
 
     @torch.inference_mode()
-    def score(self, texts: Sequence[str | Sequence[str]]) -> list[float]:
+    def score(self, texts: Sequence[Text]) -> list[float]:
         """One score a text, the higher the more coherent; a sentence is encoded once.
 
         `cut` counts the texts with a sentence of more than `max_words`, of which the rest is lost.
@@ -183,23 +181,19 @@ class UncModel(ZooModel):
         ids = word_ids(self.tokenizer, list(rows), most + 1)
         long = {row for row, words in enumerate(ids) if len(words) > most}
         self.cut += sum(not long.isdisjoint(text) for text in numbered)
-        vectors = self._vectors([words[:most] for words in ids])
-        order = np.argsort([len(text) for text in numbered], kind="stable")
-        scores = [0.0] * len(texts)
-        for start in range(0, len(order), CHUNK):
-            part = order[start : start + CHUNK].tolist()
-            padded = pad_rows([numbered[i] for i in part]).to(self.device)
-            found = self.score_vectors(vectors, padded).tolist()
-            for i, score in zip(part, found, strict=True):
-                scores[i] = score
-        return scores
-
-    def _vectors(self, ids: Sequence[Sequence[int]]) -> Tensor:
         parts = []
         for start in range(0, len(ids), CHUNK):
-            words, mask = pad(ids[start : start + CHUNK], self.config.pad_token_id or 0)
+            batch = [words[:most] for words in ids[start : start + CHUNK]]
+            words, mask = pad(batch, self.config.pad_token_id or 0)
             parts.append(self.encode(words.to(self.device), mask.to(self.device))[1])
-        return torch.cat(parts)
+        vectors = torch.cat(parts)
+        order = np.argsort([len(text) for text in numbered], kind="stable")
+        scores = np.zeros(len(texts))
+        for start in range(0, len(order), CHUNK):
+            part = order[start : start + CHUNK]
+            padded = pad_rows([numbered[i] for i in part]).to(self.device)
+            scores[part] = self.score_vectors(vectors, padded).cpu()
+        return scores.tolist()
 
 
 def word_ids(

@@ -15,13 +15,13 @@ import numpy as np
 from corpora.errors import InputError, require
 from corpora.rng import stream
 from zoo.evaluate import bootstrap
-from zoo.evaluate.pairwise import cut_of, describe, score_pairs
+from zoo.evaluate.pairwise import score_pairs
+from zoo.evaluate.pairwise_sets import PairSet, open_sets
 from zoo.evaluate.results import Result
-from zoo.evaluate.scorers import load_scorer
+from zoo.evaluate.scorers import cut_of, describe, load_scorer
 
 if TYPE_CHECKING:
     from zoo.evaluate import Request
-    from zoo.evaluate.pairwise_sets import TestPair, TestSet
     from zoo.evaluate.suites import Agreement
 
 CODERS = 100
@@ -34,10 +34,10 @@ def evaluate(options: Agreement, request: Request) -> Result:
 
     Raises `InputError` where no set has any.
     """
-    from zoo.evaluate.pairwise_sets import open_sets
-
     found = open_sets(request.data, request.split, request.limit)
-    voted = [each for each in found.sets if any(_judged(pair) for pair in each.pairs)]
+    # A set is judged where two annotators preferred a text of one pair, be it the same or not.
+    counts = {each.name: vote_counts([pair.votes for pair in each.pairs]) for each in found.sets}
+    voted = [each for each in found.sets if (counts[each.name].sum(1) > 1).any()]
     if not voted:
         raise InputError(
             "no test set here has votes of at least two annotators",
@@ -49,15 +49,11 @@ def evaluate(options: Agreement, request: Request) -> Result:
         each.name: evaluate_set(each, *score_pairs(each, model, options.prompt), request.seed)
         for each in voted
     }
+    protocol = {"alpha": "nominal", "ties": "missing"}
     return Result(
         model=describe(request.model, model),
         dataset=dict(found.description),
-        protocol={
-            "alpha": "nominal",
-            "ties": "missing",
-            "prompt": options.prompt,
-            "limit": request.limit,
-        },
+        protocol={**protocol, "prompt": options.prompt, "limit": request.limit},
         examples=sum(each["pairs"] for each in sets.values()),
         metrics={"sets": sets, "resampled": "groups"},
         notes=[
@@ -71,9 +67,12 @@ def evaluate(options: Agreement, request: Request) -> Result:
 
 
 def evaluate_set(
-    found: TestSet, coherent: np.ndarray, other: np.ndarray, seed: int
+    found: PairSet, coherent: np.ndarray, other: np.ndarray, seed: int
 ) -> dict[str, Any]:
     """Alpha of the people, with the model, and with a random coder in the model's place.
+
+    Its interval is that when whole groups of pairs are drawn anew; a draw without a pair that two
+    people judged has no alpha: such are counted as `skipped`.
 
     `both_ways` is alpha with each pair counted in both orders, which makes the two values equally
     frequent: where `pos` is the text that most preferred, nearly every vote is 1, and alpha as
@@ -87,17 +86,30 @@ def evaluate_set(
         alpha(people + np.eye(2, dtype=np.int64)[random.integers(0, 2, len(people))])
         for _ in range(CODERS)
     ]
-    groups = [pair.group for pair in found.pairs]
     majority = np.sign(people[:, 1] - people[:, 0])
     decided = majority != 0
     right = np.sign(coherent - other)[decided] == majority[decided]
+    _, group = np.unique([pair.group for pair in found.pairs], return_inverse=True)
+    units = int(group.max()) + 1
+    drawn = bootstrap.whole_units(units, seed, f"alpha.{found.name}")
+
+    def both_ways(counts: np.ndarray) -> float:
+        return alpha(np.concatenate([counts, counts[:, ::-1]]))
+
+    def with_interval(counts: np.ndarray) -> dict[str, Any]:
+        comparable = counts.sum(1) > 1
+        usable = [times[group] for times in drawn if times[group][comparable].any()]
+
+        def resampled() -> np.ndarray:
+            return np.array([alpha(np.repeat(counts, times, axis=0)) for times in usable])
+
+        interval = bootstrap.stated(units, resampled)
+        return {"value": alpha(counts), **interval, "skipped": len(drawn) - len(usable)}
+
     return {
-        "alpha": _with_interval(model, groups, seed, found.name),
-        "both_ways": alpha(both_ways(model)),
-        "people": {
-            **_with_interval(people, groups, seed, found.name),
-            "both_ways": alpha(both_ways(people)),
-        },
+        "alpha": with_interval(model),
+        "both_ways": both_ways(model),
+        "people": {**with_interval(people), "both_ways": both_ways(people)},
         "random": {"value": float(np.mean(coders)), "range": bootstrap.interval(np.array(coders))},
         "majority_accuracy": float(right.mean()) if decided.any() else 0.0,
         "ties": int((chosen == MISSING).sum()),
@@ -113,11 +125,6 @@ def vote_counts(votes: Sequence[Sequence[int]]) -> np.ndarray:
     return np.array([[list(row).count(0), list(row).count(1)] for row in votes], np.int64)
 
 
-def both_ways(counts: np.ndarray) -> np.ndarray:
-    """Each pair, and the same pair with its texts exchanged: `[2 pairs, 2]`."""
-    return np.concatenate([counts, counts[:, ::-1]])
-
-
 def alpha(counts: np.ndarray) -> float:
     """Krippendorff's alpha (nominal) from `counts [pairs, values]`.
 
@@ -131,30 +138,3 @@ def alpha(counts: np.ndarray) -> float:
     if (comparable.sum(0) > 0).sum() < 2:
         return 1.0
     return float(library.alpha(value_counts=comparable, level_of_measurement="nominal"))
-
-
-def _with_interval(
-    counts: np.ndarray, groups: Sequence[str], seed: int, name: str
-) -> dict[str, Any]:
-    """Alpha, and its interval when whole groups of pairs are drawn anew.
-
-    A draw without a pair that two people judged has no alpha: such are counted as `skipped`.
-    """
-    _, index = np.unique(np.asarray(groups), return_inverse=True)
-    units, comparable = int(index.max()) + 1, counts.sum(1) > 1
-    drawn = bootstrap.whole_units(units, seed, f"alpha.{name}")
-    usable = [times[index] for times in drawn if times[index][comparable].any()]
-
-    def resampled() -> np.ndarray:
-        return np.array([alpha(np.repeat(counts, times, axis=0)) for times in usable])
-
-    return {
-        "value": alpha(counts),
-        **bootstrap.stated(units, resampled),
-        "skipped": len(drawn) - len(usable),
-    }
-
-
-def _judged(pair: TestPair) -> bool:
-    """Whether two annotators preferred one of its texts, be it the same or not."""
-    return sum(vote in (0, 1) for vote in pair.votes) > 1

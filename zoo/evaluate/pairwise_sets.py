@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,57 +26,46 @@ from zoo.training.data import (
 
 
 @dataclass(frozen=True, slots=True)
-class TestPair:
+class TextPair:
     """A text and a worse one, after the same prompt.
 
     `group` is what pairs share that are not independent (a document, a prompt). `votes` has one
     number an annotator: 1 prefers `pos`, 0 prefers `neg`, -1 neither.
     """
 
-    __test__ = False  # not a test case of pytest
-
-    id: str
     group: str
     prompt: tuple[str, ...]
     pos: tuple[str, ...]
     neg: tuple[str, ...]
     votes: tuple[int, ...] = ()
 
-    @property
-    def identical(self) -> bool:
-        return self.pos == self.neg
-
 
 @dataclass(frozen=True)
-class TestSet:
+class PairSet:
     """The pairs of one set that differ; `identical` counts those left out."""
 
-    __test__ = False
-
     name: str
-    pairs: Sequence[TestPair]
+    pairs: Sequence[TextPair]
     identical: int = 0
 
     @property
     def digest(self) -> str:
         """The same for the same pairs in the same order."""
-        found = hashlib.sha256()
+        whole = hashlib.sha256()
         for pair in self.pairs:
-            found.update(repr((pair.prompt, pair.pos, pair.neg)).encode())
-        return found.hexdigest()[:16]
+            whole.update(repr((pair.prompt, pair.pos, pair.neg)).encode())
+        return whole.hexdigest()[:16]
 
 
 @dataclass(frozen=True)
-class TestSets:
+class PairSets:
     """All sets of one place, and what a result says of it."""
 
-    __test__ = False
-
-    sets: Sequence[TestSet]
+    sets: Sequence[PairSet]
     description: Mapping[str, Any]
 
 
-def open_sets(spec: str, split: str = "test", limit: int = 0) -> TestSets:
+def open_sets(spec: str, split: str = "test", limit: int = 0) -> PairSets:
     """The test sets of a dataset folder (`@CONFIG` for one of them), a Hub id, or JSON Lines.
 
     Every configuration with columns `pos` and `neg` is a set, and so is every file of a folder
@@ -85,119 +74,104 @@ def open_sets(spec: str, split: str = "test", limit: int = 0) -> TestSets:
     """
     path = Path(spec)
     if path.is_file() or (path.is_dir() and not (path / "manifest.json").is_file()):
-        return _of_files(path, limit)
-    return _of_dataset(spec, split, limit)
+        sets, about = _of_files(path, limit)
+    else:
+        sets, about = _of_dataset(spec, split, limit)
+    rows = {each.name: len(each.pairs) + each.identical for each in sets}
+    return PairSets(sets, {**about, "rows": rows})
 
 
-def _of_files(path: Path, limit: int) -> TestSets:
-    files = [path] if path.is_file() else sorted(p for p in path.iterdir() if _is_set(p))
+def _of_files(path: Path, limit: int) -> tuple[list[PairSet], dict[str, str]]:
+    """A set of each file; the pairs of one reference text, or of one prompt, are a group."""
+    files = [path]
+    if path.is_dir():
+        named = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
+        files = [file for file in named if file.is_file() and not is_annotations(file)]
     if not files:
         raise InputError(
             "no test set here",
             where=str(path),
             hint='give a built dataset folder, or JSON Lines of {"pos": [...], "neg": [...]}',
         )
-    sets = [
-        _set_of(file.name.partition(".")[0], _file_pairs(file), limit, str(file)) for file in files
-    ]
-    names = [each.name for each in sets]
-    for at, name in enumerate(names):
-        if name in names[:at]:
-            raise InputError(
-                f"{files[names.index(name)].name} and {files[at].name} are both the set {name!r}",
-                where=str(path),
-                hint="a set has its file's name up to the first dot: rename one",
-            )
-    hashes = {file.name: sha256(file) for file in files}
-    revision = hashlib.sha256(repr(sorted(hashes.items())).encode()).hexdigest()[:16]
-    return TestSets(sets, _describe(path.name, "", revision, sets))
+    names = [file.name.partition(".")[0] for file in files]
+    if twice := [name for name in names if names.count(name) > 1]:
+        same = [file.name for file in files if file.name.partition(".")[0] == twice[0]]
+        raise InputError(
+            f"{same[0]} and {same[1]} are both the set {twice[0]!r}",
+            where=str(path),
+            hint="a set has its file's name up to the first dot: rename one",
+        )
+    sets = []
+    for name, file in zip(names, files, strict=True):
+        pairs = [
+            TextPair(group, pair.prompt, pair.pos, pair.neg, pair.votes)
+            for group, pair in with_group(read_pairs(file))
+        ]
+        if 0 < limit < len(pairs):
+            pairs = [pairs[i] for i in np.linspace(0, len(pairs) - 1, limit).astype(int)]
+        sets.append(_set_of(name, pairs, str(file)))
+    hashes = sorted((file.name, sha256(file)) for file in files)
+    revision = hashlib.sha256(repr(hashes).encode()).hexdigest()[:16]
+    return sets, {"name": path.name, "config": "", "revision": revision}
 
 
-def _is_set(path: Path) -> bool:
-    return path.is_file() and path.name.endswith(SUFFIXES) and not is_annotations(path)
-
-
-def _file_pairs(path: Path) -> Iterator[TestPair]:
-    """The pairs of a file; those of one reference text, or of one prompt, are a group."""
-    for group, pair in with_group(read_pairs(path)):
-        yield TestPair(pair.id, group, pair.prompt, pair.pos, pair.neg, pair.votes)
-
-
-def _of_dataset(spec: str, split: str, limit: int) -> TestSets:
+def _of_dataset(spec: str, split: str, limit: int) -> tuple[list[PairSet], dict[str, str]]:
+    """A set of each configuration that is named, or that there is; a Hub id's default one."""
     folder, config = split_spec(spec)
-    opened = [open_dataset(folder, name) for name in _configs(folder, config)]
+    listed = config or not Path(folder).is_dir()
+    configs = [config] if listed else list(read_manifest(Path(folder))["configs"])
+    opened = [open_dataset(folder, name) for name in configs]
     if split not in SPLITS:
         raise no_split(split, opened[0].splits, spec)
-    usable = [data.need("pos", "neg") for data in opened if _has_pairs(data, split)]
-    if not usable:
+    sets, described = [], []
+    for data in opened:
+        table = data.splits.get(split)
+        if table is None or not table.num_rows or not {"pos", "neg"} <= {*table.column_names}:
+            continue
+        sets.append(_of_table(data.need("pos", "neg"), spread(table, limit)))
+        described.append(data.describe())
+    if not sets:
         raise InputError(
             f"no configuration has columns pos and neg in its split {split!r}",
             where=spec,
             hint="give a dataset built by coherence_tests, or intrusion@pairwise",
         )
-    sets = [_of_table(data, split, limit) for data in usable]
-    first = usable[0]
-    about = first.describe()
-    licence = {key: about[key] for key in ("licence", "licence_hub")}
-    return TestSets(sets, {**_describe(first.name, config, first.revision, sets), **licence})
+    about = {key: described[0][key] for key in ("name", "revision", "licence", "licence_hub")}
+    return sets, {**about, "config": config}
 
 
-def _of_table(data: Dataset, split: str, limit: int) -> TestSet:
-    """One set; the pairs that its builder left out as identical are counted too."""
+def _of_table(data: Dataset, table: pa.Table) -> PairSet:
+    """The pairs of a table; those that its builder left out as identical are counted too."""
     for name in ("pos", "neg"):
-        kind = data[split].schema.field(name).type
+        kind = table.schema.field(name).type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
             raise InputError(f"{name} is {kind}, expected a list of sentences", where=data.where)
-    found = _set_of(_set_name(data), _rows(spread(data[split], limit)), 0, data.where)
+
+    def pairs() -> Iterator[TextPair]:
+        for number, row in enumerate(table.to_pylist()):
+            id, prompt = str(row.get("id") or row.get("doc") or number), row.get("prompt")
+            yield TextPair(
+                # An id of a text is DOCUMENT#NUMBER: texts of one document are not independent.
+                group=str(row.get("group") or id.rpartition("#")[0] or id),
+                prompt=(prompt,) if isinstance(prompt, str) else tuple(prompt or ()),
+                pos=tuple(row["pos"]),
+                neg=tuple(row["neg"]),
+                votes=tuple(row.get("votes") or ()),
+            )
+
+    # `intrusion@pairwise` is called after its dataset.
+    name = data.name if data.config in ("pairwise", "default") else data.config
+    found = _set_of(name, pairs(), data.where)
     before = int(data.manifest.get("rejects", {}).get(f"identical_{data.config}", 0))
     return replace(found, identical=found.identical + before)
 
 
-def _configs(folder: str, config: str) -> list[str]:
-    """The configurations to open; of a Hub dataset the default one, if none is named."""
-    if config or not Path(folder).is_dir():
-        return [config]
-    return list(read_manifest(Path(folder))["configs"])
-
-
-def _has_pairs(data: Dataset, split: str) -> bool:
-    table = data.splits.get(split)
-    return table is not None and table.num_rows > 0 and {"pos", "neg"} <= set(table.column_names)
-
-
-def _set_name(data: Dataset) -> str:
-    """The configuration; `intrusion@pairwise` is called after its dataset."""
-    return data.name if data.config in ("pairwise", "default") else data.config
-
-
-def _rows(table: pa.Table) -> Iterator[TestPair]:
-    for number, row in enumerate(table.to_pylist()):
-        id, prompt = str(row.get("id") or row.get("doc") or number), row.get("prompt")
-        yield TestPair(
-            id=id,
-            # An id of a text is DOCUMENT#NUMBER: texts of one document are not independent.
-            group=str(row.get("group") or id.rpartition("#")[0] or id),
-            prompt=(prompt,) if isinstance(prompt, str) else tuple(prompt or ()),
-            pos=tuple(row["pos"]),
-            neg=tuple(row["neg"]),
-            votes=tuple(row.get("votes") or ()),
-        )
-
-
-def _set_of(name: str, pairs: Iterator[TestPair], limit: int, where: str) -> TestSet:
-    found = list(pairs)
-    if not found:
-        raise InputError(
-            "holds no pair", where=where, hint='a line is {"pos": [...], "neg": [...]}'
-        )
-    if 0 < limit < len(found):
-        found = [found[i] for i in np.linspace(0, len(found) - 1, limit).astype(int)]
-    different = [pair for pair in found if not pair.identical]
+def _set_of(name: str, pairs: Iterable[TextPair], where: str) -> PairSet:
+    whole = list(pairs)
+    if not whole:
+        hint = 'a line is {"pos": [...], "neg": [...]}'
+        raise InputError("holds no pair", where=where, hint=hint)
+    different = [pair for pair in whole if pair.pos != pair.neg]
     if not different:
         raise InputError("no pair is left: all texts are identical to their pair", where=where)
-    return TestSet(name, different, len(found) - len(different))
-
-
-def _describe(name: str, config: str, revision: str, sets: Sequence[TestSet]) -> dict[str, Any]:
-    rows = {found.name: len(found.pairs) + found.identical for found in sets}
-    return {"name": name, "config": config, "revision": revision, "rows": rows}
+    return PairSet(name, different, len(whole) - len(different))

@@ -34,7 +34,6 @@ from zoo.training.data import check_labels
 if TYPE_CHECKING:
     from zoo.evaluate.suites import Pdtb
 
-COLUMNS = ("arg1", "arg2")
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """Inverse penalties of the logistic regression."""
 ITERATIONS = 200
@@ -49,7 +48,7 @@ def evaluate(options: Pdtb, request: Request) -> Result:
     data = load(
         request.data,
         splits={"test": request.split},
-        columns=COLUMNS,
+        columns=("arg1", "arg2"),
         classes=options.classes,
         max_eval_rows=request.limit,
         empty="warn",
@@ -57,19 +56,31 @@ def evaluate(options: Pdtb, request: Request) -> Result:
     if "test" not in data.data.splits:
         _ = data.data["test"]  # says which splits are there
     rows = data.tables["test"].num_rows if "test" in data.tables else 0
-    need_labels(rows, request.split, f"{data.data.name}@{data.data.config}")
+    need_labels(rows, request.split, data.data.where)
     protocol: dict[str, Any] = {"classes": len(data.labels), "limit": request.limit}
-    classifier = _fine_tuned(request.model, data)
-    if classifier is not None:
-        metrics = {"fine_tuned": _ask(classifier, data, request)}
-    else:
-        metrics = _frozen(request, options, data)
-        protocol["representation"] = options.representation
+    metrics, outcomes = {}, []
     task = "marked" if "marked" in data.labels else "implicit"
-    outcomes = [
-        Outcomes(options.column(task, name), numbered(rows), one.pop("right"))
-        for name, one in metrics.items()
-    ]
+
+    def add(name: str, predicted: np.ndarray, **more: Any) -> None:
+        gold = data.gold("test")
+        metrics[name] = {**report(gold, predicted, data.labels, request.seed), **more}
+        column = options.column(task, name)
+        outcomes.append(Outcomes(column, numbered(rows), predicted == gold))
+
+    known = classifier_class(request.model) is not None
+    classifier = PairClassifier.load(request.model) if known else None
+    if classifier is not None and set(classifier.labels) & set(data.labels):
+        check_labels(classifier.labels, data.labels, data.data.where)
+        texts = classifier.rows(*data.texts("test"), data.gold("test"))
+        predicted = predict(classifier.model, texts, request.batch_size)
+        add("fine_tuned", predicted, truncated=texts.truncated)
+    else:
+        protocol["representation"] = options.representation
+        encoder = load_encoder(request.model, options.representation, cache=options.cache or None)
+        both = options.protocol == "both"
+        for name in ("sentences", "pair") if both else (options.protocol,):
+            predicted, probe = _probe(encoder, data, name)
+            add(name, predicted, **probe)
     return Result(
         model={"name": Path(request.model).name, "type": model_type(request.model)},
         dataset=data.data.describe(),
@@ -82,47 +93,19 @@ def evaluate(options: Pdtb, request: Request) -> Result:
     )
 
 
-def features(encoder: Encoder, data: Labelled, split: str, protocol: str) -> np.ndarray:
-    """The frozen features of a split's rows, `[rows, width]`."""
-    one, two = data.texts(split)
-    if protocol == "pair":
-        return encoder.encode_pairs(list(zip(one, two, strict=True)))
-    both = encoder.encode([*one, *two])
-    x1, x2 = both[: len(one)], both[len(one) :]
-    return np.concatenate([x1, x2, x1 * x2, np.abs(x1 - x2)], axis=1)
-
-
-def _fine_tuned(model: str, data: Labelled) -> PairClassifier | None:
-    """The model, if it was trained to give this dataset's labels."""
-    if classifier_class(model) is None:
-        return None
-    classifier = PairClassifier.load(model)
-    if set(classifier.labels) & set(data.labels):
-        check_labels(classifier.labels, data.labels, f"{data.data.name}@{data.data.config}")
-        return classifier
-    return None
-
-
-def _ask(classifier: PairClassifier, data: Labelled, request: Request) -> dict[str, Any]:
-    gold = data.gold("test")
-    rows = classifier.rows(*data.texts("test"), gold)
-    predicted = predict(classifier.model, rows, request.batch_size)
-    metrics = report(gold, predicted, data.labels, request.seed)
-    return {**metrics, "truncated": rows.truncated, "right": predicted == gold}
-
-
-def _frozen(request: Request, options: Pdtb, data: Labelled) -> dict[str, Any]:
-    encoder = load_encoder(request.model, options.representation, cache=options.cache or None)
-    both = options.protocol == "both"
-    protocols = ("sentences", "pair") if both else (options.protocol,)
-    return {name: _probe(encoder, data, name, request.seed) for name in protocols}
-
-
-def _probe(encoder: Encoder, data: Labelled, protocol: str, seed: int) -> dict[str, Any]:
-    """Logistic regression on standardised frozen features."""
-    found = {split: features(encoder, data, split, protocol) for split in data.tables}
-    mean, deviation = found["train"].mean(0), found["train"].std(0) + 1e-8
-    scaled = {split: (values - mean) / deviation for split, values in found.items()}
+def _probe(encoder: Encoder, data: Labelled, protocol: str) -> tuple[np.ndarray, dict[str, Any]]:
+    """What a logistic regression on standardised frozen features predicts of the test split."""
+    features = {}
+    for split in data.tables:
+        one, two = data.texts(split)
+        if protocol == "pair":
+            features[split] = encoder.encode_pairs(list(zip(one, two, strict=True)))
+        else:
+            both = encoder.encode([*one, *two])
+            x1, x2 = both[: len(one)], both[len(one) :]
+            features[split] = np.concatenate([x1, x2, x1 * x2, np.abs(x1 - x2)], axis=1)
+    mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
+    scaled = {split: (values - mean) / deviation for split, values in features.items()}
     fitted = fit_logistic(
         (scaled["train"], data.gold("train")),
         (scaled["validation"], data.gold("validation")),
@@ -130,8 +113,5 @@ def _probe(encoder: Encoder, data: Labelled, protocol: str, seed: int) -> dict[s
         grid=GRID,
         iterations=ITERATIONS,
     )
-    gold, predicted = data.gold("test"), fitted.predict(scaled["test"])
-    metrics = report(gold, predicted, data.labels, seed)
     probe = {"c": fitted.c, "validation_accuracy": fitted.accuracy, "converged": fitted.converged}
-    width = int(found["train"].shape[1])
-    return {**metrics, "probe": probe, "width": width, "right": predicted == gold}
+    return fitted.predict(scaled["test"]), {"probe": probe, "width": len(mean)}

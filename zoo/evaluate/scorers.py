@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -19,9 +19,8 @@ import numpy as np
 
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.rng import stable_id
-from zoo.texts import split_sentences
+from zoo.texts import Text, as_sentences
 
-Text = str | Sequence[str]
 BASELINE = "baseline:"
 """`baseline:shorter` names a rule where a model is asked for."""
 
@@ -36,65 +35,91 @@ class Scorer(Protocol):
     def score(self, texts: Sequence[Text]) -> list[float]: ...
 
 
-class Longer:
-    """The number of characters."""
+@dataclass(frozen=True)
+class Rule:
+    """A scorer made of a function of texts, each the list of its sentences."""
+
+    scores: Callable[[list[list[str]]], list[float]]
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        return [float(sum(map(len, sentences_of(text)))) for text in texts]
+        return self.scores([as_sentences(text) for text in texts])
 
 
-class Shorter(Longer):
-    """The number of characters, negated."""
+def baseline(name: str, seed: int = 0) -> Rule:
+    """The rule of that name; `cosine` has an encoder, `cosine:ENCODER`. Raises `ConfigError`."""
 
-    def score(self, texts: Sequence[Text]) -> list[float]:
-        return [-length for length in super().score(texts)]
+    def random(texts: list[list[str]]) -> list[float]:
+        # By a hash of the text: draws by place would be the same in every test set.
+        return [stable_id(f"{seed}\n" + "\n".join(text)) / 2**64 for text in texts]
+
+    def longer(texts: list[list[str]]) -> list[float]:
+        return [float(sum(map(len, text))) for text in texts]
+
+    def shorter(texts: list[list[str]]) -> list[float]:
+        return [-length for length in longer(texts)]
+
+    name, _, encoder = name.partition(":")
+    if name == "cosine":
+        encoder = encoder or default_encoder()
+        if not encoder:
+            raise ConfigError(
+                "no encoder is named, and MiniLM is not installed",
+                hint="name a folder or Hub id that AutoModel loads: cosine:PATH_OR_ID",
+            )
+        from zoo.evaluate.encoders import load_encoder
+
+        return adjacent_vectors(load_encoder(encoder).encode)
+    rules = {"random": random, "longer": longer, "shorter": shorter, "tfidf": adjacent_tfidf}
+    if name not in rules:
+        raise ConfigError(
+            f"no baseline {name!r}",
+            hint=f"{nearest(name, [*rules, 'cosine'])}they are: {', '.join(rules)}, cosine:ENCODER",
+        )
+    return Rule(rules[name])
 
 
-class Random:
-    """A number in [0, 1) for each text, drawn by a hash of it: whatever it is scored beside.
-
-    Draws by place would be the same in every test set.
-    """
-
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
-
-    def score(self, texts: Sequence[Text]) -> list[float]:
-        said = ("\n".join(sentences_of(text)) for text in texts)
-        return [stable_id(f"{self.seed}\n{text}") / 2**64 for text in said]
-
-
-class AdjacentTfidf:
+def adjacent_tfidf(texts: list[list[str]]) -> list[float]:
     """The mean cosine of adjacent sentences' TF-IDF vectors.
 
     The document frequencies are those of the distinct sentences that it is given.
     """
+    from scipy.sparse import csr_array
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
-    def score(self, texts: Sequence[Text]) -> list[float]:
-        from scipy.sparse import csr_matrix
-        from sklearn.feature_extraction.text import TfidfVectorizer
+    def vectors(sentences: list[str]) -> Any:
+        if not any(re.search(r"\w", sentence) for sentence in sentences):
+            return csr_array((len(sentences), 1))  # not one word: nothing is alike
+        # Words of one letter count too: "I" and "a" are words. Rows have length 1.
+        return csr_array(TfidfVectorizer(token_pattern=r"(?u)\b\w+\b").fit_transform(sentences))
 
-        def vectors(sentences: list[str]) -> Any:
-            if not any(re.search(r"\w", sentence) for sentence in sentences):
-                return csr_matrix((len(sentences), 1))  # not one word: nothing is alike
-            # Words of one letter count too: "I" and "a" are words. Rows have length 1.
-            return TfidfVectorizer(token_pattern=r"(?u)\b\w+\b").fit_transform(sentences)
-
-        return _adjacent(texts, vectors, lambda one, two: one.multiply(two).sum(1).A1)
+    return _adjacent(texts, vectors)
 
 
-class AdjacentEncoder:
-    """The mean cosine of adjacent sentences' vectors, `encode(texts) -> [texts, dim]`."""
+def adjacent_vectors(encode: Callable[[Sequence[str]], np.ndarray]) -> Rule:
+    """The mean cosine of adjacent sentences' vectors, `encode(sentences) -> [sentences, dim]`."""
 
-    def __init__(self, encode: Callable[[Sequence[str]], np.ndarray]) -> None:
-        self.encode = encode
+    def vectors(sentences: list[str]) -> np.ndarray:
+        encoded = np.asarray(encode(sentences), np.float64)
+        return encoded / np.maximum(np.linalg.norm(encoded, axis=1, keepdims=True), 1e-12)
 
-    def score(self, texts: Sequence[Text]) -> list[float]:
-        def vectors(sentences: list[str]) -> np.ndarray:
-            found = np.asarray(self.encode(sentences), np.float64)
-            return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    return Rule(lambda texts: _adjacent(texts, vectors))
 
-        return _adjacent(texts, vectors, lambda one, two: (one * two).sum(1))
+
+def _adjacent(texts: list[list[str]], vectors: Callable[[list[str]], Any]) -> list[float]:
+    """The mean cosine of each text's neighbours; 0 for a text of one sentence.
+
+    `vectors` makes rows of length 1; each distinct sentence is encoded once.
+    """
+    rows: dict[str, int] = {}
+    numbered = [[rows.setdefault(sentence, len(rows)) for sentence in text] for text in texts]
+    encoded = vectors(list(rows))
+    first = np.array([row for text in numbered for row in text[:-1]], np.int64)
+    second = np.array([row for text in numbered for row in text[1:]], np.int64)
+    cosines = (encoded[first] * encoded[second]).sum(1) if len(first) else np.zeros(0)
+    ends = np.cumsum([0, *(max(len(text) - 1, 0) for text in numbered)])
+    parts = [cosines[start:end] for start, end in pairwise(ends.tolist())]
+    # An exact sum: a text and the same backwards tie, whatever the rounding.
+    return [math.fsum(part) / len(part) if len(part) else 0.0 for part in parts]
 
 
 def load_scorer(model: str, seed: int = 0) -> Scorer:
@@ -109,7 +134,7 @@ def load_scorer(model: str, seed: int = 0) -> Scorer:
     from transformers import AutoConfig, AutoModel
 
     import zoo
-    from zoo.modeling import check_there
+    from zoo.modeling import best_device, check_there
 
     check_there(model)
     zoo.register(model)
@@ -128,40 +153,16 @@ def load_scorer(model: str, seed: int = 0) -> Scorer:
             where=model,
             hint="a coherence scorer is needed: train one with the recipes coherence/...",
         )
-    weights = (file.stat().st_mtime_ns for file in Path(model).glob("*.safetensors"))
-    scorer = _loaded(kind, model, max(weights, default=0))
-    counter: Any = getattr(scorer, "encoder", scorer)
-    if hasattr(counter, "cut"):
-        counter.cut = 0  # what an evaluation before this one had to cut is not counted again
-    return scorer
-
-
-@lru_cache(maxsize=1)
-def _loaded(kind: Any, model: str, changed: int) -> Scorer:
-    """A model's class with its weights: several evaluations in one process load it once."""
-    from zoo.modeling import best_device
-
     scorer: Scorer = kind.from_pretrained(model).to(best_device())
     return scorer
 
 
-def baseline(name: str, seed: int = 0) -> Scorer:
-    """The rule of that name. Raises `ConfigError` for another one."""
-    name, _, encoder = name.partition(":")
-    if name == "cosine":
-        return AdjacentEncoder(_encode_with(encoder or default_encoder()))
-    rules: dict[str, Callable[[], Scorer]] = {
-        "random": lambda: Random(seed),
-        "longer": Longer,
-        "shorter": Shorter,
-        "tfidf": AdjacentTfidf,
-    }
-    if name not in rules:
-        raise ConfigError(
-            f"no baseline {name!r}",
-            hint=f"{nearest(name, [*rules, 'cosine'])}they are: {', '.join(rules)}, cosine:ENCODER",
-        )
-    return rules[name]()
+def scores_of(scorer: Scorer, texts: Sequence[tuple[str, ...]]) -> np.ndarray:
+    """The scores of texts given as their sentences, `[texts]`; each distinct one is scored once."""
+    distinct = list(dict.fromkeys(texts))
+    found = scorer.score([list(text) for text in distinct]) if distinct else []
+    scores = dict(zip(distinct, found, strict=True))
+    return np.array([scores[text] for text in texts], np.float64)
 
 
 def default_encoder() -> str:
@@ -177,40 +178,20 @@ def encoder_name(encoder: str) -> str:
     return "all-MiniLM-L6-v2" if encoder == default_encoder() else Path(encoder).name
 
 
-def _encode_with(encoder: str) -> Callable[[Sequence[str]], np.ndarray]:
-    if not encoder:
-        raise ConfigError(
-            "no encoder is named, and MiniLM is not installed",
-            hint="name a folder or Hub id that AutoModel loads: cosine:PATH_OR_ID",
-        )
-    from zoo.evaluate.encoders import load_encoder
-
-    return load_encoder(encoder).encode
-
-
-def sentences_of(text: Text) -> list[str]:
-    """The sentences of a text given as a string or as its sentences."""
-    if not isinstance(text, str):
-        return list(text)
-    return split_sentences(text)
+def describe(name: str, model: Scorer) -> dict[str, str]:
+    """What a result says of its model: no path."""
+    if name.startswith(BASELINE):
+        rule, _, encoder = name.removeprefix(BASELINE).partition(":")
+        encoder = encoder or (default_encoder() if rule == "cosine" else "")
+        shown = f"{rule} ({encoder_name(encoder)})" if encoder else rule
+        return {"name": shown, "type": "baseline"}
+    kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
+    return {"name": Path(name).name, "type": str(kind)}
 
 
-def _adjacent(
-    texts: Sequence[Text],
-    vectors: Callable[[list[str]], Any],
-    cosines: Callable[[Any, Any], np.ndarray],
-) -> list[float]:
-    """The mean over each text's neighbours; 0 for a text of one sentence.
+def cut_of(model: Scorer) -> int:
+    """How many of the texts that it scored the model had to cut.
 
-    Each distinct sentence is encoded once.
+    The coherence scorer reads long texts in windows, and so cuts none.
     """
-    rows: dict[str, int] = {}
-    numbered = [[rows.setdefault(s, len(rows)) for s in sentences_of(text)] for text in texts]
-    found = vectors(list(rows))
-    first = np.array([row for text in numbered for row in text[:-1]], np.int64)
-    second = np.array([row for text in numbered for row in text[1:]], np.int64)
-    values = np.asarray(cosines(found[first], found[second])) if len(first) else np.zeros(0)
-    ends = np.cumsum([0, *(max(len(text) - 1, 0) for text in numbered)])
-    parts = [values[start:end] for start, end in pairwise(ends.tolist())]
-    # An exact sum: a text and the same backwards tie, whatever the rounding.
-    return [math.fsum(part) / len(part) if len(part) else 0.0 for part in parts]
+    return int(getattr(getattr(model, "encoder", model), "cut", 0))

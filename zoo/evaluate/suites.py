@@ -190,9 +190,9 @@ class Pairwise(Suite):
 
     @classmethod
     def tests(cls, one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, McNemar]:
-        from zoo.evaluate.pairwise import test_results
+        from zoo.evaluate.pairwise import mcnemar_of_sets
 
-        return test_results(one, two)
+        return mcnemar_of_sets(one, two)
 
 
 class Agreement(Suite):
