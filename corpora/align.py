@@ -35,13 +35,10 @@ def align(source: str, target: str, *, where: str) -> OffsetMap:
     kept, codes = _visible(source)
     other_kept, other = _visible(target)
     shared = min(len(codes), len(other))
-    different = np.flatnonzero(codes[:shared] != other[:shared])
-    if len(different) or len(codes) != len(other):
-        first = int(different[0]) if len(different) else shared
-        here, there = (
-            int(places[first]) if first < len(places) else len(text)
-            for places, text in ((kept, source), (other_kept, target))
-        )
+    different = np.append(np.flatnonzero(codes[:shared] != other[:shared]), shared)[0]
+    if different < shared or len(codes) != len(other):
+        here = int(np.append(kept, len(source))[different])
+        there = int(np.append(other_kept, len(target))[different])
         raise InputError(
             f"the two texts differ at offset {here} ({_context(source, here)}) "
             f"and {there} ({_context(target, there)})",
@@ -58,13 +55,13 @@ def map_spans(offsets: OffsetMap, spans: Iterable[Span]) -> list[Span]:
 
     The result starts and ends at a visible character.
     """
-    found = []
+    moved = []
     for start, end in spans:
         # The map rises exactly after a visible character: the last one before `end` is there.
         last = int(np.searchsorted(offsets, offsets[end], side="left")) - 1
         if last >= start:
-            found.append((int(offsets[start]), int(offsets[last]) + 1))
-    return found
+            moved.append((int(offsets[start]), int(offsets[last]) + 1))
+    return moved
 
 
 def _visible(text: str) -> tuple[OffsetMap, NDArray[np.uint32]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
@@ -24,8 +25,16 @@ LAYOUT = frozenset({"ctx", "kind", "type_comment", "annotation", "returns", "typ
 @cache
 def code_hash(module: str) -> str:
     """The hash of a module and its imports within the package; of a file's module, the file."""
+    room = module.partition(".")[0]
+    paths: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in paths and name.partition(".")[0] == room and (path := _path_of(name)):
+            paths[name] = path
+            waiting += [*_imports(path, name), name.rpartition(".")[0]]
     whole = hashlib.sha256()
-    for name, path in sorted(_closure(module).items()):
+    for name, path in sorted(paths.items()):
         whole.update(f"{name}\0{_file_hash(path)}\0".encode())
         query = path.with_suffix(".sql")
         if query.is_file():
@@ -33,22 +42,7 @@ def code_hash(module: str) -> str:
     return whole.hexdigest()[:16]
 
 
-def _closure(module: str) -> dict[str, Path]:
-    """The files of a module and of all that it imports within its top-level package, by name."""
-    room = module.partition(".")[0]
-    found: dict[str, Path] = {}
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        if name in found or name.partition(".")[0] != room:
-            continue
-        path = _path_of(name)
-        if path is not None:
-            found[name] = path
-            waiting += [*_imports(path, name), name.rpartition(".")[0]]
-    return found
-
-
+@cache
 def _path_of(module: str) -> Path | None:
     """The file of a module; None for what is no module, as a class that is imported by name."""
     loaded = sys.modules.get(module)
@@ -73,27 +67,21 @@ def _spec_of(module: str) -> ModuleSpec | None:
 def _imports(path: Path, module: str) -> tuple[str, ...]:
     """What a file may import when it runs: modules, and names in them that could be modules."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    tree = _tree(path)
-    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
-    typing = [node for node in blocks if ast.unparse(node.test) == "TYPE_CHECKING"]
-    unused = {id(inner) for node in typing for inner in ast.walk(node)}
-    found: list[str] = []
-    for node in ast.walk(tree):
-        if id(node) in unused:
+    names: list[str] = []
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"), str(path))]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             parents = package.split(".")
             above = parents[: len(parents) - node.level + 1] if node.level else []
             start = ".".join([*above, *filter(None, [node.module])])
-            found += [start, *(f"{start}.{alias.name}" for alias in node.names)]
-    return tuple(found)
-
-
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+            names += [start, *(f"{start}.{alias.name}" for alias in node.names)]
+        waiting += ast.iter_child_nodes(node)
+    return tuple(names)
 
 
 @cache
@@ -132,10 +120,8 @@ def _is_text(node: Any) -> bool:
 
 def versions(*libraries: str) -> dict[str, str]:
     """The installed versions of `libraries`."""
-    found = {}
+    installed = dict.fromkeys(libraries, "not installed")
     for library in libraries:
-        try:
-            found[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:
-            found[library] = "not installed"
-    return found
+        with suppress(metadata.PackageNotFoundError):
+            installed[library] = metadata.version(library)
+    return installed

@@ -153,17 +153,16 @@ class Registry(Generic[D]):
         return next((f"{name} {metadata.version(name)}" for name in packages), module)
 
     def _plugins(self) -> dict[str, metadata.EntryPoint]:
-        found: dict[str, metadata.EntryPoint] = {}
+        plugins: dict[str, metadata.EntryPoint] = {}
         for entry in _entry_points(self.group):
-            other = found.get(entry.name)
-            if entry.name in self.own or (other is not None and other.value != entry.value):
+            other = plugins.setdefault(entry.name, entry).value
+            if entry.name in self.own or other != entry.value:
                 raise ConfigError(
                     f"two {self.what}s are called {entry.name!r}: "
-                    f"{self.own.get(entry.name) or (other and other.value)} and {entry.value}",
+                    f"{self.own.get(entry.name) or other} and {entry.value}",
                     hint=f"rename the entry point in {self.group}, or uninstall one of them",
                 )
-            found[entry.name] = entry
-        return found
+        return plugins
 
 
 @cache
@@ -189,19 +188,16 @@ def portable(reference: str) -> str:
 def _attribute(reference: str) -> Any:
     """What `package.module:NAME` or `FILE.py:NAME` refers to."""
     place, _, name = reference.rpartition(":")
+    hint = ""
     try:
         module = _module_of_file(Path(place)) if place.endswith(".py") else import_module(place)
         return getattr(module, name)
     except FileNotFoundError:
         raise ConfigError(f"no file {place!r}", where=reference) from None
-    except AttributeError as error:
-        raise ConfigError(f"cannot be imported: {error}", where=reference) from error
-    except ImportError as error:
-        raise ConfigError(
-            f"cannot be imported: {error}",
-            where=reference,
-            hint="install the package that has it in this environment",
-        ) from error
+    except (AttributeError, ImportError) as error:
+        if isinstance(error, ImportError):
+            hint = "install the package that has it in this environment"
+        raise ConfigError(f"cannot be imported: {error}", where=reference, hint=hint) from error
 
 
 def _module_of_file(path: Path) -> ModuleType:
@@ -262,38 +258,34 @@ def refusal(
     return ConfigError(f"{value}: {_expected(first)}", where=place)
 
 
+_EXPECTED = {
+    "greater_than_equal": "{ge:g} or more",
+    "greater_than": "a number above {gt:g}",
+    "less_than_equal": "{le:g} or less",
+    "less_than": "a number below {lt:g}",
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a finite number",
+    "bool": "true or false",
+    "string_type": "a text in quotes",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "a table",
+    "model": "a table",
+}
+"""What a field takes, by how the type of pydantic's error begins."""
+
+
 def _expected(first: Mapping[str, Any]) -> str:
     """What a field takes, in plain words."""
     kind, about = str(first["type"]), first.get("ctx", {})
-    limits = {
-        "greater_than_equal": ("{:g} or more", "ge"),
-        "greater_than": ("a number above {:g}", "gt"),
-        "less_than_equal": ("{:g} or less", "le"),
-        "less_than": ("a number below {:g}", "lt"),
-    }
-    if kind in limits:
-        text, name = limits[kind]
-        return f"expected {text.format(about[name])}"
     if kind == "literal_error":
-        return f"{nearest(str(first['input']), _literals(about))}expected {about['expected']}"
-    for start, what in (
-        ("int", "a whole number"),
-        ("float", "a number"),
-        ("finite", "a finite number"),
-        ("bool", "true or false"),
-        ("string_type", "a text in quotes"),
-        ("list", "a list"),
-        ("tuple", "a list"),
-        ("dict", "a table"),
-        ("model", "a table"),
-    ):
-        if kind.startswith(start):
-            return f"expected {what}"
+        literals = re.findall(r"'([^']*)'", str(about["expected"]))
+        return f"{nearest(str(first['input']), literals)}expected {about['expected']}"
+    text = next((text for start, text in _EXPECTED.items() if kind.startswith(start)), "")
+    if text:
+        return f"expected {text.format(**about)}"
     return str(first["msg"]).removeprefix("Value error, ")
-
-
-def _literals(about: Mapping[str, Any]) -> list[str]:
-    return re.findall(r"'([^']*)'", str(about["expected"]))
 
 
 def _keys(table: Any, error: Mapping[str, Any]) -> Loc:

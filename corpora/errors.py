@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
 
 
 class DiscorporaError(ValueError):
@@ -24,7 +27,7 @@ class DiscorporaError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Survive the trip between the processes of a pool, keyword arguments included."""
-        return _rebuild, (type(self), self.message, self.where, self.hint)
+        return partial(type(self), self.message, where=self.where, hint=self.hint), ()
 
 
 class InputError(DiscorporaError):
@@ -46,9 +49,19 @@ class BadRecord:
 
 def nearest(value: str, choices: Iterable[str]) -> str:
     """`did you mean 'x'? ` for the choice most like `value`, or an empty string."""
-    found = difflib.get_close_matches(value, list(choices), n=1, cutoff=0.5)
-    return f"did you mean {found[0]!r}? " if found else ""
+    alike = difflib.get_close_matches(value, list(choices), n=1, cutoff=0.5)
+    return f"did you mean {alike[0]!r}? " if alike else ""
 
 
-def _rebuild(kind: type[DiscorporaError], message: str, where: str, hint: str) -> DiscorporaError:
-    return kind(message, where=where, hint=hint)
+def require(module: str, extra: str, purpose: str) -> Any:
+    """Import `module`; `DiscorporaError` with the `pip install` line for `extra` without it.
+
+    `purpose` says what cannot be done: "to read a Wikipedia dump".
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise DiscorporaError(
+            f"the package {error.name!r} is needed {purpose}, and is not installed",
+            hint=f"pip install 'discorpora[{extra}]'",
+        ) from None

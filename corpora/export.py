@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,35 +20,30 @@ ROWS_A_BATCH = 1_024
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """A task's files: its folder, its columns by which it is known, a row as fields or None."""
 
     task: str
-    columns: frozenset[str]
+    columns: str
     fields: Callable[[Row], list[str] | None]
 
 
-def _bso(row: Row) -> list[str] | None:
-    """Only pairs as written: the original code makes the swapped ones when it reads."""
-    return [row["sentence1"], row["sentence2"]] if row["label"] == 1 else None
-
-
 LAYOUTS = (
-    Layout("BSO", frozenset({"doc", "label", "sentence1", "sentence2"}), _bso),
+    # Only pairs as written: the original code makes the swapped ones when it reads.
     Layout(
-        "SP",
-        frozenset({"doc", "label", "sentences"}),
-        lambda row: [str(row["label"]), *row["sentences"]],
+        "BSO",
+        "doc, label, sentence1, sentence2",
+        lambda row: [row["sentence1"], row["sentence2"]] if row["label"] == 1 else None,
     ),
+    Layout("SP", "doc, label, sentences", lambda row: [str(row["label"]), *row["sentences"]]),
     Layout(
         "DC",
-        frozenset({"doc", "pair", "label", "position", "donor", "found_by", "sentences"}),
+        "doc, donor, found_by, label, pair, position, sentences",
         lambda row: [str(row["label"]), *row["sentences"]],
     ),
     Layout(
         "SSP",
-        frozenset({"doc", "label", "section", "sentence"}),
+        "doc, label, section, sentence",
         lambda row: [str(row["label"]), row["sentence"]],
     ),
 )
@@ -92,76 +86,54 @@ def export_discoeval(folder: Path, out: Path, domain: str = "") -> dict[str, int
             where=str(folder / MANIFEST),
             hint="a dataset folder has a manifest.json; build it first",
         )
+    manifest = read_json(folder / MANIFEST, "remove the folder and build it again")
+    configs = manifest.get("configs") if isinstance(manifest, dict) else None
+    if not isinstance(configs, dict):
+        raise InputError(
+            "is not the manifest of a dataset: it has no 'configs'",
+            where=str(folder / MANIFEST),
+            hint="give a folder that a dataset was built in, e.g. build/sample/datasets/sp",
+        )
     written: dict[str, int] = {}
     stale: list[Path] = []
     with ExitStack() as files:  # all of them take their names at its end
-        for path, shards, layout in _exports(folder, out, domain):
-            if shards:
-                partial = files.enter_context(replacing(path))
-                written[str(path.relative_to(out))] = _write(partial, shards, layout)
-            else:
-                stale.append(path)
+        for config, entry in configs.items():
+            columns = ", ".join(sorted(entry["features"]))
+            layout = next((layout for layout in LAYOUTS if layout.columns == columns), None)
+            if layout is None:
+                raise InputError(
+                    f"not a dataset that DiscoEval has: its columns are {columns}",
+                    where=str(folder),
+                    hint=f"the layout is known of {', '.join(layout.task for layout in LAYOUTS)}",
+                )
+            several = domain and len(configs) > 1 and not entry.get("default")
+            name = f"{domain}-{config}" if several else domain or config
+            for split, file in SPLIT_FILES.items():
+                path = out / layout.task / name / file
+                shards = entry["splits"].get(split, {}).get("shards", [])
+                if shards:
+                    partial = files.enter_context(replacing(path))
+                    places = [folder / shard["file"] for shard in shards]
+                    written[str(path.relative_to(out))] = _write(partial, places, layout)
+                else:
+                    stale.append(path)
         for path in stale:
             path.unlink(missing_ok=True)
     return written
 
 
-def _exports(folder: Path, out: Path, domain: str) -> Iterator[tuple[Path, list[Path], Layout]]:
-    """Each file of an export, and the shards and layout that its lines come from."""
-    configs = _configs(folder)
-    for config, entry in configs.items():
-        layout = _layout(set(entry["features"]), folder)
-        name = domain or config
-        if domain and len(configs) > 1 and not entry.get("default"):
-            name = f"{domain}-{config}"
-        for split, file in SPLIT_FILES.items():
-            shards = entry["splits"].get(split, {}).get("shards", [])
-            yield out / layout.task / name / file, [folder / s["file"] for s in shards], layout
-
-
-def _configs(folder: Path) -> dict[str, Any]:
-    """The configurations that the manifest of a dataset folder lists."""
-    path = folder / MANIFEST
-    manifest = read_json(path, "remove the folder and build it again")
-    configs = manifest.get("configs") if isinstance(manifest, dict) else None
-    if not isinstance(configs, dict):
-        raise InputError(
-            "is not the manifest of a dataset: it has no 'configs'",
-            where=str(path),
-            hint="give a folder that a dataset was built in, e.g. build/sample/datasets/sp",
-        )
-    return configs
-
-
-def _layout(columns: set[str], folder: Path) -> Layout:
-    for layout in LAYOUTS:
-        if columns == layout.columns:
-            return layout
-    raise InputError(
-        f"not a dataset that DiscoEval has: its columns are {', '.join(sorted(columns))}",
-        where=str(folder),
-        hint=f"the layout is known of {', '.join(layout.task for layout in LAYOUTS)}",
-    )
-
-
 def _write(path: Path, shards: list[Path], layout: Layout) -> int:
     lines = 0
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for row in _rows(shards):
-            fields = layout.fields(row)
-            if fields is not None:
-                file.write("\t".join(map(tokenised, fields)) + "\n")
-                lines += 1
+        for shard in shards:
+            try:
+                for batch in pq.ParquetFile(shard).iter_batches(ROWS_A_BATCH):
+                    for fields in filter(None, map(layout.fields, batch.to_pylist())):
+                        file.write("\t".join(map(tokenised, fields)) + "\n")
+                        lines += 1
+            except pa.ArrowException as error:
+                raise InputError(f"cannot be read as Parquet: {error}", where=str(shard)) from error
     return lines
-
-
-def _rows(shards: list[Path]) -> Iterator[Row]:
-    for shard in shards:
-        try:
-            for batch in pq.ParquetFile(shard).iter_batches(ROWS_A_BATCH):
-                yield from batch.to_pylist()
-        except pa.ArrowException as error:
-            raise InputError(f"cannot be read as Parquet: {error}", where=str(shard)) from error
 
 
 def tokenised(text: str) -> str:
@@ -172,9 +144,9 @@ def tokenised(text: str) -> str:
     """
     tokens: list[str] = []
     for word in _TOKENS.findall(text):
-        found = _CLITIC.search(word)
-        if found and found.start():
-            tokens += [word[: found.start()], word[found.start() :]]
+        clitic = _CLITIC.search(word)
+        if clitic and clitic.start():
+            tokens += [word[: clitic.start()], word[clitic.start() :]]
         else:
             tokens.append(word)
     return " ".join(tokens)

@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from corpora.errors import ConfigError, InputError, nearest
-from corpora.extras import require
+from corpora.errors import ConfigError, InputError, nearest, require
 from corpora.store.atomic import write_json
 
 EXTRA = "fetch"
@@ -53,19 +51,15 @@ class RemoteSource:
 @cache
 def known_sources() -> dict[str, RemoteSource]:
     """The sources that `fetch` knows, by name (`corpora/fetch.toml`)."""
-    text = Path(__file__).with_name("fetch.toml").read_text(encoding="utf-8")
-    return {name: _source(name, row) for name, row in tomllib.loads(text).items()}
-
-
-def _source(name: str, row: Mapping[str, Any]) -> RemoteSource:
-    rest = {key: value for key, value in row.items() if key not in ("files", "list")}
-    named = row.get("files", {}).items()
-    files = [RemoteFile(path, **what) for path, what in named]
-    if "list" in row:
-        lines = Path(__file__).with_name(row["list"]).read_text(encoding="utf-8").splitlines()
-        rows = (line.split("\t") for line in lines)
-        files += [RemoteFile(path, sha256, int(size)) for sha256, size, path in rows]
-    return RemoteSource(name=name, files=tuple(files), **rest)
+    here, sources = Path(__file__).parent, {}
+    for name, row in tomllib.loads((here / "fetch.toml").read_text(encoding="utf-8")).items():
+        files = [RemoteFile(path, **what) for path, what in row.pop("files", {}).items()]
+        if "list" in row:
+            for line in (here / row.pop("list")).read_text(encoding="utf-8").splitlines():
+                sha256, size, path = line.split("\t")
+                files.append(RemoteFile(path, sha256, int(size)))
+        sources[name] = RemoteSource(name=name, files=tuple(files), **row)
+    return sources
 
 
 def fetch(
@@ -148,16 +142,15 @@ class _Resuming:
         import requests
 
         part = self.target.with_name(f".{self.target.name}.part")
-        for attempt in range(self.attempts):
+        for attempt in range(1, self.attempts + 1):
             try:
                 self._download(url, part)
                 break
             except requests.RequestException as error:
                 status = None if error.response is None else error.response.status_code
-                last = attempt + 1 == self.attempts
-                if last or status not in (None, *_BUSY):
+                if attempt == self.attempts or status not in (None, *_BUSY):
                     raise
-            time.sleep(self.wait * 2**attempt)
+            time.sleep(self.wait * 2 ** (attempt - 1))
         part.replace(output_file)
 
     def _download(self, url: str, part: Path) -> None:

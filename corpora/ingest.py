@@ -28,7 +28,8 @@ def ingest(
     """
     rejects = folder / "rejects" / "records.jsonl"
     rejects.unlink(missing_ok=True)
-    reasons, licences, sizes = Counter[str](), Counter[str](), Counter[str]()
+    reasons, licences = Counter[str](), Counter[str]()
+    sizes = {"paragraphs": 0, "words": 0}
 
     def on_bad(record: BadRecord) -> None:
         reasons[record.reason.partition(":")[0]] += 1
@@ -50,8 +51,7 @@ def ingest(
     check_bad_share(spec, count, source.bad, max_bad_share, source.first_bad)
     return {
         "documents": count,
-        "paragraphs": sizes["paragraphs"],
-        "words": sizes["words"],
+        **sizes,
         "licences": dict(sorted(licences.items())),
         "bad_records": source.bad,
         "bad_reasons": dict(sorted(reasons.items())),

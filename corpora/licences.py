@@ -7,8 +7,7 @@ sources under several of them. This is a cautious reading for engineers, not leg
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from corpora.errors import ConfigError, nearest
 
@@ -30,16 +29,6 @@ class Licence:
     redistributable: bool = True
     share_alike: bool = False
 
-    @property
-    def family(self) -> str:
-        """Share-alike licences of one kind: the id without its version."""
-        return self.id.rpartition("-")[0]
-
-    @property
-    def version(self) -> str:
-        """Of a share-alike licence; others are not told apart by it."""
-        return self.id.rpartition("-")[2] if self.share_alike else ""
-
 
 @dataclass(frozen=True, slots=True)
 class Combined:
@@ -60,55 +49,44 @@ class Combined:
         verdict = "may be published" if self.redistributable else "may NOT be published"
         return f"{self.id}: {verdict}" + (f" ({self.reason})" if self.reason else "")
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {
-            "sources": list(self.sources),
-            "incompatible": list(self.incompatible),
-        }
-
-
-def _alike(id: str, hub: str, rank: int = 4, reason: str = "") -> Licence:
-    return Licence(id, hub, rank, reason, share_alike=True)
-
-
-def _closed(id: str, reason: str) -> Licence:
-    return Licence(id, "other", 9, reason, redistributable=False)
-
 
 _US = "in the public domain in the United States; other countries may still protect it"
 _NC = "for non-commercial use only"
-_ROWS = (
-    Licence("CC0-1.0", "cc0-1.0", 0),
-    Licence("PDM-1.0", "pddl", 0),
-    Licence("public-domain-us", "other", 1, _US),
-    Licence("MIT", "mit", 1),
-    Licence("BSD-2-Clause", "bsd-2-clause", 1),
-    Licence("BSD-3-Clause", "bsd-3-clause", 1),
-    Licence("Apache-2.0", "apache-2.0", 1),
-    Licence("ODC-By-1.0", "odc-by", 2),
-    Licence("CC-BY-2.0", "cc-by-2.0", 2),
-    Licence("CC-BY-2.5", "cc-by-2.5", 2),
-    Licence("CC-BY-3.0", "cc-by-3.0", 2),
-    Licence("CC-BY-4.0", "cc-by-4.0", 2),
-    _alike("CC-BY-SA-2.5", "other"),  # the Hub's list has no 2.5
-    _alike("CC-BY-SA-3.0", "cc-by-sa-3.0"),
-    _alike("CC-BY-SA-4.0", "cc-by-sa-4.0"),
-    _alike("ODbL-1.0", "odbl"),
-    _alike("GFDL-1.3", "gfdl"),
-    Licence("CC-BY-NC-4.0", "cc-by-nc-4.0", 3, _NC),
-    _alike("CC-BY-NC-SA-4.0", "cc-by-nc-sa-4.0", 5, _NC),
-    _closed("CC-BY-ND-4.0", "CC-BY-ND-4.0 forbids passing on derived works, and a dataset is one"),
-    _closed("LDC", "the LDC User Agreement forbids passing on its texts and what contains them"),
-    _closed(
-        "research-only", "its owner gives it out on request only (e.g. ROCStories, BookCorpus)"
-    ),
-    _closed(
-        UNKNOWN, "the licence of a source is unknown: name it in the build file (`licence = ...`)"
-    ),
-    _closed(MIXED, "its documents are under different licences: give each document its own"),
+_ND = "CC-BY-ND-4.0 forbids passing on derived works, and a dataset is one"
+_LDC = "the LDC User Agreement forbids passing on its texts and what contains them"
+_REQUEST = "its owner gives it out on request only (e.g. ROCStories, BookCorpus)"
+_UNKNOWN = "the licence of a source is unknown: name it in the build file (`licence = ...`)"
+_MIXED = "its documents are under different licences: give each document its own"
+_ALIKE = {"share_alike": True}
+_CLOSED = {"redistributable": False}
+_ROWS: tuple[tuple[str, str, int, str, dict[str, bool]], ...] = (
+    ("CC0-1.0", "cc0-1.0", 0, "", {}),
+    ("PDM-1.0", "pddl", 0, "", {}),
+    ("public-domain-us", "other", 1, _US, {}),
+    ("MIT", "mit", 1, "", {}),
+    ("BSD-2-Clause", "bsd-2-clause", 1, "", {}),
+    ("BSD-3-Clause", "bsd-3-clause", 1, "", {}),
+    ("Apache-2.0", "apache-2.0", 1, "", {}),
+    ("ODC-By-1.0", "odc-by", 2, "", {}),
+    ("CC-BY-2.0", "cc-by-2.0", 2, "", {}),
+    ("CC-BY-2.5", "cc-by-2.5", 2, "", {}),
+    ("CC-BY-3.0", "cc-by-3.0", 2, "", {}),
+    ("CC-BY-4.0", "cc-by-4.0", 2, "", {}),
+    ("CC-BY-SA-2.5", "other", 4, "", _ALIKE),  # the Hub's list has no 2.5
+    ("CC-BY-SA-3.0", "cc-by-sa-3.0", 4, "", _ALIKE),
+    ("CC-BY-SA-4.0", "cc-by-sa-4.0", 4, "", _ALIKE),
+    ("ODbL-1.0", "odbl", 4, "", _ALIKE),
+    ("GFDL-1.3", "gfdl", 4, "", _ALIKE),
+    ("CC-BY-NC-4.0", "cc-by-nc-4.0", 3, _NC, {}),
+    ("CC-BY-NC-SA-4.0", "cc-by-nc-sa-4.0", 5, _NC, _ALIKE),
+    ("CC-BY-ND-4.0", "other", 9, _ND, _CLOSED),
+    ("LDC", "other", 9, _LDC, _CLOSED),
+    ("research-only", "other", 9, _REQUEST, _CLOSED),
+    (UNKNOWN, "other", 9, _UNKNOWN, _CLOSED),
+    (MIXED, "other", 9, _MIXED, _CLOSED),
 )
 
-TABLE: dict[str, Licence] = {row.id: row for row in _ROWS}
+TABLE = {id: Licence(id, hub, rank, why, **flags) for id, hub, rank, why, flags in _ROWS}
 
 
 def get(id: str) -> Licence:
@@ -149,30 +127,21 @@ def combine(ids: Iterable[str]) -> Combined:
         reason = "; ".join(f"{row.id}: {row.reason}" for row in closed)
         id = closed[0].id if len(rows) == 1 else "other"
         return Combined(id, "other", False, reason, sources)
-    clash = _clash(rows)
+    # Share-alike licences of one kind differ in their versions only: CC-BY-SA-3.0, CC-BY-SA-4.0.
+    alike = [row for row in rows if row.share_alike]
+    noncommercial = [row for row in rows if "-NC" in row.id]
+    clash: tuple[str, ...] = ()
+    if len({row.id.rpartition("-")[0] for row in alike}) > 1:
+        clash = tuple(row.id for row in alike)
+    elif noncommercial and any(row not in noncommercial for row in alike):
+        clash = tuple(row.id for row in rows if row in alike or row in noncommercial)
     if clash:
         reason = f"{' and '.join(clash)} cannot be combined in one dataset: build one from each"
         return Combined("other", "other", False, reason, sources, clash)
-    strictest = max(rows, key=lambda row: (row.rank, row.version, row.id))
-    return Combined(strictest.id, strictest.hub, True, _heed(rows, strictest), sources)
-
-
-def _clash(rows: list[Licence]) -> tuple[str, ...]:
-    """The ids that cannot stand together, or nothing."""
-    alike = [row for row in rows if row.share_alike]
-    noncommercial = [row for row in rows if "-NC" in row.id]
-    if len({row.family for row in alike}) > 1:
-        return tuple(row.id for row in alike)
-    if noncommercial and any("-NC" not in row.id for row in alike):
-        return tuple(row.id for row in rows if row in alike or row in noncommercial)
-    return ()
-
-
-def _heed(rows: list[Licence], strictest: Licence) -> str:
-    """What a user of the dataset has to heed, beyond the licence's own text."""
-    parts = [row.reason for row in rows if row.reason]
+    strictest = max(rows, key=lambda row: (row.rank, row.id))
+    heed = [row.reason for row in rows if row.reason]
     if strictest.share_alike:
-        parts.append(f"derived works must stay under {strictest.id} (share alike)")
+        heed.append(f"derived works must stay under {strictest.id} (share alike)")
     if any(row.rank >= 2 for row in rows):
-        parts.append("name the sources (attribution)")
-    return "; ".join(parts)
+        heed.append("name the sources (attribution)")
+    return Combined(strictest.id, strictest.hub, True, "; ".join(heed), sources)

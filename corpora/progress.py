@@ -18,25 +18,13 @@ LOG_EVERY_SECONDS = 15.0
 def track(items: Iterable[Item], what: str, *, total: int | None = None) -> Iterator[Item]:
     """Yield `items` while showing how many have passed; `what` names them ("documents")."""
     if sys.stderr.isatty():
-        yield from _bar(items, what, total)
-    else:
-        yield from _lines(items, what, total)
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-
-def _bar(items: Iterable[Item], what: str, total: int | None) -> Iterator[Item]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        for item in items:
-            yield item
-            progress.advance(task)
-
-
-def _lines(items: Iterable[Item], what: str, total: int | None) -> Iterator[Item]:
+        columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            yield from progress.track(items, total, description=what)
+        return
     last = start = time.monotonic()
     for count, item in enumerate(items, 1):
         yield item

@@ -46,30 +46,22 @@ class TomlFile:
 def _positions(text: str) -> list[tuple[Loc, int]]:
     """Each key and the first line that has it. A key inside a text of several lines may be taken
     for one; it is never asked for."""
-    found: list[tuple[Loc, int]] = []
+    places: list[tuple[Loc, int]] = []
     counts: dict[Loc, int] = {}
     table: Loc = ()
     for number, line in enumerate(text.splitlines(), 1):
         if match := _TABLE.match(line):
-            table = _numbered(_parts(match["keys"]), counts)
+            table = ()
+            for key in _parts(match["keys"]):
+                # `[a.b]` below `[[a]]` is a table of the list's last entry.
+                table = (*table, counts[table], key) if table in counts else (*table, key)
             if match["list"]:
-                last = table
-                counts[last] = counts.get(last, -1) + 1
-                table = (*last, counts[last])
-            found.append((table, number))
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
+            places.append((table, number))
         elif match := _KEY.match(line):
-            found.append(((*table, *_parts(match["keys"])), number))
-    return list(dict(reversed(found)).items())
-
-
-def _numbered(keys: Loc, counts: dict[Loc, int]) -> Loc:
-    """`[a.b]` below `[[a]]` is a table of the list's last entry."""
-    path: Loc = ()
-    for number, key in enumerate(keys):
-        path = (*path, key)
-        if path in counts and number < len(keys) - 1:
-            path = (*path, counts[path])
-    return path
+            places.append(((*table, *_parts(match["keys"])), number))
+    return list(dict(reversed(places)).items())
 
 
 def _parts(keys: str) -> Loc:

@@ -16,7 +16,8 @@ from corpora.progress import track
 from corpora.readers import open_source, parse_spec
 from corpora.readers.pdtb import read_gold
 from corpora.schemas import PAIRS, pairs_to_batch
-from corpora.store.atomic import replacing, write_json, write_parquet, write_text
+from corpora.store.atomic import replacing, write_json, write_text
+from corpora.store.rows import write_parquet
 from extract.embedded import trained_documents
 from extract.extractor import Extractor
 from extract.pairs import Pair, Reject

@@ -15,7 +15,7 @@ from pydantic import Field
 from corpora.declared import Table
 from corpora.errors import InputError
 from corpora.schemas import PAIRS, SPAN
-from corpora.store.atomic import write_parquet
+from corpora.store.rows import write_parquet
 from extract.pairs import ORDERS, POSITIONS, Pair, PairColumns, SpanColumn
 from extract.parse import STRINGS_LIMIT, Ints, ParsedDocument, StringTable
 

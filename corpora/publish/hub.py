@@ -10,12 +10,13 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from huggingface_hub import HfApi, get_token
 from huggingface_hub.utils import (  # type: ignore[attr-defined]
@@ -139,16 +140,15 @@ class Hub:
                 raise
             except Exception as error:
                 # All of the client's errors, whatever their kind: each is explained, none leaks.
-                failure = _failure(error, self.api.endpoint)
-            hint, wait = failure.hint, failure.wait
-            message = f"{doing}: {failure.message.replace(self.token, 'hf_***')[:300]}"
+                passing, said, hint, wait = _failure(error, self.api.endpoint)
+            message = f"{doing}: {said.replace(self.token, 'hf_***')[:300]}"
             if wait is None:
                 wait = min(settings.first_wait * 2 ** (attempt - 1), settings.longest_wait)
             elif wait > settings.longest_wait:
                 hint = f"the Hub asks to wait {wait:.0f} s: publish again after that"
-            if failure.passing:
+            if passing:
                 message += f" (try {attempt} of {settings.attempts})"
-            if not failure.passing or wait > settings.longest_wait:
+            if not passing or wait > settings.longest_wait:
                 break
             if attempt < settings.attempts:
                 log.warning("%s; next try in %.1f s", message, wait)
@@ -157,17 +157,11 @@ class Hub:
         raise DiscorporaError(message, where=self.api.endpoint, hint=hint)
 
 
-class Failure(NamedTuple):
-    """What a failed call comes to; `wait`: how many seconds the Hub asks to wait."""
+def _failure(error: Exception, endpoint: str) -> tuple[bool, str, str, float | None]:
+    """An error and those it was raised from, explained: the client wraps failed uploads.
 
-    passing: bool
-    message: str
-    hint: str
-    wait: float | None = None
-
-
-def _failure(error: Exception, endpoint: str) -> Failure:
-    """An error and those it was raised from, explained: the client wraps failed uploads."""
+    Whether it may pass, a message, what to do, and how many seconds the Hub asks to wait.
+    """
     links: list[BaseException] = [error]
     while len(links) < 10:
         link = links[-1]
@@ -178,9 +172,9 @@ def _failure(error: Exception, endpoint: str) -> Failure:
     answer = next((r for x in links if (r := getattr(x, "response", None)) is not None), None)
     if answer is None and any(isinstance(link, DROPPED) for link in links):
         hint = "look at the network and HF_ENDPOINT, then publish again: what is up is kept"
-        return Failure(True, f"no connection to {endpoint}", hint)
+        return True, f"no connection to {endpoint}", hint, None
     if answer is None:
-        return Failure(False, " ".join(str(error).split()) or type(error).__name__, "")
+        return False, " ".join(str(error).split()) or type(error).__name__, "", None
     status = int(answer.status_code)
     refused = (f"the Hub refused it ({status})", "")
     if status >= 500:
@@ -189,17 +183,15 @@ def _failure(error: Exception, endpoint: str) -> Failure:
     texts = (getattr(link, "server_message", None) for link in links)
     said = " ".join(next((str(text) for text in texts if text), "").split())
     message = f"{message} ({said})" if said else message
-    return Failure(status in TRANSIENT, message, hint, _asked_wait(answer.headers))
-
-
-def _asked_wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds by `Retry-After` or `RateLimit`. By hand: the client reads no date."""
-    asked = headers.get("retry-after", "").strip()
-    try:
-        if asked and not asked.isdigit():
-            return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
-    except ValueError:
-        return None
-    limit = parse_ratelimit_headers(headers)
-    limited = float(limit.reset_in_seconds) if limit and not limit.remaining else None
-    return float(asked) if asked else limited
+    # `Retry-After` or `RateLimit`; by hand: the client reads no date.
+    asked, wait = answer.headers.get("retry-after", "").strip(), None
+    limit = parse_ratelimit_headers(answer.headers)
+    if asked.isdigit():
+        wait = float(asked)
+    elif asked:
+        with suppress(ValueError):
+            left = parsedate_to_datetime(asked) - datetime.now(UTC)
+            wait = max(0.0, left.total_seconds())
+    elif limit and not limit.remaining:
+        wait = float(limit.reset_in_seconds)
+    return status in TRANSIENT, message, hint, wait

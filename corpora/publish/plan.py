@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -47,6 +47,7 @@ NOTICE = """\
 > **Not whole: a new version is being published.** Come back later, or load an older revision.
 > If this stays, the publication broke off and has to be run again.
 """
+MEND = "mend the card on the Hub, then publish again"
 LICENCE_KEYS = ("license", "license_name", "license_link")
 
 
@@ -55,12 +56,12 @@ class Shard(BaseModel):
     sha256: str
 
 
-class SplitShards(BaseModel):
+class Split(BaseModel):
     shards: tuple[Shard, ...]
 
 
-class ConfigSplits(BaseModel):
-    splits: Mapping[str, SplitShards]
+class Configuration(BaseModel):
+    splits: Mapping[str, Split]
 
 
 class Manifest(BaseModel):
@@ -70,7 +71,7 @@ class Manifest(BaseModel):
     """
 
     name: str = ""
-    configs: Mapping[str, ConfigSplits] = {}
+    configs: Mapping[str, Configuration] = {}
     files: Mapping[str, str] = {}
     licence: Combined | None = None
     licences: Mapping[str, int] = {}
@@ -296,7 +297,8 @@ def read_card(text: str, *, where: str) -> RepoCard:
     try:
         return RepoCard(text.removeprefix("\ufeff"))
     except (yaml.YAMLError, ValueError, TypeError) as error:
-        raise _unreadable(where, f"its metadata is not a YAML table: {error}") from error
+        said = f"its metadata is not a YAML table: {error}"
+        raise InputError(said, where=where, hint=MEND) from error
 
 
 def merged_card(ours: RepoCard, theirs: str | None, *, where: str) -> str:
@@ -310,12 +312,13 @@ def merged_card(ours: RepoCard, theirs: str | None, *, where: str) -> str:
         ours.text = f"\n{body}\n"
         return str(ours)
     card = read_card(theirs, where=where)
-    own: dict[str, Any] = ours.data.to_dict()
-    filled = {key: value for key, value in own.items() if value not in ("", [], {})}
+    filled = {key: value for key, value in ours.data.to_dict().items() if value not in ("", [], {})}
     if "license" in filled:
         for key in LICENCE_KEYS:
             card.data.pop(key)
-    tags = [*_strings(card.data.get("tags")), *_strings(filled.get("tags"))]
+    tags: list[str] = []
+    for given in (card.data.get("tags"), filled.get("tags")):
+        tags += [given] if isinstance(given, str) else map(str, given or ())
     for key, value in {**filled, "tags": list(dict.fromkeys(tags)) or None}.items():
         card.data[key] = value
     text: str = card.text
@@ -325,13 +328,6 @@ def merged_card(ours: RepoCard, theirs: str | None, *, where: str) -> str:
     elif markers == [BEGIN, END]:
         card.text = f"{text.partition(BEGIN)[0]}{body}{text.partition(END)[2]}"
     else:
-        raise _unreadable(where, f"it needs one {BEGIN!r} and after it one {END!r}, or neither")
+        said = f"it needs one {BEGIN!r} and after it one {END!r}, or neither"
+        raise InputError(said, where=where, hint=MEND)
     return str(card)
-
-
-def _strings(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else [str(item) for item in value or ()]
-
-
-def _unreadable(where: str, why: str) -> InputError:
-    return InputError(why, where=where, hint="mend the card on the Hub, then publish again")

@@ -15,8 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError
-from corpora.extras import require
+from corpora.errors import BadRecord, InputError, require
 from corpora.readers.files import Refused, read_chunks
 from corpora.readers.guarded import GuardedXml
 from corpora.readers.records import as_article

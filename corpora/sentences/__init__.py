@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, nearest
@@ -17,6 +18,7 @@ from corpora.sentences.rules import Rules
 Splitter = Callable[[str, Spans, str], Spans]
 
 _CJK_END = re.compile(r"(?<![。！？!?…])[。！？!?…]++[”’」』）)》\"]*+\s*+")
+_LINE_END = re.compile(r"\n")
 
 
 def split(text: str, paragraphs: Spans, splitter: str = "rules", language: str = "en") -> Spans:
@@ -49,36 +51,31 @@ def split_document(document: Document, splitter: str = "rules") -> Document:
 def by_rules(text: str, paragraphs: Spans, language: str) -> Spans:
     """Sentences by the stops of the script and the word lists of the language."""
     code = language.partition("-")[0].lower()
-    sentences = Spans()
     if code in ("zh", "ja"):
-        for start, end in paragraphs:
-            ends = (match.end() for match in _CJK_END.finditer(text, start, end))
-            _cut(text, ends, start, end, sentences)
-        return sentences
-    rules = Rules(text, LANGUAGES.get(code, GENERIC))
-    for start, end in paragraphs:
-        _cut(text, rules.boundaries(start, end), start, end, sentences)
-    return sentences
+        return _cut(text, paragraphs, partial(_ends, _CJK_END, text))
+    return _cut(text, paragraphs, Rules(text, LANGUAGES.get(code, GENERIC)).boundaries)
 
 
 def by_lines(text: str, paragraphs: Spans, language: str) -> Spans:
     """Every line of a paragraph is a sentence."""
+    return _cut(text, paragraphs, partial(_ends, _LINE_END, text))
+
+
+def _ends(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[int]:
+    return [match.end() for match in pattern.finditer(text, start, end)]
+
+
+def _cut(text: str, paragraphs: Spans, ends: Callable[[int, int], list[int]]) -> Spans:
+    """The stretches of each paragraph up to its `ends`, without the white space around them."""
     sentences = Spans()
     for start, end in paragraphs:
-        ends = [match.end() for match in re.compile(r"\n").finditer(text, start, end)]
-        _cut(text, ends, start, end, sentences)
+        for place in (*ends(start, end), end):
+            bare = text[start:place].strip()
+            if bare:
+                first = start + text[start:place].index(bare[0])
+                sentences.add(first, first + len(bare))
+            start = place
     return sentences
-
-
-def _cut(text: str, places: Iterable[int], start: int, end: int, sentences: Spans) -> None:
-    """Add the stretches between `places`, without the white space around them."""
-    for place in (*places, end):
-        piece = text[start:place]
-        bare = piece.strip()
-        if bare:
-            first = start + piece.index(bare[0])
-            sentences.add(first, first + len(bare))
-        start = place
 
 
 SPLITTERS: dict[str, Splitter] = {"rules": by_rules, "lines": by_lines, "source": by_rules}

@@ -10,14 +10,16 @@ import pyarrow.parquet as pq
 
 from corpora.sentences import split_document
 from corpora.store.atomic import replacing
-from corpora.store.document_columns import (
+from corpora.store.documents import (
     DOCUMENTS,
+    PARQUET,
     SPLIT,
     SPLIT_SENTENCES,
     documents_of,
     layer_column,
+    row_groups,
+    shards_of,
 )
-from corpora.store.documents import PARQUET, row_groups, shards_of
 
 
 def split_documents(documents: Path, folder: Path, splitter: str = "rules") -> int:

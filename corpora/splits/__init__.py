@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from corpora.errors import ConfigError
 from corpora.rng import stable_id
@@ -56,18 +56,11 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The split of each document, and the weight of each split.
-
-    `by` says what was kept together, `group` or `document`.
-    """
+    """The split of each document; `by` says what was kept together, `group` or `document`."""
 
     by: str
     split: dict[str, str]
-    weights: dict[str, int]
     reason: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"by": self.by, "reason": self.reason, "weights": self.weights}
 
 
 def deal(
@@ -131,32 +124,28 @@ def assign(
         groups[group] += weight
     targets = shares.targets(groups.total())
 
-    def dealt(units: Mapping[str, int], salt: str) -> tuple[dict[str, int], list[int], Fit]:
-        """The units' splits, dealt out in an order by their names; the splits' weights."""
+    def dealt(units: Mapping[str, int], salt: str) -> tuple[dict[str, int], Fit]:
+        """The units' splits, dealt out in an order by their names."""
         names = sorted(units, key=lambda name: (stable_id(f"{seed}/{salt}/{name}"), name))
-        codes = deal([units[name] for name in names], targets, [0, 0, 0], [0, 0, 0])
+        weights = [units[name] for name in names]
+        codes = deal(weights, targets, [0, 0, 0], [0, 0, 0])
         got, number = [0, 0, 0], [0, 0, 0]
-        for name, code in zip(names, codes, strict=True):
-            got[code] += units[name]
+        for code, weight in zip(codes, weights, strict=True):
+            got[code] += weight
             number[code] += 1
-        return dict(zip(names, codes, strict=True)), got, fit(targets, got, number)
+        return dict(zip(names, codes, strict=True)), fit(targets, got, number)
 
     attempts = ATTEMPTS if len(groups) <= 1000 else 2
     fewest = MIN_GROUPS * sum(part > 0 for part in shares.parts)
-    by, reason = (
-        "document",
-        (
-            f"{len(groups)} groups do not make splits of at least {MIN_GROUPS} groups each "
-            f"within {TOLERANCE:.0%} of their shares"
-        ),
-    )
     for attempt in range(attempts if len(groups) >= fewest else 0):
-        of_group, got, fitted = dealt(groups, f"{stage}/{attempt}")
+        of_group, fitted = dealt(groups, f"{stage}/{attempt}")
         if fitted.good:
-            by, reason = "group", "whole groups fit"
-            codes = {name: of_group[group] for name, (group, _) in documents.items()}
-            break
-    else:
-        codes, got, _ = dealt({name: weight for name, (_, weight) in documents.items()}, stage)
-    split = {name: SPLITS[code] for name, code in codes.items()}
-    return Assignment(by, split, dict(zip(SPLITS, got, strict=True)), reason)
+            split = {name: SPLITS[of_group[group]] for name, (group, _) in documents.items()}
+            return Assignment("group", split, "whole groups fit")
+    of_document, _ = dealt({name: weight for name, (_, weight) in documents.items()}, stage)
+    split = {name: SPLITS[code] for name, code in of_document.items()}
+    reason = (
+        f"{len(groups)} groups do not make splits of at least {MIN_GROUPS} groups each "
+        f"within {TOLERANCE:.0%} of their shares"
+    )
+    return Assignment("document", split, reason)

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from corpora.errors import InputError
 from corpora.rng import Words, stable_id
+from corpora.schemas import INT8, STRING, schema
 from corpora.splits import SPLITS, Shares
 from corpora.splits.stratification import Codes, Served, Table, stratified
 from corpora.store.atomic import replacing
@@ -30,13 +31,7 @@ VERSION = 1
 """Raised when `divide` puts the same documents elsewhere."""
 
 FILE = "division.parquet"
-SCHEMA = pa.schema(
-    [
-        pa.field("doc", pa.string(), nullable=False),
-        pa.field("key", pa.uint64(), nullable=False),
-        pa.field("split", pa.int8(), nullable=False),
-    ]
-)
+SCHEMA = schema(doc=STRING, key=pa.uint64(), split=INT8)
 ROWS_PER_GROUP = 65_536
 
 
@@ -98,13 +93,28 @@ def divide(
         dict(zip(SPLITS, numbers, strict=True)),
         settled if kept else None,
     )
-    _write(sources, split, folder, divided)
+    # The documents in the order in which they come, each as often as it comes.
+    described = SCHEMA.with_metadata(
+        {"division": json.dumps({"by": divided.by, "reason": divided.reason})}
+    )
+    every = (name for _, sizes in sources for name, *_ in sizes)
+    done = 0
+    with (
+        replacing(folder / FILE) as partial,
+        pq.ParquetWriter(partial, described, compression="zstd") as writer,
+    ):
+        while ids := list(islice(every, ROWS_PER_GROUP)):
+            columns = [pa.array(ids), pa.array(_keys(ids)), pa.array(split[done:][: len(ids)])]
+            done += len(ids)
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=described))
     return divided
 
 
 def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) -> None:
     for dataset in table.datasets:
-        rows = table.twice(dataset)
+        # The rows whose document came before: ids are unique in a source.
+        rows = table.rows_of(dataset)
+        rows = np.delete(rows, np.unique(table.documents[rows], return_index=True)[1])
         if not len(rows):
             continue
         ids = (id for _, sizes in sources for id, *_ in sizes)
@@ -119,23 +129,6 @@ def _check_ids(table: Table, sources: Sequence[Served], names: Sequence[str]) ->
             hint="ids must differ over all sources of a dataset: is a source named twice? Of files "
             "named alike in two folders they do with /./ in the path, as in text:books/./emma",
         )
-
-
-def _write(sources: Sequence[Served], split: Codes, folder: Path, divided: Divided) -> None:
-    """The documents in the order in which they come, each as often as it comes."""
-    about = {"by": divided.by, "reason": divided.reason}
-    schema = SCHEMA.with_metadata({"division": json.dumps(about)})
-    every = (name for _, sizes in sources for name, *_ in sizes)
-    done = 0
-    with (
-        replacing(folder / FILE) as partial,
-        pq.ParquetWriter(partial, schema, compression="zstd") as writer,
-    ):
-        while names := list(islice(every, ROWS_PER_GROUP)):
-            codes = split[done : done + len(names)]
-            done += len(names)
-            columns = [pa.array(names), pa.array(_keys(names)), pa.array(codes)]
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
 def _keys(names: Sequence[str]) -> Words:

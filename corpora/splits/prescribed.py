@@ -38,21 +38,13 @@ def prescribed(
         reason = f"as {Path(table).name} says"
     elif sections and documents and all(map(_WSJ.match, documents)):
         parts = SECTIONS[sections]
-        section_of = {name: int(name[-4:-2]) for name in documents}
-        split = {
-            name: part
-            for name, n in section_of.items()
-            for part, range in parts.items()
-            if n in range
-        }
+        part_of = {number: part for part, range in parts.items() for number in range}
+        split = {name: part_of.get(int(name[-4:-2]), "") for name in documents}
         reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts.items())
     else:
         return None
-    split = {name: split[name] for name in documents if name in split}
-    weights = dict.fromkeys(SPLITS, 0)
-    for name, part in split.items():
-        weights[part] += documents[name][1]
-    return Assignment("document", split, weights, reason)
+    settled = {name: split[name] for name in documents if split.get(name)}
+    return Assignment("document", settled, reason)
 
 
 def table_hash(table: str) -> str:

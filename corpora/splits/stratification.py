@@ -69,12 +69,6 @@ class Table:
         drawn_on = [i for i, names in enumerate(self.served) if dataset in names]
         return np.flatnonzero(np.isin(self.source, drawn_on))
 
-    def twice(self, dataset: str) -> Ints:
-        """The rows of a dataset whose document came before: ids are unique in a source."""
-        rows = self.rows_of(dataset)
-        first = np.unique(self.documents[rows], return_index=True)[1]
-        return np.delete(rows, first)
-
     def cuts(self, split: Codes) -> bool:
         """Whether documents of one group are in several splits; those in none (-1) do not count."""
         group = np.unique(self.groups, return_inverse=True)[1]
@@ -131,15 +125,11 @@ def stratified(table: Table, shares: Shares, seed: int, given: Codes) -> tuple[C
         # Other datasets that share their groups may fit no more: they are looked at again.
         broken |= unfit
         finer = table.units(given, broken)
-        if _number(finer) != _number(units):
+        if finer.max(initial=-1) != units.max(initial=-1):
             units = finer
             best = _dealt(table, units, shares, seed, given)
-    cut = _number(units) != _number(whole)
+    cut = units.max(initial=-1) != whole.max(initial=-1)
     return best.split[units], sorted(broken) if cut else []
-
-
-def _number(units: Ints) -> int:
-    return int(units.max(initial=-1)) + 1
 
 
 class _Attempt(NamedTuple):
@@ -155,7 +145,7 @@ def _dealt(table: Table, units: Ints, shares: Shares, seed: int, given: Codes) -
 
     `units`: the unit of each row of the table.
     """
-    total = _number(units)
+    total = int(units.max(initial=-1)) + 1
     settled = np.full(total, -1, np.int8)
     np.maximum.at(settled, units, given)
     # The name of a unit is that of its first document by key: no other document changes it.

@@ -8,10 +8,10 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from corpora.errors import DiscorporaError, InputError
 
@@ -30,6 +30,14 @@ _HINTS = {
     errno.ENAMETOOLONG: "choose a shorter output folder or name",
     errno.EFBIG: "the file would be larger than the file system or `ulimit -f` allows",
 }
+
+
+class Busy(DiscorporaError):
+    """Another process is making the folder."""
+
+
+class AlreadyMade(DiscorporaError):
+    """The folder is there, finished."""
 
 
 def is_complete(folder: Path) -> bool:
@@ -61,62 +69,24 @@ def staged(folder: Path) -> Iterator[Path]:
         yield partial
         if not is_complete(partial):
             raise RuntimeError(f"{partial} holds no {MANIFEST}: a stage writes it last")
-        _sync_tree(partial)
+        for path in (*partial.rglob("*"), partial):
+            _sync(path)
         partial.replace(folder)
         _sync(folder.parent)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write `value` as JSON with sorted keys; `path` appears by one rename."""
-    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    write_text(path, text)
+def cleared(folder: Path, keep: str = "") -> None:
+    """Make `folder` exist and empty but for `keep`, if it is new or what a broken run left.
 
-
-def read_json(path: Path, hint: str = "") -> Any:
-    """The value of a JSON file. Raises `InputError` with `hint` if it is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}", where=str(path), hint=hint) from error
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write `text` in UTF-8; `path` appears by one rename."""
-    with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8", newline="\n")
-
-
-def write_parquet(
-    path: Path,
-    batches: Iterable[Any],
-    schema: Any,
-    metadata: Mapping[str, str] | None = None,
-    *,
-    rows_per_group: int = 16384,
-) -> int:
-    """Write Arrow record batches as one Parquet file (zstd); `path` appears by one rename.
-
-    Rows are regrouped to `rows_per_group` a row group, so that the bytes depend on the rows
-    and not on how they were cut into batches. Returns the number of rows.
+    Raises `DiscorporaError` if it holds anything and is not a partial folder.
     """
-    from corpora.store.rows import RowGroups, open_parquet
-
-    rows = 0
-    with replacing(path) as partial, open_parquet(partial, schema, metadata) as writer:
-        groups = RowGroups(schema, rows_per_group)
-        for batch in batches:
-            rows += batch.num_rows
-            for group in groups.add(batch):
-                writer.write_table(group, row_group_size=rows_per_group)
-        for group in groups.rest():
-            writer.write_table(group, row_group_size=rows_per_group)
-    return rows
-
-
-def sha256(path: Path) -> str:
-    """The hexadecimal sha256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with _explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.name.endswith(_PARTIAL):
+            _check_free(folder)
+        for path in folder.iterdir():
+            if path.name != keep:
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 @contextmanager
@@ -134,50 +104,46 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
 
 
-class Busy(DiscorporaError):
-    """Another process is making the folder."""
+def write_text(path: Path, text: str) -> None:
+    """Write `text` in UTF-8; `path` appears by one rename."""
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")
 
 
-class AlreadyMade(DiscorporaError):
-    """The folder is there, finished."""
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as JSON with sorted keys; `path` appears by one rename."""
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
-def cleared(folder: Path, keep: str = "") -> None:
-    """Make `folder` exist and empty but for `keep`, if it is new or what a broken run left.
+def read_json(path: Path, hint: str = "") -> Any:
+    """The value of a JSON file. Raises `InputError` with `hint` if it is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}", where=str(path), hint=hint) from error
 
-    Raises `DiscorporaError` if it holds anything and is not a partial folder.
-    """
-    with _explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        if folder.name.endswith(_PARTIAL):
-            for path in folder.iterdir():
-                if path.name == keep:
-                    continue
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        else:
-            _check_free(folder)
+
+def sha256(path: Path) -> str:
+    """The hexadecimal sha256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn an operating system's refusal to write into an error made for people."""
+    """Turn an operating system's refusal to write `path` into an error made for people."""
     try:
         yield
     except OSError as error:
-        hint = _HINTS.get(error.errno or 0)
-        if hint is None or not _concerns(error, path):
+        hint, place = _HINTS.get(error.errno or 0), path.absolute()
+        if hint is None:
             raise
-        where = str(error.filename or path)
-        reason = os.strerror(error.errno or 0)
+        if error.filename is not None:
+            named = Path(os.fsdecode(error.filename)).absolute()
+            if named not in place.parents and not named.is_relative_to(place.parent):
+                raise  # it came from reading a source meanwhile
+        where, reason = str(error.filename or path), os.strerror(error.errno or 0)
         raise DiscorporaError(f"cannot write {path}: {reason}", where=where, hint=hint) from error
-
-
-def _concerns(error: OSError, path: Path) -> bool:
-    """Whether `error` came from writing `path`, and not from reading a source meanwhile."""
-    if error.filename is None:
-        return True
-    named = Path(os.fsdecode(error.filename)).absolute()
-    return named in path.absolute().parents or named.is_relative_to(path.parent.absolute())
 
 
 @contextmanager
@@ -185,50 +151,30 @@ def _locked(folder: Path) -> Iterator[None]:
     """Hold the lock of the target `folder` (`.NAME.lock` beside it), or raise who holds it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder.with_name(f".{folder.name}.lock")
-    file = _take(path, lambda holder: _busy(folder, holder))
-    try:
-        yield
-    finally:
-        # Removed while still held, so that no other process can take this very file.
-        with suppress(FileNotFoundError):
-            path.unlink()
-        file.close()
-
-
-def _take(path: Path, busy: Callable[[str], DiscorporaError]) -> IO[str]:
     while True:
-        file = path.open("a+", encoding="utf-8")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip()
-            file.close()
-            raise busy(holder) from None
-        except OSError:
-            file.close()
-            raise
-        if _same_file(file, path):
+        with path.open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().strip()
+                who = f"process {holder}" if holder else "another process"
+                raise Busy(
+                    f"{who} is making this folder",
+                    where=str(folder),
+                    hint="wait until it has finished, or stop it, and run again",
+                ) from None
+            if not os.fstat(file.fileno()).st_nlink:
+                continue  # its former holder has just removed it: take a new one
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
-            return file
-        file.close()  # its former holder has just removed it: take the new one
-
-
-def _busy(folder: Path, holder: str) -> Busy:
-    who = f"process {holder}" if holder else "another process"
-    return Busy(
-        f"{who} is making this folder",
-        where=str(folder),
-        hint="wait until it has finished, or stop it, and run again",
-    )
-
-
-def _same_file(file: IO[str], path: Path) -> bool:
-    with suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    return False
+            try:
+                yield
+            finally:
+                # Removed while still held, so that no other process can take this very file.
+                path.unlink(missing_ok=True)
+            return
 
 
 def _check_free(folder: Path) -> None:
@@ -242,12 +188,6 @@ def _check_free(folder: Path) -> None:
             where=str(folder),
             hint="move it away and run again",
         )
-
-
-def _sync_tree(folder: Path) -> None:
-    for path in sorted(folder.rglob("*")):
-        _sync(path)
-    _sync(folder)
 
 
 def _sync(path: Path) -> None:

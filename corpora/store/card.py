@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from itertools import islice, pairwise
+from itertools import pairwise
 from string import Template
 from typing import Any
 
@@ -43,17 +43,6 @@ def render(manifest: Mapping[str, Any], card: Card, builder: type[BaseModel] | N
     from huggingface_hub import DatasetCardData
 
     configs, stage, licence = manifest["configs"], manifest["stage"], manifest["licence"]
-    counts = [
-        (config, split, f"{entry['rows']:,}", len(entry["shards"]))
-        for config, body in configs.items()
-        for split, entry in body["splits"].items()
-    ]
-    rejects = [(reason, f"{n:,}") for reason, n in manifest["rejects"].items()]
-    overlap = [
-        (config, pair, f"{n:,}")
-        for config, pairs in manifest["overlap"].items()
-        for pair, n in pairs.items()
-    ]
     sources = [
         (source_name(s), s.get("revision") or s.get("sha256", "")[:16], shown(s.get("licence", "")))
         for s in manifest["sources"]
@@ -67,31 +56,41 @@ def render(manifest: Mapping[str, Any], card: Card, builder: type[BaseModel] | N
     settings = manifest["details"].get("settings", stage["settings"])
     fields = {} if builder is None else builder.model_fields
     meanings = {name: " ".join((field.description or "").split()) for name, field in fields.items()}
+    default = any(config["default"] for config in configs.values())
+    loading = f'"{manifest["name"]}"' + ("" if default else f', "{next(iter(configs))}"')
+    counts = [
+        (config, split, entry["rows"], len(entry["shards"]))
+        for config, body in configs.items()
+        for split, entry in body["splits"].items()
+    ]
+    overlap = [
+        (config, pair, n)
+        for config, pairs in manifest["overlap"].items()
+        for pair, n in pairs.items()
+    ]
+    values = [
+        (name, json.dumps(value, ensure_ascii=False), meanings.get(name, ""))
+        for name, value in sorted(settings.items())
+    ]
     template = resources.files("corpora").joinpath("templates", "dataset.md")
     return Template(template.read_text(encoding="utf-8")).substitute(
         front_matter=DatasetCardData(**front_matter(manifest, card)).to_yaml().strip(),
         title=card.title,
         summary=card.summary,
         method=card.method,
-        loading=_loading(manifest),
-        fields=_table(["column", "meaning"], card.fields.items()),
-        counts=_table(["configuration", "split", "rows", "files"], counts),
+        loading=f"load_dataset({loading})  # configurations: {', '.join(configs)}",
+        fields=_table("column, meaning", card.fields.items()),
+        counts=_table("configuration, split, rows, files", counts),
         labels=_labels(configs),
         notes=_list(manifest["notes"]),
         examples=_examples(configs),
-        rejects=_table(["reason", "left out"], rejects, "Nothing was left out."),
-        overlap=_table(["configuration", "splits", "distinct texts in both"], overlap, "None."),
-        sources=_table(["source", "revision", "licence"], sources, "No source was named."),
+        rejects=_table("reason, left out", manifest["rejects"].items(), "Nothing was left out."),
+        overlap=_table("configuration, splits, distinct texts in both", overlap, "None."),
+        sources=_table("source, revision, licence", sources, "No source was named."),
         licence=f"{licence['id']}, from sources under {', '.join(licence['sources'])}. "
         f"It {verdict} be passed on{reason}.",
         command=stage["command"] or "(not recorded)",
-        settings=_table(
-            ["setting", "value", "meaning"],
-            (
-                (name, json.dumps(value, ensure_ascii=False), meanings.get(name, ""))
-                for name, value in sorted(settings.items())
-            ),
-        ),
+        settings=_table("setting, value, meaning", values),
         stage="; ".join(made_by),
         limits=_list(card.limits),
         citation=card.citation.strip(),
@@ -108,18 +107,18 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
     from datasets import Features
 
     configs, licence = manifest["configs"], manifest["licence"]
-    rows = sum(split["rows"] for config in configs.values() for split in config["splits"].values())
-    data_files, about = [], []
+    data_files, about, rows = [], [], 0
     for name, config in configs.items():
         # The splits that have rows: the others have no file, and `datasets` must not expect one.
         filled = {split: entry for split, entry in config["splits"].items() if entry["rows"]}
-        entry = {
+        rows += sum(entry["rows"] for entry in filled.values())
+        files = {
             "config_name": name,
             "description": manifest["stage"]["hash"],
             "data_files": [{"split": s, "path": f"{name}/{s}-*.parquet"} for s in filled],
         }
-        data_files.append(entry | ({"default": True} if config["default"] else {}))
-        shards = (shard for entry in config["splits"].values() for shard in entry["shards"])
+        data_files.append(files | ({"default": True} if config["default"] else {}))
+        shards = (shard for entry in filled.values() for shard in entry["shards"])
         about.append(
             {
                 "config_name": name,
@@ -153,22 +152,14 @@ def source_name(source: Mapping[str, Any]) -> str:
     return f"{source['name']} ({spec})" if source.get("name") else str(spec)
 
 
-def _loading(manifest: Mapping[str, Any]) -> str:
-    configs = manifest["configs"]
-    default = [name for name, config in configs.items() if config["default"]]
-    named = "" if default else f', "{next(iter(configs))}"'
-    return f'load_dataset("{manifest["name"]}"{named})  # configurations: {", ".join(configs)}'
-
-
 def _labels(configs: Mapping[str, Any]) -> str:
     blocks = []
     for config, body in configs.items():
         splits = body["splits"]
-        for column in next(iter(splits.values()))["labels"]:
-            table = {split: entry["labels"][column] for split, entry in splits.items()}
-            names = next(iter(table.values()))
-            rows = [(n, *(f"{table[split][n]:,}" for split in table)) for n in names]
-            blocks.append(f"`{config}`, column `{column}`:\n\n{_table(['label', *table], rows)}")
+        for column, names in next(iter(splits.values()))["labels"].items():
+            rows = [(name, *(e["labels"][column][name] for e in splits.values())) for name in names]
+            table = _table(", ".join(["label", *splits]), rows)
+            blocks.append(f"`{config}`, column `{column}`:\n\n{table}")
     return "\n\n".join(blocks) or "No labels."
 
 
@@ -176,24 +167,24 @@ def _examples(configs: Mapping[str, Any]) -> str:
     """A row of each configuration, with labels by their names."""
     blocks = []
     for config, body in configs.items():
-        rows = (row for entry in body["splits"].values() for row in entry["examples"][:1])
-        for row in islice(rows, 1):
-            features = body["features"]
-            named = {
-                key: features[key]["names"][value] if "names" in features[key] else value
-                for key, value in row.items()
-            }
-            text = json.dumps(named, ensure_ascii=False, indent=1)
-            blocks.append(f"`{config}`:\n\n```json\n{text}\n```")
-    return "\n\n".join(blocks) or "No rows."
+        row = next(row for entry in body["splits"].values() for row in entry["examples"])
+        for key, feature in body["features"].items():
+            if "names" in feature:
+                row = {**row, key: feature["names"][row[key]]}
+        text = json.dumps(row, ensure_ascii=False, indent=1)
+        blocks.append(f"`{config}`:\n\n```json\n{text}\n```")
+    return "\n\n".join(blocks)
 
 
 def _list(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items) or "Nothing."
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]], empty: str = "") -> str:
-    """A table of Markdown; `empty` in place of one without rows."""
-    cells = [head, ["---"] * len(head), *rows]
-    lines = [" | ".join(str(cell).replace("|", r"\|") for cell in row) for row in cells]
-    return empty if empty and len(lines) == 2 else "\n".join(f"| {line} |" for line in lines)
+def _table(head: str, rows: Iterable[Sequence[Any]], empty: str = "") -> str:
+    """A table of Markdown, its columns named in `head`; `empty` in place of one without rows."""
+    columns = head.split(", ")
+    lines = [columns, ["---"] * len(columns)]
+    for row in rows:
+        cells = [f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row]
+        lines.append([cell.replace("|", r"\|") for cell in cells])
+    return empty if empty and len(lines) == 2 else "\n".join(f"| {' | '.join(x)} |" for x in lines)

@@ -15,10 +15,14 @@ from typing import Any, Self
 import pyarrow as pa
 
 from corpora.errors import DiscorporaError
+from corpora.store.rows import RowGroups
 
 MEMORY = "256MB"
 """What DuckDB holds in memory; the rest is spilled to the output's own folder."""
 BATCH = 4096
+
+Values = Mapping[str, Any]
+"""The parameters of a query, by name."""
 
 
 class Engine:
@@ -64,14 +68,24 @@ class Engine:
                 "of the output, where the rest of it is written",
             ) from error
 
-    def run(self, query: str, values: Mapping[str, Any] | None = None) -> None:
+    def run(self, query: str, values: Values | None = None) -> None:
         """Run statements that give no rows."""
+        self.rows(query, values)
+
+    def rows(self, query: str, values: Values | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a small result."""
         with self._explained():
-            self._connection.execute(query, values or None)
+            return self._connection.execute(query, values or None).fetchall()
+
+    def value(self, query: str, values: Values | None = None) -> Any:
+        """The only value of a result of one row."""
+        ((value,),) = self.rows(query, values)
+        return value
 
     def view(self, name: str, files: str) -> None:
         """Name the rows of Parquet files, given as a glob."""
-        self.run(f"create view {name} as select * from read_parquet('{_quoted(files)}')")
+        quoted = files.replace("'", "''")
+        self.run(f"create view {name} as select * from read_parquet('{quoted}')")
 
     def insert(self, name: str, rows: pa.Table) -> None:
         """Add rows of Arrow to a table, by the order of its columns."""
@@ -79,18 +93,8 @@ class Engine:
         self.run(f"insert into {name} select * from given")
         self._connection.unregister("given")
 
-    def rows(self, query: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a small result."""
-        with self._explained():
-            return self._connection.execute(query, values or None).fetchall()
-
-    def value(self, query: str, values: Mapping[str, Any] | None = None) -> Any:
-        """The only value of a result of one row."""
-        ((found,),) = self.rows(query, values)
-        return found
-
     def reader(
-        self, query: str, values: Mapping[str, Any] | None = None, size: int = BATCH
+        self, query: str, values: Values | None = None, size: int = BATCH
     ) -> pa.RecordBatchReader:
         """The rows of a result as record batches of about `size` rows, and their schema."""
         cursor = self._connection.cursor()  # results of several queries may be read side by side
@@ -98,22 +102,10 @@ class Engine:
             return cursor.sql(query, params=values or None).to_arrow_reader(size)
 
     def batches(
-        self, query: str, values: Mapping[str, Any] | None = None, size: int = BATCH
+        self, query: str, values: Values | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a result as record batches of exactly `size` rows, but for the last one."""
-        waiting: list[pa.RecordBatch] = []
-        rows = 0
+        groups = RowGroups(size)
         for batch in self.reader(query, values, size):
-            while batch.num_rows:
-                waiting.append(batch.slice(0, size - rows))
-                batch = batch.slice(waiting[-1].num_rows)
-                rows += waiting[-1].num_rows
-                if rows == size:
-                    yield pa.concat_batches(waiting)
-                    waiting, rows = [], 0
-        if rows:
-            yield pa.concat_batches(waiting)
-
-
-def _quoted(text: str) -> str:
-    return text.replace("'", "''")
+            yield from groups.add(batch)
+        yield from groups.rest()

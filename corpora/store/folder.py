@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -21,35 +22,9 @@ from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
 from corpora.splits import SPLITS
 from corpora.store import card as cards
-from corpora.store.atomic import (
-    MANIFEST,
-    cleared,
-    is_complete,
-    partial_path,
-    read_json,
-    sha256,
-    staged,
-    write_json,
-    write_parquet,
-    write_text,
-)
+from corpora.store.atomic import MANIFEST, cleared, read_json, write_json, write_text
 from corpora.store.engine import Engine
-from corpora.store.splitwriter import SplitWriter
-
-__all__ = [
-    "MANIFEST",
-    "DatasetFolder",
-    "Stage",
-    "is_complete",
-    "partial_path",
-    "read_json",
-    "sha256",
-    "staged",
-    "versions",
-    "write_json",
-    "write_parquet",
-    "write_text",
-]
+from corpora.store.rows import SplitWriter
 
 CANDIDATES = ".candidates"
 """What builders collect in a partial folder, maybe before `DatasetFolder` is made there."""
@@ -126,7 +101,8 @@ class DatasetFolder:
 
     def __exit__(self, *error: object) -> None:
         for writer in self._writers.values():
-            writer.abandon()
+            with suppress(OSError):
+                writer.stop()
 
     def writer(
         self,
@@ -145,10 +121,9 @@ class DatasetFolder:
         """
         if split not in SPLITS:
             raise ValueError(f"split {split!r} is none of {', '.join(SPLITS)}")
-        key = (config, split)
         self._texts[config] = tuple(texts)
-        if key not in self._writers:
-            self._writers[key] = SplitWriter(
+        if (config, split) not in self._writers:
+            self._writers[config, split] = SplitWriter(
                 self.folder / config,
                 split,
                 schema,
@@ -156,7 +131,7 @@ class DatasetFolder:
                 rows_per_shard=self.rows_per_shard,
                 rows_per_group=rows_per_group or self.rows_per_group,
             )
-        return self._writers[key]
+        return self._writers[config, split]
 
     def write(
         self,
@@ -202,26 +177,6 @@ class DatasetFolder:
         Raises `InputError` if there is no row at all, `DiscorporaError` if no row's licence was
         counted: what the build file declares is not what the documents say.
         """
-        configs = self._close(default)
-        if not configs:
-            raise InputError(
-                f"not one row could be made for the dataset {self.name!r}",
-                where=", ".join(map(cards.source_name, self.stage.sources)),
-                hint=f"left out: {dict(self.rejects) or 'nothing, the sources are empty'}",
-            )
-        if not self.licences.total():
-            raise DiscorporaError(
-                f"the builder of {self.name!r} counted no licence of the rows that it wrote",
-                where=self.stage.name,
-                hint="let it call dataset.count_licences with the licences of each batch's "
-                "documents: docs/adding-a-stage.md",
-            )
-        manifest = self._manifest(configs)
-        write_text(self.folder / "README.md", cards.render(manifest, self.card, self.builder))
-        write_json(self.folder / MANIFEST, manifest)
-        return manifest
-
-    def _close(self, default: str | None) -> dict[str, Any]:
         configs: dict[str, Any] = {}
         for (config, split), writer in self._writers.items():
             entry = configs.setdefault(config, {"default": False, "splits": {}})
@@ -236,19 +191,29 @@ class DatasetFolder:
             elif none:
                 without = " and no ".join(none)
                 self.note(f"`{config}` has no {without} rows: a share of 0, or too small a corpus.")
-        if configs and default is not None:
+        if not configs:
+            raise InputError(
+                f"not one row could be made for the dataset {self.name!r}",
+                where=", ".join(map(cards.source_name, self.stage.sources)),
+                hint=f"left out: {dict(self.rejects) or 'nothing, the sources are empty'}",
+            )
+        if not self.licences.total():
+            raise DiscorporaError(
+                f"the builder of {self.name!r} counted no licence of the rows that it wrote",
+                where=self.stage.name,
+                hint="let it call dataset.count_licences with the licences of each batch's "
+                "documents: docs/adding-a-stage.md",
+            )
+        if default is not None:
             configs[default if default in configs else next(iter(configs))]["default"] = True
-        return configs
-
-    def _manifest(self, configs: dict[str, Any]) -> dict[str, Any]:
-        licence = licences.combine(sorted(self.licences))
-        return {
+        stage = self.stage.to_dict()
+        manifest = {
             "name": self.name,
-            "stage": {key: self.stage.to_dict()[key] for key in _STAGE_KEYS},
-            "parser": self.stage.parser,
-            "sources": [dict(source) for source in self.stage.sources],
-            "licence": licence.to_dict(),
-            "licences": dict(sorted(self.licences.items())),
+            "parser": stage.pop("parser"),
+            "sources": stage.pop("sources"),
+            "stage": stage,
+            "licence": asdict(licences.combine(self.licences)),
+            "licences": self.licences,
             "languages": sorted(self.languages) or list(self.card.languages),
             "configs": configs,
             "rejects": dict(sorted(self.rejects.items())),
@@ -257,37 +222,35 @@ class DatasetFolder:
             "details": self.details,
             "versions": versions(*LIBRARIES),
         }
+        write_text(self.folder / "README.md", cards.render(manifest, self.card, self.builder))
+        write_json(self.folder / MANIFEST, manifest)
+        return dict(read_json(self.folder / MANIFEST))
 
     def _overlap(self, configs: Iterable[str]) -> dict[str, dict[str, int]]:
         """Distinct texts in more than one split, by configuration and pair of splits."""
+
+        def texts(writer: SplitWriter, columns: Sequence[str]) -> str:
+            files = str(writer.folder / f"{writer.split}-*.parquet").replace("'", "''")
+            queries = []
+            for name in columns:
+                listed = pa.types.is_list(writer.schema.field(name).type)
+                text = f'unnest("{name}")' if listed else f'"{name}"'
+                queries.append(f"select {text} as text from read_parquet('{files}')")
+            return " union all ".join(queries)
+
         overlap: dict[str, dict[str, int]] = {}
-        for config in configs:
-            splits = {s: w for (name, s), w in self._writers.items() if name == config}
-            if not self._texts[config]:
-                continue
-            with Engine(self.folder) as engine:
-                for one, two in combinations(splits, 2):
+        with Engine(self.folder) as engine:
+            for config in filter(self._texts.__getitem__, configs):
+                columns = self._texts[config]
+                own = [writer for (name, _), writer in self._writers.items() if name == config]
+                for one, two in combinations(own, 2):
                     # The smaller of the two is held in memory, the other one passes by.
-                    many, few = sorted((splits[one], splits[two]), key=lambda w: -w.rows)
+                    few, many = sorted((two, one), key=lambda writer: writer.rows)
                     query = f"""
-                        with many as ({_texts(many, self._texts[config])}),
-                            few as (select distinct text from ({_texts(few, self._texts[config])}))
+                        with many as ({texts(many, columns)}),
+                            few as (select distinct text from ({texts(few, columns)}))
                         select count(distinct text) from many join few using (text)
                     """
                     number = int(engine.value(query)) if few.rows else 0
-                    overlap.setdefault(config, {})[f"{one}/{two}"] = number
+                    overlap.setdefault(config, {})[f"{one.split}/{two.split}"] = number
         return overlap
-
-
-def _texts(writer: SplitWriter, columns: Sequence[str]) -> str:
-    """A query for the texts of a split, which is written."""
-    files = str(writer.folder / f"{writer.split}-*.parquet").replace("'", "''")
-    queries = []
-    for column in columns:
-        listed = pa.types.is_list(writer.schema.field(column).type)
-        text = f'unnest("{column}")' if listed else f'"{column}"'
-        queries.append(f"select {text} as text from read_parquet('{files}')")
-    return " union all ".join(queries)
-
-
-_STAGE_KEYS = ("name", "version", "hash", "settings", "upstream", "command")

@@ -4,41 +4,53 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corpora.errors import InputError
+from corpora.store.atomic import replacing, sha256
+
 CLASS_NAMES = b"discorpora:class_names"
 ROWS_IN_CACHE = 512
+"""As many dictionaries are visited once a column."""
+
+EXAMPLES = 2
+LONGEST_TEXT = 160
+LONGEST_LIST = 6
 
 
-class RowGroups:
-    """Collects record batches and hands them on as tables of exactly `size` rows."""
+def class_label(name: str, names: Iterable[str]) -> pa.Field:
+    """An integer field whose values are positions in `names` (a `ClassLabel` for the Hub)."""
+    stored = json.dumps(list(names), ensure_ascii=False)
+    return pa.field(name, pa.int64(), nullable=False, metadata={CLASS_NAMES: stored})
 
-    def __init__(self, schema: pa.Schema, size: int) -> None:
-        self.schema, self.size = schema, size
-        self._batches: list[pa.RecordBatch] = []
-        self._rows = 0
 
-    def add(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
-        """Take `batch`; yield the groups that are full now."""
-        while batch.num_rows:
-            room = self.size - self._rows
-            piece, batch = batch.slice(0, room), batch.slice(room)
-            self._batches.append(piece)
-            self._rows += piece.num_rows
-            if self._rows == self.size:
-                yield from self.rest()
+def hub_features(schema: pa.Schema) -> dict[str, Any]:
+    """The columns of `schema` as `datasets.Features.to_dict` writes them."""
+    features = {}
+    for field in schema:
+        names = (field.metadata or {}).get(CLASS_NAMES)
+        features[field.name] = (
+            _hub_type(field.type)
+            if names is None
+            else {"names": json.loads(names), "_type": "ClassLabel"}
+        )
+    return features
 
-    def rest(self) -> Iterator[pa.Table]:
-        """Yield what is left, if anything."""
-        if self._rows:
-            # One chunk a column: the encoder's pages, and so the bytes, depend on nothing else.
-            yield pa.Table.from_batches(self._batches, self.schema).combine_chunks()
-            self._batches, self._rows = [], 0
+
+def _hub_type(kind: pa.DataType) -> dict[str, Any]:
+    if pa.types.is_fixed_size_list(kind):
+        return {"feature": _hub_type(kind.value_type), "length": kind.list_size, "_type": "List"}
+    if pa.types.is_list(kind):
+        return {"feature": _hub_type(kind.value_type), "_type": "List"}
+    name = {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
+    return {"dtype": name, "_type": "Value"}
 
 
 def open_parquet(
@@ -53,12 +65,18 @@ def open_parquet(
     `texts`: columns whose values hardly repeat. They are written without a dictionary, which
     would be given up at its size limit anyway, and without a least and a greatest value.
     """
-    kept = {**(schema.metadata or {}), **hub_metadata(schema)}
-    kept.update({key.encode(): value.encode() for key, value in (metadata or {}).items()})
-    others = [path for field in schema if field.name not in texts for path in _leaves(field)]
+    others = []
+    for field in schema:
+        column, kind = field.name, field.type
+        while pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+            column, kind = f"{column}.list.element", kind.value_type  # as Parquet names it
+        if field.name not in texts:
+            others.append(column)
+    features = json.dumps({"info": {"features": hub_features(schema)}})
+    about = {**(schema.metadata or {}), b"huggingface": features, **(metadata or {})}
     return pq.ParquetWriter(
         path,
-        schema.with_metadata(kept),
+        schema.with_metadata(about),
         compression="zstd",
         compression_level=3,
         use_dictionary=others if texts else True,
@@ -66,60 +84,172 @@ def open_parquet(
     )
 
 
-def _leaves(field: pa.Field) -> list[str]:
-    """The columns of a field as Parquet names them."""
-    if pa.types.is_struct(field.type):
-        return [f"{field.name}.{leaf}" for child in field.type for leaf in _leaves(child)]
-    if pa.types.is_list(field.type) or pa.types.is_fixed_size_list(field.type):
-        inner = pa.field("element", field.type.value_type)
-        return [f"{field.name}.list.{leaf}" for leaf in _leaves(inner)]
-    return [field.name]
+class RowGroups:
+    """Collects record batches and hands them on as batches of exactly `size` rows."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Take `batch`; yield the groups that are full now."""
+        while batch.num_rows:
+            piece = batch.slice(0, self.size - self._rows)
+            batch = batch.slice(piece.num_rows)
+            self._batches.append(piece)
+            self._rows += piece.num_rows
+            if self._rows == self.size:
+                yield from self.rest()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Yield what is left, if anything."""
+        if self._rows:
+            # One chunk a column: the encoder's pages, and so the bytes, depend on nothing else.
+            yield pa.concat_batches(self._batches)
+            self._batches, self._rows = [], 0
 
 
-def class_label(name: str, names: Iterable[str]) -> pa.Field:
-    """An integer field whose values are positions in `names` (a `ClassLabel` for the Hub)."""
-    stored = json.dumps(list(names), ensure_ascii=False)
-    return pa.field(name, pa.int64(), nullable=False, metadata={CLASS_NAMES: stored})
+def write_parquet(
+    path: Path,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    metadata: Mapping[str, str] | None = None,
+    *,
+    rows_per_group: int = 16384,
+) -> int:
+    """Write Arrow record batches as one Parquet file (zstd); `path` appears by one rename.
+
+    Rows are regrouped to `rows_per_group` a row group, so that the bytes depend on the rows
+    and not on how they were cut into batches. Returns the number of rows.
+    """
+    rows = 0
+    with replacing(path) as partial, open_parquet(partial, schema, metadata) as writer:
+        groups = RowGroups(rows_per_group)
+        for batch in batches:
+            rows += batch.num_rows
+            for group in groups.add(batch):
+                writer.write_batch(group, rows_per_group)
+        for group in groups.rest():
+            writer.write_batch(group, rows_per_group)
+    return rows
 
 
-def class_names(field: pa.Field) -> list[str] | None:
-    """The label names of a field made by `class_label`, or None for any other field."""
-    stored = (field.metadata or {}).get(CLASS_NAMES)
-    return None if stored is None else list(json.loads(stored))
+class SplitWriter:
+    """Streams rows to `<folder>/<split>-00000-of-0000N.parquet`.
+
+    A split without rows has no file: `datasets` refuses a split of none. N is known at the end,
+    so shards carry a working name until `close`. Shards and row groups have fixed numbers of
+    rows: the bytes depend on the rows alone. `texts` names string columns (or lists of strings)
+    whose values hardly repeat.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        split: str,
+        schema: pa.Schema,
+        *,
+        texts: Sequence[str] = (),
+        rows_per_shard: int = 1_048_576,
+        rows_per_group: int = 16_384,
+    ) -> None:
+        self.folder, self.split, self.schema, self.texts = folder, split, schema, tuple(texts)
+        self.rows = 0
+        self.features = hub_features(schema)
+        self._labels = {
+            name: (feature["names"], np.zeros(len(feature["names"]), np.int64))
+            for name, feature in self.features.items()
+            if "names" in feature
+        }
+        self._rows_per_group = rows_per_group
+        self._groups_per_shard = max(1, rows_per_shard // rows_per_group)
+        self._groups = RowGroups(rows_per_group)
+        self._written = 0  # groups
+        self._shards: list[Path] = []
+        self._open: pq.ParquetWriter | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of one record batch; `InputError` for a label that is no class."""
+        self.rows += batch.num_rows
+        for name, (names, counts) in self._labels.items():
+            labels = batch[name].to_numpy()
+            unknown = labels[(labels < 0) | (labels >= len(names))]
+            if unknown.size:
+                raise InputError(
+                    f"label {unknown[0]} is none of the {len(names)} classes of {name!r}",
+                    where=str(self.folder / self.split),
+                    hint="give the number of a class of the schema, from 0",
+                )
+            counts += np.bincount(labels, minlength=len(names))
+        for group in self._groups.add(batch):
+            self._write(group)
+
+    def extend(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add rows given as dictionaries; a missing field is a `KeyError`, not a null."""
+        iterator = iter(rows)
+        while True:
+            columns: list[list[Any]] = [[] for _ in self.schema]
+            for _ in range(max(1, self._rows_per_group // ROWS_IN_CACHE)):
+                some = list(islice(iterator, ROWS_IN_CACHE))
+                for name, values in zip(self.schema.names, columns, strict=True):
+                    values.extend(map(itemgetter(name), some))
+            if not columns[0]:
+                return
+            arrays = [pa.array(v, f.type) for v, f in zip(columns, self.schema, strict=True)]
+            self.append(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+    def _write(self, group: pa.RecordBatch) -> None:
+        if self._written % self._groups_per_shard == 0:
+            self.stop()
+            self._shards.append(self.folder / f".{self.split}-{len(self._shards):05d}.writing")
+            self._open = open_parquet(self._shards[-1], self.schema, texts=self.texts)
+        assert self._open is not None
+        self._open.write_batch(group, self._rows_per_group)
+        self._written += 1
+
+    def stop(self) -> None:
+        """Close the open file, if any."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def close(self) -> dict[str, Any]:
+        """Finish the files under their final names; returns the split's entry in the manifest."""
+        for group in self._groups.rest():
+            self._write(group)
+        self.stop()
+        size, shards, examples = 0, [], []
+        for number, working in enumerate(self._shards):
+            path = self.folder / f"{self.split}-{number:05d}-of-{len(self._shards):05d}.parquet"
+            working.replace(path)
+            with pq.ParquetFile(path) as file:
+                about = file.metadata
+                if not number:
+                    examples = next(file.iter_batches(EXAMPLES)).to_pylist()
+            # Bytes of the columns before compression; unlike Arrow's, they never vary.
+            size += sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+            shard = {"file": f"{self.folder.name}/{path.name}", "rows": about.num_rows}
+            shards.append({**shard, "bytes": path.stat().st_size, "sha256": sha256(path)})
+        labels = {
+            name: dict(zip(names, counts.tolist(), strict=True))
+            for name, (names, counts) in self._labels.items()
+        }
+        return {
+            "rows": self.rows,
+            "bytes": size,
+            "labels": labels,
+            "shards": shards,
+            "examples": [{k: _shortened(v) for k, v in row.items()} for row in examples],
+        }
 
 
-def hub_features(schema: pa.Schema) -> dict[str, Any]:
-    """The columns of `schema` as `datasets.Features.to_dict` writes them."""
-    return {field.name: _hub_feature(field) for field in schema}
-
-
-def hub_metadata(schema: pa.Schema) -> dict[bytes, bytes]:
-    """The Parquet metadata from which `datasets` takes the features, label names included."""
-    return {b"huggingface": json.dumps({"info": {"features": hub_features(schema)}}).encode()}
-
-
-def _hub_feature(field: pa.Field) -> dict[str, Any]:
-    names = class_names(field)
-    if names is not None:
-        return {"names": names, "_type": "ClassLabel"}
-    return _hub_type(field.type)
-
-
-def _hub_type(kind: pa.DataType) -> dict[str, Any]:
-    if pa.types.is_fixed_size_list(kind):
-        return {"feature": _hub_type(kind.value_type), "length": kind.list_size, "_type": "List"}
-    if pa.types.is_list(kind):
-        return {"feature": _hub_type(kind.value_type), "_type": "List"}
-    name = {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
-    return {"dtype": name, "_type": "Value"}
-
-
-def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Dictionaries as one record batch; a missing field is a `KeyError`, not a null."""
-    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
-    for start in range(0, len(rows), ROWS_IN_CACHE):  # each is visited once a column
-        some = rows[start : start + ROWS_IN_CACHE]
-        for name, values in columns.items():
-            values.extend(map(itemgetter(name), some))
-    arrays = [pa.array(columns[field.name], field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+def _shortened(value: Any) -> Any:
+    """An example as the card shows it: long texts and lists are cut."""
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return value[: LONGEST_TEXT - 1] + "…"
+    if isinstance(value, list):
+        head = [_shortened(item) for item in value[:LONGEST_LIST]]
+        return head if len(value) <= LONGEST_LIST else [*head, f"… ({len(value)} in all)"]
+    return value

@@ -27,7 +27,6 @@ from corpora.tasks.candidates import (
     candidates_of,
     collect,
     shard_path,
-    write_shard,
 )
 
 if TYPE_CHECKING:
@@ -142,10 +141,9 @@ class Builder(Declared):
         there are kept, so that several workers share them out and a broken build goes on.
         """
         for number in range(rank, len(inputs), of):
-            if not shard_path(target, number).exists():
-                shard = Shard()
-                rows = self.collected(inputs[number], target, shard)
-                write_shard(shard, rows, self, target, number)
+            shard = Shard(shard_path(target, number))
+            if not shard.path.exists():
+                shard.write(self, self.collected(inputs[number], target, shard))
 
     def collected(self, path: Path, target: Target, shard: Shard) -> Iterator[pa.RecordBatch]:
         """The candidate rows of an input file; `shard` notes its documents and the rejects."""

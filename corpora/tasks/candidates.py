@@ -24,11 +24,11 @@ import pyarrow.parquet as pq
 from corpora.document import Document
 from corpora.errors import InputError
 from corpora.rng import stable_id, stream
+from corpora.schemas import INT32, STRING, schema
 from corpora.splits import SPLITS, Assignment, assign
-from corpora.store.atomic import write_parquet
 from corpora.store.engine import BATCH, Engine
 from corpora.store.folder import CANDIDATES, DatasetFolder
-from corpora.store.splitwriter import SplitWriter
+from corpora.store.rows import SplitWriter, write_parquet
 
 if TYPE_CHECKING:
     from corpora.tasks.builder import Builder, Row, Target
@@ -39,30 +39,26 @@ Prescribed = Callable[[Mapping[str, tuple[str, int]], "Target"], Assignment | No
 DOCUMENTS_PER_SHARD = 4096
 REJECTS = "discorpora:rejects"
 
-COMMON = pa.schema(
-    [
-        pa.field("part", pa.string(), nullable=False),
-        pa.field("doc", pa.string(), nullable=False),
-        pa.field("number", pa.int32(), nullable=False),
-        pa.field("group", pa.string(), nullable=False),
-        pa.field("licence", pa.string(), nullable=False),
-        pa.field("priority", pa.int64(), nullable=False),
-        pa.field("key", pa.uint64(), nullable=False),
-    ]
+COMMON = schema(
+    part=STRING,
+    doc=STRING,
+    number=INT32,
+    group=STRING,
+    licence=STRING,
+    priority=pa.int64(),
+    key=pa.uint64(),
 )
 """(part, doc, number) is unique. `key` is equal for candidates that are duplicates."""
 
-DOCUMENTS = pa.schema(
-    [
-        pa.field("part", pa.string(), nullable=False),
-        pa.field("doc", pa.string(), nullable=False),
-        pa.field("doc_key", pa.uint64(), nullable=False),
-        pa.field("whole", pa.string(), nullable=False),
-        pa.field("group", pa.string(), nullable=False),
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("language", pa.string(), nullable=False),
-        pa.field("candidates", pa.int32(), nullable=False),
-    ]
+DOCUMENTS = schema(
+    part=STRING,
+    doc=STRING,
+    doc_key=pa.uint64(),
+    whole=STRING,
+    group=STRING,
+    source=STRING,
+    language=STRING,
+    candidates=INT32,
 )
 """A document, or a part of one: `whole` is the id of the source's document."""
 
@@ -71,8 +67,15 @@ DOCUMENTS = pa.schema(
 class Shard:
     """What is noted of a shard beside its rows: its documents, and what was left out and why."""
 
+    path: Path
     documents: list[dict[str, Any]] = field(default_factory=list)
     rejects: Counter[str] = field(default_factory=Counter)
+
+    def write(self, builder: Builder, rows: Iterable[pa.RecordBatch]) -> None:
+        """Write the rows, then what was noted meanwhile: with this file the shard is whole."""
+        write_parquet(self.path.with_suffix(".rows"), rows, pa.schema([*COMMON, *builder.columns]))
+        documents = pa.RecordBatch.from_pylist(self.documents, DOCUMENTS)
+        write_parquet(self.path, [documents], DOCUMENTS, {REJECTS: json.dumps(self.rejects)})
 
 
 def collect(builder: Builder, documents: Iterable[Document], target: Target) -> None:
@@ -83,18 +86,8 @@ def collect(builder: Builder, documents: Iterable[Document], target: Target) -> 
         some = list(islice(iterator, DOCUMENTS_PER_SHARD))
         if number and not some:
             return
-        shard = Shard()
-        write_shard(shard, candidates_of(builder, some, target, shard), builder, target, number)
-
-
-def write_shard(
-    shard: Shard, rows: Iterable[pa.RecordBatch], builder: Builder, target: Target, number: int
-) -> None:
-    """Write the rows of a shard, then what was noted meanwhile: with this file it is whole."""
-    path = shard_path(target, number)
-    write_parquet(path.with_suffix(".rows"), rows, pa.schema([*COMMON, *builder.columns]))
-    documents = pa.RecordBatch.from_pylist(shard.documents, DOCUMENTS)
-    write_parquet(path, [documents], DOCUMENTS, {REJECTS: json.dumps(shard.rejects)})
+        shard = Shard(shard_path(target, number))
+        shard.write(builder, candidates_of(builder, some, target, shard))
 
 
 def shard_path(target: Target, number: int) -> Path:
@@ -106,7 +99,7 @@ def candidates_of(
     builder: Builder, documents: Iterable[Document], target: Target, shard: Shard
 ) -> Iterator[pa.RecordBatch]:
     """The candidates of documents, with random priorities and the keys of their texts."""
-    schema = pa.schema([*COMMON, *builder.columns])
+    columns = pa.schema([*COMMON, *builder.columns])
     equal = [builder.columns.names.index(name) for name in builder.equal]
     rows: list[tuple[Any, ...]] = []
     for document in documents:
@@ -134,10 +127,10 @@ def candidates_of(
                 about = (part, doc, number, document.group, document.licence, priority, key)
                 rows.append((*about, *row.values))
         if len(rows) >= BATCH:
-            yield batch_of_rows(rows, schema)
+            yield batch_of_rows(rows, columns)
             rows = []
     if rows:
-        yield batch_of_rows(rows, schema)
+        yield batch_of_rows(rows, columns)
 
 
 def batch_of_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
@@ -175,7 +168,12 @@ class Candidates:
             counts = json.loads(pq.read_schema(path).metadata[REJECTS.encode()])
             for reason, number in counts.items():
                 self.dataset.reject(reason, number)
-        self._check_ids()
+        for doc, sources in self.engine.rows(_TWICE):
+            raise InputError(
+                f"two documents have the id {doc!r}",
+                where=", ".join(dict.fromkeys(sources)),
+                hint="ids must differ over all sources of a dataset: is a source named twice?",
+            )
         languages = "select distinct language from documents where candidates > 0"
         self.dataset.languages |= {language for (language,) in self.engine.rows(languages)}
         self.engine.run(_SINGLE)
@@ -188,18 +186,6 @@ class Candidates:
         if kind is None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _check_ids(self) -> None:
-        twice = self.engine.rows(
-            """select doc, list(source order by source) from documents
-            group by part, doc having count(*) > 1 order by doc limit 1"""
-        )
-        for doc, sources in twice:
-            raise InputError(
-                f"two documents have the id {doc!r}",
-                where=", ".join(dict.fromkeys(sources)),
-                hint="ids must differ over all sources of a dataset: is a source named twice?",
-            )
-
     def split(
         self,
         prescribed: Prescribed | None = None,
@@ -210,58 +196,42 @@ class Candidates:
 
         The weight of a document is the number of its candidates, or of those in `single`.
         """
+        target, division = self.target, self.target.division
         self.engine.run(_WEIGHED[weigh])
-        self.engine.run(
-            "create table split (part varchar not null, doc varchar not null, split varchar)"
-        )
-        parts = [
-            part for (part,) in self.engine.rows("select distinct part from weighed order by part")
-        ]
+        self.engine.run("create table split (part varchar, doc varchar, split varchar)")
+        query = "select distinct part from weighed order by part"
+        parts = [part for (part,) in self.engine.rows(query)]
+        # A document of several parts may have to be in one split; the name is that of the streams.
         drawn = {"": parts} if self.builder.one_split else {part: [part] for part in parts}
         for name, some in drawn.items():
-            self.assignments[name] = self._split_parts(name, some, prescribed)
+            values, given = {"parts": some}, None
+            if prescribed is not None or division is None:
+                rows = self.engine.rows(_WEIGHTS, values)
+                weights = {doc: (group, number) for doc, group, number in rows}
+                given = prescribed(weights, target) if prescribed is not None else None
+                if given is None and division is None:
+                    shares, stage = self.builder.shares(name), target.stage_of(name)
+                    given = assign(weights, shares, seed=target.seed, stage=stage)
+            for batch in self.engine.batches(_WHOLES, values, 65_536):
+                if given is not None:
+                    splits = [given.split.get(doc) for doc in batch["doc"].to_pylist()]
+                else:
+                    assert division is not None
+                    splits = [*division.splits_of(batch["whole"].to_pylist())]
+                columns = [batch["part"], batch["doc"], pa.array(splits, pa.string())]
+                self.engine.insert("split", pa.table(columns, ["part", "doc", "split"]))
+            by = given or division
+            assert by is not None
+            sums = dict(self.engine.rows(_SUMS, values))
+            kept = {split: int(sums.get(split, 0)) for split in SPLITS}
+            self.assignments[name] = {"by": by.by, "reason": by.reason, "weights": kept}
         self.engine.run(_KEPT)
         self.dataset.details |= {
             "split": self.assignments.get("", self.assignments),
-            "settings": {"seed": self.target.seed, **self.builder.identity()},
+            "settings": {"seed": target.seed, **self.builder.identity()},
         }
         number = "select (select count(*) from single) - (select count(*) from kept)"
         self.dataset.reject("document_in_no_split", int(self.engine.value(number)))
-
-    def _split_parts(
-        self, name: str, parts: list[str], prescribed: Prescribed | None
-    ) -> dict[str, Any]:
-        """Fill the table `split` for documents of parts; returns what the manifest says.
-
-        A document of several parts is in one split; `name` is that of the random streams.
-        """
-        target, division = self.target, self.target.division
-        given = None
-        if prescribed is not None or division is None:
-            weights = {
-                doc: (group, number)
-                for doc, group, number in self.engine.rows(_WEIGHTS, {"parts": parts})
-            }
-            given = prescribed(weights, target) if prescribed is not None else None
-            if given is None and division is None:
-                shares, stage = self.builder.shares(name), target.stage_of(name)
-                given = assign(weights, shares, seed=target.seed, stage=stage)
-        if given is not None:
-            for part in parts:
-                self._insert([part] * len(given.split), list(given.split), given.split.values())
-            return given.to_dict()
-        assert division is not None
-        for batch in self.engine.batches(_WHOLES, {"parts": parts}, 65_536):
-            splits = division.splits_of(batch["whole"].to_pylist())
-            self._insert(batch["part"].to_pylist(), batch["doc"].to_pylist(), splits)
-        sums = dict(self.engine.rows(_SUMS, {"parts": parts}))
-        weights_by_split = {split: int(sums.get(split, 0)) for split in SPLITS}
-        return {"by": division.by, "reason": division.reason, "weights": weights_by_split}
-
-    def _insert(self, parts: list[str], docs: list[str], splits: Iterable[str]) -> None:
-        if docs:
-            columns = {"part": parts, "doc": docs, "split": list(splits)}
-            self.engine.insert("split", pa.table(columns))
 
     def of_split(
         self, split: str, *, part: str = "", limit: int | None = None, size: int = BATCH
@@ -312,6 +282,11 @@ class Candidates:
         finally:
             path.unlink()
 
+
+_TWICE = """
+select doc, list(source order by source) from documents
+group by part, doc having count(*) > 1 order by doc limit 1
+"""
 
 _SINGLE = """
 create table single as

@@ -65,8 +65,7 @@ class FromSources(Builder):
             filled = set()
             sources = self._opened(inputs, target.max_bad_share, dataset)
             for config, split, licence, rows in self.parts(sources, dataset):
-                schema, texts = self.gives[config], self.texts[config]
-                writer = dataset.writer(config, split, schema, texts=texts)
+                writer = dataset.writer(config, split, self.gives[config], texts=self.texts[config])
                 before = writer.rows
                 seen = ids.setdefault((config, split), SeenIds())
                 writer.extend(_unique(rows, seen, f"{config}/{split}"))
@@ -78,10 +77,16 @@ class FromSources(Builder):
     def _opened(
         self, given: Iterable[Given], max_bad_share: float, dataset: DatasetFolder
     ) -> Iterator[Opened]:
-        """Each source and the licence of its rows; bad records are counted and shown."""
+        """Each source and the licence of its rows; bad records are counted, some are shown."""
+
+        def on_bad(record: BadRecord) -> None:
+            dataset.reject("bad_record")
+            shown = dataset.details.setdefault("bad_records", [])
+            if len(shown) < BAD_SHOWN:
+                shown.append(f"{record.where.rpartition('/')[2]}: {record.reason}"[:200])
+
         for spec, options in given:
-            bad = BadRecords(dataset)
-            reader, source = opened(spec, options, on_bad=bad.add)
+            reader, source = opened(spec, options, on_bad=on_bad)
             if source.kind not in self.kinds:
                 raise ConfigError(
                     f"{source.kind}: is not a source of {dataset.name!r}",
@@ -91,7 +96,8 @@ class FromSources(Builder):
             dataset.languages.add(source.language)
             yield reader, source, str(reader.licence or reader.own_licence)
             if source.good or source.bad or not source.skipped:
-                check_bad_share(spec, source.good, source.bad, max_bad_share, bad.first, "record")
+                good, bad = source.good, source.bad
+                check_bad_share(spec, good, bad, max_bad_share, source.first_bad, "record")
 
 
 def _unique(rows: Rows, ids: SeenIds, where: str) -> Iterator[Mapping[str, Any]]:
@@ -104,19 +110,3 @@ def _unique(rows: Rows, ids: SeenIds, where: str) -> Iterator[Mapping[str, Any]]
                 hint="is a source named twice, or are there two files of one name?",
             )
         yield row
-
-
-class BadRecords:
-    """Counts a source's bad records in the manifest, shows some there and keeps the first."""
-
-    def __init__(self, dataset: DatasetFolder) -> None:
-        self.dataset = dataset
-        self.first: BadRecord | None = None
-
-    def add(self, record: BadRecord) -> None:
-        self.first = self.first or record
-        self.dataset.reject("bad_record")
-        shown = self.dataset.details.setdefault("bad_records", [])
-        if len(shown) < BAD_SHOWN:
-            place = record.where.rpartition("/")[2]
-            shown.append(f"{place}: {record.reason}"[:200])

@@ -34,9 +34,10 @@ from corpora.rng import stable_id, stream
 from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.sentences import split_document
 from corpora.splits.division import Division
-from corpora.store.atomic import staged, write_parquet
+from corpora.store.atomic import staged
 from corpora.store.documents import DocumentSizes, write_documents
 from corpora.store.folder import Stage
+from corpora.store.rows import write_parquet
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Target
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora import extras
+from corpora import errors
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.fetch import RemoteFile, RemoteSource, fetch, known_sources
 from corpora.licences import TABLE
@@ -219,6 +219,6 @@ def test_without_the_extra_the_message_names_it(
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(extras, "import_module", missing)
+    monkeypatch.setattr(errors, "import_module", missing)
     with pytest.raises(DiscorporaError, match=r"pip install 'discorpora\[fetch\]'"):
         fetch("irc", tmp_path)

@@ -13,7 +13,7 @@ import pytest
 from corpora.document import Document
 from corpora.errors import BadRecord, DiscorporaError
 from corpora.readers import open_source
-from corpora.store.document_columns import document_batch
+from corpora.store.documents import document_batch
 from tests.corpora.test_bad_input import KINDS
 from tests.corpora.test_readers_pickles import PAIRS
 from tests.corpora.test_tasks_superglue import COPA, RECORD

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora import extras
+from corpora import errors
 from corpora.document import Document
 from corpora.errors import BadRecord, DiscorporaError, InputError
 from corpora.readers import files, guarded, open_source, wikipedia
@@ -244,6 +244,6 @@ def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch)
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(extras, "import_module", missing)
+    monkeypatch.setattr(errors, "import_module", missing)
     with pytest.raises(DiscorporaError, match=r"pip install 'discorpora\[wikipedia\]'"):
         list(open_source(str(DUMP)))

@@ -16,20 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import DiscorporaError, InputError
-from corpora.schemas import PAIRS, REJECTS, pairs_to_batch, rejects_to_batch
+from corpora.schemas import PAIRS, pairs_to_batch
 from corpora.store import atomic
-from corpora.store.atomic import (
-    MANIFEST,
-    is_complete,
-    partial_path,
-    sha256,
-    staged,
-    write_json,
-    write_parquet,
-)
+from corpora.store.atomic import MANIFEST, is_complete, partial_path, sha256, staged, write_json
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, Stage
-from corpora.store.rows import class_label
+from corpora.store.rows import class_label, write_parquet
 
 CARD = Card("Test", "What it is.", "How it was made.", {"text": "a text"}, "@misc{x}")
 SCHEMA = pa.schema([pa.field("text", pa.string()), class_label("label", ["no", "yes"])])
@@ -200,14 +192,11 @@ def test_pairs_come_back_with_their_spans_as_lists(tmp_path):
     assert pairs_to_batch([]).num_rows == 0
 
 
-def test_pairs_and_rejects_of_the_extractor_fit_the_schemas():
-    from extract.pairs import Pair, Reject
+def test_pairs_of_the_extractor_fit_the_schema():
+    from extract.pairs import Pair
 
     pair = Pair(**{k: tuple(v) if k.endswith("spans") else v for k, v in PAIR.items()})
     assert pairs_to_batch([pair]).to_pylist() == [PAIR]
-    reject = Reject("s2_no_finite_verb", "but", (3, 6), "d", 1)
-    assert rejects_to_batch([reject]).schema == REJECTS
-    assert rejects_to_batch([reject]).to_pylist()[0]["span"] == [3, 6]
 
 
 # --- dataset folders -----------------------------------------------------------------------------

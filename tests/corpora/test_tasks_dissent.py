@@ -12,7 +12,8 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, pairs_to_batch
-from corpora.store.atomic import staged, write_parquet
+from corpora.store.atomic import staged
+from corpora.store.rows import write_parquet
 from corpora.tasks.builder import Target
 from corpora.tasks.dissent import Dissent
 

@@ -11,7 +11,7 @@ from corpora.readers import open_source
 from corpora.readers.rows import SAMPLE
 from corpora.schemas import MARKERS_ALL, PAIRS, pairs_to_batch
 from corpora.sentences import split_document
-from corpora.store.atomic import write_parquet
+from corpora.store.rows import write_parquet
 from corpora.tasks import BUILDERS
 from tests.corpora.test_tasks_dissent import pair
 

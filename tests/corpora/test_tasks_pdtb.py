@@ -157,7 +157,7 @@ def test_a_bad_table_names_its_line(tmp_path):
 
 def test_only_articles_of_the_wall_street_journal_have_a_split_by_section():
     found = prescribed({"wsj_2301": ("", 3)}, "dissent", "")
-    assert found.split == {"wsj_2301": "test"} and found.weights["test"] == 3
+    assert found.split == {"wsj_2301": "test"}
     assert prescribed({"wsj_2301": ("", 1), "x": ("x", 1)}, "dissent", "") is None
 
 

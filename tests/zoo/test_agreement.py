@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora import extras
+from corpora import errors
 from corpora.errors import DiscorporaError, InputError
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.agreement import alpha, evaluate_set, vote_counts
@@ -111,7 +111,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     def absent(name: str) -> None:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(extras, "import_module", absent)
+    monkeypatch.setattr(errors, "import_module", absent)
     with pytest.raises(DiscorporaError) as error:
         alpha(vote_counts([(1, 1)]))
     assert "discorpora[eval]" in str(error.value)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora.errors import InputError
-from corpora.extras import require
+from corpora.errors import InputError, require
 from corpora.rng import stream
 from zoo.evaluate import bootstrap
 from zoo.evaluate.pairwise import score_pairs

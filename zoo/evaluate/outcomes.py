@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from corpora.errors import InputError
 from corpora.intervals import FEW
 from corpora.rng import stream
-from corpora.store.atomic import write_parquet
+from corpora.store.rows import write_parquet
 from zoo.evaluate.bootstrap import RESAMPLES, interval
 from zoo.evaluate.scores import macro_f1
 

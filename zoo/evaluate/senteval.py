@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corpora.code import versions
-from corpora.errors import ConfigError, DiscorporaError
-from corpora.extras import require
+from corpora.errors import ConfigError, DiscorporaError, require
 from zoo.evaluate.results import Result
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Annotated
@@ -14,7 +13,7 @@ from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.rng import stable_id
 from corpora.schemas import rst as rst_schema
-from corpora.splits import SPLITS, Assignment
+from corpora.splits import Assignment
 from corpora.splits.prescribed import prescribed
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
@@ -123,11 +122,8 @@ class Rst(Treebank):
         training.sort(key=lambda name: (stable_id(f"{stage}/{name}"), name))
         number = min(self.validation_documents, len(training) // 5)
         split = {**folders, **dict.fromkeys(training[:number], "validation")}
-        weights = Counter(dict.fromkeys(SPLITS, 0))
-        for name, part in split.items():
-            weights[part] += documents[name][1]
         reason = f"RST-DT's folders, {number} documents of TRAINING for validation"
-        return Assignment("document", split, dict(weights), reason)
+        return Assignment("document", split, reason)
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """All nodes, document by document; the data say which labels there are."""
