@@ -1,6 +1,6 @@
 """The extractor: documents in, pairs out.
 
-Extractor(parser="embedded", markers="all15", mode="require_clause").pairs(documents)
+Extractor(parser="embedded", markers="all15", mode="standalone").pairs(documents)
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ from extract.patterns import load_patterns, resolve_markers
 from extract.patterns.compiled import CompiledPatterns
 from extract.pool import by_words, in_order
 from extract.prefilter import Prefilter
+from extract.standalone import REASONS as STANDALONE
+from extract.standalone import Judge
 from extract.text import texts_of
 from extract.trees import Batch
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
 OnReject = Callable[[Reject], object]
-Mode = Literal["recall", "require_clause", "own_subjects"]
+Mode = Literal["recall", "standalone"]
+Subjects = Literal["own", "shared"]
 
 
 class PairSettings(Table):
@@ -42,9 +45,11 @@ class PairSettings(Table):
     """Markers and sets of them, parted by commas or as a list."""
     language: str = "en"
     """Which pattern table."""
-    mode: Mode = "recall"
-    """`require_clause`: both sides have a finite verb and an overt subject, be it shared with the
-    conjunct before; `own_subjects`: each side has its own."""
+    mode: Mode = "standalone"
+    """`standalone`: both sides can stand alone as sentences (DisSent, section 2); `recall`: all."""
+    subjects: Subjects = "own"
+    """In the mode `standalone`, whether each side has a subject of its own, or may share the one
+    of the conjunct before."""
     text: Literal["written", "tokenised"] = "written"
     """The author's own text, or tokens parted by blanks."""
     patterns: tuple[str, ...] = ()
@@ -69,7 +74,8 @@ class Extractor:
         self,
         parser: str | Parser = "embedded",
         markers: str | Iterable[str] = "all15",
-        mode: str = "recall",
+        mode: str = "standalone",
+        subjects: str = "own",
         language: str = "en",
         text: str = "written",
         gold_sentences: bool = False,
@@ -85,6 +91,7 @@ class Extractor:
                 "markers": markers if isinstance(markers, str) else tuple(markers),
                 "language": language,
                 "mode": mode,
+                "subjects": subjects,
                 "text": text,
                 "patterns": tuple(map(str, files)),
             }
@@ -234,9 +241,17 @@ class Extractor:
         failed = matches.row < 0
         refuse(matches.take(failed), matches.stage[failed], REASONS)
         matches = matches.take(~failed)
-        sides = sides_of(batch, matches, self.settings.mode)
+        needs: tuple[str, ...] = ()
+        judge = None
+        if self.settings.mode == "standalone":
+            if self.settings.subjects == "shared":
+                needs = ("statement",)
+            else:
+                needs = ("finite",) if patterns.table.pro_drop else ("finite", "subject")
+            judge = Judge(batch, patterns.mask(needs))
+        sides = sides_of(batch, matches, needs, judge)
         refused = sides.refused > 0
-        refuse(matches.take(refused), sides.refused[refused], REFUSALS)
+        refuse(matches.take(refused), sides.refused[refused], (*REFUSALS, *STANDALONE))
         return self._columns(batch, matches.take(~refused), sides.take(~refused))
 
     def _columns(self, batch: Batch, matches: Matches, sides: Sides) -> PairColumns:
@@ -262,8 +277,8 @@ class Extractor:
             marker_spans=SpanColumn.of(counts, batch.start[first[length > 0]], batch.end[last]),
             s1_spans=s1,
             s2_spans=s2,
-            s1=texts_of(batch, doc, sides.spoken[0], text),
-            s2=texts_of(batch, doc, sides.spoken[1], text),
+            s1=texts_of(batch, doc, sides.spoken[0], text, sides.asks[0]),
+            s2=texts_of(batch, doc, sides.spoken[1], text, sides.asks[1]),
         )
 
     def _with_sentences(self, document: Document) -> Document:

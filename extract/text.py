@@ -11,10 +11,12 @@ import numpy as np
 from corpora.document import Span
 from corpora.sentences.rules import CITATIONS
 from extract.pairs import SpanColumn
-from extract.parse import Ints
+from extract.parse import BoolArray, Ints
 from extract.trees import Batch
 
 TERMINAL = ".!?…。！？"
+QUESTIONS = {"。": "？"}
+"""What ends a question, by what ends a statement, where it is not "?"."""
 CLOSERS = "\"'”’»)]}"
 OPENERS = "\"'“‘«([{"
 EMPHASIS = "_"
@@ -30,25 +32,33 @@ _EMPTY = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;
 _CLOSED = re.compile(r"[,.;:!?…]?([”»])")
 
 
-def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str) -> list[str]:
-    """The text of each row of spans, `written` or `tokenised`; `doc` numbers its document."""
+def texts_of(
+    batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolArray
+) -> list[str]:
+    """The text of each row of spans, `written` or `tokenised`; `doc` numbers its document.
+
+    What asks ends in a question mark where its own end is not in the text.
+    """
     table = batch.patterns.table
+    question = QUESTIONS.get(table.stop, "?")
+    stops = [question if asking else table.stop for asking in asks.tolist()]
     sources = [document.text for document in batch.documents]
     if text == "tokenised":
         sizes = [len(parse.head) for parse in batch.parses]
         bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
         return [
-            tokenised(list(_forms(batch, sources[d], bounds[d], bounds[d + 1], spans)), table.stop)
-            for d, spans in zip(doc.tolist(), column.lists(), strict=True)
+            tokenised(list(_forms(batch, sources[d], bounds[d], bounds[d + 1], spans)), stop)
+            for d, spans, stop in zip(doc.tolist(), column.lists(), stops, strict=True)
         ]
     blank = " " if table.spaces else ""
     start, end = column.start.tolist(), column.end.tolist()
     texts: list[str] = []
-    for d, (a, b) in zip(doc.tolist(), pairwise(column.offsets.tolist()), strict=True):
+    rows = zip(doc.tolist(), pairwise(column.offsets.tolist()), stops, strict=True)
+    for d, (a, b), stop in rows:
         # Most rows are one span: no object for these.
         spans = list(zip(start[a:b], end[a:b], strict=True)) if b > a + 1 else ()
         joined = _joined(sources[d], spans, blank) if spans else sources[d][start[a] : end[a]]
-        texts.append(_finished(joined, table.stop))
+        texts.append(_finished(joined, stop))
     return texts
 
 
