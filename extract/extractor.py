@@ -64,7 +64,7 @@ class PairSettings(Table):
 class Extractor:
     """Extracts pairs with one parser, marker set and mode.
 
-    `mode`, `text` and `language` are those of `PairSettings`; `patterns` is a pattern file, or
+    `mode`, `subjects`, `text` and `language` are those of `PairSettings`; `patterns` is a pattern file, or
     several. `gold_sentences` keeps the sentence layer of the source where it has one (else it is
     split by rules), `gold_tokens` its tokens too. Why candidates were no pairs is counted in
     `reject_counts`; `on_reject` gets each of them.
@@ -75,9 +75,9 @@ class Extractor:
         parser: str | Parser = "embedded",
         markers: str | Iterable[str] = "all15",
         mode: str = "standalone",
-        subjects: str = "own",
         language: str = "en",
         text: str = "written",
+        subjects: str = "own",
         gold_sentences: bool = False,
         gold_tokens: bool = False,
         workers: int = 1,

@@ -135,10 +135,16 @@ class Judge:
         row_asks = np.zeros(len(batch.row_doc), dtype=bool)
         row_asks[batch.row[patterns.asking[forms]]] = True
         self.asks = row_asks[batch.row]
-        self.inverted = (auxiliary < subject) & (subject < len(batch)) & self.asks
-        self.doubtful = self._under(denied | self.inverted)
+        self.inverted = (auxiliary < subject) & (subject < len(batch))
+        self.doubtful = self._under(denied | (self.inverted & self.asks))
         self.whole = (batch.traits & need) == need
         self.interrogative = (batch.traits & patterns.bits.get("interrogative", 0)) != 0
+        self.denies = listed["denying"][forms]
+        self.case = classes["case"][label]
+        content = np.flatnonzero(~classes["punctuation"][label])
+        self.last = np.full(len(batch.row_doc), -1, dtype=np.int32)
+        self.last[batch.row[content]] = content
+        self.open_end = patterns.open_end[forms[batch.offsets[1:] - 1]]
         self.operator = (batch.traits & patterns.bits.get("operator", 0)) != 0
         self.opening = (batch.traits & patterns.bits.get("opening", 0)) != 0
         self.quote = patterns.quote[forms]
@@ -197,11 +203,21 @@ class Judge:
             above = batch.head[first]
             phrase = (batch.head[above] == head) & ~batch.has(above, batch.patterns.bits["clause"])
             opens &= (first == head) | (above == head) | phrase
-            fragment |= here & opens & ~asks
+            opens |= self.case[first] & self.interrogative[above] & (batch.head[above] == head)
+            turned = self.inverted[head] & (batch.head[first] == head) & self.operator[first]
+            fragment |= here & (opens | turned) & ~asks
             fragment |= here & (self.operator[last] | self.opening[last])
+            row = batch.row[first]
+            fragment |= here & self.open_end[row] & (last == self.last[row])
+            if number == 2:
+                fragment |= here & classes["coordinator"][label[first]]
+            fragment |= here & _broken(block, side, first, last)
             questions.append(here & asks & (opens | self.inverted[head]))
             reason[fragment] = REASONS.index(f"s{number}_fragment")
             reason[lost] = REASONS.index(f"s{number}_lost_word")
+        before = np.maximum(matches.first - 1, 0)
+        denied = subordinate & self.denies[before] & (batch.row[before] == batch.row[matches.first])
+        reason[denied] = REASONS.index("s1_lost_word")
         reason[mixed] = REASONS.index("speech")
         constructions = np.array([not row.pattern.standalone for row in batch.patterns.rows])
         reason[constructions[matches.row]] = REASONS.index("construction")
@@ -246,3 +262,14 @@ class Judge:
         if self.interrogative[first] and not self.asks[first]:
             return False
         return bool(clause.any())
+
+
+def _broken(block: Block, side: Marks, first: Ints, last: Ints) -> BoolArray:
+    """Whether words of neither side lie inside a side: what is around them does not fit together."""
+    neither = (side == 0) & block.words
+    which, markers = block.matches.marker_tokens()
+    neither[markers + block.shift[which]] = False
+    inside = neither & (block.token > first[block.match]) & (block.token < last[block.match])
+    broken = np.zeros(len(block.matches), dtype=bool)
+    broken[block.match[inside]] = True
+    return broken

@@ -27,6 +27,7 @@ QUOTES = {"“": "”", "«": "»", '"': '"'}
 """Quotes that are told apart from other marks; `’` is an apostrophe far more often."""
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
 PAIRED = re.compile(r'["“”«»()\[\]{}]')
+SINGLE_CLOSED = re.compile(r"’(?!\w)")
 _CITED = re.compile(rf"(?<=[.!?…\"'”’])\s*{CITATIONS.pattern}$")
 _EMPTY = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;:—–]*")
 _CLOSED = re.compile(r"[,.;:!?…]?([”»])")
@@ -157,6 +158,8 @@ def _strip_once(text: str) -> str:
     if text.startswith("''"):  # the quotes of the Penn Treebank: `` and ''
         return text[2:].lstrip(SEPARATORS)
     first, last = text[:1], text[-1:]
+    if first == "‘" and not SINGLE_CLOSED.search(text):
+        return text[1:].lstrip(SEPARATORS)
     closer = next((close for close, opener in PARTNERS.items() if opener == first), "")
     odd = {mark for mark in ('"', EMPHASIS) if text.count(mark) % 2}
     if first in PARTNERS or first in odd or (closer and closer not in text):

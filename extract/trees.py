@@ -158,9 +158,9 @@ class Batch:
         nothing.
         """
         bits = self.patterns.bits
-        subject, copula, remnant, complement, introduced = (
+        subject, copula, remnant, complement, objects, introduced = (
             self._with_child(self.labelled(name))
-            for name in ("subject", "copula", "remnant", "complement", "subordinator")
+            for name in ("subject", "copula", "remnant", "complement", "object", "subordinator")
         )
         auxiliary = self.labelled("auxiliary")
         finite = (self.traits & bits.get("finite_tag", 0)) != 0
@@ -175,6 +175,7 @@ class Batch:
             ("copula", copula),
             ("finite", finite),
             ("complement", complement),
+            ("object", objects),
             ("clause", verb | copula | subject | remnant),
             ("statement", statement),
         ):

@@ -14,6 +14,7 @@ from extract.parse import BoolArray, Ints, StringTable
 from extract.patterns.table import DERIVED, Pattern, PatternTable, Tags
 
 SEPARATORS = frozenset([*",;:.-–—…•*/", "--", "---", "...", "....", "。", "，", "、", "；", "："])
+OPEN_ENDS = frozenset([*":;,-–—", "--", "---", ":—"])
 QUOTES = frozenset([*"“”«»", '"', "``", "''"])
 TERMINALS = frozenset(["?", "!", "?!", "!?", "??", "!!", "？", "！"])
 
@@ -99,6 +100,7 @@ class CompiledPatterns:
         self.separator = Lookup(strings, SEPARATORS.__contains__, bool)
         self.terminal = Lookup(strings, TERMINALS.__contains__, bool)
         self.quote = Lookup(strings, QUOTES.__contains__, bool)
+        self.open_end = Lookup(strings, OPEN_ENDS.__contains__, bool)
         self.asking = Lookup(strings, lambda s: "?" in s or "？" in s, bool)
         self.named = Lookup(strings, lambda s: _fold(s) in named, bool)
         self.listed = {

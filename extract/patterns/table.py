@@ -15,7 +15,7 @@ from corpora.toml import TomlFile
 
 Scheme = Literal["ud", "clear"]
 SCHEMES: tuple[str, ...] = get_args(Scheme)
-DERIVED = ("subject", "copula", "finite", "complement", "clause", "statement")
+DERIVED = ("subject", "copula", "finite", "complement", "object", "clause", "statement")
 """Properties that follow from a token's children, beside those that `[properties]` names."""
 SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
 LABEL_KEYS = ("deprels", "s2_deprels", "s1_deprels", "s1_not", "climb")
@@ -147,6 +147,10 @@ class Classes(Table):
     """What modifies a subordinator: muted right before it."""
     stray: Names = ()
     """What a parse wrongly hangs on a marker from behind: it goes to S2."""
+    coordinator: Names = ()
+    case: Names = ()
+    object: Names = ()
+    """What a transitive verb or a verb of saying needs."""
     dependent_clause: Names = ()
     """Clauses that are a part of another one, and no statement without it."""
     adverbial_clause: Names = ()
