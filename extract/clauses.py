@@ -111,7 +111,8 @@ def sides_of(
     s1, s2 = _clauses(batch, matches, ("statement",))
     has_clauses = s1 & s2
     s1, s2 = _clauses(batch, matches, needs)
-    why = [spans[0].counts == 0, spans[1].counts == 0, ~s1, ~s2, judged > 0]
+    strict = judge is not None
+    why = [spans[0].counts == 0, spans[1].counts == 0, strict & ~s1, strict & ~s2, judged > 0]
     why += [texts[0].counts == 0, texts[1].counts == 0]
     refused = np.select(why, [1, 2, 3, 4, judged, 1, 2], 0).astype(np.int8)
     return Sides(spans, texts, (asks[0], asks[1]), has_clauses, refused)

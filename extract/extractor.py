@@ -64,9 +64,9 @@ class PairSettings(Table):
 class Extractor:
     """Extracts pairs with one parser, marker set and mode.
 
-    `mode`, `subjects`, `text` and `language` are those of `PairSettings`; `patterns` is a pattern file, or
-    several. `gold_sentences` keeps the sentence layer of the source where it has one (else it is
-    split by rules), `gold_tokens` its tokens too. Why candidates were no pairs is counted in
+    `mode`, `subjects`, `text` and `language` are those of `PairSettings`; `patterns` is a pattern
+    file, or several. `gold_sentences` keeps the sentence layer of the source where it has one (else
+    it is split by rules), `gold_tokens` its tokens too. Why candidates were no pairs is counted in
     `reject_counts`; `on_reject` gets each of them.
     """
 

@@ -264,11 +264,17 @@ class _Matcher:
         return ((verb == s2) | auxiliary) & turned
 
     def compares(self, row: Row) -> BoolArray:
-        """The tokens that a word of `compared` is, or modifies from in front."""
-        words = np.flatnonzero(row.compared[self.batch.word])
+        """The tokens that a word of `compared` is, or modifies from in front, and their heads.
+
+        The clause of "as tall as he is" hangs on "tall", or in a parse on the verb above it.
+        """
+        named = row.compared[self.batch.word] & ~self.batch.labelled("subordinator")
+        words = np.flatnonzero(named)
         heads = self.batch.head[words]
+        heads = heads[heads > words]
+        above = self.batch.head[heads]
         flag = np.zeros(len(self.batch), dtype=bool)
-        flag[words] = flag[heads[heads > words]] = True
+        flag[words] = flag[heads] = flag[above[above >= 0]] = True
         return flag
 
     def s2_head(self, row: Row, token: Ints) -> Ints:

@@ -60,7 +60,7 @@ class ParseSettings(Table):
     language: str = "en"
     prefilter: bool = True
     previous: bool = True
-    """Also parse the sentence before where the marker can look back: the mode `standalone` needs it."""
+    """Also parse the sentence before where the marker can look back, for the mode `standalone`."""
     gold_tokens: bool = False
     words_per_shard: int = WORDS_PER_SHARD
     patterns: tuple[str, ...] = ()

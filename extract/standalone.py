@@ -50,12 +50,12 @@ class Speech:
                 if begin >= 0:
                     self.stretches.append((begin, at, speaker))
                 speaker, begin = 0, -1
-            elif begin < 0 and sign in "“«\"":
+            elif begin < 0 and sign in '“«"':
                 if not speaker:
                     number += not carried
                     speaker = carried or number
                 begin = at
-            elif begin >= 0 and sign in "”»\"":
+            elif begin >= 0 and sign in '”»"':
                 self.stretches.append((begin, at + 1, speaker))
                 begin = -1
         if begin >= 0:
@@ -122,24 +122,31 @@ class Judge:
         subordinator = classes["subordinator"][label] & (head > tokens)
         that = listed["complementizer"][forms]
         adverbial = classes["adverbial_clause"][label]
-        lost = subordinator & ~listed["asserted"][forms]
+        known = bool(patterns.table.standalone.asserted)
+        lost = subordinator & ~listed["asserted"][forms] & known
         # "So that he may stay" is wanted, not stated.
         lost |= subordinator & that & adverbial[head]
-        lost |= listed["correlative"][forms] & (head > tokens) & ~subordinator & ~patterns.classes[
-            "modifier"
-        ][label]
+        lost |= (
+            listed["correlative"][forms]
+            & (head > tokens)
+            & ~subordinator
+            & ~patterns.classes["modifier"][label]
+        )
         self.lost = self._of_head(lost)
         self.complement = self._of_head(subordinator & that)
+        self.introduced = self._of_head(subordinator & ~that)
         denied = self._of_head(listed["denying"][forms])
         auxiliary, subject = batch.leftmost_child("auxiliary"), batch.leftmost_child("subject")
         row_asks = np.zeros(len(batch.row_doc), dtype=bool)
         row_asks[batch.row[patterns.asking[forms]]] = True
         self.asks = row_asks[batch.row]
         self.inverted = (auxiliary < subject) & (subject < len(batch))
-        self.doubtful = self._under(denied | (self.inverted & self.asks))
+        unreal = listed["unreal"][forms]
+        self.doubtful = self._under(denied | unreal | (self.inverted & self.asks))
         self.whole = (batch.traits & need) == need
         self.interrogative = (batch.traits & patterns.bits.get("interrogative", 0)) != 0
         self.denies = listed["denying"][forms]
+        self.coordinating = (batch.traits & patterns.bits.get("coordinating", 0)) != 0
         self.case = classes["case"][label]
         content = np.flatnonzero(~classes["punctuation"][label])
         self.last = np.full(len(batch.row_doc), -1, dtype=np.int32)
@@ -178,12 +185,13 @@ class Judge:
         theirs = self.speech[block.token]
         spoken = (speaker > 0)[block.match] & ((side == 1) | (side == 2))
         side = np.where(spoken & ((theirs == 0) | self.quote[block.token]), side + 2, side)
+        side = self._without_coordinator(block, side)
         other = (theirs != speaker[block.match]) & ((side == 1) | (side == 2)) & block.words
         mixed = np.zeros(len(matches), dtype=bool)
         mixed[block.match[other & (speaker > 0)[block.match]]] = True
         classes, label = batch.patterns.classes, batch.label
         subordinate = batch.patterns.subordinates[matches.row]
-        questions = []
+        questions, ends = [], []
         for number, head in ((1, matches.s1), (2, matches.s2)):
             here = head >= 0
             mixed |= here & (self.speech[head] != speaker)
@@ -208,13 +216,18 @@ class Judge:
             fragment |= here & (opens | turned) & ~asks
             fragment |= here & (self.operator[last] | self.opening[last])
             row = batch.row[first]
-            fragment |= here & self.open_end[row] & (last == self.last[row])
             if number == 2:
-                fragment |= here & classes["coordinator"][label[first]]
-            fragment |= here & _broken(block, side, first, last)
+                lost |= own & self.introduced[head]
+            fragment |= here & self.open_end[row] & (last == self.last[row])
+            fragment |= here & _broken(block, side, number, first, last)
+            ends.append((first, last))
             questions.append(here & asks & (opens | self.inverted[head]))
             reason[fragment] = REASONS.index(f"s{number}_fragment")
             reason[lost] = REASONS.index(f"s{number}_lost_word")
+        # Conjuncts stand side by side: what goes on behind S2 belongs to S2, or to neither.
+        around = ~subordinate & (matches.s1 >= 0) & (ends[0][0] < matches.s2)
+        around &= ends[0][1] > ends[1][1]
+        reason[around] = REASONS.index("s1_fragment")
         before = np.maximum(matches.first - 1, 0)
         denied = subordinate & self.denies[before] & (batch.row[before] == batch.row[matches.first])
         reason[denied] = REASONS.index("s1_lost_word")
@@ -222,6 +235,15 @@ class Judge:
         constructions = np.array([not row.pattern.standalone for row in batch.patterns.rows])
         reason[constructions[matches.row]] = REASONS.index("construction")
         return side, reason, questions
+
+    def _without_coordinator(self, block: Block, side: Marks) -> Marks:
+        """The sides without a coordinator that they begin with: it joins them to something else."""
+        side = side.copy()
+        for number in (1, 2):
+            places = np.flatnonzero((side == number) & block.words)
+            opens = places[np.diff(block.match[places], prepend=-1) > 0]
+            side[opens[self.coordinating[block.token[opens]]]] += 2
+        return side
 
     def previous(self, matches: Matches) -> dict[int, list[Span]]:
         """What S1 is where it is the sentence before, by match, as far as it can stand alone."""
@@ -259,17 +281,22 @@ class Judge:
             classes["reported_clause"][label] if speaker else False
         )
         first = tokens.start + int(np.argmax(~classes["punctuation"][label]))
-        if self.interrogative[first] and not self.asks[first]:
-            return False
-        return bool(clause.any())
+        above = int(batch.head[first])
+        relative = self.interrogative[first] and (above < 0 or batch.head[above] < 0)
+        return bool(clause.any()) and (not relative or bool(self.asks[first]))
 
 
-def _broken(block: Block, side: Marks, first: Ints, last: Ints) -> BoolArray:
-    """Whether words of neither side lie inside a side: what is around them does not fit together."""
+def _broken(block: Block, side: Marks, number: int, first: Ints, last: Ints) -> BoolArray:
+    """Whether a side has lost words from inside, or the subject or object of one of its verbs."""
+    batch = block.batch
     neither = (side == 0) & block.words
     which, markers = block.matches.marker_tokens()
     neither[markers + block.shift[which]] = False
     inside = neither & (block.token > first[block.match]) & (block.token < last[block.match])
+    argument = batch.patterns.classes["object"] | batch.patterns.classes["subject"]
+    lost = np.flatnonzero(neither & argument[block.label] & (block.head >= 0))
+    governor = block.head[lost] + block.shift[block.match[lost]]
     broken = np.zeros(len(block.matches), dtype=bool)
     broken[block.match[inside]] = True
+    broken[block.match[lost[side[governor] == number]]] = True
     return broken

@@ -27,15 +27,15 @@ QUOTES = {"“": "”", "«": "»", '"': '"'}
 """Quotes that are told apart from other marks; `’` is an apostrophe far more often."""
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
 PAIRED = re.compile(r'["“”«»()\[\]{}]')
+TAGGED = re.compile(r"[,;—–-]+[”\"»]")
+INTERJECTED = re.compile(r"[,;].*\w\s*")
 SINGLE_CLOSED = re.compile(r"’(?!\w)")
 _CITED = re.compile(rf"(?<=[.!?…\"'”’])\s*{CITATIONS.pattern}$")
 _EMPTY = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;:—–]*")
 _CLOSED = re.compile(r"[,.;:!?…]?([”»])")
 
 
-def texts_of(
-    batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolArray
-) -> list[str]:
+def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolArray) -> list[str]:
     """The text of each row of spans, `written` or `tokenised`; `doc` numbers its document.
 
     What asks ends in a question mark where its own end is not in the text.
@@ -97,13 +97,17 @@ def _joined(text: str, spans: Sequence[Span], blank: str) -> str:
     """The parts with a blank between them, none before a closing mark; quotes stay closed.
 
     Marker and commas between the parts of a clause are left out, and with them a closing quote
-    would go: in "“Well, then,” said he" the parts are "“Well" and "said he".
+    would go: in "“Well, then,” said he" the parts are "“Well" and "said he". A comma stays behind a
+    first word ("Yes, [but] it might") and where a quotation breaks off ("Sir,” he said, “I").
     """
     joined = text[slice(*spans[0])]
     for (_, end), (start, stop) in pairwise(spans):
-        closed = _CLOSED.search(text[end:start])
+        gap = text[end:start]
+        closed = _CLOSED.search(gap)
         if closed and joined.count(PARTNERS[closed[1]]) > joined.count(closed[1]):
             joined += closed[0]
+        elif TAGGED.match(gap) or (" " not in joined and INTERJECTED.fullmatch(gap)):
+            joined += ","
         part = text[start:stop]
         joined += part if part[:1] in TERMINAL else blank + part
     return joined

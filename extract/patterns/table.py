@@ -186,6 +186,8 @@ class Standalone(Table):
     """Those of them that open the complement of a verb."""
     correlative: Names = ()
     """First parts of a correlative, without which the clause says something else."""
+    unreal: Names = ()
+    """Verbs whose complement is wished or doubted."""
     denying: Names = ()
     """Words that deny what they modify."""
 

@@ -563,7 +563,7 @@ def trees(draw: st.DrawFn) -> Document:
 
 @settings(max_examples=150, deadline=None)
 @given(trees(), st.sampled_from(["", "shared", "own"]))
-def test_the_matcher_is_total(document: Document, mode: str) -> None:
+def test_the_matcher_is_total(document: Document, subjects: str) -> None:
     candidates = {f.lower() for f in document.tokens.form} & {"and", "if", "because", "when"}
     rejects: list[Reject] = []
     extractor = Extractor("gold", MARKERS, on_reject=rejects.append, **asked(subjects))

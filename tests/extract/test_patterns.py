@@ -177,7 +177,7 @@ def test_a_key_of_a_row_does_what_the_docs_say(
     (tmp_path / "t.toml").write_text(f"{TABLE}{keys}\n", encoding="utf-8")
     rejects: list[Reject] = []
     extractor = Extractor(
-        "gold", "because", language="xx", patterns=tmp_path / "t.toml", on_reject=rejects.append
+        "gold", "because", "recall", "xx", patterns=tmp_path / "t.toml", on_reject=rejects.append
     )
     pairs = list(extractor.pairs([document(f"{LEFT} {clause}")]))
     assert [pair.s2 for pair in pairs] + [reject.reason for reject in rejects] == [found]
