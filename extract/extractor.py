@@ -20,7 +20,7 @@ from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
 from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match
 from extract.pairs import Pair, PairColumns, Reject, SpanColumn
-from extract.parse import Ints, ParsedDocument, Parser
+from extract.parse import BoolArray, Ints, ParsedDocument, Parser
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.patterns.compiled import CompiledPatterns
@@ -33,6 +33,10 @@ from extract.trees import Batch
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
+FEW_WORDS = 30
+"""With fewer words the language of a document is not looked at."""
+FREQUENT = 0.1
+"""The least share of frequent words: English prose has .3 to .5, German .02."""
 OnReject = Callable[[Reject], object]
 Mode = Literal["recall", "standalone"]
 Subjects = Literal["own", "shared"]
@@ -234,9 +238,11 @@ class Extractor:
 
         matches = find_candidates(batch)
         asked = patterns.wanted[matches.sequence]
-        others = matches.take(~asked)
-        refuse(others, np.zeros(len(others), np.int32), ["multiword"])
-        matches = matches.take(asked)
+        foreign = _foreign(batch)[batch.row_doc[batch.row[matches.first]]]
+        for marked, reason in ((foreign, "language"), (~asked & ~foreign, "multiword")):
+            others = matches.take(marked)
+            refuse(others, np.zeros(len(others), np.int32), [reason])
+        matches = matches.take(asked & ~foreign)
         match(batch, matches, whole_clauses=self.settings.mode != "recall")
         failed = matches.row < 0
         refuse(matches.take(failed), matches.stage[failed], REASONS)
@@ -267,6 +273,7 @@ class Extractor:
             documents=batch.documents,
             markers=[s.name for s in batch.patterns.sequences],
             patterns=[row.pattern.id for row in batch.patterns.rows],
+            language=self.settings.language,
             doc=doc,
             sentence=batch.row_sentence[rows],
             marker=matches.sequence,
@@ -315,6 +322,16 @@ class Extractor:
         self.reject_counts[reject.reason] += 1
         if self.on_reject is not None:
             self._waiting[reject.doc].append(reject)
+
+
+def _foreign(batch: Batch) -> BoolArray:
+    """Which documents are plainly not in the table's language."""
+    n = len(batch.documents)
+    document = batch.row_doc[batch.row]
+    words = np.bincount(document, minlength=n)
+    frequent = np.bincount(document[batch.patterns.frequent[batch.form]], minlength=n)
+    known = bool(batch.patterns.table.frequent)
+    return known & (words >= FEW_WORDS) & (frequent < FREQUENT * words)
 
 
 def batches(

@@ -300,6 +300,8 @@ class _Matcher:
         if choice == "previous":
             linked = self.batch.row_linked[self.batch.row[s2]]
             return np.where(linked, PREVIOUS, -1).astype(np.int32)
+        if choice == "sibling":
+            return self.batch.sibling_before(s2, self.patterns.classes["reported_clause"])
         if choice == "conjunct":
             s1 = self.with_subject(self.conjunct_before[s2], s2)
         elif choice == "marker_head":

@@ -96,12 +96,14 @@ class SpanColumn:
 class PairColumns:
     """The pairs of one batch as parallel columns, in the order of the text.
 
-    `doc` indexes `documents`; `marker` and `pattern` index `markers` and `patterns`.
+    `language` is that of the pattern table. `doc` indexes `documents`; `marker` and `pattern` index
+    `markers` and `patterns`.
     """
 
     documents: Sequence[Document]
     markers: Sequence[str]
     patterns: Sequence[str]
+    language: str
     doc: Ints
     sentence: Ints
     marker: Ints
@@ -128,7 +130,7 @@ class PairColumns:
                 group=document.group,
                 source=document.source,
                 licence=document.licence,
-                language=document.language,
+                language=self.language,
                 sentence=int(self.sentence[i]),
                 marker=self.markers[self.marker[i]],
                 marker_spans=tuple(marker),

@@ -146,7 +146,7 @@ def _pair_batch(columns: PairColumns) -> pa.RecordBatch:
         "group": _chosen([d.group for d in documents], columns.doc),
         "source": _chosen([d.source for d in documents], columns.doc),
         "licence": _chosen([d.licence for d in documents], columns.doc),
-        "language": _chosen([d.language for d in documents], columns.doc),
+        "language": _chosen([columns.language] * len(documents), columns.doc),
         "sentence": pa.array(columns.sentence, pa.int32()),
         "marker": _chosen(columns.markers, columns.marker),
         "marker_spans": _span_lists(columns.marker_spans),

@@ -104,10 +104,10 @@ class CompiledPatterns:
         self.asking = Lookup(strings, lambda s: "?" in s or "？" in s, bool)
         self.named = Lookup(strings, lambda s: _fold(s) in named, bool)
         self.listed = {
-            name: Lookup(strings, frozenset(map(_fold, words)).__contains__, bool)
-            for name, words in table.standalone
+            name: Lookup(strings, _folded(words), bool) for name, words in table.standalone
         }
         """By list of `Standalone`, whether a form is in it."""
+        self.frequent = Lookup(strings, _folded(table.frequent), bool)
         self.traits = {c: Lookup(strings, self._traits(c), np.int32) for c in Tags.model_fields}
         """The bits of the properties that a tag gives its token, by tag column."""
         self.wanted = np.array([s.name in self.markers for s in self.sequences], dtype=bool)
@@ -260,6 +260,12 @@ class CompiledPatterns:
         chosen = np.zeros(len(self._words) + 1, dtype=bool)
         chosen[[self._words[_fold(word)] for word in words]] = True
         return chosen
+
+
+def _folded(words: Iterable[str]) -> Callable[[str], bool]:
+    """Tells whether a string is one of the words."""
+    names = frozenset(map(_fold, words))
+    return lambda string: _fold(string) in names
 
 
 def _fold(word: str) -> str:

@@ -69,6 +69,7 @@ class Pattern(Table):
         "conjunct",
         "first_conjunct",
         "marker_head",
+        "sibling",
         "previous",
     ] = "parent"
     """How S1's head is found from S2's."""
@@ -202,6 +203,8 @@ class PatternFile(Table):
     """What ends a written sentence."""
     pro_drop: bool = False
     """A finite verb needs no overt subject to be a clause."""
+    frequent: Names = ()
+    """Frequent words that other languages do not have: a text without them is in another one."""
     sets: dict[str, Names] = Field(default_factory=dict)
     classes: dict[Scheme, Classes] = Field(default_factory=dict)
     properties: dict[str, Tags] = Field(default_factory=dict)
@@ -299,6 +302,7 @@ class PatternTable(Table):
     spaces: bool = True
     stop: str = "."
     pro_drop: bool = False
+    frequent: Names = ()
 
     @property
     def choices(self) -> tuple[str, ...]:

@@ -276,7 +276,9 @@ def test_a_plugin_adds_markers(install: Callable[..., None]) -> None:
     shipped = patterns_hash("en")
     install("contrasts", WHEREAS)
     assert load_patterns("en").markers[-1] == "whereas" and patterns_hash("en") != shipped
-    assert [p.marker for p in Extractor("gold", "all", "recall").pairs([document(SENTENCE)])] == ["whereas"]
+    assert [p.marker for p in Extractor("gold", "all", "recall").pairs([document(SENTENCE)])] == [
+        "whereas"
+    ]
     assert "whereas" not in load_patterns("es").markers
 
 
