@@ -45,6 +45,7 @@ PAIRS = pa.schema(
         _field("order", STRING),
         _field("has_clauses", pa.bool_()),
         _field("pattern", STRING),
+        _field("s2_added", STRING),
     ]
 )
 """The fields of `extract.pairs.Pair`."""

@@ -51,12 +51,13 @@ class Sides:
     """S1 and S2 of matches: all that belongs to them (`spans`), and what their text is made of.
 
     `refused` says why a match is no pair: an index into `REFUSALS`, 0 if it is one. `asks` tells
-    the sides that are a question of their own.
+    the sides that are a question of their own, `added` what S2's text got from S1's clause.
     """
 
     spans: tuple[SpanColumn, SpanColumn]
     spoken: tuple[SpanColumn, SpanColumn]
     asks: tuple[BoolArray, BoolArray]
+    added: SpanColumn
     has_clauses: BoolArray
     refused: Marks
 
@@ -65,6 +66,7 @@ class Sides:
             (self.spans[0].take(keep), self.spans[1].take(keep)),
             (self.spoken[0].take(keep), self.spoken[1].take(keep)),
             (self.asks[0][keep], self.asks[1][keep]),
+            self.added.take(keep),
             self.has_clauses[keep],
             self.refused[keep],
         )
@@ -77,13 +79,21 @@ class Judge(Protocol):
 
     def previous(self, matches: Matches) -> dict[int, list[Span]]: ...
 
+    def restored(self, matches: Matches) -> dict[int, list[Span]]: ...
+
 
 def sides_of(
-    batch: Batch, matches: Matches, needs: Sequence[str], judge: Judge | None = None
+    batch: Batch,
+    matches: Matches,
+    needs: Sequence[str],
+    judge: Judge | None = None,
+    *,
+    restore: bool = False,
 ) -> Sides:
     """Both sides of every match, and whether they may be a pair.
 
     `needs` are the properties of both heads, beside a text on both sides; `judge` may refuse more.
+    With `restore` S2 may lack its subject where it can be copied.
     """
     rows = batch.row[matches.first]
     size = batch.offsets[rows + 1] - batch.offsets[rows]
@@ -107,15 +117,22 @@ def sides_of(
     spans = _columns(batch, len(matches), whole, before)
     if judge is not None:
         before = _trimmed(batch, matches, judge.previous(matches))
+    copies = judge.restored(matches) if judge is not None and restore else {}
+    owner = np.array([i for i, pieces in copies.items() for _ in pieces], dtype=np.int32)
+    pieces = np.array([span for spans in copies.values() for span in spans], dtype=np.int32)
+    start, end = pieces.reshape(-1, 2).T
+    added = SpanColumn.of(np.bincount(owner, minlength=len(matches)), start, end)
     texts = _columns(batch, len(matches), spoken, before)
+    texts = texts[0], added.followed_by(texts[1])
     s1, s2 = _clauses(batch, matches, ("statement",))
     has_clauses = s1 & s2
     s1, s2 = _clauses(batch, matches, needs)
+    s2 |= added.counts > 0
     strict = judge is not None
     why = [spans[0].counts == 0, spans[1].counts == 0, strict & ~s1, strict & ~s2, judged > 0]
     why += [texts[0].counts == 0, texts[1].counts == 0]
     refused = np.select(why, [1, 2, 3, 4, judged, 1, 2], 0).astype(np.int8)
-    return Sides(spans, texts, (asks[0], asks[1]), has_clauses, refused)
+    return Sides(spans, texts, (asks[0], asks[1]), added, has_clauses, refused)
 
 
 def _columns(

@@ -39,7 +39,7 @@ FREQUENT = 0.1
 """The least share of frequent words: English prose has .3 to .5, German .02."""
 OnReject = Callable[[Reject], object]
 Mode = Literal["recall", "standalone"]
-Subjects = Literal["own", "shared"]
+Subjects = Literal["own", "restored", "shared"]
 
 
 class PairSettings(Table):
@@ -52,8 +52,8 @@ class PairSettings(Table):
     mode: Mode = "standalone"
     """`standalone`: both sides can stand alone as sentences (DisSent, section 2); `recall`: all."""
     subjects: Subjects = "own"
-    """In the mode `standalone`, whether each side has a subject of its own, or may share the one
-    of the conjunct before."""
+    """In the mode `standalone`: each side has a subject of its own (`own`), S2 gets a copy of the
+    one that it shares with the conjunct before (`restored`), or may lack it (`shared`)."""
     text: Literal["written", "tokenised"] = "written"
     """The author's own text, or tokens parted by blanks."""
     patterns: tuple[str, ...] = ()
@@ -255,7 +255,8 @@ class Extractor:
             else:
                 needs = ("finite",) if patterns.table.pro_drop else ("finite", "subject")
             judge = Judge(batch, patterns.mask(needs))
-        sides = sides_of(batch, matches, needs, judge)
+        restore = self.settings.subjects == "restored"
+        sides = sides_of(batch, matches, needs, judge, restore=restore)
         refused = sides.refused > 0
         refuse(matches.take(refused), sides.refused[refused], (*REFUSALS, *STANDALONE))
         return self._columns(batch, matches.take(~refused), sides.take(~refused))
@@ -269,6 +270,11 @@ class Extractor:
         length = np.stack([matches.length, matches.second_length], axis=1).ravel()
         last = (first + length - 1)[length > 0]
         counts = (1 + (matches.second_length > 0)).astype(np.int32)
+        written = [d.text for d in batch.documents]
+        copies = [
+            " ".join(written[d][a:b] for a, b in spans)
+            for d, spans in zip(doc.tolist(), sides.added.lists(), strict=True)
+        ]
         return PairColumns(
             documents=batch.documents,
             markers=[s.name for s in batch.patterns.sequences],
@@ -286,6 +292,7 @@ class Extractor:
             s2_spans=s2,
             s1=texts_of(batch, doc, sides.spoken[0], text, sides.asks[0]),
             s2=texts_of(batch, doc, sides.spoken[1], text, sides.asks[1]),
+            s2_added=copies,
         )
 
     def _with_sentences(self, document: Document) -> Document:

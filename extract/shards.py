@@ -154,6 +154,7 @@ def _pair_batch(columns: PairColumns) -> pa.RecordBatch:
         "s2_spans": _span_lists(columns.s2_spans),
         "s1": pa.array(columns.s1, pa.string()),
         "s2": pa.array(columns.s2, pa.string()),
+        "s2_added": pa.array(columns.s2_added, pa.string()),
         "position": _chosen(POSITIONS, columns.previous),
         "order": _chosen(ORDERS, columns.s1_first),
         "has_clauses": pa.array(columns.has_clauses, pa.bool_()),

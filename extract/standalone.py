@@ -29,6 +29,8 @@ REASONS = (
 )
 QUOTATION = re.compile(r'[“”«»"]|\n\n')
 ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
+LONGEST_SUBJECT = 8
+"""Words of a subject that is copied."""
 GOVERNORS = 3
 """How many verbs of saying or thinking are looked at above a clause."""
 
@@ -263,6 +265,65 @@ class Judge:
                 if pieces:
                     spans[i] = pieces
         return spans
+
+    def restored(self, matches: Matches) -> dict[int, list[Span]]:
+        """Subject and auxiliaries that S2 shares with a conjunct before it, by match.
+
+        Only where the tree is sure: one plain noun phrase in front of its verb, no question, and
+        no denial that might or might not hold for S2 too ("he did not come and stay").
+        """
+        batch, classes = self.batch, self.batch.patterns.classes
+        bits = batch.patterns.bits
+        spans: dict[int, list[Span]] = {}
+        shares = batch.has(matches.s2, bits["statement"], bits["subject"])
+        for i in np.flatnonzero(shares & (matches.s1 >= 0)).tolist():
+            s2 = int(matches.s2[i])
+            owner = int(batch.head[s2])
+            while owner >= 0 and not batch.traits[owner] & bits["subject"]:
+                owner = int(batch.head[owner]) if classes["conjunct"][batch.label[owner]] else -1
+            if owner < 0 or self.top[owner] != self.top[matches.s1[i]] or self.inverted[owner]:
+                continue
+            children = self._children(owner, int(matches.first[i]))
+            subjects = children[classes["subject"][batch.label[children]]]
+            finite = bool(batch.traits[s2] & bits["finite"])
+            auxiliaries = children[classes["auxiliary"][batch.label[children]] & (not finite)]
+            if len(subjects) != 1 or (not finite and self.denies[children].any()):
+                continue
+            phrase = self._phrase(int(subjects[0]), owner)
+            if phrase and (finite or len(auxiliaries)):
+                spans[i] = [phrase]
+                for token in auxiliaries.tolist():
+                    start, end = int(batch.start[token]), int(batch.end[token])
+                    if start == spans[i][-1][1]:  # "I'll"
+                        start = spans[i].pop()[0]
+                    spans[i].append((start, end))
+        return spans
+
+    def _children(self, head: int, before: int) -> Ints:
+        """The children of a token in front of another one."""
+        begin = int(self.batch.offsets[self.batch.row[head]])
+        return begin + np.flatnonzero(self.batch.head[begin:before] == head)
+
+    def _phrase(self, noun: int, verb: int) -> Span | None:
+        """The noun phrase of a subject: short, in one piece, and neither "which" nor "there"."""
+        batch = self.batch
+        begin = int(batch.offsets[batch.row[noun]])
+        tokens = [noun]
+        for token in range(noun - 1, begin - 1, -1):
+            if batch.head[token] in tokens:
+                tokens.append(token)
+        for token in range(noun + 1, verb):
+            if batch.head[token] in tokens:
+                tokens.append(token)
+        first, last = min(tokens), max(tokens)
+        clause = batch.patterns.bits["clause"]
+        plain = batch.patterns.classes["plain_subject"][batch.label[noun]]
+        whole = last - first + 1 == len(tokens) <= LONGEST_SUBJECT and last < verb
+        if not plain or not whole or any(batch.traits[t] & clause for t in tokens):
+            return None
+        if self.interrogative[tokens].any() or self.quote[tokens].any():
+            return None
+        return int(batch.start[first]), int(batch.end[last])
 
     def _stands(
         self, document: Document, span: Span, speaker: int, row: int, speech: Speech

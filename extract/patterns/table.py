@@ -152,6 +152,8 @@ class Classes(Table):
     case: Names = ()
     object: Names = ()
     """What a transitive verb or a verb of saying needs."""
+    plain_subject: Names = ()
+    """Subjects that a conjunct shares: no clause, and no "there"."""
     dependent_clause: Names = ()
     """Clauses that are a part of another one, and no statement without it."""
     adverbial_clause: Names = ()

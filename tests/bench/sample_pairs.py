@@ -214,7 +214,7 @@ def main() -> None:
     if given.command == "draw":
         draw(given.round, given.anchors, given.output)
     else:
-        print(json.dumps(score(given.folder, given.ratings), indent=1))
+        sys.stdout.write(json.dumps(score(given.folder, given.ratings), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -153,3 +153,30 @@ def test_a_pair_has_the_language_of_the_table_that_made_it() -> None:
     text = "The rain stopped and the sun came out."
     (pair,) = Extractor().pairs([Document(id="a", text=text, language="de")])
     assert pair.language == "en"
+
+
+def test_a_shared_subject_is_copied_where_the_tree_is_sure() -> None:
+    shared = (
+        "The/DET/det/2 old/A/nsubj/4 will/X!/aux/4 come/V/root/0 in/ADP/case/6 time/N/obl/4 "
+        "and/CCONJ/cc/8 sing/V/conj/4 songs/N/obj/8"
+    )
+    (pair,) = extracted(shared, subjects="restored")[0]
+    assert (pair.s2, pair.s2_added) == ("The old will sing songs.", "The old will")
+    text = "The old will come in time and sing songs"
+    assert [text[start:end] for start, end in pair.s2_spans] == ["sing songs"]
+    assert extracted(shared, subjects="own") == ([], ["s2_no_clause"])
+    there = shared.replace("old/A/nsubj/4", "old/A/expl/4")
+    assert extracted(there, subjects="restored") == ([], ["s2_no_clause"])
+    question = (
+        "Did/X!/aux/3 he/P/nsubj/3 come/V/root/0 late/R/advmod/3 and/CCONJ/cc/6 sing/V/conj/3 "
+        "songs/N/obj/6 ?/PUNCT/punct/3"
+    )
+    assert extracted(question, subjects="restored") == ([], ["s2_no_clause"])
+
+
+def test_a_denial_is_not_copied() -> None:
+    denied = (
+        "He/P/nsubj/4 did/X!/aux/4 not/PART/advmod/4 come/V/root/0 late/R/advmod/4 and/CCONJ/cc/7 "
+        "sing/V/conj/4 songs/N/obj/7"
+    )
+    assert extracted(denied, subjects="restored") == ([], ["s2_no_clause"])
