@@ -52,6 +52,7 @@ PAIRS = schema(
     order=STRING,
     has_clauses=pa.bool_(),
     pattern=STRING,
+    s2_added=STRING,
 )
 """The fields of `extract.pairs.Pair`."""
 

@@ -19,14 +19,15 @@ he leaves" have it behind subject or copula, and would be no sentences without i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corpora.document import Span
 from extract.match import PREVIOUS, Matches
 from extract.pairs import SpanColumn
 from extract.parse import BoolArray, Ints
@@ -49,11 +50,14 @@ Runs = tuple[Ints, Marks, Ints, Ints]
 class Sides:
     """S1 and S2 of matches: all that belongs to them (`spans`), and what their text is made of.
 
-    `refused` says why a match is no pair: an index into `REFUSALS`, 0 if it is one.
+    `refused` says why a match is no pair: an index into `REFUSALS`, 0 if it is one. `asks` tells
+    the sides that are a question of their own, `added` what S2's text got from S1's clause.
     """
 
     spans: tuple[SpanColumn, SpanColumn]
     spoken: tuple[SpanColumn, SpanColumn]
+    asks: tuple[BoolArray, BoolArray]
+    added: SpanColumn
     has_clauses: BoolArray
     refused: Marks
 
@@ -61,34 +65,74 @@ class Sides:
         return Sides(
             (self.spans[0].take(keep), self.spans[1].take(keep)),
             (self.spoken[0].take(keep), self.spoken[1].take(keep)),
+            (self.asks[0][keep], self.asks[1][keep]),
+            self.added.take(keep),
             self.has_clauses[keep],
             self.refused[keep],
         )
 
 
-def sides_of(batch: Batch, matches: Matches, mode: str) -> Sides:
-    """Both sides of every match, and whether they are what `mode` asks for."""
+class Judge(Protocol):
+    """Decides which sides can stand alone (`extract.standalone`)."""
+
+    def judge(self, block: Block, side: Marks) -> tuple[Marks, Ints, list[BoolArray]]: ...
+
+    def previous(self, matches: Matches) -> dict[int, list[Span]]: ...
+
+    def restored(self, matches: Matches) -> dict[int, list[Span]]: ...
+
+
+def sides_of(
+    batch: Batch,
+    matches: Matches,
+    needs: Sequence[str],
+    judge: Judge | None = None,
+    *,
+    restore: bool = False,
+) -> Sides:
+    """Both sides of every match, and whether they may be a pair.
+
+    `needs` are the properties of both heads, beside a text on both sides; `judge` may refuse more.
+    With `restore` S2 may lack its subject where it can be copied.
+    """
     rows = batch.row[matches.first]
     size = batch.offsets[rows + 1] - batch.offsets[rows]
     block = np.cumsum(size, dtype=np.int64) // WORDS_AT_ONCE
     bounds = [*np.flatnonzero(np.diff(block, prepend=-1)).tolist(), len(rows)]
     whole: list[Runs] = []
     spoken: list[Runs] = []
+    judged = np.zeros(len(matches), dtype=np.int8)
+    asks = np.zeros((2, len(matches)), dtype=bool)
     for first, last in pairwise(bounds):
-        part = _Block(batch, matches.take(np.arange(first, last)), first)
+        part = Block(batch, matches.take(np.arange(first, last)), first)
         side = part.sides()
         whole.append(part.runs(np.where(side > 2, side - 2, side)))
+        if judge is not None:
+            side, reason, questions = judge.judge(part, side)
+            judged[first:last] = reason + len(REFUSALS)
+            judged[first:last][reason < 0] = 0
+            asks[:, first:last] = questions
         spoken.append(part.runs(np.where(side > 2, 0, side)) if (side > 2).any() else whole[-1])
     before = _sentences_before(batch, matches)
-    spans, texts = (_columns(batch, len(matches), runs, before) for runs in (whole, spoken))
+    spans = _columns(batch, len(matches), whole, before)
+    if judge is not None:
+        before = _trimmed(batch, matches, judge.previous(matches))
+    copies = judge.restored(matches) if judge is not None and restore else {}
+    owner = np.array([i for i, pieces in copies.items() for _ in pieces], dtype=np.int32)
+    pieces = np.array([span for spans in copies.values() for span in spans], dtype=np.int32)
+    start, end = pieces.reshape(-1, 2).T
+    added = SpanColumn.of(np.bincount(owner, minlength=len(matches)), start, end)
+    texts = _columns(batch, len(matches), spoken, before)
+    texts = texts[0], added.followed_by(texts[1])
     s1, s2 = _clauses(batch, matches, ("statement",))
     has_clauses = s1 & s2
-    if mode == "own_subjects":
-        pro_drop = batch.patterns.table.pro_drop
-        s1, s2 = _clauses(batch, matches, ("finite",) if pro_drop else ("finite", "subject"))
-    strict = mode != "recall"
-    why = [texts[0].counts == 0, texts[1].counts == 0, strict & ~s1, strict & ~s2]
-    return Sides(spans, texts, has_clauses, np.select(why, [1, 2, 3, 4], 0).astype(np.int8))
+    s1, s2 = _clauses(batch, matches, needs)
+    s2 |= added.counts > 0
+    strict = judge is not None
+    why = [spans[0].counts == 0, spans[1].counts == 0, strict & ~s1, strict & ~s2, judged > 0]
+    why += [texts[0].counts == 0, texts[1].counts == 0]
+    refused = np.select(why, [1, 2, 3, 4, judged, 1, 2], 0).astype(np.int8)
+    return Sides(spans, texts, (asks[0], asks[1]), added, has_clauses, refused)
 
 
 def _columns(
@@ -113,21 +157,31 @@ def _columns(
 
 def _sentences_before(batch: Batch, matches: Matches) -> tuple[Ints, Ints, Ints]:
     """The matches that look back, with start and end of the sentence before, without its stop."""
-    spans: list[tuple[int, int, int]] = []
+    spans: dict[int, list[Span]] = {}
     for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
         row = batch.row[matches.first[i]]
-        document = batch.documents[batch.row_doc[row]]
-        if document.sentences is None:
-            continue
-        start, end = document.sentences[int(batch.row_sentence[row]) - 1]
-        piece = document.text[start:end]
-        opening = LEADING.match(piece)
-        left = start + (opening.end() if opening else 0)
-        right = start + len(piece.rstrip(SEPARATING))
-        if right > left:
-            spans.append((i, left, right))
-    owner, start_of, end_of = np.array(spans, dtype=np.int32).reshape(-1, 3).T
-    return owner, start_of, end_of
+        sentences = batch.documents[batch.row_doc[row]].sentences
+        if sentences is not None:
+            spans[i] = [sentences[int(batch.row_sentence[row]) - 1]]
+    return _trimmed(batch, matches, spans)
+
+
+def _trimmed(
+    batch: Batch, matches: Matches, spans: Mapping[int, Sequence[Span]]
+) -> tuple[Ints, Ints, Ints]:
+    """Spans of matches as columns, without the separators at either end."""
+    trimmed: list[tuple[int, int, int]] = []
+    for i, pieces in spans.items():
+        text = batch.documents[batch.row_doc[batch.row[matches.first[i]]]].text
+        for start, end in pieces:
+            piece = text[start:end]
+            opening = LEADING.match(piece)
+            left = start + (opening.end() if opening else 0)
+            right = start + len(piece.rstrip(SEPARATING))
+            if right > left:
+                trimmed.append((i, left, right))
+    owner, starts, ends = np.array(trimmed, dtype=np.int32).reshape(-1, 3).T
+    return owner, starts, ends
 
 
 def _clauses(batch: Batch, matches: Matches, needs: Sequence[str]) -> tuple[BoolArray, BoolArray]:
@@ -147,7 +201,7 @@ def _clauses(batch: Batch, matches: Matches, needs: Sequence[str]) -> tuple[Bool
     return ((matches.s1 >= 0) & whole[matches.s1]) | looking, whole[matches.s2]
 
 
-class _Block:
+class Block:
     """Some matches with the tokens of their sentences: columns [t], a sentence once a match.
 
     `match` and `token` say what stands at a place; `shift` [matches] leads from a token of a

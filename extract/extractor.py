@@ -1,6 +1,6 @@
 """The extractor: documents in, pairs out.
 
-Extractor(parser="embedded", markers="all15", mode="require_clause").pairs(documents)
+Extractor(parser="embedded", markers="all15", mode="standalone").pairs(documents)
 """
 
 from __future__ import annotations
@@ -20,19 +20,26 @@ from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
 from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match
 from extract.pairs import Pair, PairColumns, Reject, SpanColumn
-from extract.parse import Ints, ParsedDocument, Parser
+from extract.parse import BoolArray, Ints, ParsedDocument, Parser
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.patterns.compiled import CompiledPatterns
 from extract.pool import by_words, in_order
 from extract.prefilter import Prefilter
+from extract.standalone import REASONS as STANDALONE
+from extract.standalone import Judge
 from extract.text import texts_of
 from extract.trees import Batch
 
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
+FEW_WORDS = 30
+"""With fewer words the language of a document is not looked at."""
+FREQUENT = 0.1
+"""The least share of frequent words: English prose has .3 to .5, German .02."""
 OnReject = Callable[[Reject], object]
-Mode = Literal["recall", "require_clause", "own_subjects"]
+Mode = Literal["recall", "standalone"]
+Subjects = Literal["own", "restored", "shared"]
 
 
 class PairSettings(Table):
@@ -42,9 +49,11 @@ class PairSettings(Table):
     """Markers and sets of them, parted by commas or as a list."""
     language: str = "en"
     """Which pattern table."""
-    mode: Mode = "recall"
-    """`require_clause`: both sides have a finite verb and an overt subject, be it shared with the
-    conjunct before; `own_subjects`: each side has its own."""
+    mode: Mode = "standalone"
+    """`standalone`: both sides can stand alone as sentences (DisSent, section 2); `recall`: all."""
+    subjects: Subjects = "own"
+    """In the mode `standalone`: each side has a subject of its own (`own`), S2 gets a copy of the
+    one that it shares with the conjunct before (`restored`), or may lack it (`shared`)."""
     text: Literal["written", "tokenised"] = "written"
     """The author's own text, or tokens parted by blanks."""
     patterns: tuple[str, ...] = ()
@@ -59,9 +68,9 @@ class PairSettings(Table):
 class Extractor:
     """Extracts pairs with one parser, marker set and mode.
 
-    `mode`, `text` and `language` are those of `PairSettings`; `patterns` is a pattern file, or
-    several. `gold_sentences` keeps the sentence layer of the source where it has one (else it is
-    split by rules), `gold_tokens` its tokens too. Why candidates were no pairs is counted in
+    `mode`, `subjects`, `text` and `language` are those of `PairSettings`; `patterns` is a pattern
+    file, or several. `gold_sentences` keeps the sentence layer of the source where it has one (else
+    it is split by rules), `gold_tokens` its tokens too. Why candidates were no pairs is counted in
     `reject_counts`; `on_reject` gets each of them.
     """
 
@@ -69,9 +78,10 @@ class Extractor:
         self,
         parser: str | Parser = "embedded",
         markers: str | Iterable[str] = "all15",
-        mode: str = "recall",
+        mode: str = "standalone",
         language: str = "en",
         text: str = "written",
+        subjects: str = "own",
         gold_sentences: bool = False,
         gold_tokens: bool = False,
         workers: int = 1,
@@ -85,6 +95,7 @@ class Extractor:
                 "markers": markers if isinstance(markers, str) else tuple(markers),
                 "language": language,
                 "mode": mode,
+                "subjects": subjects,
                 "text": text,
                 "patterns": tuple(map(str, files)),
             }
@@ -227,16 +238,27 @@ class Extractor:
 
         matches = find_candidates(batch)
         asked = patterns.wanted[matches.sequence]
-        others = matches.take(~asked)
-        refuse(others, np.zeros(len(others), np.int32), ["multiword"])
-        matches = matches.take(asked)
+        foreign = _foreign(batch)[batch.row_doc[batch.row[matches.first]]]
+        for marked, reason in ((foreign, "language"), (~asked & ~foreign, "multiword")):
+            others = matches.take(marked)
+            refuse(others, np.zeros(len(others), np.int32), [reason])
+        matches = matches.take(asked & ~foreign)
         match(batch, matches, whole_clauses=self.settings.mode != "recall")
         failed = matches.row < 0
         refuse(matches.take(failed), matches.stage[failed], REASONS)
         matches = matches.take(~failed)
-        sides = sides_of(batch, matches, self.settings.mode)
+        needs: tuple[str, ...] = ()
+        judge = None
+        if self.settings.mode == "standalone":
+            if self.settings.subjects == "shared":
+                needs = ("statement",)
+            else:
+                needs = ("finite",) if patterns.table.pro_drop else ("finite", "subject")
+            judge = Judge(batch, patterns.mask(needs))
+        restore = self.settings.subjects == "restored"
+        sides = sides_of(batch, matches, needs, judge, restore=restore)
         refused = sides.refused > 0
-        refuse(matches.take(refused), sides.refused[refused], REFUSALS)
+        refuse(matches.take(refused), sides.refused[refused], (*REFUSALS, *STANDALONE))
         return self._columns(batch, matches.take(~refused), sides.take(~refused))
 
     def _columns(self, batch: Batch, matches: Matches, sides: Sides) -> PairColumns:
@@ -248,10 +270,16 @@ class Extractor:
         length = np.stack([matches.length, matches.second_length], axis=1).ravel()
         last = (first + length - 1)[length > 0]
         counts = (1 + (matches.second_length > 0)).astype(np.int32)
+        written = [d.text for d in batch.documents]
+        copies = [
+            " ".join(written[d][a:b] for a, b in spans)
+            for d, spans in zip(doc.tolist(), sides.added.lists(), strict=True)
+        ]
         return PairColumns(
             documents=batch.documents,
             markers=[s.name for s in batch.patterns.sequences],
             patterns=[row.pattern.id for row in batch.patterns.rows],
+            language=self.settings.language,
             doc=doc,
             sentence=batch.row_sentence[rows],
             marker=matches.sequence,
@@ -262,8 +290,9 @@ class Extractor:
             marker_spans=SpanColumn.of(counts, batch.start[first[length > 0]], batch.end[last]),
             s1_spans=s1,
             s2_spans=s2,
-            s1=texts_of(batch, doc, sides.spoken[0], text),
-            s2=texts_of(batch, doc, sides.spoken[1], text),
+            s1=texts_of(batch, doc, sides.spoken[0], text, sides.asks[0]),
+            s2=texts_of(batch, doc, sides.spoken[1], text, sides.asks[1]),
+            s2_added=copies,
         )
 
     def _with_sentences(self, document: Document) -> Document:
@@ -300,6 +329,16 @@ class Extractor:
         self.reject_counts[reject.reason] += 1
         if self.on_reject is not None:
             self._waiting[reject.doc].append(reject)
+
+
+def _foreign(batch: Batch) -> BoolArray:
+    """Which documents are plainly not in the table's language."""
+    n = len(batch.documents)
+    document = batch.row_doc[batch.row]
+    words = np.bincount(document, minlength=n)
+    frequent = np.bincount(document[batch.patterns.frequent[batch.form]], minlength=n)
+    known = bool(batch.patterns.table.frequent)
+    return known & (words >= FEW_WORDS) & (frequent < FREQUENT * words)
 
 
 def batches(

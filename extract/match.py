@@ -205,7 +205,10 @@ class _Matcher:
         token = matches.token[which]
         fits = row.deprels[batch.label[token]] & batch.has(token, row.tags)
         after = np.minimum(token + 1, len(batch) - 1)
-        which = which[fits & ~row.not_before[batch.word[after]]]
+        fits &= ~row.not_before[batch.word[after]]
+        if pattern.after_words:
+            fits &= row.after_words[batch.word[np.maximum(matches.first[which] - 1, 0)]]
+        which = which[fits]
         reached(2)
         if len(which) == 0:
             return
@@ -216,6 +219,10 @@ class _Matcher:
         which, s2 = which[placed], s2[placed]
         reached(3)
         fits = batch.has(s2, row.s2_needs, row.s2_lacks) & row.s2_deprels[batch.label[s2]]
+        if pattern.s2_words:
+            fits &= row.s2_words[batch.word[s2]]
+        if pattern.compared:
+            fits &= self.compares(row)[batch.head[s2]] & (batch.head[s2] >= 0)
         which, s2 = which[fits], s2[fits]
         reached(4)
         if len(which) == 0:
@@ -256,6 +263,20 @@ class _Matcher:
         turned = (subject > verb) & (subject < len(batch)) & ~self.asks[batch.row[first]]
         return ((verb == s2) | auxiliary) & turned
 
+    def compares(self, row: Row) -> BoolArray:
+        """The tokens that a word of `compared` is, or modifies from in front, and their heads.
+
+        The clause of "as tall as he is" hangs on "tall", or in a parse on the verb above it.
+        """
+        named = row.compared[self.batch.word] & ~self.batch.labelled("subordinator")
+        words = np.flatnonzero(named)
+        heads = self.batch.head[words]
+        heads = heads[heads > words]
+        above = self.batch.head[heads]
+        flag = np.zeros(len(self.batch), dtype=bool)
+        flag[words] = flag[heads] = flag[above[above >= 0]] = True
+        return flag
+
     def s2_head(self, row: Row, token: Ints) -> Ints:
         """S2's head, -1 where there is none."""
         head, choice = self.batch.head[token], row.pattern.s2
@@ -279,6 +300,8 @@ class _Matcher:
         if choice == "previous":
             linked = self.batch.row_linked[self.batch.row[s2]]
             return np.where(linked, PREVIOUS, -1).astype(np.int32)
+        if choice == "sibling":
+            return self.batch.sibling_before(s2, self.patterns.classes["reported_clause"])
         if choice == "conjunct":
             s1 = self.with_subject(self.conjunct_before[s2], s2)
         elif choice == "marker_head":

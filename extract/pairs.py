@@ -25,7 +25,9 @@ class Pair:
     normalised texts of `s1_spans` and `s2_spans`. S2 is the clause that the marker introduces.
     `position` is `same_sentence` or `previous_sentence`, `order` is `s1_first` or `s2_first`.
     `has_clauses`: both sides have a finite verb or copula and an overt subject.
-    `pattern` is the id of the row of the pattern table that matched.
+    `pattern` is the id of the row of the pattern table that matched. `s2_added` is what `s2` begins
+    with and its spans do not hold: the subject and auxiliaries that it shares with the clause
+    before (`subjects = "restored"`).
     """
 
     doc: str
@@ -44,6 +46,7 @@ class Pair:
     order: str
     has_clauses: bool
     pattern: str
+    s2_added: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -81,6 +84,14 @@ class SpanColumn:
     def counts(self) -> Ints:
         return np.diff(self.offsets)
 
+    def followed_by(self, other: SpanColumn) -> SpanColumn:
+        """The spans of each row, then those of the other column's."""
+        row = np.concatenate([np.repeat(np.arange(len(c.counts)), c.counts) for c in (self, other)])
+        order = np.argsort(row, kind="stable")
+        start = np.concatenate([self.start, other.start])[order]
+        end = np.concatenate([self.end, other.end])[order]
+        return SpanColumn.of(self.counts + other.counts, start, end)
+
     def take(self, keep: BoolArray) -> SpanColumn:
         """The rows that `keep` marks."""
         rows = np.repeat(keep, self.counts)
@@ -96,12 +107,14 @@ class SpanColumn:
 class PairColumns:
     """The pairs of one batch as parallel columns, in the order of the text.
 
-    `doc` indexes `documents`; `marker` and `pattern` index `markers` and `patterns`.
+    `language` is that of the pattern table. `doc` indexes `documents`; `marker` and `pattern` index
+    `markers` and `patterns`.
     """
 
     documents: Sequence[Document]
     markers: Sequence[str]
     patterns: Sequence[str]
+    language: str
     doc: Ints
     sentence: Ints
     marker: Ints
@@ -114,6 +127,7 @@ class PairColumns:
     s2_spans: SpanColumn
     s1: list[str]
     s2: list[str]
+    s2_added: list[str]
 
     def __len__(self) -> int:
         return len(self.doc)
@@ -128,7 +142,7 @@ class PairColumns:
                 group=document.group,
                 source=document.source,
                 licence=document.licence,
-                language=document.language,
+                language=self.language,
                 sentence=int(self.sentence[i]),
                 marker=self.markers[self.marker[i]],
                 marker_spans=tuple(marker),
@@ -140,4 +154,5 @@ class PairColumns:
                 order=ORDERS[int(self.s1_first[i])],
                 has_clauses=bool(self.has_clauses[i]),
                 pattern=self.patterns[self.pattern[i]],
+                s2_added=self.s2_added[i],
             )

@@ -60,7 +60,7 @@ class ParseSettings(Table):
     language: str = "en"
     prefilter: bool = True
     previous: bool = True
-    """Also parse the sentence before where the marker can look back: `require_clause` needs it."""
+    """Also parse the sentence before where the marker can look back, for the mode `standalone`."""
     gold_tokens: bool = False
     words_per_shard: int = WORDS_PER_SHARD
     patterns: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class ParseSettings(Table):
 class ExtractSettings(PairSettings):
     """What shapes the stored pairs."""
 
-    mode: Mode = "require_clause"
+    mode: Mode = "standalone"
     scheme: str = "ud"
     """That of the parses (`scheme_of(folder)`)."""
     parsed: tuple[str, ...] | None = None

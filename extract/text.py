@@ -11,10 +11,12 @@ import numpy as np
 from corpora.document import Span
 from corpora.sentences.rules import CITATIONS
 from extract.pairs import SpanColumn
-from extract.parse import Ints
+from extract.parse import BoolArray, Ints
 from extract.trees import Batch
 
 TERMINAL = ".!?…。！？"
+QUESTIONS = {"。": "？"}
+"""What ends a question, by what ends a statement, where it is not "?"."""
 CLOSERS = "\"'”’»)]}"
 OPENERS = "\"'“‘«([{"
 EMPHASIS = "_"
@@ -25,30 +27,39 @@ QUOTES = {"“": "”", "«": "»", '"': '"'}
 """Quotes that are told apart from other marks; `’` is an apostrophe far more often."""
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
 PAIRED = re.compile(r'["“”«»()\[\]{}]')
+TAGGED = re.compile(r"[,;—–-]+[”\"»]")
+INTERJECTED = re.compile(r"[,;].*\w\s*")
+SINGLE_CLOSED = re.compile(r"’(?!\w)")
 _CITED = re.compile(rf"(?<=[.!?…\"'”’])\s*{CITATIONS.pattern}$")
 _EMPTY = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;:—–]*")
 _CLOSED = re.compile(r"[,.;:!?…]?([”»])")
 
 
-def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str) -> list[str]:
-    """The text of each row of spans, `written` or `tokenised`; `doc` numbers its document."""
+def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolArray) -> list[str]:
+    """The text of each row of spans, `written` or `tokenised`; `doc` numbers its document.
+
+    What asks ends in a question mark where its own end is not in the text.
+    """
     table = batch.patterns.table
+    question = QUESTIONS.get(table.stop, "?")
+    stops = [question if asking else table.stop for asking in asks.tolist()]
     sources = [document.text for document in batch.documents]
     if text == "tokenised":
         sizes = [len(parse.head) for parse in batch.parses]
         bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
         return [
-            tokenised(list(_forms(batch, sources[d], bounds[d], bounds[d + 1], spans)), table.stop)
-            for d, spans in zip(doc.tolist(), column.lists(), strict=True)
+            tokenised(list(_forms(batch, sources[d], bounds[d], bounds[d + 1], spans)), stop)
+            for d, spans, stop in zip(doc.tolist(), column.lists(), stops, strict=True)
         ]
     blank = " " if table.spaces else ""
     start, end = column.start.tolist(), column.end.tolist()
     texts: list[str] = []
-    for d, (a, b) in zip(doc.tolist(), pairwise(column.offsets.tolist()), strict=True):
+    rows = zip(doc.tolist(), pairwise(column.offsets.tolist()), stops, strict=True)
+    for d, (a, b), stop in rows:
         # Most rows are one span: no object for these.
         spans = list(zip(start[a:b], end[a:b], strict=True)) if b > a + 1 else ()
         joined = _joined(sources[d], spans, blank) if spans else sources[d][start[a] : end[a]]
-        texts.append(_finished(joined, table.stop))
+        texts.append(_finished(joined, stop))
     return texts
 
 
@@ -86,13 +97,17 @@ def _joined(text: str, spans: Sequence[Span], blank: str) -> str:
     """The parts with a blank between them, none before a closing mark; quotes stay closed.
 
     Marker and commas between the parts of a clause are left out, and with them a closing quote
-    would go: in "“Well, then,” said he" the parts are "“Well" and "said he".
+    would go: in "“Well, then,” said he" the parts are "“Well" and "said he". A comma stays behind a
+    first word ("Yes, [but] it might") and where a quotation breaks off ("Sir,” he said, “I").
     """
     joined = text[slice(*spans[0])]
     for (_, end), (start, stop) in pairwise(spans):
-        closed = _CLOSED.search(text[end:start])
+        gap = text[end:start]
+        closed = _CLOSED.search(gap)
         if closed and joined.count(PARTNERS[closed[1]]) > joined.count(closed[1]):
             joined += closed[0]
+        elif TAGGED.match(gap) or (" " not in joined and INTERJECTED.fullmatch(gap)):
+            joined += ","
         part = text[start:stop]
         joined += part if part[:1] in TERMINAL else blank + part
     return joined
@@ -147,6 +162,8 @@ def _strip_once(text: str) -> str:
     if text.startswith("''"):  # the quotes of the Penn Treebank: `` and ''
         return text[2:].lstrip(SEPARATORS)
     first, last = text[:1], text[-1:]
+    if first == "‘" and not SINGLE_CLOSED.search(text):
+        return text[1:].lstrip(SEPARATORS)
     closer = next((close for close, opener in PARTNERS.items() if opener == first), "")
     odd = {mark for mark in ('"', EMPHASIS) if text.count(mark) % 2}
     if first in PARTNERS or first in odd or (closer and closer not in text):

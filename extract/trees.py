@@ -131,6 +131,15 @@ class Batch:
         fits = (at < len(children)) & (head >= 0) & (self.head[after] == head)
         return np.where(fits, after, -1).astype(np.int32)
 
+    def sibling_before(self, token: Ints, labels: BoolArray) -> Ints:
+        """For each token its nearest sibling to the left under `labels`; -1 if there is none."""
+        children = np.flatnonzero(labels[self.label] & (self.head >= 0))
+        before = np.full(len(self), -1, dtype=np.int32)
+        children = children[np.argsort(self.head[children], kind="stable")]
+        same = self.head[children[1:]] == self.head[children[:-1]]
+        before[children[1:][same]] = children[:-1][same]
+        return before[token]
+
     def _part_conversations(self) -> None:
         """A sentence does not go on from the one before it if that is of another conversation.
 
@@ -158,9 +167,9 @@ class Batch:
         nothing.
         """
         bits = self.patterns.bits
-        subject, copula, remnant, complement, introduced = (
+        subject, copula, remnant, complement, objects, introduced = (
             self._with_child(self.labelled(name))
-            for name in ("subject", "copula", "remnant", "complement", "subordinator")
+            for name in ("subject", "copula", "remnant", "complement", "object", "subordinator")
         )
         auxiliary = self.labelled("auxiliary")
         finite = (self.traits & bits.get("finite_tag", 0)) != 0
@@ -175,6 +184,7 @@ class Batch:
             ("copula", copula),
             ("finite", finite),
             ("complement", complement),
+            ("object", objects),
             ("clause", verb | copula | subject | remnant),
             ("statement", statement),
         ):

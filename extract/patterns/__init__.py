@@ -184,7 +184,7 @@ def _merged(
             "multiwords": tuple(stated("multiword").values()),
             "patterns": tuple(row for row in rows if scheme in row.schemes),
             "markers": tuple(stated("pattern")),
-            **{key: stated(key) for key in ("sets", "properties", "spans")},
+            **{key: stated(key) for key in ("sets", "properties", "spans", "standalone")},
             **stated(),
         }
     )

@@ -14,6 +14,8 @@ from extract.parse import BoolArray, Ints, StringTable
 from extract.patterns.table import DERIVED, Pattern, PatternTable, Tags
 
 SEPARATORS = frozenset([*",;:.-–—…•*/", "--", "---", "...", "....", "。", "，", "、", "；", "："])
+OPEN_ENDS = frozenset([*":;,-–—", "--", "---", ":—"])
+QUOTES = frozenset([*"“”«»", '"', "``", "''"])
 TERMINALS = frozenset(["?", "!", "?!", "!?", "??", "!!", "？", "！"])
 
 
@@ -37,7 +39,7 @@ class Lookup:
 
 @dataclass(slots=True)
 class Row:
-    """One pattern: arrays over the numbers of labels (`not_before`: of words), and bits."""
+    """One pattern: arrays over the numbers of labels or words, and bits."""
 
     pattern: Pattern
     index: int
@@ -47,6 +49,9 @@ class Row:
     s1_not: BoolArray
     climb: BoolArray
     not_before: BoolArray
+    after_words: BoolArray
+    compared: BoolArray
+    s2_words: BoolArray
     tags: int
     s2_needs: int
     s2_lacks: int
@@ -85,7 +90,7 @@ class CompiledPatterns:
         self._label_of = np.empty(0, dtype=np.int16)
         self.sequences = self._sequences()
         for row in table.patterns:
-            for word in row.not_before:
+            for word in (*row.not_before, *row.after_words, *row.compared, *row.s2_words):
                 self._word(word)
         self.bits = {
             name: 1 << i for i, name in enumerate(dict.fromkeys((*table.properties, *DERIVED)))
@@ -94,8 +99,15 @@ class CompiledPatterns:
         self.word = Lookup(strings, lambda s: self._words.get(_fold(s), 0), np.int16)
         self.separator = Lookup(strings, SEPARATORS.__contains__, bool)
         self.terminal = Lookup(strings, TERMINALS.__contains__, bool)
+        self.quote = Lookup(strings, QUOTES.__contains__, bool)
+        self.open_end = Lookup(strings, OPEN_ENDS.__contains__, bool)
         self.asking = Lookup(strings, lambda s: "?" in s or "？" in s, bool)
         self.named = Lookup(strings, lambda s: _fold(s) in named, bool)
+        self.listed = {
+            name: Lookup(strings, _folded(words), bool) for name, words in table.standalone
+        }
+        """By list of `Standalone`, whether a form is in it."""
+        self.frequent = Lookup(strings, _folded(table.frequent), bool)
         self.traits = {c: Lookup(strings, self._traits(c), np.int32) for c in Tags.model_fields}
         """The bits of the properties that a tag gives its token, by tag column."""
         self.wanted = np.array([s.name in self.markers for s in self.sequences], dtype=bool)
@@ -224,8 +236,6 @@ class CompiledPatterns:
 
     def _row(self, index: int, pattern: Pattern) -> Row:
         every = np.ones(max(len(self._labels), 1), dtype=bool)
-        not_before = np.zeros(len(self._words) + 1, dtype=bool)
-        not_before[[self._words[_fold(word)] for word in pattern.not_before]] = True
         return Row(
             pattern,
             index,
@@ -234,13 +244,28 @@ class CompiledPatterns:
             s1_deprels=self.labels(pattern.s1_deprels) if pattern.s1_deprels else every,
             s1_not=self.labels(pattern.s1_not),
             climb=self.labels(pattern.climb),
-            not_before=not_before,
+            not_before=self._word_set(pattern.not_before),
+            after_words=self._word_set(pattern.after_words),
+            compared=self._word_set(pattern.compared),
+            s2_words=self._word_set(pattern.s2_words),
             tags=self.mask(pattern.tags),
             s2_needs=self.mask(pattern.s2_needs),
             s2_lacks=self.mask(pattern.s2_lacks),
             s1_needs=self.mask(pattern.s1_needs),
             s1_lacks=self.mask(pattern.s1_lacks),
         )
+
+    def _word_set(self, words: Iterable[str]) -> BoolArray:
+        """Which words, by their numbers, `words` are."""
+        chosen = np.zeros(len(self._words) + 1, dtype=bool)
+        chosen[[self._words[_fold(word)] for word in words]] = True
+        return chosen
+
+
+def _folded(words: Iterable[str]) -> Callable[[str], bool]:
+    """Tells whether a string is one of the words."""
+    names = frozenset(map(_fold, words))
+    return lambda string: _fold(string) in names
 
 
 def _fold(word: str) -> str:

@@ -15,7 +15,7 @@ from corpora.toml import TomlFile
 
 Scheme = Literal["ud", "clear"]
 SCHEMES: tuple[str, ...] = get_args(Scheme)
-DERIVED = ("subject", "copula", "finite", "complement", "clause", "statement")
+DERIVED = ("subject", "copula", "finite", "complement", "object", "clause", "statement")
 """Properties that follow from a token's children, beside those that `[properties]` names."""
 SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
 LABEL_KEYS = ("deprels", "s2_deprels", "s1_deprels", "s1_not", "climb")
@@ -69,6 +69,7 @@ class Pattern(Table):
         "conjunct",
         "first_conjunct",
         "marker_head",
+        "sibling",
         "previous",
     ] = "parent"
     """How S1's head is found from S2's."""
@@ -84,6 +85,14 @@ class Pattern(Table):
     """Where S2 is finite, S1's head is the nearest finite predicate."""
     uninverted: bool = False
     """S2's verb does not follow the marker with its subject behind, but in a question."""
+    after_words: Names = ()
+    """Words, one of which stands right before the marker."""
+    compared: Names = ()
+    """Words, one of which modifies what S2 hangs on ("as" of "as tall as he is")."""
+    s2_words: Names = ()
+    """Words, one of which is S2's head."""
+    standalone: bool = True
+    """Whether its clauses can stand alone; if not, only the mode `recall` takes them."""
     order: Literal["any", "s1_first", "s2_first"] = "any"
     s1_drop: Children | None = None
     s2_drop: Children | None = None
@@ -139,6 +148,19 @@ class Classes(Table):
     """What modifies a subordinator: muted right before it."""
     stray: Names = ()
     """What a parse wrongly hangs on a marker from behind: it goes to S2."""
+    coordinator: Names = ()
+    case: Names = ()
+    object: Names = ()
+    """What a transitive verb or a verb of saying needs."""
+    plain_subject: Names = ()
+    """Subjects that a conjunct shares: no clause, and no "there"."""
+    dependent_clause: Names = ()
+    """Clauses that are a part of another one, and no statement without it."""
+    adverbial_clause: Names = ()
+    reported_clause: Names = ()
+    """The complement of a verb of saying or thinking."""
+    main_clause: Names = ()
+    """What no other clause governs."""
 
 
 class Tags(Table):
@@ -158,6 +180,21 @@ class Spans(Table):
     s2_mute: Children = ()
 
 
+class Standalone(Table):
+    """Words that decide whether a clause keeps its sense when it stands alone."""
+
+    asserted: Names = ()
+    """Subordinators whose clause is stated as a fact: it loses nothing without them."""
+    complementizer: Names = ()
+    """Those of them that open the complement of a verb."""
+    correlative: Names = ()
+    """First parts of a correlative, without which the clause says something else."""
+    unreal: Names = ()
+    """Verbs whose complement is wished or doubted."""
+    denying: Names = ()
+    """Words that deny what they modify."""
+
+
 class PatternFile(Table):
     """The pattern table of a language, or what a file adds to it."""
 
@@ -168,10 +205,13 @@ class PatternFile(Table):
     """What ends a written sentence."""
     pro_drop: bool = False
     """A finite verb needs no overt subject to be a clause."""
+    frequent: Names = ()
+    """Frequent words that other languages do not have: a text without them is in another one."""
     sets: dict[str, Names] = Field(default_factory=dict)
     classes: dict[Scheme, Classes] = Field(default_factory=dict)
     properties: dict[str, Tags] = Field(default_factory=dict)
     spans: Spans = Spans()
+    standalone: Standalone = Standalone()
     multiword: tuple[Multiword, ...] = ()
     pattern: tuple[Pattern, ...] = ()
     _file: TomlFile = PrivateAttr()
@@ -194,14 +234,16 @@ class PatternFile(Table):
         All rows of a marker are one entry.
         """
         stated: dict[Loc, Any] = {(key,): getattr(self, key) for key in self.model_fields_set}
-        for key in ("language", "sets", "classes", "properties", "spans", "multiword", "pattern"):
+        tables = ("sets", "classes", "properties", "spans", "standalone", "multiword", "pattern")
+        for key in ("language", *tables):
             stated.pop((key,), None)
         stated |= {("sets", name): markers for name, markers in self.sets.items()}
         for scheme, classes in self.classes.items():
             for name in classes.model_fields_set:
                 stated["classes", scheme, name] = getattr(classes, name)
         stated |= {("properties", name): tags for name, tags in self.properties.items()}
-        stated |= {("spans", key): getattr(self.spans, key) for key in self.spans.model_fields_set}
+        for name, part in (("spans", self.spans), ("standalone", self.standalone)):
+            stated |= {(name, key): getattr(part, key) for key in part.model_fields_set}
         stated |= {("multiword", row.name): row for row in self.multiword}
         for row in self.pattern:
             stated["pattern", row.marker] = (*stated.get(("pattern", row.marker), ()), row)
@@ -256,11 +298,13 @@ class PatternTable(Table):
     patterns: tuple[Pattern, ...] = ()
     """The rows of the scheme."""
     spans: Spans = Spans()
+    standalone: Standalone = Standalone()
     markers: Names = ()
     """All markers with rows, be they of this scheme or another."""
     spaces: bool = True
     stop: str = "."
     pro_drop: bool = False
+    frequent: Names = ()
 
     @property
     def choices(self) -> tuple[str, ...]:

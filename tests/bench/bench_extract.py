@@ -223,7 +223,7 @@ def seconds(work: Callable[[], Any], repeat: int) -> float:
 def on_gold_trees(documents: list[Document]) -> Iterator[str]:
     """Sentences a second of the three ways."""
     n = sum(len(d.sentences or ()) for d in documents)
-    extractor = Extractor("gold")
+    extractor = Extractor("gold", mode="recall")
     parses = list(extractor.parser.parse(documents))
     groups = list(batches(zip(documents, parses, strict=True)))
 
@@ -279,7 +279,7 @@ def on_raw_text(documents: list[Document]) -> Iterator[str]:
     documents = [split_document(document) for document in documents]
     # Processor time: idle threads that wait for a small matrix product would count as work.
     threadpool_limits(1, user_api="blas")
-    extractor = Extractor("embedded", gold_sentences=True)
+    extractor = Extractor("embedded", mode="recall", gold_sentences=True)
     nlp: Any = extractor.parser.nlp  # type: ignore[attr-defined]
     sentences = [t for d in documents for t in d.sentence_texts()]
     sizes = [len(doc) for doc in nlp.tokenizer.pipe(sentences)]

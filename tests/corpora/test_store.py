@@ -30,6 +30,7 @@ PAIR = {
     **{"sentence": 3, "marker": "but", "marker_spans": [[12, 15]], "s1_spans": [[0, 4], [6, 11]]},
     **{"s2_spans": [[16, 20]], "s1": "It rained.", "s2": "We went.", "position": "same_sentence"},
     **{"order": "s1_first", "has_clauses": True, "pattern": "but.cc"},
+    "s2_added": "",
 }
 
 

@@ -23,7 +23,7 @@ def story(name: str = "story") -> Document:
 
 @pytest.fixture(scope="module")
 def pairs() -> list[Pair]:
-    return list(Extractor(mode="require_clause").pairs([story()]))
+    return list(Extractor(subjects="shared").pairs([story()]))
 
 
 def test_pairs_carry_their_origin_and_place(pairs: list[Pair]) -> None:
@@ -45,14 +45,14 @@ def test_texts_are_sentences_in_the_authors_words(pairs: list[Pair]) -> None:
 
 
 def test_tokenised_text_parts_the_tokens() -> None:
-    found = Extractor(text="tokenised", markers="because").pairs(
+    found = Extractor(mode="recall", text="tokenised", markers="because").pairs(
         [Document(id="d", text="She didn't wait, because the last bus had gone.")]
     )
     assert [p.s1 for p in found] == ["She did n't wait ."]
 
 
 def test_one_sentence_at_a_time() -> None:
-    extractor = Extractor()
+    extractor = Extractor(mode="recall")
     (pair,) = extractor.pairs_in("But he did not care.", "She told him about it.", "but")
     assert isinstance(pair, Pair)
     assert (pair.s1, pair.s2) == ("She told him about it.", "He did not care.")
@@ -66,13 +66,13 @@ def test_one_sentence_at_a_time() -> None:
 
 
 def test_whether_the_sentence_before_is_a_clause_is_known_in_both_modes() -> None:
-    for mode in ("recall", "require_clause"):
+    for mode in ("recall", "standalone"):
         (pair,) = Extractor(mode=mode).pairs_in("But he did not care.", "She told him about it.")
         assert pair.has_clauses
 
 
 def test_every_candidate_is_a_pair_or_counted() -> None:
-    extractor = Extractor()
+    extractor = Extractor(mode="recall")
     found = list(extractor.pairs([Document(id="d", text="Cats and dogs slept so well.")]))
     assert found == []
     assert sum(extractor.reject_counts.values()) == 2
@@ -92,7 +92,7 @@ def test_every_candidate_is_a_pair_or_counted() -> None:
     ],
 )
 def test_odd_text_is_taken(text: str) -> None:
-    for pair in Extractor().pairs([Document(id="odd", text=text)]):
+    for pair in Extractor(mode="recall").pairs([Document(id="odd", text=text)]):
         for a, b in (*pair.s1_spans, *pair.s2_spans, *pair.marker_spans):
             assert text[a:b].strip() == text[a:b] != ""
 
@@ -100,7 +100,7 @@ def test_odd_text_is_taken(text: str) -> None:
 def test_a_monster_sentence_is_left_out_and_counted() -> None:
     line = "the cat and " * 9000
     words = Document(id="w", text="word and " * 450, sentences=Spans([0], [450 * 9 - 1]))
-    extractor = Extractor(gold_sentences=True)
+    extractor = Extractor(mode="recall", gold_sentences=True)
     documents = [Document(id="l", text=line, sentences=Spans([0], [len(line)])), words, story()]
     found = list(extractor.pairs(documents))
     assert {p.doc for p in found} == {"story"}
@@ -114,7 +114,7 @@ def test_workers_change_nothing() -> None:
     documents += [Document(id=f"r{i}", text=refused) for i in range(3)]
     rejects: list[list[Reject]] = [[], []]
     one, two = (
-        Extractor(mode="require_clause", workers=n, on_reject=rejects[n - 1].append) for n in (1, 2)
+        Extractor(subjects="shared", workers=n, on_reject=rejects[n - 1].append) for n in (1, 2)
     )
     assert list(one.pairs(documents)) == list(two.pairs(documents))
     assert one.reject_counts == two.reject_counts
@@ -124,7 +124,7 @@ def test_workers_change_nothing() -> None:
 def test_rejects_come_in_the_order_of_the_text() -> None:
     text = "So far so good. It was cold and dark, as well as wet and grey. He sat as if and but."
     rejects: list[Reject] = []
-    extractor = Extractor(mode="require_clause", on_reject=rejects.append, max_tokens=12)
+    extractor = Extractor(subjects="shared", on_reject=rejects.append, max_tokens=12)
     list(extractor.pairs([Document(id="a", text=text), Document(id="b", text=text)]))
     assert "sentence_too_long" in {r.reason for r in rejects} and len(rejects) >= 6
     assert [(r.doc, r.span) for r in rejects] == sorted((r.doc, r.span) for r in rejects)

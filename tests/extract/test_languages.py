@@ -20,9 +20,9 @@ from tests.extract.trees import document
 DATA = Path(__file__).parents[1] / "data" / "extract"
 
 
-def pairs(language: str, mode: str = "require_clause") -> list[tuple[str, str, str]]:
+def pairs(language: str, subjects: str = "shared") -> list[tuple[str, str, str]]:
     documents = open_source(f"conllu:{DATA / language}.conllu")
-    extractor = Extractor("gold", "all", mode, language)
+    extractor = Extractor("gold", "all", "standalone", language, subjects=subjects)
     return [(p.marker, p.s1, p.s2) for p in extractor.pairs(documents)]
 
 
@@ -43,7 +43,7 @@ def test_spanish() -> None:
 
 def test_spanish_modifiers_and_verbs_side_by_side() -> None:
     def found(source: str) -> list[tuple[str, str, str]]:
-        extractor = Extractor("gold", "all", language="es")
+        extractor = Extractor("gold", "all", "recall", "es")
         return [(p.marker, p.s1, p.s2) for p in extractor.pairs([document(source)])]
 
     # "just when", as in English "right after": the adverb is not of the clause's text.
@@ -66,7 +66,7 @@ def test_chinese() -> None:
 
 def test_a_chinese_correlative_is_one_connective() -> None:
     documents = list(open_source(f"conllu:{DATA}/zh.conllu"))
-    (pair,) = Extractor("gold", "虽然 ... 但是", language="zh").pairs(documents)
+    (pair,) = Extractor("gold", "虽然 ... 但是", "recall", language="zh").pairs(documents)
     text = documents[0].text
     assert [text[a:b] for a, b in pair.marker_spans] == ["虽然", "但是"]
     assert (pair.s1, pair.s2) == ("他游泳。", "天很冷。")
@@ -127,7 +127,7 @@ class ClearGold(GoldParser):
 )
 def test_the_labels_of_spacy(sentence: str, expected: tuple[str, str, str]) -> None:
     marker = expected[0]
-    (pair,) = Extractor(ClearGold(), marker).pairs([document(sentence)])
+    (pair,) = Extractor(ClearGold(), marker, "recall").pairs([document(sentence)])
     assert isinstance(pair, Pair)
     assert (pair.marker, pair.s1, pair.s2) == expected
 
@@ -136,7 +136,7 @@ def test_the_labels_of_spacy(sentence: str, expected: tuple[str, str, str]) -> N
 def test_accents_may_be_written_in_two_ways(form: str) -> None:
     sentence = "Vine/V!/root/0 y/CCONJ/cc/4 también/R/advmod/4 canté/V!/conj/1 coplas/N/obj/4"
     written = document(unicodedata.normalize(form, sentence))
-    found = Extractor("gold", "también", language="es").pairs([written])
+    found = Extractor("gold", "también", "recall", "es").pairs([written])
     assert [p.marker for p in found] == ["también"]
     chosen = Prefilter(["también"], load_patterns("es")).choose(
         Document(

@@ -11,14 +11,21 @@ from extract import Extractor, Pair, Reject
 from tests.extract.trees import document
 
 
-def pairs(*sentences: str, markers: str = "all15", mode: str = "recall") -> list[Pair]:
-    return list(Extractor("gold", markers, mode).pairs([document(*sentences)]))
+def asked(subjects: str) -> dict[str, str]:
+    """The settings of the mode `recall`, or of `standalone` with `subjects`."""
+    return {"mode": "standalone", "subjects": subjects} if subjects else {"mode": "recall"}
 
 
-def rejects(*sentences: str, markers: str = "all15", mode: str = "recall") -> dict[str, str]:
-    found = {}
+def pairs(*sentences: str, markers: str = "all15", subjects: str = "") -> list[Pair]:
+    return list(Extractor("gold", markers, **asked(subjects)).pairs([document(*sentences)]))
+
+
+def rejects(*sentences: str, markers: str = "all15", subjects: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
     extractor = Extractor(
-        "gold", markers, mode, on_reject=lambda r: found.__setitem__(r.marker, r.reason)
+        *("gold", markers),
+        on_reject=lambda r: found.__setitem__(r.marker, r.reason),
+        **asked(subjects),
     )
     list(extractor.pairs([document(*sentences)]))
     return found
@@ -150,11 +157,11 @@ def test_every_occurrence_of_a_marker_counts() -> None:
     ]
 
 
-def test_require_clause_wants_a_finite_verb_and_a_subject_on_both_sides() -> None:
+def test_standing_alone_wants_a_finite_verb_and_a_subject_on_both_sides() -> None:
     source = "After/SCONJ/mark/2 eating/V/advcl/4 he/P/nsubj/4 slept/V!/root/0"
     (pair,) = pairs(source)
     assert not pair.has_clauses
-    assert rejects(source, mode="require_clause") == {"after": "s2_no_clause"}
+    assert rejects(source, subjects="shared") == {"after": "s2_no_clause"}
 
 
 def test_a_subject_may_be_shared_but_not_only_meant() -> None:
@@ -162,14 +169,14 @@ def test_a_subject_may_be_shared_but_not_only_meant() -> None:
         "It/P/nsubj:pass/3 was/X!/aux:pass/3 written/V/root/0 in/ADP/case/5 ink/N/obl/3 "
         "and/CCONJ/cc/7 sealed/V/conj/3 by/ADP/case/9 hand/N/obl/7"
     )
-    (pair,) = pairs(shared, mode="require_clause")
+    (pair,) = pairs(shared, subjects="shared")
     assert (pair.s1, pair.s2, pair.has_clauses) == (
         *("It was written in ink.", "Sealed by hand."),
         True,
     )
-    assert rejects(shared, mode="own_subjects") == {"and": "s2_no_clause"}
+    assert rejects(shared, subjects="own") == {"and": "s2_no_clause"}
     meant = "Open/V/root/0 it/P/obj/1 and/CCONJ/cc/4 read/V/conj/1 it/P/obj/4"
-    assert rejects(meant, mode="require_clause") == {"and": "s1_no_clause"}
+    assert rejects(meant, subjects="shared") == {"and": "s1_no_clause"}
 
 
 def test_a_clause_whose_verb_is_left_out_is_one() -> None:
@@ -459,19 +466,19 @@ def test_a_conjunct_is_finite_by_an_auxiliary_that_it_shares() -> None:
         "She/P/nsubj/3 may/X!/aux/3 come/V/root/0 soon/R/advmod/3 and/CCONJ/cc/6 sing/V/conj/3 "
         "songs/N/obj/6"
     )
-    assert len(pairs(shared, mode="require_clause")) == 1
+    assert len(pairs(shared, subjects="shared")) == 1
     bare = "She/P/nsubj/2 came/V!/root/0 soon/R/advmod/2 and/CCONJ/cc/5 sing/V/conj/2 songs/N/obj/5"
     assert len(pairs(bare)) == 1
-    assert rejects(bare, mode="require_clause") == {"and": "s2_no_clause"}
+    assert rejects(bare, subjects="shared") == {"and": "s2_no_clause"}
     plural = document(bare.replace("She", "They").replace("came/V!", "come/V!"))
     assert plural.tokens is not None
     plural.tokens.xpos[1], plural.tokens.xpos[4] = "VBP", "VB"  # they look alike
-    assert len(list(Extractor("gold", mode="require_clause").pairs([plural]))) == 1
+    assert len(list(Extractor("gold", subjects="shared").pairs([plural]))) == 1
     infinitive = (
         "She/P/nsubj/3 may/X!/aux/3 come/V/root/0 soon/R/advmod/3 and/CCONJ/cc/7 to/PART/mark/7 "
         "sing/V/conj/3"
     )
-    assert rejects(infinitive, mode="require_clause") == {"and": "s2_no_clause"}
+    assert rejects(infinitive, subjects="shared") == {"and": "s2_no_clause"}
 
 
 def test_a_fragment_opens_with_its_subordinator() -> None:
@@ -505,7 +512,7 @@ def test_a_turn_does_not_go_on_from_another_conversation() -> None:
     assert spans is not None
     for talks, expected in (((1, 2), 0), ((1, 1), 1), ((-1, 2), 1)):
         log.turns = Turns(["a", "b"], list(talks), list(spans.start), list(spans.end))
-        assert len(list(Extractor("gold").pairs([log]))) == expected
+        assert len(list(Extractor("gold", mode="recall").pairs([log]))) == expected
 
 
 # Whatever the tree: the matcher ends, spans lie in the text, S1 and S2 never overlap.
@@ -555,11 +562,11 @@ def trees(draw: st.DrawFn) -> Document:
 
 
 @settings(max_examples=150, deadline=None)
-@given(trees(), st.sampled_from(["recall", "require_clause", "own_subjects"]))
-def test_the_matcher_is_total(document: Document, mode: str) -> None:
+@given(trees(), st.sampled_from(["", "shared", "own"]))
+def test_the_matcher_is_total(document: Document, subjects: str) -> None:
     candidates = {f.lower() for f in document.tokens.form} & {"and", "if", "because", "when"}
     rejects: list[Reject] = []
-    extractor = Extractor("gold", MARKERS, mode, on_reject=rejects.append)
+    extractor = Extractor("gold", MARKERS, on_reject=rejects.append, **asked(subjects))
     pairs = list(extractor.pairs([document]))
     assert not candidates or pairs or rejects
     for pair in pairs:

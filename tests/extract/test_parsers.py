@@ -63,7 +63,7 @@ def test_only_chosen_sentences_are_parsed() -> None:
 
 def test_multiword_tokens_and_empty_nodes_of_a_treebank() -> None:
     documents = list(open_source(f"conllu:{DATA / 'readers' / 'harbour.conllu'}"))
-    pairs = list(Extractor("gold").pairs(documents))
+    pairs = list(Extractor("gold", mode="recall").pairs(documents))
     assert ("and", "She sails.", "He rows.") in [(p.marker, p.s1, p.s2) for p in pairs]
 
 
@@ -75,7 +75,7 @@ def test_words_of_one_token_stay_on_one_side() -> None:
     tokens = gold.tokens
     assert tokens is not None
     tokens.start[3:], tokens.end[3:] = [13, 13], [18, 18]
-    extractor = Extractor("gold")
+    extractor = Extractor("gold", mode="recall")
     assert list(extractor.pairs([gold])) == []
     assert extractor.reject_counts == {"s2_empty": 1}
 
@@ -198,7 +198,7 @@ def test_a_sentence_layer_is_needed() -> None:
 
 def test_words_between_underscores_are_found() -> None:
     text = "He wondered. _But_ he said nothing. She smiled _and_ he left. The dog slept. It rained."
-    with_it, without = Extractor(), Extractor(prefilter=None)
+    with_it, without = Extractor(mode="recall"), Extractor(mode="recall", prefilter=None)
     found = [
         list(extractor.pairs([Document(id="d", text=text)])) for extractor in (with_it, without)
     ]
@@ -263,7 +263,7 @@ def test_gold_tokens_are_kept_and_long_sentences_left_out(models: dict[str, Any]
     settings = {k: v for k, v in models.items() if k != "tokenize_with_spacy"}
     rejects: list[Reject] = []
     given = {"gold_tokens": True, "prefilter": None, "max_chars": 40, **settings}
-    extractor = Extractor("stanza:en", "all15", on_reject=rejects.append, **given)
+    extractor = Extractor("stanza:en", "all15", "recall", on_reject=rejects.append, **given)
     list(extractor.columns(documents))
     long = [span for d in documents for span in d.sentences if span[1] - span[0] > 40]
     assert long and [r.span for r in rejects if r.reason == "sentence_too_long"] == long

@@ -177,7 +177,7 @@ def test_a_key_of_a_row_does_what_the_docs_say(
     (tmp_path / "t.toml").write_text(f"{TABLE}{keys}\n", encoding="utf-8")
     rejects: list[Reject] = []
     extractor = Extractor(
-        "gold", "because", language="xx", patterns=tmp_path / "t.toml", on_reject=rejects.append
+        "gold", "because", "recall", "xx", patterns=tmp_path / "t.toml", on_reject=rejects.append
     )
     pairs = list(extractor.pairs([document(f"{LEFT} {clause}")]))
     assert [pair.s2 for pair in pairs] + [reject.reason for reject in rejects] == [found]
@@ -217,11 +217,11 @@ def test_a_file_of_the_user_adds_markers_and_replaces_rows(tmp_path: Path) -> No
         "not least because",
     )
     assert load_patterns("en").markers == table.markers[:-1]
-    (pair,) = Extractor("gold", "mine", patterns=files).pairs([document(SENTENCE)])
+    (pair,) = Extractor("gold", "mine", "recall", patterns=files).pairs([document(SENTENCE)])
     assert (pair.marker, pair.s1, pair.s2) == ("whereas", "He left.", "She stayed.")
     assert pair.pattern == "whereas.subordinate"
     because = f"{LEFT} because/SCONJ/mark/5 she/P/nsubj/5 stayed/V!/advcl/2"
-    extractor = Extractor("gold", "mine", patterns=files)
+    extractor = Extractor("gold", "mine", "recall", patterns=files)
     assert not list(extractor.pairs([document(because)]))
     assert extractor.reject_counts == {"marker_relation": 1}
 
@@ -276,7 +276,9 @@ def test_a_plugin_adds_markers(install: Callable[..., None]) -> None:
     shipped = patterns_hash("en")
     install("contrasts", WHEREAS)
     assert load_patterns("en").markers[-1] == "whereas" and patterns_hash("en") != shipped
-    assert [p.marker for p in Extractor("gold", "all").pairs([document(SENTENCE)])] == ["whereas"]
+    assert [p.marker for p in Extractor("gold", "all", "recall").pairs([document(SENTENCE)])] == [
+        "whereas"
+    ]
     assert "whereas" not in load_patterns("es").markers
 
 
@@ -311,14 +313,14 @@ def test_a_plugin_that_does_not_fit_is_an_error(
 def test_a_users_patterns_reach_the_worker_processes(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE, encoding="utf-8")
     text = "The valley was dry, whereas the hills were green."
-    extractor = Extractor(markers="mine", patterns=tmp_path / "mine.toml", workers=2)
+    extractor = Extractor(markers="mine", mode="recall", patterns=tmp_path / "mine.toml", workers=2)
     assert [p.marker for p in extractor.pairs([Document(id="d", text=text)])] == ["whereas"]
 
 
 @pytest.mark.slow
 def test_the_embedded_parser_finds_the_markers_of_most_examples() -> None:
     table = load_patterns("en", "ud")
-    extractor = Extractor(markers=table.markers)
+    extractor = Extractor(markers=table.markers, mode="recall")
     documents = [Document(id=row.id, text=row.example) for row in table.patterns]
     found = {(pair.doc, pair.marker) for pair in extractor.pairs(documents)}
     hits = sum((row.id, row.marker) in found for row in table.patterns)

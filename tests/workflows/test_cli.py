@@ -19,7 +19,17 @@ from workflows.cli import app as cli
 
 PAIR_FIELDS = {
     *("doc", "group", "source", "licence", "language", "sentence", "marker", "marker_spans"),
-    *("s1_spans", "s2_spans", "s1", "s2", "position", "order", "has_clauses", "pattern"),
+    *(
+        "s1_spans",
+        "s2_spans",
+        "s1",
+        "s2",
+        "position",
+        "order",
+        "has_clauses",
+        "pattern",
+        "s2_added",
+    ),
 }
 TEXT = (
     "The bridge was closed because the river had risen. Nobody complained.\n\n"

@@ -1,0 +1,363 @@
+"""Whether S1 and S2 can stand alone: what the mode `standalone` asks beyond the right pattern.
+
+DisSent wants "sentence-like text fragments that can be interpreted as grammatically complete
+sentences in isolation" (Nie, Bennett and Goodman 2019, section 2). A side is refused
+
+- that loses the word which says that it is no statement ("if", "neither", "I doubt that ..."),
+- that is left over from a relative or interrogative clause, or ends in the middle of a phrase,
+- that is another speaker's, or narration where the other one is speech. Where a quotation is
+  broken by its tag ("“Yes,” he said, “but ...”"), the tag is left out of the text.
+
+All are facts about trees, tags and quotation marks, computed for all matches of a block at once.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from corpora.document import Document, Span
+from extract.clauses import Block, Marks
+from extract.match import PREVIOUS, Matches
+from extract.parse import BoolArray, Ints
+from extract.trees import Batch
+
+REASONS = (
+    *("construction", "speech", "s1_fragment", "s2_fragment"),
+    *("s1_lost_word", "s2_lost_word"),
+)
+QUOTATION = re.compile(r'[“”«»"]|\n\n')
+ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
+LONGEST_SUBJECT = 8
+"""Words of a subject that is copied."""
+GOVERNORS = 3
+"""How many verbs of saying or thinking are looked at above a clause."""
+
+
+class Speech:
+    """The quotations of a document: stretches `[start, end)` and whose speech each is.
+
+    One speech has one number from 1 on: the quotations of a paragraph, and those of the next one
+    where the last quotation of the paragraph is not closed.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.stretches: list[tuple[int, int, int]] = []
+        number, speaker, carried, begin = 0, 0, 0, -1
+        for mark in QUOTATION.finditer(text):
+            at, sign = mark.start(), mark[0]
+            if sign == "\n\n":
+                carried = speaker if begin >= 0 else 0
+                if begin >= 0:
+                    self.stretches.append((begin, at, speaker))
+                speaker, begin = 0, -1
+            elif begin < 0 and sign in '“«"':
+                if not speaker:
+                    number += not carried
+                    speaker = carried or number
+                begin = at
+            elif begin >= 0 and sign in '”»"':
+                self.stretches.append((begin, at + 1, speaker))
+                begin = -1
+        if begin >= 0:
+            self.stretches.append((begin, len(text), speaker))
+        self.starts = np.array([start for start, _, _ in self.stretches], dtype=np.int64)
+
+    def at(self, places: Ints) -> Ints:
+        """The number of the speech at each place; 0 in narration."""
+        if not self.stretches:
+            return np.zeros(len(places), dtype=np.int32)
+        ends = np.array([end for _, end, _ in self.stretches])
+        numbers = np.array([number for _, _, number in self.stretches], dtype=np.int32)
+        which = np.maximum(np.searchsorted(self.starts, places, side="right") - 1, 0)
+        inside = (places >= self.starts[which]) & (places < ends[which])
+        return np.where(inside, numbers[which], 0)
+
+    def pieces(self, span: Span, number: int) -> list[Span]:
+        """The parts of a span that belong to a speech, without quotation marks."""
+        first = int(np.searchsorted(self.starts, span[0], side="right")) - 1
+        parts: list[Span] = []
+        for start, end, owner in self.stretches[max(first, 0) :]:
+            if start >= span[1]:
+                break
+            if owner == number and end > span[0]:
+                parts.append((max(start + 1, span[0]), min(end - 1, span[1])))
+        return [(start, end) for start, end in parts if end > start]
+
+    def quotes_all(self, text: str, span: Span) -> bool:
+        """Whether no word of the span is narration."""
+        at = span[0]
+        first = int(np.searchsorted(self.starts, span[0], side="right")) - 1
+        for start, end, _ in self.stretches[max(first, 0) :]:
+            if start >= span[1]:
+                break
+            if any(map(str.isalnum, text[at : max(start, at)])):
+                return False
+            at = max(at, end)
+        return not any(map(str.isalnum, text[at : span[1]]))
+
+
+class Judge:
+    """What the trees of a batch say about clauses that stand alone; `judge` looks at a block."""
+
+    def __init__(self, batch: Batch, need: int) -> None:
+        self.batch = batch
+        patterns, head, label = batch.patterns, batch.head, batch.label
+        classes, listed = patterns.classes, patterns.listed
+        self.speeches = [Speech(document.text) for document in batch.documents]
+        doc = batch.row_doc[batch.row]
+        bounds = np.searchsorted(doc, np.arange(len(batch.documents) + 1))
+        self.speech = np.concatenate(
+            [
+                speech.at(batch.start[a:b])
+                for speech, a, b in zip(self.speeches, bounds, bounds[1:], strict=False)
+            ]
+        )
+        tokens = np.arange(len(batch), dtype=np.int32)
+        conjunct = classes["conjunct"][label] & (head >= 0)
+        self.top = np.where(conjunct, head, tokens)
+        """The first conjunct of each token's coordination."""
+        while not np.array_equal(above := self.top[self.top], self.top):
+            self.top = above
+        forms = batch.form
+        subordinator = classes["subordinator"][label] & (head > tokens)
+        that = listed["complementizer"][forms]
+        adverbial = classes["adverbial_clause"][label]
+        known = bool(patterns.table.standalone.asserted)
+        lost = subordinator & ~listed["asserted"][forms] & known
+        # "So that he may stay" is wanted, not stated.
+        lost |= subordinator & that & adverbial[head]
+        lost |= (
+            listed["correlative"][forms]
+            & (head > tokens)
+            & ~subordinator
+            & ~patterns.classes["modifier"][label]
+        )
+        self.lost = self._of_head(lost)
+        self.complement = self._of_head(subordinator & that)
+        self.introduced = self._of_head(subordinator & ~that)
+        denied = self._of_head(listed["denying"][forms])
+        auxiliary, subject = batch.leftmost_child("auxiliary"), batch.leftmost_child("subject")
+        row_asks = np.zeros(len(batch.row_doc), dtype=bool)
+        row_asks[batch.row[patterns.asking[forms]]] = True
+        self.asks = row_asks[batch.row]
+        self.inverted = (auxiliary < subject) & (subject < len(batch))
+        unreal = listed["unreal"][forms]
+        self.doubtful = self._under(denied | unreal | (self.inverted & self.asks))
+        self.whole = (batch.traits & need) == need
+        self.interrogative = (batch.traits & patterns.bits.get("interrogative", 0)) != 0
+        self.denies = listed["denying"][forms]
+        self.coordinating = (batch.traits & patterns.bits.get("coordinating", 0)) != 0
+        self.case = classes["case"][label]
+        content = np.flatnonzero(~classes["punctuation"][label])
+        self.last = np.full(len(batch.row_doc), -1, dtype=np.int32)
+        self.last[batch.row[content]] = content
+        self.open_end = patterns.open_end[forms[batch.offsets[1:] - 1]]
+        self.operator = (batch.traits & patterns.bits.get("operator", 0)) != 0
+        self.opening = (batch.traits & patterns.bits.get("opening", 0)) != 0
+        self.quote = patterns.quote[forms]
+
+    def _of_head(self, child: BoolArray) -> BoolArray:
+        flag = np.zeros(len(self.batch), dtype=bool)
+        heads = self.batch.head[child]
+        flag[heads[heads >= 0]] = True
+        return flag
+
+    def _under(self, governs: BoolArray) -> BoolArray:
+        """Whether a clause is the complement of a verb that `governs`, or of its complement."""
+        batch, doubtful = self.batch, np.zeros(len(self.batch), dtype=bool)
+        reported = batch.patterns.classes["reported_clause"][batch.label]
+        at = self.top
+        for _ in range(GOVERNORS):
+            above = batch.head[at]
+            under = reported[at] & (above >= 0) & (self.speech[above] == self.speech[at])
+            doubtful |= under & governs[above]
+            at = np.where(under, self.top[above], at)
+        return doubtful
+
+    def judge(self, block: Block, side: Marks) -> tuple[Marks, Ints, list[BoolArray]]:
+        """The sides without what interrupts a quotation, why a match is refused, what asks.
+
+        The reasons are indices into `REASONS`, -1: none. The last are S1 and S2, whether they ask.
+        """
+        batch, matches = block.batch, block.matches
+        reason = np.full(len(matches), -1, dtype=np.int8)
+        speaker = self.speech[matches.lead]
+        theirs = self.speech[block.token]
+        spoken = (speaker > 0)[block.match] & ((side == 1) | (side == 2))
+        side = np.where(spoken & ((theirs == 0) | self.quote[block.token]), side + 2, side)
+        side = self._without_coordinator(block, side)
+        other = (theirs != speaker[block.match]) & ((side == 1) | (side == 2)) & block.words
+        mixed = np.zeros(len(matches), dtype=bool)
+        mixed[block.match[other & (speaker > 0)[block.match]]] = True
+        classes, label = batch.patterns.classes, batch.label
+        subordinate = batch.patterns.subordinates[matches.row]
+        questions, ends = [], []
+        for number, head in ((1, matches.s1), (2, matches.s2)):
+            here = head >= 0
+            mixed |= here & (self.speech[head] != speaker)
+            top = self.top[head]
+            own = ~(subordinate & (number == 2))  # the marker does not introduce it
+            lost = here & own & (self.lost[head] | self.lost[top] | self.doubtful[head])
+            lost |= here & own & self.complement[top] & classes["main_clause"][label[top]]
+            fragment = here & own & classes["dependent_clause"][label[top]]
+            fragment |= here & own & (head != top) & self.complement[head] & ~self.complement[top]
+            places = np.flatnonzero((side == number) & block.words)
+            first, last = np.full((2, len(matches)), -1, dtype=np.int32)
+            first[block.match[places[::-1]]] = block.token[places[::-1]]
+            last[block.match[places]] = block.token[places]
+            here &= first >= 0
+            asks = self.asks[head] & ~classes["reported_clause"][label[top]]
+            opens = self.interrogative[first]
+            above = batch.head[first]
+            phrase = (batch.head[above] == head) & ~batch.has(above, batch.patterns.bits["clause"])
+            opens &= (first == head) | (above == head) | phrase
+            opens |= self.case[first] & self.interrogative[above] & (batch.head[above] == head)
+            turned = self.inverted[head] & (batch.head[first] == head) & self.operator[first]
+            fragment |= here & (opens | turned) & ~asks
+            fragment |= here & (self.operator[last] | self.opening[last])
+            row = batch.row[first]
+            if number == 2:
+                lost |= own & self.introduced[head]
+            fragment |= here & self.open_end[row] & (last == self.last[row])
+            fragment |= here & _broken(block, side, number, first, last)
+            ends.append((first, last))
+            questions.append(here & asks & (opens | self.inverted[head]))
+            reason[fragment] = REASONS.index(f"s{number}_fragment")
+            reason[lost] = REASONS.index(f"s{number}_lost_word")
+        # Conjuncts stand side by side: what goes on behind S2 belongs to S2, or to neither.
+        around = ~subordinate & (matches.s1 >= 0) & (ends[0][0] < matches.s2)
+        around &= ends[0][1] > ends[1][1]
+        reason[around] = REASONS.index("s1_fragment")
+        before = np.maximum(matches.first - 1, 0)
+        denied = subordinate & self.denies[before] & (batch.row[before] == batch.row[matches.first])
+        reason[denied] = REASONS.index("s1_lost_word")
+        reason[mixed] = REASONS.index("speech")
+        constructions = np.array([not row.pattern.standalone for row in batch.patterns.rows])
+        reason[constructions[matches.row]] = REASONS.index("construction")
+        return side, reason, questions
+
+    def _without_coordinator(self, block: Block, side: Marks) -> Marks:
+        """The sides without a coordinator that they begin with: it joins them to something else."""
+        side = side.copy()
+        for number in (1, 2):
+            places = np.flatnonzero((side == number) & block.words)
+            opens = places[np.diff(block.match[places], prepend=-1) > 0]
+            side[opens[self.coordinating[block.token[opens]]]] += 2
+        return side
+
+    def previous(self, matches: Matches) -> dict[int, list[Span]]:
+        """What S1 is where it is the sentence before, by match, as far as it can stand alone."""
+        batch, spans = self.batch, {}
+        for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
+            lead = matches.lead[i]
+            row = batch.row[lead]
+            number = batch.row_doc[row]
+            document = batch.documents[number]
+            assert document.sentences is not None
+            span = document.sentences[int(batch.row_sentence[row]) - 1]
+            speaker = int(self.speech[lead])
+            if self._stands(document, span, speaker, int(row), self.speeches[number]):
+                pieces = [span]
+                if speaker:
+                    pieces = self.speeches[number].pieces(span, speaker)
+                if pieces:
+                    spans[i] = pieces
+        return spans
+
+    def restored(self, matches: Matches) -> dict[int, list[Span]]:
+        """Subject and auxiliaries that S2 shares with a conjunct before it, by match.
+
+        Only where the tree is sure: one plain noun phrase in front of its verb, no question, and
+        no denial that might or might not hold for S2 too ("he did not come and stay").
+        """
+        batch, classes = self.batch, self.batch.patterns.classes
+        bits = batch.patterns.bits
+        spans: dict[int, list[Span]] = {}
+        shares = batch.has(matches.s2, bits["statement"], bits["subject"])
+        for i in np.flatnonzero(shares & (matches.s1 >= 0)).tolist():
+            s2 = int(matches.s2[i])
+            owner = int(batch.head[s2])
+            while owner >= 0 and not batch.traits[owner] & bits["subject"]:
+                owner = int(batch.head[owner]) if classes["conjunct"][batch.label[owner]] else -1
+            if owner < 0 or self.top[owner] != self.top[matches.s1[i]] or self.inverted[owner]:
+                continue
+            children = self._children(owner, int(matches.first[i]))
+            subjects = children[classes["subject"][batch.label[children]]]
+            finite = bool(batch.traits[s2] & bits["finite"])
+            auxiliaries = children[classes["auxiliary"][batch.label[children]] & (not finite)]
+            if len(subjects) != 1 or (not finite and self.denies[children].any()):
+                continue
+            phrase = self._phrase(int(subjects[0]), owner)
+            if phrase and (finite or len(auxiliaries)):
+                spans[i] = [phrase]
+                for token in auxiliaries.tolist():
+                    start, end = int(batch.start[token]), int(batch.end[token])
+                    if start == spans[i][-1][1]:  # "I'll"
+                        start = spans[i].pop()[0]
+                    spans[i].append((start, end))
+        return spans
+
+    def _children(self, head: int, before: int) -> Ints:
+        """The children of a token in front of another one."""
+        begin = int(self.batch.offsets[self.batch.row[head]])
+        return begin + np.flatnonzero(self.batch.head[begin:before] == head)
+
+    def _phrase(self, noun: int, verb: int) -> Span | None:
+        """The noun phrase of a subject: short, in one piece, and neither "which" nor "there"."""
+        batch = self.batch
+        begin = int(batch.offsets[batch.row[noun]])
+        tokens = [noun]
+        for token in range(noun - 1, begin - 1, -1):
+            if batch.head[token] in tokens:
+                tokens.append(token)
+        for token in range(noun + 1, verb):
+            if batch.head[token] in tokens:
+                tokens.append(token)
+        first, last = min(tokens), max(tokens)
+        clause = batch.patterns.bits["clause"]
+        plain = batch.patterns.classes["plain_subject"][batch.label[noun]]
+        whole = last - first + 1 == len(tokens) <= LONGEST_SUBJECT and last < verb
+        if not plain or not whole or any(batch.traits[t] & clause for t in tokens):
+            return None
+        if self.interrogative[tokens].any() or self.quote[tokens].any():
+            return None
+        return int(batch.start[first]), int(batch.end[last])
+
+    def _stands(
+        self, document: Document, span: Span, speaker: int, row: int, speech: Speech
+    ) -> bool:
+        """Whether the sentence before is a whole statement or question of the same speaker."""
+        batch = self.batch
+        if not ENDED.search(document.text[span[0] : span[1]].rstrip()):
+            return False
+        if not speaker and speech.quotes_all(document.text, span):
+            return False
+        tokens = slice(int(batch.offsets[row - 1]), int(batch.offsets[row]))
+        label = batch.label[tokens]
+        classes = batch.patterns.classes
+        clause = self.whole[tokens] & (self.speech[tokens] == speaker) & ~self.lost[tokens]
+        clause &= classes["main_clause"][label] | (
+            classes["reported_clause"][label] if speaker else False
+        )
+        first = tokens.start + int(np.argmax(~classes["punctuation"][label]))
+        above = int(batch.head[first])
+        relative = self.interrogative[first] and (above < 0 or batch.head[above] < 0)
+        return bool(clause.any()) and (not relative or bool(self.asks[first]))
+
+
+def _broken(block: Block, side: Marks, number: int, first: Ints, last: Ints) -> BoolArray:
+    """Whether a side has lost words from inside, or the subject or object of one of its verbs."""
+    batch = block.batch
+    neither = (side == 0) & block.words
+    which, markers = block.matches.marker_tokens()
+    neither[markers + block.shift[which]] = False
+    inside = neither & (block.token > first[block.match]) & (block.token < last[block.match])
+    argument = batch.patterns.classes["object"] | batch.patterns.classes["subject"]
+    lost = np.flatnonzero(neither & argument[block.label] & (block.head >= 0))
+    governor = block.head[lost] + block.shift[block.match[lost]]
+    broken = np.zeros(len(block.matches), dtype=bool)
+    broken[block.match[inside]] = True
+    broken[block.match[lost[side[governor] == number]]] = True
+    return broken

@@ -1,0 +1,182 @@
+"""The mode `standalone`: which pairs of the right construction can stand alone as sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from corpora.document import Document
+from extract import Extractor, Pair
+from extract.standalone import Speech
+from tests.extract.trees import document
+
+
+def extracted(*sentences: str, subjects: str = "own") -> tuple[list[Pair], list[str]]:
+    """The pairs of some trees, and why the other candidates are none."""
+    reasons: list[str] = []
+    extractor = Extractor(
+        "gold", subjects=subjects, on_reject=lambda reject: reasons.append(reject.reason)
+    )
+    return list(extractor.pairs([document(*sentences)])), reasons
+
+
+STAYED = "We/P/nsubj/2 stayed/V!/root/0"
+
+
+@pytest.mark.parametrize(
+    ("tree", "reason"),
+    [
+        # A condition is no statement: "I stay if he sings and she dances".
+        (
+            "I/P/nsubj/2 stay/V!/root/0 if/SCONJ/mark/5 he/P/nsubj/5 sings/V!/advcl/2 "
+            "and/CCONJ/cc/8 she/P/nsubj/8 dances/V!/conj/5",
+            "s2_lost_word",
+        ),
+        # "Either he sings or she dances, and we sleep": one of the two.
+        (
+            "Either/CCONJ/cc:preconj/3 he/P/nsubj/3 sings/V!/root/0 and/CCONJ/cc/6 we/P/nsubj/6 "
+            "sleep/V!/conj/3",
+            "s2_lost_word",
+        ),
+        # What is denied or wished: "I do not think that he sang and she danced".
+        (
+            "I/P/nsubj/4 do/X!/aux/4 not/PART/advmod/4 think/V/root/0 he/P/nsubj/6 sang/V!/ccomp/4 "
+            "and/CCONJ/cc/9 she/P/nsubj/9 danced/V!/conj/6",
+            "s2_lost_word",
+        ),
+        (
+            "I/P/nsubj/2 hope/V!/root/0 he/P/nsubj/4 sang/V!/ccomp/2 and/CCONJ/cc/7 she/P/nsubj/7 "
+            "danced/V!/conj/4",
+            "s2_lost_word",
+        ),
+        # "not because": the text says that this is no reason.
+        (
+            f"{STAYED} not/PART/advmod/6 because/SCONJ/mark/6 it/P/nsubj/6 rained/V!/advcl/2",
+            "s1_lost_word",
+        ),
+        # "a song which he wrote and she sang"
+        (
+            "It/P/nsubj/3 was/X!/cop/3 song/N/root/0 he/P/nsubj/5 wrote/V!/acl:relcl/3 "
+            "and/CCONJ/cc/8 she/P/nsubj/8 sang/V!/conj/5",
+            "s2_fragment",
+        ),
+        # "that is how he is and she was": nothing ends in an auxiliary.
+        (
+            f"{STAYED} because/SCONJ/mark/5 we/P/nsubj/5 had/X!/advcl/2",
+            "s2_fragment",
+        ),
+        # A comparison, and "as" for what is said.
+        (
+            "He/P/nsubj/2 ran/V!/root/0 as/R/advmod/4 fast/R/advmod/2 as/SCONJ/mark/7 "
+            "legs/N/nsubj/7 carried/V!/advcl/4 him/P/obj/7",
+            "construction",
+        ),
+        (
+            "He/P/nsubj/2 ran/V!/root/0 as/SCONJ/mark/5 you/P/nsubj/5 know/V!/advcl/2",
+            "construction",
+        ),
+        # "the day when we left"
+        (
+            "I/P/nsubj/2 remember/V!/root/0 the/DET/det/4 day/N/obj/2 when/SCONJ/mark/7 "
+            "we/P/nsubj/7 left/V!/acl:relcl/4",
+            "construction",
+        ),
+        # "Nobody knew him then."
+        (
+            "He/P/nsubj/2 sang/V!/root/0 and/CCONJ/cc/5 she/P/nsubj/5 danced/V!/conj/2 "
+            "then/R/advmod/5",
+            "construction",
+        ),
+    ],
+)
+def test_what_cannot_stand_alone_is_refused_with_its_reason(tree: str, reason: str) -> None:
+    _, reasons = extracted(f"{tree} ././punct/2")
+    assert reason in reasons
+
+
+def test_a_stated_fact_loses_nothing_without_its_subordinator() -> None:
+    pairs, _ = extracted(
+        "I/P/nsubj/2 know/V!/root/0 that/SCONJ/mark/5 he/P/nsubj/5 sang/V!/ccomp/2 and/CCONJ/cc/9 "
+        "that/SCONJ/mark/9 she/P/nsubj/9 danced/V!/conj/5 ././punct/2"
+    )
+    assert [(pair.s1, pair.s2) for pair in pairs] == [("He sang.", "She danced.")]
+
+
+def test_a_question_keeps_its_mark_on_both_sides() -> None:
+    pairs, _ = extracted(
+        "Why/SCONJ/advmod/4 did/X!/aux/4 he/P/nsubj/4 sing/V/root/0 and/CCONJ/cc/9 "
+        "how/SCONJ/advmod/9 did/X!/aux/9 she/P/nsubj/9 dance/V/conj/4 ?/PUNCT/punct/4"
+    )
+    assert [(pair.s1, pair.s2) for pair in pairs] == [("Why did he sing?", "How did she dance?")]
+
+
+def spoken(text: str) -> list[tuple[str, str]]:
+    """The pairs that the embedded parser finds in a text."""
+    pairs = Extractor(markers="but,and,then").pairs([Document(id="speech", text=text)])
+    return [(pair.s1, pair.s2) for pair in pairs]
+
+
+def test_the_tag_of_a_quotation_is_left_out() -> None:
+    assert spoken(
+        "“Your brother is a kind man,” said the old nurse, “but he forgets his friends.”"
+    ) == [("Your brother is a kind man.", "He forgets his friends.")]
+
+
+def test_another_speaker_or_narration_is_no_other_side() -> None:
+    reply = "“The train leaves at noon.”\n\n“But the station is closed today.”"
+    assert spoken(reply) == []
+    narrated = "“The train leaves at noon.” And the old man closed the window."
+    assert spoken(narrated) == []
+    same = "“The train leaves at noon. But the station is closed today.”"
+    assert spoken(same) == [("The train leaves at noon.", "The station is closed today.")]
+
+
+def test_a_speech_goes_on_over_a_tag_and_into_a_paragraph_that_was_not_closed() -> None:
+    text = "“One,” he said, “two.\n\n“Three.” He left. “Four.”\n\n“Five.”"
+    speech = Speech(text)
+    assert [text[start:end] for start, end, _ in speech.stretches] == [
+        *("“One,”", "“two.", "“Three.”", "“Four.”", "“Five.”")
+    ]
+    assert [number for _, _, number in speech.stretches] == [1, 1, 1, 1, 2]
+
+
+def test_a_text_in_another_language_gives_no_pairs() -> None:
+    german = (
+        "Der Hund lief über die Straße, so dass der Wagen bremsen musste. So kam es, dass sie den "
+        "Zug verpasste und am Ende zu Fuß ging. So ist das Leben, so geht es immer weiter."
+    )
+    extractor = Extractor()
+    assert list(extractor.pairs([Document(id="german", text=german)])) == []
+    assert set(extractor.reject_counts) == {"language"}
+
+
+def test_a_pair_has_the_language_of_the_table_that_made_it() -> None:
+    text = "The rain stopped and the sun came out."
+    (pair,) = Extractor().pairs([Document(id="a", text=text, language="de")])
+    assert pair.language == "en"
+
+
+def test_a_shared_subject_is_copied_where_the_tree_is_sure() -> None:
+    shared = (
+        "The/DET/det/2 old/A/nsubj/4 will/X!/aux/4 come/V/root/0 in/ADP/case/6 time/N/obl/4 "
+        "and/CCONJ/cc/8 sing/V/conj/4 songs/N/obj/8"
+    )
+    (pair,) = extracted(shared, subjects="restored")[0]
+    assert (pair.s2, pair.s2_added) == ("The old will sing songs.", "The old will")
+    text = "The old will come in time and sing songs"
+    assert [text[start:end] for start, end in pair.s2_spans] == ["sing songs"]
+    assert extracted(shared, subjects="own") == ([], ["s2_no_clause"])
+    there = shared.replace("old/A/nsubj/4", "old/A/expl/4")
+    assert extracted(there, subjects="restored") == ([], ["s2_no_clause"])
+    question = (
+        "Did/X!/aux/3 he/P/nsubj/3 come/V/root/0 late/R/advmod/3 and/CCONJ/cc/6 sing/V/conj/3 "
+        "songs/N/obj/6 ?/PUNCT/punct/3"
+    )
+    assert extracted(question, subjects="restored") == ([], ["s2_no_clause"])
+
+
+def test_a_denial_is_not_copied() -> None:
+    denied = (
+        "He/P/nsubj/4 did/X!/aux/4 not/PART/advmod/4 come/V/root/0 late/R/advmod/4 and/CCONJ/cc/7 "
+        "sing/V/conj/4 songs/N/obj/7"
+    )
+    assert extracted(denied, subjects="restored") == ([], ["s2_no_clause"])
