@@ -82,7 +82,7 @@ Licence = Annotated[str, AfterValidator(_licence)]
 """An SPDX identifier, or one of `corpora.licences`."""
 Splitter = Annotated[str, AfterValidator(_splitter)]
 """A name of `corpora.sentences.SPLITTERS`."""
-Mode = Literal["recall", "require_clause", "own_subjects"]
+Mode = Literal["recall", "standalone"]
 
 
 class Source(Table):
@@ -151,7 +151,8 @@ class Parse(Table):
 
 class Extract(Table):
     markers: str = "all15"
-    mode: Mode = "require_clause"
+    mode: Mode = "standalone"
+    subjects: Literal["own", "restored", "shared"] = "own"
     text: Literal["written", "tokenised"] = "written"
     patterns: tuple[str, ...] = ()
     """Pattern files that add markers to the tables or replace their rows."""

@@ -29,7 +29,11 @@ from extract.patterns import resolve_markers
 from extract.validate import validate
 
 MARKERS = resolve_markers("all15")
-MODES = ("require_clause", "own_subjects", "recall")
+MODES = {
+    "standalone, shared": {"subjects": "shared"},
+    "standalone": {},
+    "recall": {"mode": "recall"},
+}
 HALVES = {0: "choosing half", 1: "checking half"}
 
 
@@ -108,8 +112,8 @@ def cases(data: Path) -> Iterator[str]:
     records = [case for case in map(json.loads, lines) if case["marker"] in MARKERS]
     yield "| mode | with an expected pair | without |"
     yield "|---|---:|---:|"
-    for mode in MODES:
-        extractor = Extractor("embedded", MARKERS, mode)
+    for mode, settings in MODES.items():
+        extractor = Extractor("embedded", MARKERS, **settings)
         agree = {case["id"]: agrees(case, extractor) for case in records}
         shares = []
         for expected in (True, False):

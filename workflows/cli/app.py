@@ -37,7 +37,7 @@ ParserOption = Annotated[
     str, typer.Option("--parser", help="embedded, gold, spacy:NAME or stanza:LANG.")
 ]
 Markers = Annotated[str, typer.Option(help="all15, books8, books5, or a list: `because,so`.")]
-Mode = Annotated[str, typer.Option(help="recall, require_clause or own_subjects.")]
+Mode = Annotated[str, typer.Option(help="standalone, or recall: all pairs.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
 GoldTokens = Annotated[
     bool, typer.Option("--gold-tokens", help="Parse the source's tokens, not its raw text.")
@@ -96,7 +96,10 @@ def extract(
     parser: ParserOption = "embedded",
     markers: Markers = "all15",
     language: Language = "en",
-    mode: Mode = "recall",
+    mode: Mode = "standalone",
+    subjects: Annotated[
+        str, typer.Option(help="of S2, in the mode standalone: own, restored (copied) or shared.")
+    ] = "own",
     text: Annotated[str, typer.Option(help="written or tokenised.")] = "written",
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
@@ -111,6 +114,7 @@ def extract(
     given = _reader_options(option, language)
     chosen = _settings(parser, markers, language, mode, patterns, workers)
     chosen |= {"text": text, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
+    chosen["subjects"] = subjects
     counts = extract_to_file(source, output, reader_options=given, rejects=rejects, **chosen)
     typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
     for marker, count in Counter(counts.markers).most_common():
@@ -119,6 +123,8 @@ def extract(
     typer.echo(f"{turned_down:,} candidates turned down")
     for reason, count in Counter(counts.rejects).most_common():
         typer.echo(f"  {reason:<40}{count:>9,}")
+    if foreign := counts.rejects.get("language"):
+        typer.echo(f"{foreign:,} candidates are in texts that are not in --language {language}")
     if not counts.pairs and not turned_down:
         typer.echo(f"no sentence has one of the markers, which are those of --language {language}")
 

@@ -193,7 +193,7 @@ class Pairs(SourceStage):
     stage = "pairs"
     shared = True
     parser = luigi.Parameter(default="", description="another parser than the build file's")
-    mode = luigi.Parameter(default="", description="recall, require_clause or own_subjects")
+    mode = luigi.Parameter(default="", description="recall or standalone")
 
     @property
     def mode_name(self) -> str:
@@ -215,6 +215,7 @@ class Pairs(SourceStage):
             "markers": list(self.build.markers(language)),
             "language": language,
             "mode": self.mode_name,
+            "subjects": self.build.extract.subjects,
             "text": self.build.extract.text,
             "patterns": patterns_hash(language, self.build.patterns),
             "code": EXTRACT_VERSION,
@@ -232,6 +233,7 @@ class Pairs(SourceStage):
                 "markers": self.build.extract.markers,
                 "language": self.entry.language or "en",
                 "mode": self.mode_name,
+                "subjects": self.build.extract.subjects,
                 "text": self.build.extract.text,
                 "patterns": self.build.patterns,
                 "scheme": stages.scheme_of(parses),
