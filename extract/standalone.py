@@ -4,6 +4,7 @@ DisSent wants "sentence-like text fragments that can be interpreted as grammatic
 sentences in isolation" (Nie, Bennett and Goodman 2019, section 2). A side is refused
 
 - that loses the word which says that it is no statement ("if", "neither", "I doubt that ..."),
+- that stands apart from its marker: what lies between belongs to neither side,
 - that is left over from a relative or interrogative clause, or ends in the middle of a phrase,
 - that is another speaker's, or narration where the other one is speech. Where a quotation is
   broken by its tag ("“Yes,” he said, “but ...”"), the tag is left out of the text.
@@ -24,7 +25,7 @@ from extract.parse import BoolArray, Ints
 from extract.trees import Batch
 
 REASONS = (
-    *("construction", "speech", "s1_fragment", "s2_fragment"),
+    *("construction", "speech", "apart", "s1_fragment", "s2_fragment"),
     *("s1_lost_word", "s2_lost_word"),
 )
 QUOTATION = re.compile(r'[“”«»"]|\n\n')
@@ -230,6 +231,14 @@ class Judge:
         around = ~subordinate & (matches.s1 >= 0) & (ends[0][0] < matches.s2)
         around &= ends[0][1] > ends[1][1]
         reason[around] = REASONS.index("s1_fragment")
+        neither = _neither(block, side) & ~classes["opener"][block.label]
+        neither &= (block.token > ends[0][1][block.match]) & (
+            block.token < matches.first[block.match]
+        )
+        apart = np.zeros(len(matches), dtype=bool)
+        apart[block.match[neither]] = True
+        apart &= (matches.s1 >= 0) & (matches.s1 < matches.first)
+        reason[apart] = REASONS.index("apart")
         before = np.maximum(matches.first - 1, 0)
         denied = subordinate & self.denies[before] & (batch.row[before] == batch.row[matches.first])
         reason[denied] = REASONS.index("s1_lost_word")
@@ -350,9 +359,7 @@ class Judge:
 def _broken(block: Block, side: Marks, number: int, first: Ints, last: Ints) -> BoolArray:
     """Whether a side has lost words from inside, or the subject or object of one of its verbs."""
     batch = block.batch
-    neither = (side == 0) & block.words
-    which, markers = block.matches.marker_tokens()
-    neither[markers + block.shift[which]] = False
+    neither = _neither(block, side)
     inside = neither & (block.token > first[block.match]) & (block.token < last[block.match])
     argument = batch.patterns.classes["object"] | batch.patterns.classes["subject"]
     lost = np.flatnonzero(neither & argument[block.label] & (block.head >= 0))
@@ -361,3 +368,11 @@ def _broken(block: Block, side: Marks, number: int, first: Ints, last: Ints) -> 
     broken[block.match[inside]] = True
     broken[block.match[lost[side[governor] == number]]] = True
     return broken
+
+
+def _neither(block: Block, side: Marks) -> BoolArray:
+    """The words that belong to neither side, nor to the marker."""
+    neither = (side == 0) & block.words
+    which, markers = block.matches.marker_tokens()
+    neither[markers + block.shift[which]] = False
+    return neither

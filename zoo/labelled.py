@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from corpora.errors import ConfigError, InputError, nearest
-from zoo.declared import TEXTS, ClassifierRecipe, LabelledRecipe
-from zoo.training.data import SPLITS, Dataset, open_dataset, spread
+from corpora.errors import ConfigError, InputError
+from zoo.declared import ClassifierRecipe, LabelledRecipe
+from zoo.training.data import SPLITS, Dataset, open_dataset, spread, text_columns
 from zoo.training.job import Job
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def load(
     `empty` is not `warn`, and `InputError` if one of the `required` splits has no labelled row.
     """
     data = open_dataset(spec, config, splits)
-    texts = columns_of(data["train"], columns, data.where)
+    texts = text_columns(data["train"], columns, data.where)
     names, notes = data.need(*texts).labels(hidden=True), []
     tables = {}
     for split in [name for name in SPLITS if name in {*required, *data.splits}]:
@@ -132,28 +132,6 @@ def load(
     if none:
         notes.append(f"labels without a training row: {', '.join(none)}")
     return Labelled(data, texts, names, tables, notes, none)
-
-
-def columns_of(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str, str]:
-    """The names of the two columns of texts: those `wanted`, or the first of `zoo.declared.TEXTS`.
-
-    Raises `ConfigError` if they are not there.
-    """
-    there = table.column_names
-    for one, two in (tuple(wanted),) if wanted else TEXTS:
-        if one in there and two in there:
-            for name in (one, two):
-                kind = table.schema.field(name).type
-                if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                    raise ConfigError(f"column {name!r} holds no texts, but {kind}", where=where)
-            return one, two
-    missing = next((name for name in wanted if name not in there), "")
-    raise ConfigError(
-        f"no column {missing!r}" if missing else "no two columns of texts were recognised",
-        where=where,
-        hint=f"{nearest(missing, there)}its columns are: {', '.join(there)}; name two of them: "
-        '--columns \'["premise", "hypothesis"]\'',
-    )
 
 
 def _most_frequent(

@@ -35,9 +35,8 @@ from zoo.evaluate.scores import (
     per_class,
     weighted_average,
 )
-from zoo.labelled import columns_of
 from zoo.modeling import best_device, label_count
-from zoo.training.data import check_labels, open_dataset, spread
+from zoo.training.data import check_labels, open_dataset, spread, text_columns
 
 
 class Rows(Protocol):
@@ -115,7 +114,7 @@ def evaluate(request: Request) -> Result:
     gold = table["label"].to_numpy().astype(np.int64)
     table, gold = table.filter(pa.array(gold >= 0)), gold[gold >= 0]
     need_labels(len(gold), request.split, data.where)
-    one, two = (table[name].to_pylist() for name in columns_of(table, (), data.name))
+    one, two = (table[name].to_pylist() for name in text_columns(table, (), data.name))
     rows = classifier.rows(one, two, gold)
     predicted = predict(classifier.model, rows, request.batch_size)
     about, units = data.describe(), numbered(len(gold))

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.splits import SPLITS as SPLITS
 from corpora.store.atomic import MANIFEST, read_json
+from zoo.declared import TEXTS
 
 ROWS_PER_BATCH = 64
 
@@ -26,6 +27,28 @@ class Shards:
 
     files: tuple[Path, ...]
     num_rows: int
+
+
+def text_columns(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[str, str]:
+    """The names of the two columns of texts: those `wanted`, or the first of `zoo.declared.TEXTS`.
+
+    Raises `ConfigError` if they are not there.
+    """
+    there = table.column_names
+    for one, two in (tuple(wanted),) if wanted else TEXTS:
+        if one in there and two in there:
+            for name in (one, two):
+                kind = table.schema.field(name).type
+                if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+                    raise ConfigError(f"column {name!r} holds no texts, but {kind}", where=where)
+            return one, two
+    missing = next((name for name in wanted if name not in there), "")
+    raise ConfigError(
+        f"no column {missing!r}" if missing else "no two columns of texts were recognised",
+        where=where,
+        hint=f"{nearest(missing, there)}its columns are: {', '.join(there)}; name two of them: "
+        '--columns \'["premise", "hypothesis"]\'',
+    )
 
 
 def batches(split: Shards | pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
