@@ -19,6 +19,12 @@ from zoo.conpono.segments import KEPT
 from zoo.conpono.training import PARTS
 from zoo.evaluate.bootstrap import of_ratio
 
+FIRST = {
+    "conpono": "test accuracy, target among its candidates",
+    "bso": "test accuracy, swapped or not",
+}
+"""The name of the figure that stands first."""
+
 
 def hits(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Right answers and questions, `[examples, distances]`.

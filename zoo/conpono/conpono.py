@@ -19,7 +19,7 @@ from zoo.backbones import (
     tokenizer_for,
     training_attention,
 )
-from zoo.conpono.accuracy import evaluate, validation_metrics, write_plot
+from zoo.conpono.accuracy import FIRST, evaluate, validation_metrics, write_plot
 from zoo.conpono.backbones import check_packing, first_position
 from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
@@ -46,14 +46,8 @@ from transformers import AutoModel, AutoTokenizer
 model = AutoModel.from_pretrained(FOLDER)          # W_k and the masked-word head included
 tokenizer = AutoTokenizer.from_pretrained(FOLDER)
 pair = tokenizer("It was dark.", "She lit the lamp.", return_tensors="pt")
-found = model.backbone(**pair)
-vector = found.{vector}      # what it was trained with
+vector = model.backbone(**pair).{vector}      # what it was trained with
 """
-FIRST = {
-    "conpono": "test accuracy, target among its candidates",
-    "bso": "test accuracy, swapped or not",
-}
-"""The name of the figure that stands first."""
 VECTORS = {"cls": "pooler_output", "mean": "last_hidden_state.mean(1)"}
 
 

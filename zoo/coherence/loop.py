@@ -1,0 +1,343 @@
+"""The loop of the full model: hard negatives, momentum encoder (Jwalapuram et al. 2022, 3.4).
+
+The data depend on the model, so the loop is written out. A round is 200 instances: their hardest
+negatives are mined with the model as it stands, then they train. Checkpoints fall between rounds,
+so that a resumed run mines what it would have mined.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from safetensors.torch import load_model
+from torch import Tensor
+
+from corpora.errors import ConfigError, DiscorporaError
+from corpora.rng import stream
+from corpora.store.atomic import write_json
+from zoo.backbones import training_attention
+from zoo.coherence.contrastive import Prepared, annealed
+from zoo.coherence.data import Documents, Row, pad
+from zoo.coherence.modeling import CoherenceScorer
+from zoo.coherence.objectives import (
+    ContrastiveMargin,
+    MomentumContrast,
+    MomentumEncoder,
+    NegativeQueue,
+)
+from zoo.modeling import explained, uses_bf16
+from zoo.training import checkpoints
+from zoo.training.job import Job
+
+if TYPE_CHECKING:
+    from zoo.coherence.recipes import Full
+
+log = logging.getLogger("zoo")
+
+LOWER = {
+    "mining": "mining_tokens",
+    "training": "batch_size",
+    "validation": "eval_batch_size",
+    "checkpoints": "batch_size",
+}
+"""By part of the loop, the setting to lower where it needs more memory than the GPU has."""
+
+logging.getLogger("accelerate").setLevel(logging.WARNING)  # it names every file of a checkpoint
+
+
+@dataclass
+class Progress:
+    """Where a run stands; part of every checkpoint. `log` holds the validations in order.
+
+    `seconds`, by part of the loop, `tokens` (of the training steps) and `mined` (texts) add up
+    over all pieces of a run that was killed and resumed.
+    """
+
+    step: int = 0
+    round: int = 0
+    seen: int = 0
+    best: float = -1.0
+    best_step: int = 0
+    saved: int = 0
+    log: list[dict[str, float]] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(LOWER, 0.0))
+    tokens: int = 0
+    mined: int = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+
+
+class FullTraining:
+    """Trains a scorer with hard negatives, and with the momentum encoder unless there is none."""
+
+    def __init__(self, recipe: Full, job: Job, prepared: Prepared, rows: list[Row]) -> None:
+        self.recipe, self.job, self.prepared, self.rows = recipe, job, prepared, rows
+        self.documents: Documents = prepared.texts["train"]
+        self.bf16 = uses_bf16(recipe.bf16)
+        job.trained_on = len(rows)
+        # As the Trainer does: an earlier run of this process may have had another precision.
+        AcceleratorState._reset_state(reset_partial_state=True)
+        self.accelerator = Accelerator(
+            mixed_precision="bf16" if self.bf16 else "no",
+            cpu=not torch.accelerator.is_available(),
+            log_with=list(recipe.report_to) or None,
+            project_dir=job.logs,
+        )
+        if self.accelerator.num_processes > 1:
+            raise ConfigError(
+                "the full model trains in one process: its queue is one",
+                where=job.name,
+                hint="start it with python -m zoo.train, or with --num_processes 1",
+            )
+        optimizer = torch.optim.AdamW(
+            prepared.model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+        )
+        model, self.optimizer, self.schedule = self.accelerator.prepare(
+            prepared.model, optimizer, annealed(recipe, optimizer)
+        )
+        # What computes in bfloat16 says so here; validation scores as the users' model does.
+        self.model: CoherenceScorer = self.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
+        self.contrast = ContrastiveMargin(recipe.margin)
+        self.momentum_contrast = MomentumContrast(recipe.margin)
+        self.progress = Progress()
+        self.momentum: MomentumEncoder | None = None
+        kept: list[Any] = [self.progress]
+        if recipe.momentum_weight > 0:
+            width = self.model.config.backbone_config.hidden_size
+            self.momentum = MomentumEncoder(self.model.backbone, recipe.momentum)
+            self.queue = NegativeQueue(recipe.queue_size, width, self.accelerator.device)
+            kept += [self.momentum, self.queue]
+        self.accelerator.register_for_checkpointing(*kept)
+        # Where training ends; `max_steps` replaces the epochs.
+        self.in_epoch = math.ceil(len(rows) / recipe.mine_every)
+        self.rounds: float = max(1, round(recipe.epochs * self.in_epoch))
+        self.steps = math.inf
+        if recipe.max_steps > 0:
+            self.rounds, self.steps = math.inf, recipe.max_steps
+
+    def run(self) -> dict[str, Any]:
+        """Train from the start or from the newest whole checkpoint; the best weights end up in
+        the model. Returns the run's history for results.json.
+
+        Beside the output: seconds by part, instances/s and the share of mining. Validation and
+        checkpoints have their seconds, and are no part of share and rates.
+        """
+        progress, folder = self.progress, self.job.checkpoints
+        for broken in checkpoints.clear_broken(folder):
+            log.warning("%s is not whole (the run was killed while it was written)", broken.name)
+        start = checkpoints.newest(folder)
+        if start is not None:
+            log.info("resuming from %s", start)
+            self.accelerator.load_state(str(start))
+        if self.recipe.report_to:
+            self.accelerator.init_trackers(self.job.name.replace("/", "-"))
+        while not self._ended():
+            self._round()
+        self.accelerator.end_training()
+        mining, training = progress.seconds["mining"], max(progress.seconds["training"], 1e-9)
+        write_json(
+            self.job.run_file,
+            {
+                "recipe": self.job.name,
+                "seconds": {name: round(value, 3) for name, value in progress.seconds.items()},
+                "mining_share": round(mining / (mining + training), 3),
+                "instances_per_second": round(progress.seen / (mining + training), 3),
+                "real_tokens_per_second": round(progress.tokens / training),
+                "texts_mined": progress.mined,
+                "device": str(self.accelerator.device),
+            },
+        )
+        best = self.checkpoint(progress.best_step) / "model.safetensors"
+        if best.is_file():
+            load_model(self.model, best, device=str(self.accelerator.device))
+        return {
+            "steps": progress.step,
+            "best_step": progress.best_step,
+            "validations": progress.log,
+            "rounds": progress.round,
+        }
+
+    def _ended(self) -> bool:
+        return self.progress.round >= self.rounds or self.progress.step >= self.steps
+
+    def _round(self) -> None:
+        """Mine the negatives of one round and train on them; validate and save where it is due."""
+        progress, recipe = self.progress, self.recipe
+        order = stream(recipe.seed, "zoo.coherence.rounds", epoch=progress.round // self.in_epoch)
+        place = progress.round % self.in_epoch * recipe.mine_every
+        numbers = order.permutation(len(self.rows))[place : place + recipe.mine_every].tolist()
+        rows = [self.rows[number] for number in numbers]
+        with self._part("mining"):
+            if progress.round:
+                how = recipe.negatives, recipe.mining_tokens, self.bf16
+                rows, texts = mined(self.model, self.documents, rows, *how)
+                progress.mined += texts
+            else:
+                rows = [
+                    drawn(row, recipe.negatives, recipe.seed, number)
+                    for row, number in zip(rows, numbers, strict=True)
+                ]
+        self.model.train()
+        with self._part("training"), training_attention(self.model.backbone, recipe):
+            # Batches of like length, in random order.
+            lengths = np.array([self.documents.length(name) for name, _ in rows])
+            longest_first = np.argsort(-lengths, kind="stable")
+            starts = np.arange(0, len(rows), recipe.batch_size)
+            random = stream(recipe.seed, "zoo.coherence.batches", epoch=progress.round)
+            for start in random.permutation(starts):
+                if progress.step < self.steps:
+                    batch = longest_first[start : start + recipe.batch_size]
+                    self._step([rows[index] for index in batch])
+        progress.round += 1
+        due = not progress.log or progress.step - progress.log[-1]["step"] >= recipe.eval_steps
+        if due or self._ended():
+            with self._part("validation"):
+                metrics = self.prepared.ranking("validation").metrics(recipe.seed)
+            accuracy = metrics["accuracy"]["value"]
+            progress.log.append({"step": progress.step, "accuracy": accuracy})
+            log.info("step %d: validation accuracy %.4f", progress.step, accuracy)
+            self.accelerator.log({"eval_accuracy": accuracy}, step=progress.step)
+            if accuracy > progress.best:
+                progress.best, progress.best_step = accuracy, progress.step
+        if due or self._ended() or progress.step - progress.saved >= recipe.save_steps:
+            progress.saved = progress.step
+            with self._part("checkpoints"):
+                self._save()
+
+    def _save(self) -> None:
+        folder = self.checkpoint(self.progress.step)
+        if not all(torch.isfinite(p).all() for p in self.model.parameters()):
+            problem = f"a weight is not finite after step {self.progress.step}"
+            raise checkpoints.not_finite(self.job, problem)
+        with explained(folder):
+            self.accelerator.save_state(str(folder))
+        checkpoints.seal(folder)
+        best = self.checkpoint(self.progress.best_step).name
+        checkpoints.rotate(self.job.checkpoints, self.recipe.keep_checkpoints, best)
+
+    def checkpoint(self, step: int) -> Path:
+        return self.job.checkpoints / f"checkpoint-{step}"
+
+    @contextmanager
+    def _part(self, name: str) -> Iterator[None]:
+        """Add up the time of a part of the loop; say what to lower where memory runs out."""
+        began = time.perf_counter()
+        try:
+            yield
+        except torch.cuda.OutOfMemoryError as error:
+            key = LOWER[name]
+            raise DiscorporaError(
+                f"out of memory on the GPU ({name})",
+                where=self.job.name,
+                hint=f"lower {key} (now {getattr(self.recipe, key)}) or max_tokens; "
+                "the same command then goes to another --output",
+            ) from error
+        self.progress.seconds[name] += time.perf_counter() - began
+
+    def _step(self, batch: list[Row]) -> None:
+        progress = self.progress
+        with self.accelerator.autocast():
+            loss = self.loss(batch)
+        if not torch.isfinite(loss):
+            problem = f"the loss is {loss.item()} at step {progress.step + 1}"
+            raise checkpoints.not_finite(self.job, problem)
+        self.accelerator.backward(loss)
+        if self.recipe.max_grad_norm > 0:
+            self.accelerator.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
+        self.optimizer.step()
+        self.schedule.step()
+        self.optimizer.zero_grad()
+        if self.momentum is not None:
+            self.momentum.update(self.model.backbone)
+        progress.step += 1
+        progress.seen += len(batch)
+        if progress.step % self.recipe.logging_steps == 0:
+            log.info("step %d: loss %.4g", progress.step, loss.item())
+            self.accelerator.log({"loss": loss.item()}, step=progress.step)
+
+    def loss(self, batch: list[Row]) -> Tensor:
+        """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum."""
+        weight = self.recipe.momentum_weight
+        ids, mask = self._padded([text for row in batch for text in self.documents.texts(row)])
+        vectors = self.model.vectors(ids, mask)
+        scores = self.model.heads(vectors).view(len(batch), -1)
+        loss: Tensor = self.contrast(scores.float())
+        if self.momentum is None:
+            return loss
+        rows = (*scores.shape, -1)
+        other_ids, other_mask = (each.view(rows)[:, 1:].flatten(0, 1) for each in (ids, mask))
+        slices = [
+            slice_of(self.documents, name, self.recipe, self.progress.seen + i)
+            for i, (name, _) in enumerate(batch)
+        ]
+        with torch.no_grad():
+            encoder = self.momentum.encoder
+            self.queue.push(self.model.vectors(other_ids, other_mask, encoder))
+            followed = self.model.vectors(*self._padded(slices), encoder)
+        own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
+        return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())
+
+    def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor]:
+        ids, mask = pad(texts, self.model.config.pad_token_id or 0)
+        self.progress.tokens += int(mask.sum())
+        return ids.to(self.accelerator.device), mask.to(self.accelerator.device)
+
+
+def drawn(row: Row, keep: int, seed: int, number: int) -> Row:
+    """The row with `keep` of its negatives, drawn at random by the row's `number`."""
+    document, orders = row
+    random = stream(seed, "zoo.coherence.negatives", str(number))
+    picked = random.choice(len(orders), keep, replace=len(orders) < keep)
+    return document, [orders[index] for index in picked.tolist()]
+
+
+def mined(
+    model: CoherenceScorer,
+    documents: Documents,
+    rows: Sequence[Row],
+    keep: int,
+    batch_tokens: int = 16384,
+    bf16: bool = False,
+) -> tuple[list[Row], int]:
+    """Each row with its `keep` hardest negatives, hardest first (algorithm 1); texts scored.
+
+    They are those that the model as it stands scores highest; of equal scores the earlier. Where
+    a row has fewer, they are repeated. Scoring takes no gradients, and all orders of a document
+    have equally many tokens, so that batches hold no padding to speak of.
+    """
+    texts = [documents.permuted(name, order) for name, orders in rows for order in orders]
+    scores = np.array(model.score_ids(texts, batch_tokens, bf16=bf16))
+    ends = np.cumsum([len(orders) for _, orders in rows])
+    chosen = []
+    for (name, orders), own in zip(rows, np.split(scores, ends[:-1]), strict=True):
+        ranked = np.argsort(-own, kind="stable").tolist()
+        chosen.append((name, [orders[ranked[i % len(ranked)]] for i in range(keep)]))
+    return chosen, len(texts)
+
+
+def slice_of(documents: Documents, name: str, recipe: Full, step: int) -> np.ndarray:
+    """What the momentum encoder reads of a positive document, as token ids (length invariance).
+
+    A random contiguous slice of at least `shortest_slice` sentences (the paper's footnote 3), or
+    one that begins with the document (the authors' code takes no others); the same for one step.
+    """
+    size = documents.size(name)
+    random = stream(recipe.seed, "zoo.coherence.slices", name, step)
+    length = int(random.integers(min(recipe.shortest_slice, size), size + 1))
+    start = 0 if recipe.slices == "prefix" else int(random.integers(size - length + 1))
+    return documents.encoder.assemble(documents.sentences[name][start : start + length])
