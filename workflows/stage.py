@@ -127,6 +127,14 @@ class StageTask(luigi.Task):
         read = {task.key: task.folder for task in self.lineage if task.stage == "documents"}
         return [source.describe(read.get(source.name)) for source in self.all_sources]
 
+    def extraction(self) -> dict[str, Any]:
+        """The settings of the pairs that this stage reads, if it reads any."""
+        for task in self.upstream:
+            if task.stage == "pairs":
+                named = {"mode": "mode", "subjects": "subjects", "pattern table": "patterns"}
+                return {name: task.chosen_settings[key] for name, key in named.items()}
+        return {}
+
     def record(self) -> Stage:
         """The stage as its manifest shows it; `command` makes it again beside the build file."""
         given = {key: value for key, value in self.to_str_params().items() if key != "config"}
@@ -141,6 +149,7 @@ class StageTask(luigi.Task):
             upstream={task.title: task.hash for task in self.upstream},
             sources=self.described_sources(),
             parser=self.build.parse.parser,
+            extraction=self.extraction(),
             command=f"luigi --module {module} {task}",
         )
 

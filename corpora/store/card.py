@@ -51,6 +51,7 @@ def render(manifest: Mapping[str, Any], card: Card, builder: type[BaseModel] | N
     reason = f": {licence['reason']}" if licence["reason"] else ""
     made_by = [f"stage `{stage['name']}`, version {stage['version']}, hash `{stage['hash']}`"]
     made_by += [f"parser `{manifest['parser']}`"] if manifest["parser"] else []
+    made_by += [f"{name} `{value}`" for name, value in stage.get("extraction", {}).items()]
     made_by += [f"{library} {version}" for library, version in manifest["versions"].items()]
     # What the builder used, defaults included; what the stage was given, if it does not say.
     settings = manifest["details"].get("settings", stage["settings"])

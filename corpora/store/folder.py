@@ -38,7 +38,8 @@ class Stage:
 
     `hash` covers the settings, the upstream stages' hashes and the sources' fingerprints.
     `upstream` maps stage names to hashes. Each of `sources` is a record with `spec` (or `kind` and
-    `place`), `revision` or `sha256`, `licence`, and maybe `name`. `command` makes it again.
+    `place`), `revision` or `sha256`, `licence`, and maybe `name`. `extraction` are the
+    settings of the pairs that a dataset is made of. `command` makes it again.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Stage:
     sources: Sequence[Mapping[str, Any]] = ()
     parser: str | None = None
     command: str = ""
+    extraction: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def dataset_name(self) -> str:
