@@ -73,7 +73,10 @@ class Sides:
 
 
 class Judge(Protocol):
-    """Decides which sides can stand alone (`extract.standalone`)."""
+    """Decides which sides can stand alone (`extract.standalone`).
+
+    Its first reason is that of a sentence before that is not in `previous`.
+    """
 
     def judge(self, block: Block, side: Marks) -> tuple[Marks, Ints, list[BoolArray]]: ...
 
@@ -116,7 +119,10 @@ def sides_of(
     before = _sentences_before(batch, matches)
     spans = _columns(batch, len(matches), whole, before)
     if judge is not None:
-        before = _trimmed(batch, matches, judge.previous(matches))
+        statements = judge.previous(matches)
+        before = _trimmed(batch, matches, statements)
+        looking = np.flatnonzero((matches.s1 == PREVIOUS) & (judged == 0))
+        judged[[i for i in looking.tolist() if i not in statements]] = len(REFUSALS)
     copies = judge.restored(matches) if judge is not None and restore else {}
     owner = np.array([i for i, pieces in copies.items() for _ in pieces], dtype=np.int32)
     pieces = np.array([span for spans in copies.values() for span in spans], dtype=np.int32)

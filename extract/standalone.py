@@ -25,7 +25,7 @@ from extract.parse import BoolArray, Ints
 from extract.trees import Batch
 
 REASONS = (
-    *("construction", "speech", "apart", "s1_fragment", "s2_fragment"),
+    *("previous", "construction", "speech", "apart", "s1_fragment", "s2_fragment"),
     *("s1_lost_word", "s2_lost_word"),
 )
 QUOTATION = re.compile(r'[“”«»"]|\n\n')
@@ -122,7 +122,9 @@ class Judge:
         while not np.array_equal(above := self.top[self.top], self.top):
             self.top = above
         forms = batch.form
-        subordinator = classes["subordinator"][label] & (head > tokens)
+        # Behind the subject it introduces nothing: "he was to leave".
+        opens = (head > tokens) & (tokens < batch.leftmost_child("core")[head])
+        subordinator = classes["subordinator"][label] & opens
         that = listed["complementizer"][forms]
         adverbial = classes["adverbial_clause"][label]
         known = bool(patterns.table.standalone.asserted)
