@@ -224,7 +224,7 @@ class Judge:
             if number == 2:
                 lost |= own & self.introduced[head]
             fragment |= here & self.open_end[row] & (last == self.last[row])
-            fragment |= here & _broken(block, side, number, first, last)
+            fragment |= here & self._broken(block, side, number, first, last)
             ends.append((first, last))
             questions.append(here & asks & (opens | self.inverted[head]))
             reason[fragment] = REASONS.index(f"s{number}_fragment")
@@ -233,7 +233,7 @@ class Judge:
         around = ~subordinate & (matches.s1 >= 0) & (ends[0][0] < matches.s2)
         around &= ends[0][1] > ends[1][1]
         reason[around] = REASONS.index("s1_fragment")
-        neither = _neither(block, side) & ~classes["opener"][block.label]
+        neither = self._neither(block, side) & ~classes["opener"][block.label]
         neither &= (block.token > ends[0][1][block.match]) & (
             block.token < matches.first[block.match]
         )
@@ -248,6 +248,27 @@ class Judge:
         constructions = np.array([not row.pattern.standalone for row in batch.patterns.rows])
         reason[constructions[matches.row]] = REASONS.index("construction")
         return side, reason, questions
+
+    def _neither(self, block: Block, side: Marks) -> BoolArray:
+        """The words that belong to neither side, to the marker, nor to the tag of a quotation."""
+        neither = (side == 0) & block.words
+        which, markers = block.matches.marker_tokens()
+        neither[markers + block.shift[which]] = False
+        speaker = self.speech[block.matches.lead][block.match]
+        return neither & ((speaker == 0) | (self.speech[block.token] == speaker))
+
+    def _broken(self, block: Block, side: Marks, number: int, first: Ints, last: Ints) -> BoolArray:
+        """Whether a side has lost words from inside, or subject or object of one of its verbs."""
+        neither = self._neither(block, side)
+        inside = neither & (block.token > first[block.match]) & (block.token < last[block.match])
+        classes = block.batch.patterns.classes
+        argument = (classes["object"] | classes["subject"])[block.label]
+        lost = np.flatnonzero(neither & argument & (block.head >= 0))
+        governor = block.head[lost] + block.shift[block.match[lost]]
+        broken = np.zeros(len(block.matches), dtype=bool)
+        broken[block.match[inside]] = True
+        broken[block.match[lost[side[governor] == number]]] = True
+        return broken
 
     def _without_coordinator(self, block: Block, side: Marks) -> Marks:
         """The sides without a coordinator that they begin with: it joins them to something else."""
@@ -356,25 +377,3 @@ class Judge:
         above = int(batch.head[first])
         relative = self.interrogative[first] and (above < 0 or batch.head[above] < 0)
         return bool(clause.any()) and (not relative or bool(self.asks[first]))
-
-
-def _broken(block: Block, side: Marks, number: int, first: Ints, last: Ints) -> BoolArray:
-    """Whether a side has lost words from inside, or the subject or object of one of its verbs."""
-    batch = block.batch
-    neither = _neither(block, side)
-    inside = neither & (block.token > first[block.match]) & (block.token < last[block.match])
-    argument = batch.patterns.classes["object"] | batch.patterns.classes["subject"]
-    lost = np.flatnonzero(neither & argument[block.label] & (block.head >= 0))
-    governor = block.head[lost] + block.shift[block.match[lost]]
-    broken = np.zeros(len(block.matches), dtype=bool)
-    broken[block.match[inside]] = True
-    broken[block.match[lost[side[governor] == number]]] = True
-    return broken
-
-
-def _neither(block: Block, side: Marks) -> BoolArray:
-    """The words that belong to neither side, nor to the marker."""
-    neither = (side == 0) & block.words
-    which, markers = block.matches.marker_tokens()
-    neither[markers + block.shift[which]] = False
-    return neither

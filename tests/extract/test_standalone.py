@@ -101,6 +101,37 @@ def test_a_stated_fact_loses_nothing_without_its_subordinator() -> None:
     assert [(pair.s1, pair.s2) for pair in pairs] == [("He sang.", "She danced.")]
 
 
+def test_a_word_behind_the_subject_introduces_nothing() -> None:
+    pairs, _ = extracted(
+        "He/P/nsubj/4 was/X!/cop/4 to/PART/mark/4 leave/V/root/0 and/CCONJ/cc/7 we/P/nsubj/7 "
+        "stayed/V!/conj/4 ././punct/4"
+    )
+    assert [(pair.s1, pair.s2) for pair in pairs] == [("He was to leave.", "We stayed.")]
+
+
+def test_words_of_neither_side_part_a_side_from_its_marker() -> None:
+    _, reasons = extracted(
+        "He/P/nsubj/2 sang/V!/root/0 yet/CCONJ/cc/5 she/P/nsubj/5 danced/V!/conj/2 so/R/advmod/8 "
+        "we/P/nsubj/8 stayed/V!/parataxis/2 ././punct/2"
+    )
+    assert reasons == ["apart"]
+
+
+def test_the_sentence_before_is_a_whole_statement() -> None:
+    slept = "But/CCONJ/cc/3 we/P/nsubj/3 slept/V!/root/0 ././punct/3"
+    heading = "The/DET/det/2 rain/N/nsubj/3 stopped/V!/root/0"
+    assert extracted(f"{heading} ././punct/3", slept)[0]
+    assert extracted(heading, slept) == ([], ["previous"])
+    which = "Which/PRON/nsubj/2 helped/V!/root/0 us/P/obj/2 ././punct/2"
+    before = document(which, slept)
+    assert before.tokens is not None
+    before.tokens.feats[0] = "PronType=Int"
+    reasons: list[str] = []
+    extractor = Extractor("gold", on_reject=lambda reject: reasons.append(reject.reason))
+    assert list(extractor.pairs([before])) == []
+    assert reasons == ["previous"]
+
+
 def test_a_question_keeps_its_mark_on_both_sides() -> None:
     pairs, _ = extracted(
         "Why/SCONJ/advmod/4 did/X!/aux/4 he/P/nsubj/4 sing/V/root/0 and/CCONJ/cc/9 "
