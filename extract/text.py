@@ -168,7 +168,7 @@ def _strip_once(text: str) -> str:
     odd = {mark for mark in ('"', EMPHASIS) if text.count(mark) % 2}
     if first in PARTNERS or first in odd or (closer and closer not in text):
         return text[1:].lstrip(SEPARATORS)
-    opens = last in PARTNERS.values()
+    opens = last in PARTNERS.values() or last == "‘"
     if opens or last in odd or (last in PARTNERS and PARTNERS[last] not in text):
         return text[:-1].rstrip(SEPARATORS)
     return text
