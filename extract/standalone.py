@@ -19,7 +19,7 @@ import re
 import numpy as np
 
 from corpora.document import Document, Span
-from extract.clauses import Block, Marks
+from extract.clauses import MAX_DOUBLINGS, Block, Marks
 from extract.match import PREVIOUS, Matches
 from extract.parse import BoolArray, Ints
 from extract.trees import Batch
@@ -32,6 +32,7 @@ QUOTATION = re.compile(r'[“”«»"]|\n\n')
 ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
 LONGEST_SUBJECT = 8
 """Words of a subject that is copied."""
+MAX_CONJUNCTS = 20
 GOVERNORS = 3
 """How many verbs of saying or thinking are looked at above a clause."""
 
@@ -119,8 +120,8 @@ class Judge:
         conjunct = classes["conjunct"][label] & (head >= 0)
         self.top = np.where(conjunct, head, tokens)
         """The first conjunct of each token's coordination."""
-        while not np.array_equal(above := self.top[self.top], self.top):
-            self.top = above
+        for _ in range(MAX_DOUBLINGS):
+            self.top = self.top[self.top]
         forms = batch.form
         # Behind the subject it introduces nothing: "he was to leave".
         opens = (head > tokens) & (tokens < batch.leftmost_child("core")[head])
@@ -146,6 +147,7 @@ class Judge:
         row_asks[batch.row[patterns.asking[forms]]] = True
         self.asks = row_asks[batch.row]
         self.inverted = (auxiliary < subject) & (subject < len(batch))
+        self.reported = classes["reported_clause"][label]
         unreal = listed["unreal"][forms]
         self.doubtful = self._under(denied | unreal | (self.inverted & self.asks))
         self.whole = (batch.traits & need) == need
@@ -153,6 +155,8 @@ class Judge:
         self.denies = listed["denying"][forms]
         self.coordinating = (batch.traits & patterns.bits.get("coordinating", 0)) != 0
         self.case = classes["case"][label]
+        self.dependent = classes["dependent_clause"][label]
+        self.main = classes["main_clause"][label]
         content = np.flatnonzero(~classes["punctuation"][label])
         self.last = np.full(len(batch.row_doc), -1, dtype=np.int32)
         self.last[batch.row[content]] = content
@@ -170,11 +174,10 @@ class Judge:
     def _under(self, governs: BoolArray) -> BoolArray:
         """Whether a clause is the complement of a verb that `governs`, or of its complement."""
         batch, doubtful = self.batch, np.zeros(len(self.batch), dtype=bool)
-        reported = batch.patterns.classes["reported_clause"][batch.label]
         at = self.top
         for _ in range(GOVERNORS):
             above = batch.head[at]
-            under = reported[at] & (above >= 0) & (self.speech[above] == self.speech[at])
+            under = self.reported[at] & (above >= 0) & (self.speech[above] == self.speech[at])
             doubtful |= under & governs[above]
             at = np.where(under, self.top[above], at)
         return doubtful
@@ -182,72 +185,106 @@ class Judge:
     def judge(self, block: Block, side: Marks) -> tuple[Marks, Ints, list[BoolArray]]:
         """The sides without what interrupts a quotation, why a match is refused, what asks.
 
-        The reasons are indices into `REASONS`, -1: none. The last are S1 and S2, whether they ask.
+        The reasons are indices into `REASONS`, -1: none; of several that hold the last one below
+        is told. The last are S1 and S2, whether they ask.
         """
         batch, matches = block.batch, block.matches
-        reason = np.full(len(matches), -1, dtype=np.int8)
+        side, reason = side.copy(), np.full(len(matches), -1, dtype=np.int8)
         speaker = self.speech[matches.lead]
-        theirs = self.speech[block.token]
-        spoken = (speaker > 0)[block.match] & ((side == 1) | (side == 2))
-        side = np.where(spoken & ((theirs == 0) | self.quote[block.token]), side + 2, side)
-        side = self._without_coordinator(block, side)
-        other = (theirs != speaker[block.match]) & ((side == 1) | (side == 2)) & block.words
-        mixed = np.zeros(len(matches), dtype=bool)
-        mixed[block.match[other & (speaker > 0)[block.match]]] = True
-        classes, label = batch.patterns.classes, batch.label
+        mixed = self._mute_tags(block, side, speaker)
+        self._mute_coordinators(block, side)
         subordinate = batch.patterns.subordinates[matches.row]
         questions, ends = [], []
         for number, head in ((1, matches.s1), (2, matches.s2)):
             here = head >= 0
-            mixed |= here & (self.speech[head] != speaker)
-            top = self.top[head]
-            own = ~(subordinate & (number == 2))  # the marker does not introduce it
-            lost = here & own & (self.lost[head] | self.lost[top] | self.doubtful[head])
-            lost |= here & own & self.complement[top] & classes["main_clause"][label[top]]
-            fragment = here & own & classes["dependent_clause"][label[top]]
-            fragment |= here & own & (head != top) & self.complement[head] & ~self.complement[top]
-            places = np.flatnonzero((side == number) & block.words)
-            first, last = np.full((2, len(matches)), -1, dtype=np.int32)
-            first[block.match[places[::-1]]] = block.token[places[::-1]]
-            last[block.match[places]] = block.token[places]
-            here &= first >= 0
-            asks = self.asks[head] & ~classes["reported_clause"][label[top]]
-            opens = self.interrogative[first]
-            above = batch.head[first]
-            phrase = (batch.head[above] == head) & ~batch.has(above, batch.patterns.bits["clause"])
-            opens &= (first == head) | (above == head) | phrase
-            opens |= self.case[first] & self.interrogative[above] & (batch.head[above] == head)
-            turned = self.inverted[head] & (batch.head[first] == head) & self.operator[first]
-            fragment |= here & (opens | turned) & ~asks
-            fragment |= here & (self.operator[last] | self.opening[last])
-            row = batch.row[first]
+            first, last = _ends(block, side == number)
+            # S2 of a subordinator is introduced by the marker itself.
+            own = here & ~(subordinate & (number == 2))
+            asks = self.asks[head] & ~self.reported[self.top[head]]
+            fragment = own & self._left_over(head)
+            fragment |= here & (first >= 0) & self._breaks_off(head, first, last, asks)
+            fragment |= here & self._broken(block, side, number, first, last)
+            lost = own & self._loses_sense(head)
             if number == 2:
                 lost |= own & self.introduced[head]
-            fragment |= here & self.open_end[row] & (last == self.last[row])
-            fragment |= here & self._broken(block, side, number, first, last)
-            ends.append((first, last))
-            questions.append(here & asks & (opens | self.inverted[head]))
             reason[fragment] = REASONS.index(f"s{number}_fragment")
             reason[lost] = REASONS.index(f"s{number}_lost_word")
+            mixed |= here & (self.speech[head] != speaker)
+            questions.append(here & asks & (self._opens(head, first) | self.inverted[head]))
+            ends.append((first, last))
+        (s1_first, s1_last), (_, s2_last) = ends
         # Conjuncts stand side by side: what goes on behind S2 belongs to S2, or to neither.
-        around = ~subordinate & (matches.s1 >= 0) & (ends[0][0] < matches.s2)
-        around &= ends[0][1] > ends[1][1]
+        around = ~subordinate & (matches.s1 >= 0) & (s1_first < matches.s2) & (s1_last > s2_last)
         reason[around] = REASONS.index("s1_fragment")
-        neither = self._neither(block, side) & ~classes["opener"][block.label]
-        neither &= (block.token > ends[0][1][block.match]) & (
-            block.token < matches.first[block.match]
-        )
+        between = self._neither(block, side) & ~batch.patterns.classes["opener"][block.label]
+        between &= block.token > s1_last[block.match]
+        between &= block.token < matches.first[block.match]
         apart = np.zeros(len(matches), dtype=bool)
-        apart[block.match[neither]] = True
+        apart[block.match[between]] = True
         apart &= (matches.s1 >= 0) & (matches.s1 < matches.first)
         reason[apart] = REASONS.index("apart")
         before = np.maximum(matches.first - 1, 0)
         denied = subordinate & self.denies[before] & (batch.row[before] == batch.row[matches.first])
-        reason[denied] = REASONS.index("s1_lost_word")
+        reason[denied] = REASONS.index("s1_lost_word")  # "not because"
         reason[mixed] = REASONS.index("speech")
         constructions = np.array([not row.pattern.standalone for row in batch.patterns.rows])
         reason[constructions[matches.row]] = REASONS.index("construction")
         return side, reason, questions
+
+    def _mute_tags(self, block: Block, side: Marks, speaker: Ints) -> BoolArray:
+        """Mute what interrupts the speech that a marker is part of, and its quotation marks.
+
+        Returns the matches of which a side has words of another speech.
+        """
+        speaking, theirs = (speaker > 0)[block.match], self.speech[block.token]
+        spoken = speaking & ((side == 1) | (side == 2))
+        side[spoken & ((theirs == 0) | self.quote[block.token])] += 2
+        spoken &= ((side == 1) | (side == 2)) & block.words
+        mixed = np.zeros(len(speaker), dtype=bool)
+        mixed[block.match[spoken & (theirs != speaker[block.match])]] = True
+        return mixed
+
+    def _mute_coordinators(self, block: Block, side: Marks) -> None:
+        """Mute a coordinator that a side begins with: it joins the side to something else."""
+        for number in (1, 2):
+            places = np.flatnonzero((side == number) & block.words)
+            opens = places[np.diff(block.match[places], prepend=-1) > 0]
+            side[opens[self.coordinating[block.token[opens]]]] += 2
+
+    def _loses_sense(self, head: Ints) -> BoolArray:
+        """Whether a clause without the words that introduce or govern it says something else."""
+        top = self.top[head]
+        # A main clause that "that" introduces is a part of what the parse did not find.
+        return (
+            self.lost[head]
+            | self.lost[top]
+            | self.doubtful[head]
+            | (self.complement[top] & self.main[top])
+        )
+
+    def _left_over(self, head: Ints) -> BoolArray:
+        """Whether a clause is a relative or subject clause, or a conjunct unlike the first one."""
+        top = self.top[head]
+        unlike = (head != top) & self.complement[head] & ~self.complement[top]
+        return self.dependent[top] | unlike
+
+    def _opens(self, head: Ints, first: Ints) -> BoolArray:
+        """Whether the clause of `head` opens with its own interrogative or relative word."""
+        batch = self.batch
+        above = batch.head[first]
+        inside = batch.head[above] == head
+        phrase = inside & ~batch.has(above, batch.patterns.bits["clause"])
+        opens = self.interrogative[first] & ((first == head) | (above == head) | phrase)
+        return opens | (self.case[first] & self.interrogative[above] & inside)  # "in which"
+
+    def _breaks_off(self, head: Ints, first: Ints, last: Ints, asks: BoolArray) -> BoolArray:
+        """Whether a side opens like a clause that depends on another, or lacks its end."""
+        batch = self.batch
+        condition = self.inverted[head] & (batch.head[first] == head) & self.operator[first]
+        dependent = (self._opens(head, first) | condition) & ~asks
+        row = batch.row[first]
+        announces = self.open_end[row] & (last == self.last[row])
+        return dependent | self.operator[last] | self.opening[last] | announces
 
     def _neither(self, block: Block, side: Marks) -> BoolArray:
         """The words that belong to neither side, to the marker, nor to the tag of a quotation."""
@@ -269,15 +306,6 @@ class Judge:
         broken[block.match[inside]] = True
         broken[block.match[lost[side[governor] == number]]] = True
         return broken
-
-    def _without_coordinator(self, block: Block, side: Marks) -> Marks:
-        """The sides without a coordinator that they begin with: it joins them to something else."""
-        side = side.copy()
-        for number in (1, 2):
-            places = np.flatnonzero((side == number) & block.words)
-            opens = places[np.diff(block.match[places], prepend=-1) > 0]
-            side[opens[self.coordinating[block.token[opens]]]] += 2
-        return side
 
     def previous(self, matches: Matches) -> dict[int, list[Span]]:
         """What S1 is where it is the sentence before, by match, as far as it can stand alone."""
@@ -311,7 +339,9 @@ class Judge:
         for i in np.flatnonzero(shares & (matches.s1 >= 0)).tolist():
             s2 = int(matches.s2[i])
             owner = int(batch.head[s2])
-            while owner >= 0 and not batch.traits[owner] & bits["subject"]:
+            for _ in range(MAX_CONJUNCTS):
+                if owner < 0 or batch.traits[owner] & bits["subject"]:
+                    break
                 owner = int(batch.head[owner]) if classes["conjunct"][batch.label[owner]] else -1
             if owner < 0 or self.top[owner] != self.top[matches.s1[i]] or self.inverted[owner]:
                 continue
@@ -377,3 +407,12 @@ class Judge:
         above = int(batch.head[first])
         relative = self.interrogative[first] and (above < 0 or batch.head[above] < 0)
         return bool(clause.any()) and (not relative or bool(self.asks[first]))
+
+
+def _ends(block: Block, mine: BoolArray) -> tuple[Ints, Ints]:
+    """The first and last word of a side, by match; -1 where it has none."""
+    places = np.flatnonzero(mine & block.words)
+    first, last = np.full((2, len(block.matches)), -1, dtype=np.int32)
+    first[block.match[places[::-1]]] = block.token[places[::-1]]
+    last[block.match[places]] = block.token[places]
+    return first, last
