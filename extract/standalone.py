@@ -54,7 +54,7 @@ class Speech:
                 if begin >= 0:
                     self.stretches.append((begin, at, speaker))
                 speaker, begin = 0, -1
-            elif begin < 0 and sign in '“«"':
+            elif begin < 0 and (sign in "“«" or (sign == '"' and not text[at - 1 : at].isalnum())):
                 if not speaker:
                     number += not carried
                     speaker = carried or number

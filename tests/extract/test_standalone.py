@@ -211,3 +211,8 @@ def test_a_denial_is_not_copied() -> None:
         "sing/V/conj/4 songs/N/obj/7"
     )
     assert extracted(denied, subjects="restored") == ([], ["s2_no_clause"])
+
+
+def test_a_straight_mark_behind_a_word_opens_no_quotation() -> None:
+    assert Speech('The pipe is 12" wide. He left.').stretches == []
+    assert Speech('"Yes." He left.').stretches == [(0, 6, 1)]
