@@ -161,6 +161,7 @@ class Judge:
         self.last = np.full(len(batch.row_doc), -1, dtype=np.int32)
         self.last[batch.row[content]] = content
         self.open_end = patterns.open_end[forms[batch.offsets[1:] - 1]]
+        self.colon = patterns.colon[forms]
         self.operator = (batch.traits & patterns.bits.get("operator", 0)) != 0
         self.opening = (batch.traits & patterns.bits.get("opening", 0)) != 0
         self.quote = patterns.quote[forms]
@@ -282,8 +283,9 @@ class Judge:
         batch = self.batch
         condition = self.inverted[head] & (batch.head[first] == head) & self.operator[first]
         dependent = (self._opens(head, first) | condition) & ~asks
-        row = batch.row[first]
+        row, after = batch.row[first], np.minimum(last + 1, len(batch) - 1)
         announces = self.open_end[row] & (last == self.last[row])
+        announces |= self.colon[after] & (batch.row[after] == row) & (last == head)
         return dependent | self.operator[last] | self.opening[last] | announces
 
     def _neither(self, block: Block, side: Marks) -> BoolArray:
@@ -400,12 +402,14 @@ class Judge:
         label = batch.label[tokens]
         classes = batch.patterns.classes
         clause = self.whole[tokens] & (self.speech[tokens] == speaker) & ~self.lost[tokens]
+        clause &= ~self.introduced[tokens]
         clause &= classes["main_clause"][label] | (
             classes["reported_clause"][label] if speaker else False
         )
         first = tokens.start + int(np.argmax(~classes["punctuation"][label]))
         above = int(batch.head[first])
         relative = self.interrogative[first] and (above < 0 or batch.head[above] < 0)
+        relative |= self.case[first] and above >= 0 and self.interrogative[above]
         return bool(clause.any()) and (not relative or bool(self.asks[first]))
 
 

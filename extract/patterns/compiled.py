@@ -101,6 +101,7 @@ class CompiledPatterns:
         self.terminal = Lookup(strings, TERMINALS.__contains__, bool)
         self.quote = Lookup(strings, QUOTES.__contains__, bool)
         self.open_end = Lookup(strings, OPEN_ENDS.__contains__, bool)
+        self.colon = Lookup(strings, lambda s: s in (":", "："), bool)
         self.asking = Lookup(strings, lambda s: "?" in s or "？" in s, bool)
         self.named = Lookup(strings, lambda s: _fold(s) in named, bool)
         self.listed = {
