@@ -220,12 +220,11 @@ def test_a_straight_mark_behind_a_word_opens_no_quotation() -> None:
 
 def test_what_a_colon_announces_is_not_left_behind() -> None:
     _, reasons = extracted(
-        "He/P/nsubj/2 smiled/V!/root/0 and/CCONJ/cc/6 in/ADP/case/5 time/N/obl/6 said/V!/conj/2 "
-        ":/PUNCT/punct/6"
-    )
-    assert reasons == ["s2_no_clause"]
-    _, reasons = extracted(
-        "He/P/nsubj/2 smiled/V!/root/0 and/CCONJ/cc/5 she/P/nsubj/5 said/V!/conj/2 :/PUNCT/punct/7 "
-        "come/V/ccomp/5"
+        "He/P/nsubj/2 smiled/V!/root/0 and/CCONJ/cc/5 she/P/nsubj/5 said/V!/conj/2 :/PUNCT/punct/5"
     )
     assert reasons == ["s2_fragment"]
+    whole, _ = extracted(
+        "He/P/nsubj/2 smiled/V!/root/0 and/CCONJ/cc/5 she/P/nsubj/5 said/V!/conj/2 :/PUNCT/punct/7 "
+        "come/V/ccomp/5 ././punct/2"
+    )
+    assert [pair.s2 for pair in whole] == ["She said : come."]
