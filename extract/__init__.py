@@ -1,12 +1,13 @@
 """Extraction of sentence pairs joined by a discourse marker, and its validation against gold.
 
 from extract import Extractor
-Extractor(parser="embedded", markers="all15", mode="recall").pairs(documents)
+Extractor(parser="embedded", markers="all15", mode="standalone").pairs(documents)
 
 The way of a sentence: `prefilter` chooses it, a parser of `parsers` makes its tree, `trees` joins
 the trees of many documents to columns, `match` finds the markers and the rows of the pattern table
-that they match (`patterns`), `clauses` the spans of both sides, `text` their texts. `extractor`
-runs all of it, `stages` over documents and parses that are stored.
+that they match (`patterns`), `clauses` the spans of both sides, `standalone` whether these can
+stand alone, `text` their texts. `extractor` runs all of it, `stages` over documents and parses that
+are stored.
 """
 
 from __future__ import annotations

@@ -148,7 +148,6 @@ class Classes(Table):
     """What modifies a subordinator: muted right before it."""
     stray: Names = ()
     """What a parse wrongly hangs on a marker from behind: it goes to S2."""
-    coordinator: Names = ()
     case: Names = ()
     object: Names = ()
     """What a transitive verb or a verb of saying needs."""
