@@ -15,10 +15,10 @@ from corpora.errors import ConfigError, InputError
 from corpora.schemas import COHERENCE_TESTS
 from zoo.evaluate import pairwise_sets
 from zoo.evaluate.__main__ import main
-from zoo.evaluate.bootstrap import mcnemar
 from zoo.evaluate.pairwise import evaluate_set, mcnemar_of_sets, outcomes_of, score_pairs
 from zoo.evaluate.pairwise_sets import PairSet, TextPair, open_sets
 from zoo.evaluate.scorers import adjacent_vectors, baseline, load_scorer
+from zoo.evaluate.scores import mcnemar
 from zoo.training.data import Dataset
 
 from .conftest import write_dataset

@@ -14,7 +14,7 @@ import numpy as np
 
 from corpora.errors import InputError, require
 from corpora.rng import stream
-from zoo.evaluate import bootstrap
+from zoo.evaluate import scores
 from zoo.evaluate.pairwise import score_pairs
 from zoo.evaluate.pairwise_sets import PairSet, open_sets
 from zoo.evaluate.results import Result
@@ -91,7 +91,7 @@ def evaluate_set(
     right = np.sign(coherent - other)[decided] == majority[decided]
     _, group = np.unique([pair.group for pair in found.pairs], return_inverse=True)
     units = int(group.max()) + 1
-    drawn = bootstrap.whole_units(units, seed, f"alpha.{found.name}")
+    drawn = scores.whole_units(units, seed, f"alpha.{found.name}")
 
     def both_ways(counts: np.ndarray) -> float:
         return alpha(np.concatenate([counts, counts[:, ::-1]]))
@@ -103,14 +103,14 @@ def evaluate_set(
         def resampled() -> np.ndarray:
             return np.array([alpha(np.repeat(counts, times, axis=0)) for times in usable])
 
-        interval = bootstrap.stated(units, resampled)
+        interval = scores.stated(units, resampled)
         return {"value": alpha(counts), **interval, "skipped": len(drawn) - len(usable)}
 
     return {
         "alpha": with_interval(model),
         "both_ways": both_ways(model),
         "people": {**with_interval(people), "both_ways": both_ways(people)},
-        "random": {"value": float(np.mean(coders)), "range": bootstrap.interval(np.array(coders))},
+        "random": {"value": float(np.mean(coders)), "range": scores.interval(np.array(coders))},
         "majority_accuracy": float(right.mean()) if decided.any() else 0.0,
         "ties": int((chosen == MISSING).sum()),
         "pairs": len(found.pairs),

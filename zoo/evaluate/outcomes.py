@@ -22,8 +22,7 @@ from corpora.errors import InputError
 from corpora.intervals import FEW
 from corpora.rng import stream
 from corpora.store.rows import write_parquet
-from zoo.evaluate.bootstrap import RESAMPLES, interval
-from zoo.evaluate.scores import macro_f1
+from zoo.evaluate.scores import RESAMPLES, interval, macro_f1
 
 SCHEMA = pa.schema(
     [

@@ -14,7 +14,6 @@ import numpy as np
 
 from corpora.errors import InputError
 from corpora.store.atomic import read_json
-from zoo.evaluate.bootstrap import RIGHT, TIE, WRONG, McNemar, mcnemar
 from zoo.evaluate.outcomes import PROBES, Outcomes
 from zoo.evaluate.pairwise_sets import PairSet, open_sets
 from zoo.evaluate.results import Result
@@ -28,7 +27,7 @@ from zoo.evaluate.scorers import (
     load_scorer,
     scores_of,
 )
-from zoo.evaluate.scores import finite, ranked
+from zoo.evaluate.scores import RIGHT, TIE, WRONG, McNemar, finite, mcnemar, ranked
 
 if TYPE_CHECKING:
     from zoo.evaluate import Request

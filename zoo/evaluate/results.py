@@ -14,8 +14,8 @@ from corpora.errors import ConfigError
 from corpora.store.atomic import write_json
 from zoo import file_of
 from zoo.declared import Suite
-from zoo.evaluate.bootstrap import notes_of
 from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes
+from zoo.evaluate.scores import notes_of
 from zoo.training.job import LIBRARIES, RESULTS
 
 log = logging.getLogger("zoo")
