@@ -362,7 +362,7 @@ def test_options_are_checked(given: dict[str, Any], message: str) -> None:
 
 
 def test_what_is_wrong_with_the_data_is_said(original_layout: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="tasks = 'BS0'") as caught:
+    with pytest.raises(ConfigError, match=r"tasks\.0 = 'BS0'") as caught:
         DiscoEval.of({"tasks": ["BS0"]})
     assert "did you mean 'BSO'" in str(caught.value)
     with pytest.raises(InputError, match="holds no data of RST-DT"):

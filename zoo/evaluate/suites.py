@@ -128,9 +128,9 @@ class Permuted(Suite):
 
     def evaluate(self, request: Request) -> Result:
         """Pairwise accuracy on one split (configuration `pairwise` unless `@CONFIG` says else)."""
-        from zoo.evaluate.permuted import evaluate
+        from zoo.evaluate.pairwise import evaluate_permuted
 
-        return evaluate(self, request)
+        return evaluate_permuted(self, request)
 
     @staticmethod
     def column(config: str) -> str:
@@ -165,9 +165,9 @@ class Pairwise(Suite):
     """Whether a pair's prompt is part of both texts."""
 
     def evaluate(self, request: Request) -> Result:
-        from zoo.evaluate.pairwise import evaluate
+        from zoo.evaluate.pairwise import evaluate_pairwise
 
-        return evaluate(self, request)
+        return evaluate_pairwise(self, request)
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
@@ -206,9 +206,9 @@ class Agreement(Suite):
     """Whether a pair's prompt is part of both texts."""
 
     def evaluate(self, request: Request) -> Result:
-        from zoo.evaluate.agreement import evaluate
+        from zoo.evaluate.pairwise import evaluate_agreement
 
-        return evaluate(self, request)
+        return evaluate_agreement(self, request)
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
