@@ -85,8 +85,7 @@ def train(recipe: Contrastive, job: Job) -> None:
     if not is_main_process():
         return
 
-    # Evaluation and card; bfloat16 was for training, users' scores are float32
-    trainer.accelerator.unwrap_model(prepared.model, keep_fp32_wrapper=False)
+    # Evaluation and card
     leave(recipe, job, prepared, history(state), dropped)
 
 
@@ -140,10 +139,9 @@ def annealed(recipe: ScorerRecipe, optimizer: Optimizer) -> LambdaLR:
     `anneal_every` instances (table 5; the authors' code).
     """
     fall = 1 - recipe.final_learning_rate / recipe.learning_rate
-    instances = recipe.batch_size * recipe.gradient_accumulation * recipe.processes
 
     def factor(step: int) -> float:
-        calls = min(step * instances // recipe.anneal_every, recipe.anneal_calls)
+        calls = min(step * recipe.batch_size // recipe.anneal_every, recipe.anneal_calls)
         return 1 - fall * calls / recipe.anneal_calls
 
     return LambdaLR(optimizer, factor)
