@@ -28,9 +28,9 @@ CARD = Card(
         "rows are as many, and alike: in each split, equal numbers are drawn of those whose "
         "arguments have nearly the same numbers of words (within a factor of 1.5) and agree in "
         "whether a capital follows the first letter. Each argument begins with a capital and has "
-        "no mark at its end, so that neither tells whether it was a whole sentence. An implicit relation between arguments that an "
-        "explicit one joins too is left out. `arguments = \"annotated\"` gives all relations as "
-        "they are annotated, as in the paper."
+        "no mark at its end, so that neither tells whether it was a whole sentence. An implicit "
+        "relation between arguments that an explicit one joins too is left out. "
+        '`arguments = "annotated"` gives all relations as they are annotated, as in the paper.'
     ),
     fields={
         "doc": "id of the document",
