@@ -54,7 +54,8 @@ CARD = Card(
         "before; nicknames are `<user>`; the intruder is from any other conversation. A document "
         "nearly alike is a copy or another version, and gives no intruder. In both, the intruder "
         "stood at the same position of a window of its own text, of which no sentence stands in "
-        "the text that it intrudes on, and that text is in the same split. Each window gives two rows, one after the other."
+        "the text that it intrudes on, and that text is in the same split. Each window gives two "
+        "rows, one after the other."
     ),
     fields={
         "doc": "id of the document, or of the conversation",
