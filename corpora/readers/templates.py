@@ -16,7 +16,7 @@ Values = Sequence[str]
 Named = Mapping[str, str]
 Show = Callable[[Values, Named], str]
 """What a template shows with its values: those without a name, in order, and those with one. None
-of them is empty."""
+of them is empty. Raises `IndexError` where a value is missing."""
 
 _SILENT = re.compile(
     r"sfn\w*|harv\w*|efn\b.*|refn?|ref label|notetag|note|rp?|cite\b.*|citation( needed)?|cn|fact"
@@ -38,13 +38,16 @@ _UNITS = {
 }  # fmt: skip
 _SECOND_UNITS = frozenset(("in", "oz", "lb", "yd", "ft", "s", "min"))
 """Of values such as `6 ft 2 in`; any other number behind a unit says how to round."""
-_BETWEEN = {"-": "–", "x": "×", "*": "×", "by": "by", "+/-": "±"}
+_POWER = re.compile(r"(?<=[a-z])[23]$")
+_BETWEEN = {"-": "–", "x": "×", "*": "×", "+/-": "±"} | {
+    w: w for w in ("–", "by", "to", "and", "or")
+}
 _NUMBER = re.compile(r"[-−+]?\d[\d,.]*(?:[+-]\d+/\d+)?|\d+/\d+")
 
 
 def grouped(number: str) -> str:
     """A number with its thousands set off, as English Wikipedia shows it."""
-    return f"{int(number):,}" if number.isdecimal() and len(number) > 3 else number
+    return f"{int(number):,}" if number.isdecimal() and 3 < len(number) < 30 else number
 
 
 def _converted(values: Values, named: Named) -> str:
@@ -53,36 +56,31 @@ def _converted(values: Values, named: Named) -> str:
     for place, value in enumerate(values):
         if _NUMBER.fullmatch(value):
             shown.append(grouped(value))
-            continue
-        if not shown or not _NUMBER.fullmatch(values[place - 1]):
+        elif not shown or not _NUMBER.fullmatch(values[place - 1]):
             return GAP
-        following = values[place + 1 : place + 3]
-        if value in _BETWEEN or value in ("to", "and", "or", "–"):
-            shown.append(_BETWEEN.get(value, value))
-            continue
-        unit = _UNITS.get(value) or re.sub(
-            r"(?<=[a-z])[23]$", lambda m: "²" if m[0] == "2" else "³", value
-        )
-        shown.append(unit)
-        if len(following) < 2 or following[1] not in _SECOND_UNITS:
-            break
-    text = ("-" if named.get("adj") in ("on", "mid") and len(shown) == 2 else " ").join(shown)
-    return text.replace(" – ", "–") or GAP
+        elif value in _BETWEEN:
+            shown.append(_BETWEEN[value])
+        else:
+            shown.append(_UNITS.get(value) or _POWER.sub(lambda m: "²³"[int(m[0]) - 2], value))
+            if not set(values[place + 2 : place + 3]) & _SECOND_UNITS:
+                break
+    between = "-" if named.get("adj") in ("on", "mid") and len(shown) == 2 else " "
+    return between.join(shown).replace(" – ", "–") or GAP
 
 
 def _date(values: Values, named: Named) -> str:
     """`May 4, 2001`, or `4 May 2001` with `df`; what is no year, month and day as it is written."""
-    if not values or not values[0].isdecimal():
-        return values[0] if values else GAP
-    year, *rest = values[:3]
-    numbers = [int(value) for value in rest if value.isdecimal()]
-    if len(numbers) != len(rest) or (numbers and not 1 <= numbers[0] <= 12):
+    if not values[0].isdecimal():
+        return values[0]
+    if not all(value.isdecimal() and len(value) < 3 for value in values[1:3]):
         return GAP
-    month = _MONTHS[numbers[0] - 1] if numbers else ""
-    if len(numbers) < 2:
-        return f"{month} {year}".strip()
-    day_first = {"df", "dmy"} & named.keys()
-    return f"{numbers[1]} {month} {year}" if day_first else f"{month} {numbers[1]}, {year}"
+    year, (month, day) = values[0], (*map(int, values[1:3]), 0, 0)[:2]
+    if not month:
+        return year
+    name = _MONTHS[month - 1]
+    if not day:
+        return f"{name} {year}"
+    return f"{day} {name} {year}" if {"df", "dmy"} & named.keys() else f"{name} {day}, {year}"
 
 
 def _as_of(values: Values, named: Named) -> str:
@@ -98,20 +96,20 @@ def _fraction(values: Values, named: Named) -> str:
 def _measured(values: Values, named: Named) -> str:
     """`{{val|1200|u=m|e=3}}`."""
     power = f"×10^{named['e']}" if "e" in named else ""
-    unit = f" {named.get('u') or named.get('ul')}" if {"u", "ul"} & named.keys() else ""
-    return f"{grouped(values[0])}{power}{unit}" if values else GAP
+    unit = named.get("u") or named.get("ul") or ""
+    return f"{grouped(values[0])}{power} {unit}".strip()
 
 
 def _first(values: Values, named: Named) -> str:
-    return named.get("text") or named.get("lt") or (values[0] if values else GAP)
+    return named.get("text") or named.get("lt") or values[0]
 
 
 def _last(values: Values, named: Named) -> str:
-    return named.get("text") or (values[-1] if values else GAP)
+    return named.get("text") or values[-1]
 
 
 def _joined(values: Values, named: Named) -> str:
-    return " ".join(values[:2]) or GAP
+    return f"{values[0]} {values[1]}"
 
 
 def _block(values: Values, named: Named) -> str:
@@ -120,7 +118,7 @@ def _block(values: Values, named: Named) -> str:
 
 def _after(sign: str) -> Show:
     """Shows a sign before the first value, as in `£5`."""
-    return lambda values, named: sign + values[0] if values else GAP
+    return lambda values, named: sign + values[0]
 
 
 def _years(sign: str) -> Show:

@@ -317,16 +317,15 @@ class _Extract:
                 self._template(node)
 
     def _template(self, node: Any) -> None:
-        text = shown(str(node.name))
-        if callable(text):
-            values = [(p.showkey, str(p.name).strip(), self._text(p.value)) for p in node.params]
-            filled = [(key, name, value.strip()) for key, name, value in values if value.strip()]
-            text = text(
-                [value for key, _, value in filled if not key],
-                {name: value for key, name, value in filled if key},
-            )
-        elif "\n" in str(node).strip():
-            text = ""  # a box beside the text
+        show, text = shown(str(node.name)), GAP
+        if callable(show):
+            written = [(p.showkey, str(p.name).strip(), self._text(p.value)) for p in node.params]
+            filled = [(key, name, value.strip()) for key, name, value in written if value.strip()]
+            values = [value for key, _, value in filled if not key]
+            with suppress(IndexError):
+                text = show(values, {name: value for key, name, value in filled if key})
+        else:  # one of several lines is a box beside the text
+            text = "" if "\n" in str(node).strip() else show
         self.parts.append(text)
 
     def _link(self, node: Any, title: str) -> None:

@@ -242,7 +242,14 @@ def test_a_template_with_a_value_keeps_it(written: str, shown: str, dump: Write)
 
 
 @pytest.mark.parametrize(
-    "missing", ["{{age in parsecs|9}}", "<math>x^2</math>", "{{convert|a}}", "{{coord|5|N}}"]
+    "missing",
+    [
+        "{{age in parsecs|9}}",
+        "<math>x^2</math>",
+        "{{convert|a}}",
+        "{{coord|5|N}}",
+        "{{dts|1990|13}}",
+    ],
 )
 def test_a_sentence_in_which_something_is_missing_is_left_out(missing: str, dump: Write) -> None:
     text = f"It ran. It was {missing} long. It fell. {missing} was Mr. Bell. It rose.\n\n{missing}"
