@@ -26,7 +26,7 @@ CARD = Card(
         "Street Journal for training, 0-1 for validation, 23-24 for test. Documents of other "
         "sources are split by a given table or by shares. Unlike the paper's, marked and unmarked "
         "rows are as many, and alike: in each split, equal numbers are drawn of those whose "
-        "arguments have nearly the same numbers of words (within a factor of 1.5) and agree in "
+        "arguments have nearly the same numbers of words (within a factor of 2) and agree in "
         "whether a capital follows the first letter. Each argument begins with a capital and has "
         "no mark at its end, so that neither tells whether it was a whole sentence. An implicit "
         "relation between arguments that an explicit one joins too is left out. "
@@ -129,7 +129,7 @@ _MATCHED = r"""
 create or replace table kept as
 with measured as (
     select kept.*, label, [
-        floor(ln(len(string_split(argument, ' '))) / ln(1.5)) for argument in [arg1, arg2]
+        floor(log2(len(string_split(argument, ' ')))) for argument in [arg1, arg2]
     ] as lengths, [
         regexp_matches(argument, '.\p{Lu}') for argument in [arg1, arg2]
     ] as names
