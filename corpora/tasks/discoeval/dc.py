@@ -50,11 +50,12 @@ CARD = Card(
         "comes from the document with the largest share of common categories or, where no other "
         "document shares a category, from one of the most similar documents by TF-IDF of hashed "
         "words and pairs of words (`found_by`; the notes count both). Configuration `chat`: six "
-        "consecutive turns of a conversation, without those that are short or technical; the "
-        "intruder is from any other conversation. A document nearly alike is a copy or another "
-        "version, and gives no intruder. In both, the intruder stood at the same position of a "
-        "window of its own text, of which no sentence stands in the text that it intrudes on, and "
-        "that text is in the same split. Each window gives two rows, one after the other."
+        "consecutive turns of a conversation, without those that are short, technical or said "
+        "before; nicknames are `<user>`; the intruder is from any other conversation. A document "
+        "nearly alike is a copy or another version, and gives no intruder. In both, the intruder "
+        "stood at the same position of a window of its own text, of which no sentence stands in "
+        "the text that it intrudes on, and that text is in the same split. Each window gives two "
+        "rows, one after the other."
     ),
     fields={
         "doc": "id of the document, or of the conversation",
@@ -72,6 +73,8 @@ CARD = Card(
         "Similar documents are looked up by their weightiest features, and not by those of more "
         "than 1,000 documents: the best one of a large corpus can be missed.",
         "The paper names no rules for leaving out technical turns; the ones used here are its own.",
+        "Content of `chat`: what people wrote in a public chat, unfiltered. Turns can insult, "
+        "swear or tell personal matters, and a nickname that is also a common word can be left in.",
     ),
     tags=("discoeval", "coherence"),
 )
@@ -83,7 +86,7 @@ class Dc(Consecutive):
     The sizes count rows, two a window.
     """
 
-    name, version = "dc", 4
+    name, version = "dc", 5
     paper = "Chen, Chu and Gimpel 2019, section 3.4"
     card = CARD
     gives = {"text": DC, "chat": DC}
