@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpora.prose import Quotes
 from corpora.rng import stream
 from corpora.schemas import SP
 from corpora.splits import SPLITS
@@ -47,11 +48,15 @@ CARD = Card(
 class Sp(Consecutive):
     """Sentence position: five sentences, one of them moved to the front."""
 
-    name, version = "sp", 3
+    name, version = "sp", 4
     paper = "Chen, Chu and Gimpel 2019, section 3.2"
     gives = {"default": SP}
     LENGTH = 5
     card = CARD
+
+    quotes: Quotes = "balance"
+    """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
+    marks without partners tell where it stood; `keep`: as written."""
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Equal numbers of each label in a split."""
