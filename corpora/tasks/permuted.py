@@ -41,7 +41,10 @@ CARD = Card(
         "out, those of 20 or more are cut into blocks of 10, and each is cut by whole sentences "
         "to at most 600 tokens. A document is repeated up to 20 times with new permutations: "
         "within a configuration no permutation of a document occurs twice, and none is the "
-        "original. Where sentences of a document are equal, the permuted texts differ. The "
+        "original. Headings, captions, author and date lines are no sentences. With `quotes = "
+        "balance` a sentence that is part of a longer quotation has quotation marks of its own, as "
+        "marks without partners tell the order. Where sentences of a document are equal, the "
+        "permuted texts differ. The "
         "sentences stand once, in `documents`; a negative is "
         "`[sentences[i] for i in order]`."
     ),

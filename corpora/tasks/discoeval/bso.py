@@ -22,7 +22,8 @@ CARD = Card(
         "ordering task (BSO) of DiscoEval, on texts of your own."
     ),
     method=(
-        "DiscoEval, section 3.3. Pairs of consecutive sentences that do not overlap; each gives "
+        "DiscoEval, section 3.3. Pairs of consecutive sentences that do not overlap, the first of "
+        "which begins anywhere in a section, or among the first sentences of a lead; each gives "
         "two rows, one after the other: as written (`original`) and swapped. The sizes count "
         "pairs, as the released files have one line a pair and make the swapped one on reading."
     ),

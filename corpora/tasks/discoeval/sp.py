@@ -27,8 +27,10 @@ CARD = Card(
     ),
     method=(
         "DiscoEval, section 3.2. `take = lead` takes the first five sentences of a document's "
-        "lead (Wikipedia introductions, abstracts, stories), `windows` all windows of five that "
-        "do not overlap inside a paragraph, section or document. Which sentence is moved is "
+        "lead (Wikipedia introductions, abstracts, stories), `windows` windows of five that do "
+        "not overlap inside a section, paragraph or document; where the first begins is chance. "
+        "With `quotes = balance` a sentence that is part of a longer quotation has quotation "
+        "marks of its own. Which sentence is moved is "
         "random, with equal numbers of each label in a split."
     ),
     fields={
