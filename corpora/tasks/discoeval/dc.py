@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -94,15 +94,13 @@ class Dc(Consecutive):
     LENGTH = 6
     columns = pa.schema(
         [
-            ("sentences", pa.list_(pa.string())),
+            *Consecutive.columns,
             ("categories", pa.list_(pa.string())),
             ("known", pa.list_(pa.uint64())),
         ]
     )
     """`categories` of the document, and keys of all its sentences: in its first window only."""
 
-    within: Literal["paragraph", "section", "document"] = "section"
-    """The unit that a window stays inside."""
     similar: Annotated[int, Field(ge=1)] = 5
     """How many of the most similar documents a donor is drawn from, where there are no common
     categories."""
@@ -145,9 +143,9 @@ class Dc(Consecutive):
         """Windows of six: of the turns of each conversation for `chat`, else for `text`."""
         if document.turns is None:
             known = sentence_keys(document.sentence_texts())
-            for number, window in enumerate(runs(document, self, reject)):
+            for number, run in enumerate(runs(document, self, reject)):
                 about = ((), ()) if number else (document.categories, known)
-                yield Row((window, *about), "text")
+                yield Row((*run, *about), "text")
             return
         rules = (self.chat_min_words, self.chat_max_words, self.chat_plain)
         for name, turns in conversations(document, *rules, reject):
@@ -156,7 +154,7 @@ class Dc(Consecutive):
                 reject("conversation_too_short")
             for start in starts:
                 window = turns[start : start + self.LENGTH]
-                yield Row((window, (), () if start else sentence_keys(turns)), "chat", name)
+                yield Row((window, 0, (), () if start else sentence_keys(turns)), "chat", name)
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Each window twice, with an intruder and as it was."""
