@@ -1,4 +1,4 @@
-"""`export_discoeval`: our datasets in the layout of the released files."""
+"""`export`: our datasets in the layouts of DiscoEval's files and of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from corpora.document import Document, Sections, Spans, Turns
 from corpora.errors import ConfigError, InputError
-from corpora.export import export_discoeval, tokenised
+from corpora.export import export, tokenised
 from corpora.readers.discoeval import read_discoeval
 from corpora.sentences import split_document
 from corpora.store.atomic import staged
@@ -64,7 +64,7 @@ def built(tmp_path, stage):
 @pytest.mark.parametrize("dataset", TASKS)
 def test_every_row_is_a_line_that_the_reader_of_the_released_files_takes(built, dataset, tmp_path):
     folder, task = built(dataset), TASKS[dataset]
-    written = export_discoeval(folder, tmp_path / "out")
+    written = export(folder, tmp_path / "out")
     configs = ["chat", "text"] if dataset == "dc" else ["default"]
     assert sorted(written) == sorted(
         f"{task}/{config}/{file}.txt" for config in configs for file in ("train", "valid", "test")
@@ -95,7 +95,7 @@ def test_the_files_have_the_form_of_the_released_ones(
     discorpora_data, built, dataset, released, tmp_path
 ):
     theirs = (discorpora_data / "discoeval" / released).read_text(encoding="utf-8")
-    export_discoeval(built(dataset), tmp_path / "out", domain="own")
+    export(built(dataset), tmp_path / "out", domain="own")
     ours = (tmp_path / "out" / TASKS[dataset] / "own" / "valid.txt").read_text(encoding="utf-8")
     forms = [{line.count("\t") for line in text.splitlines()} for text in (theirs, ours)]
     assert forms[0] == forms[1] and len(forms[1]) == 1
@@ -134,12 +134,12 @@ def test_punctuation_and_clitics_stand_alone(text, tokens):
 
 def test_other_folders_are_refused(tmp_path, stage, make_document):
     with pytest.raises(InputError, match="no dataset in"):
-        export_discoeval(tmp_path / "nothing", tmp_path / "out")
+        export(tmp_path / "nothing", tmp_path / "out")
     builder = BUILDERS.find("conpono").of({"min_sentences": 2})
     with staged(tmp_path / "c") as partial:
         builder.build([make_document("d")], Target(partial, stage, 1))
-    with pytest.raises(InputError, match="not a dataset that DiscoEval has"):
-        export_discoeval(tmp_path / "c", tmp_path / "out")
+    with pytest.raises(InputError, match="not a dataset that discoeval has"):
+        export(tmp_path / "c", tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_other_folders_are_refused(tmp_path, stage, make_document):
 def test_a_broken_manifest_is_named(content, message, tmp_path):
     (tmp_path / "manifest.json").write_bytes(content)
     with pytest.raises(InputError, match=message) as error:
-        export_discoeval(tmp_path, tmp_path / "out")
+        export(tmp_path, tmp_path / "out")
     assert error.value.where == str(tmp_path / "manifest.json")
 
 
@@ -163,25 +163,25 @@ def test_a_broken_shard_is_named(built, tmp_path):
     shard = next(folder.rglob("train-*.parquet"))
     shard.write_bytes(shard.read_bytes()[:100])
     with pytest.raises(InputError, match=r"train-.*cannot be read as Parquet"):
-        export_discoeval(folder, tmp_path / "out")
+        export(folder, tmp_path / "out")
     assert not list((tmp_path / "out").rglob("train*"))
 
 
 def test_two_configurations_keep_their_files_under_one_domain(built, tmp_path):
-    written = export_discoeval(built("dc"), tmp_path / "out", domain="own")
+    written = export(built("dc"), tmp_path / "out", domain="own")
     assert {Path(name).parts[1] for name in written} == {"own", "own-chat"}
-    plain = export_discoeval(tmp_path / "dc", tmp_path / "plain")
+    plain = export(tmp_path / "dc", tmp_path / "plain")
     assert sorted(written.values()) == sorted(plain.values())
 
 
 def test_over_an_older_export_no_split_of_it_is_left(built, tmp_path):
     out = tmp_path / "out"
-    export_discoeval(built("sp"), out, "wiki")
+    export(built("sp"), out, domain="wiki")
     others = out / "SP" / "arxiv" / "valid.txt", out / "SP" / "wiki" / "notes.txt"
     others[0].parent.mkdir()
     for path in others:
         path.write_text("mine")
-    written = export_discoeval(built("sp", "no_validation", validation=0), out, "wiki")
+    written = export(built("sp", "no_validation", validation=0), out, domain="wiki")
     assert sorted(written) == ["SP/wiki/test.txt", "SP/wiki/train.txt"]
     assert not (out / "SP" / "wiki" / "valid.txt").exists()
     assert all(path.read_text() == "mine" for path in others)
@@ -189,17 +189,17 @@ def test_over_an_older_export_no_split_of_it_is_left(built, tmp_path):
 
 def test_an_export_that_fails_leaves_the_older_one_as_it_was(built, tmp_path, folder_bytes):
     out = tmp_path / "out"
-    export_discoeval(built("sp"), out)
+    export(built("sp"), out)
     before = folder_bytes(out)
     damaged = built("sp", "damaged", validation=0)
     next((damaged / "default").glob("test-*")).write_bytes(b"no Parquet")
     with pytest.raises(InputError, match="Parquet"):
-        export_discoeval(damaged, out)
+        export(damaged, out)
     assert folder_bytes(out) == before
 
 
 @pytest.mark.parametrize("domain", [".", "..", "../../x", "/tmp/x", "a/b", "a\\b"])
 def test_a_domain_is_the_name_of_a_folder(built, tmp_path, domain):
     with pytest.raises(ConfigError, match="not the name of a folder"):
-        export_discoeval(built("sp"), tmp_path / "out", domain)
+        export(built("sp"), tmp_path / "out", domain=domain)
     assert not (tmp_path / "out").exists()
