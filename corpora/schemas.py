@@ -148,7 +148,9 @@ def marked(names: Sequence[str], about: Sequence[str] = ("id",)) -> pa.Schema:
     return schema(**dict.fromkeys(about, STRING), s1=STRING, s2=STRING, label=names)
 
 
-INSTED_DETECTION = pa.schema([pa.field("id", STRING, nullable=False), *INTRUSION_DETECTION])
+INSTED_DETECTION = schema(
+    id=STRING, doc=STRING, label=["coherent", "intruded"], position=INT8, sentences=STRINGS
+)
 INSTED_PAIRWISE = schema(id=STRING, doc=STRING, position=INT8, pos=STRINGS, neg=STRINGS)
 """As `INTRUSION_DETECTION` and `INTRUSION_PAIRWISE`, of the released data."""
 

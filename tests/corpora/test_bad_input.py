@@ -412,13 +412,16 @@ KINDS = {
     "cohesentia": Kind(
         "{}.json",
         cohesentia,
-        {"broken": ("x", 3), "no text": cohesentia(1, Text=" ")},
+        {
+            "broken": ("x", 3),
+            "no text": cohesentia(1, Text=" "),
+            "id": ("../x", cohesentia(1, Title="../x")[1]),
+        },
         pack=lambda records: json.dumps(dict(records)).encode(),
         alone={
             "encoding": b'{"x": "caf\xe9"}',
             "deep": b"[" * DEEP,
             "line": b"x" * LONG,
-            "id": json.dumps({"../x": cohesentia(1, Title="../x")[1]}).encode(),
         },
     ),
     "superglue": Kind(
