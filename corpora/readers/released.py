@@ -354,7 +354,8 @@ class CoheSentia(Rated):
         def build(story: Any, where: str) -> Iterator[Example]:
             if not isinstance(story, Mapping):
                 raise Refused("no story: expected an object with 'Title' and 'Text'")
-            title, text = filled(story, "Title"), filled(story, "Text")
+            title, lines = filled(story, "Title"), filled(story, "Text").splitlines()
+            text = "\n\n".join(filter(None, map(str.strip, lines)))  # a line is a paragraph
             about = {"id": f"{stem}:{where.rpartition(':')[2]}", "group": title, "title": title}
             for config, field in _METHODS.items():
                 rated = story.get(field)

@@ -39,6 +39,8 @@ typically, ultimately, unfortunately, usually, yet
 MARKERS = tuple(marker.strip() for marker in _LIST.split(","))
 """Words and phrases that link an English sentence to the one before it, or comment on it."""
 
+_TOO = re.compile("too ?,", re.IGNORECASE)
+"""*Then, too,* is one marker more."""
 PAIRED = (("(", ")"), ("[", "]"), ("“", "”"))
 
 CARD = Card(
@@ -127,7 +129,7 @@ class Discovery(Builder):
                 rest = second[opening.end() :]
                 s2 = rest[0].upper() + rest[1:]
                 lengths = [len(s1.split()), len(s2.split())]
-                if self._opening.match(rest):
+                if self._opening.match(rest) or _TOO.match(rest):
                     reject("two_markers")
                 elif min(lengths) < self.min_words:
                     reject("sentence_too_short")
@@ -146,7 +148,8 @@ class Discovery(Builder):
         dataset.reject("marker_too_rare", rare)
         cap = self.per_marker or max(counts.values(), default=0)
         dataset.reject("not_needed", sum(max(0, counts[name] - cap) for name in names))
-        dataset.note(f"{len(names)} of {len(self.markers)} markers have {self.min_count} pairs.")
+        enough = f"have at least {self.min_count} pairs"
+        dataset.note(f"{len(names)} of the {len(self.markers)} markers {enough}.")
         for split in SPLITS:
             columns = marked(names, ABOUT)
             writer = dataset.writer("default", split, columns, texts=("s1", "s2"))

@@ -261,7 +261,7 @@ def gcdc(folder: Path, name: str, *texts: str) -> Path:
 def story(number: int, title: str = "The boat") -> dict[str, Any]:
     rated = {"num_annotators": 2, "scores": {"annot0": 4.0, "annot1": 2.0}, "consensus_score": 3}
     sentences = {"sentences": TEXT, "reasons": {}}
-    text = {"Title": title, "Text": f"{' '.join(TEXT)} {number}"}
+    text = {"Title": title, "Text": f"{TEXT[0]}\n{' '.join(TEXT[1:])} {number}"}
     return {"storyID": number, **text, "HolisticData": rated, "IncrementalData": rated | sentences}
 
 
@@ -295,6 +295,7 @@ def test_cohesentia_keeps_the_stories_of_a_title_together(build, tmp_path):
     rows = rows_of(folder, "cohesentia_incremental")
     (row,) = rows["test"]
     assert (row["id"], row["title"], row["ratings"]) == ("TestData:77", "The boat", [4.0, 2.0])
+    assert row["text"].startswith("The ferry was late.\n\nWe sat")
     titles = [{row["title"] for row in rows[split]} for split in ("train", "validation")]
     assert titles[1] and not titles[0] & titles[1]
 
@@ -336,7 +337,8 @@ def test_the_marker_that_begins_a_sentence_is_the_label(build, make_document):
             f"Nobody saw it in year {number}. As a result, the bridge {number} broke. "
             f'The "old miller {number} left. Then, he came back with {number} men. '
             f"He saw house {number}. However hard he tried, he found no door {number}. "
-            f"It was late on day {number}. Then, however, the bell {number} rang twice. "
+            f"It was late on day {number}. Then, too, the dog {number} barked. "
+            f"It was cold on day {number}. Then, however, the bell {number} rang twice. "
             f"So it went for {number} days. Finally, no.\n\nBesides, it rained in town {number}."
         )
         return split_document(Document(f"d{number}", body, licence="MIT"))
@@ -354,7 +356,7 @@ def test_the_marker_that_begins_a_sentence_is_the_label(build, make_document):
     assert manifest["rejects"] == {
         "open_quotation_or_bracket": 40,
         "sentence_too_short": 40,
-        "two_markers": 40,
+        "two_markers": 80,
     }
     capped, few = build("discovery", [text(i) for i in range(40)], "few", per_marker=5)
     assert sum(map(len, rows_of(capped).values())) == 10
