@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -26,7 +27,7 @@ from corpora.readers.source import Encoding, Reader, Source, rows_of
 from corpora.readers.stories import table_rows
 from corpora.sentences import split
 
-_SPLIT = re.compile("train|valid|val|dev|test")
+_SPLIT = re.compile("(?<![a-z])(?:train|valid|val|dev|test)")
 _SPLITS = {"train": "train", "test": "test"}
 _RATING = re.compile(r"rating([AM])\d+")
 _TAG = re.compile(r"(?:^|\|)(Conn|Seg)=([^|]+)")
@@ -79,9 +80,12 @@ def _id(stem: str, where: str) -> str:
 
 def _number(value: Any, what: str) -> float:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
-        raise Refused(f"no rating: {what} is {str(value)[:40]!r}, expected a number") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise Refused(f"no number: {what} is {str(value)[:40]!r}")
+    return number
 
 
 class Discovery(Release):

@@ -20,7 +20,7 @@ SECTIONS = {
 """DiscoEval 3.1; DisSent A.3."""
 
 _NAMES = {"dev": "validation", "valid": "validation", "val": "validation"}
-_LISTS = re.compile("train|valid|val|dev|test")
+_LISTS = re.compile("(?<![a-z])(?:train|valid|val|dev|test)")
 _WSJ = re.compile(r"(?:.*/)?wsj_(\d\d)\d\d$", re.IGNORECASE)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
+from corpora.readers.released import split_of
 from corpora.schemas import marked
 from corpora.store.rows import write_parquet
 from tests.corpora.conftest import rows_of
@@ -103,6 +104,20 @@ def test_a_header_of_other_columns_is_an_error(build, tmp_path):
         build("marker_pairs", [(f"discovery:{tmp_path}", {})])
 
 
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("Clinton_train.csv", "train"),
+        ("TestData.json", "test"),
+        ("eng.pdtb.gum_dev.rels", "validation"),
+        ("validation-00000-of-00001.parquet", "validation"),
+        ("the_latest.tsv", "train"),
+    ],
+)
+def test_a_files_name_says_its_split(name, split):
+    assert split_of(Path(name)) == split
+
+
 # INSteD.
 
 
@@ -160,7 +175,7 @@ def test_insted_with_texts_in_one_piece(build, tmp_path):
     ("fields", "reason"),
     [
         ({"sen_position": 9}, "is not sentence 9"),
-        ({"sen_position": "x"}, "expected a number"),
+        ({"sen_position": "x"}, "no number: 'sen_position' is 'x'"),
         ({"train": None}, "'train' as 0 or 1"),
         ({"ctx": [" "]}, "'ctx' has none"),
         ({"replace_with": ""}, "'replace_with' is empty"),
