@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -61,16 +62,15 @@ class Released(FromSources):
                         labels.setdefault(example.config, set()).add(example.row["label"])
             for reason, number in sorted(source.skipped.items()):
                 dataset.reject(reason, number)
-            for (path, config), splits in found.items():
-                schema = self.gives[config]
-                if config in self.labelled:
-                    schema = self.labelled[config](sorted(labels[config]))
+            for split, ((path, config), splits) in product(SPLITS, found.items()):
                 of_config = (own for (_, name), own in found.items() if name == config)
                 hold = self.held_out if "validation" not in set().union(*of_config) else 0.0
-                for split in SPLITS:
-                    if split in splits or (hold and split == "validation" and "train" in splits):
-                        rows = self._rows(reader, path, source, (config, split, hold), schema)
-                        yield Part(config, split, licence, rows, schema)
+                if split in splits or (hold and split == "validation" and "train" in splits):
+                    schema = self.gives[config]
+                    if config in self.labelled:
+                        schema = self.labelled[config](sorted(labels[config]))
+                    rows = self._rows(reader, path, source, (config, split, hold), schema)
+                    yield Part(config, split, licence, rows, schema)
 
     def _rows(
         self,
