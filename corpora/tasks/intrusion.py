@@ -11,13 +11,13 @@ from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError
+from corpora.prose import lead, units
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.discoeval.common import lead, units
 
 TEXTS_A_BATCH = 256
 ROWS_PER_GROUP = 2_048
