@@ -13,13 +13,13 @@ from pydantic import Field, field_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError
+from corpora.prose import units
 from corpora.schemas import marked
 from corpora.splits import SPLITS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.discoeval.common import units
 
 ABOUT = ("doc", "group")
 _LIST = """

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corpora.errors import InputError
-from zoo.evaluate import bootstrap
 from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import (
     Scorer,
@@ -22,7 +21,7 @@ from zoo.evaluate.scorers import (
     load_scorer,
     scores_of,
 )
-from zoo.evaluate.scores import finite
+from zoo.evaluate.scores import finite, stated, whole_units
 from zoo.texts import as_sentences
 from zoo.training.data import open_dataset, read_manifest, split_spec, spread
 
@@ -95,11 +94,11 @@ def rho_of(
     units = int(group.max(initial=-1)) + 1
 
     def resampled() -> np.ndarray:
-        drawn = bootstrap.whole_units(units, seed, name)
+        drawn = whole_units(units, seed, name)
         rows = (np.repeat(np.arange(len(group)), times[group]) for times in drawn)
         return np.array([spearman(scores[row], ratings[row]) for row in rows])
 
-    return {"value": spearman(scores, ratings), **bootstrap.stated(units, resampled)}
+    return {"value": spearman(scores, ratings), **stated(units, resampled)}
 
 
 def spearman(one: np.ndarray, two: np.ndarray) -> float:
