@@ -145,6 +145,38 @@ def rst(names: Sequence[str]) -> pa.Schema:
 PDTB_MARKED = schema(doc=STRING, label=["unmarked", "marked"], arg1=STRING, arg2=STRING)
 """Two arguments: does a connective stand between them in the text (label 1)?"""
 
+
+def marked(names: Sequence[str], about: Sequence[str] = ("id",)) -> pa.Schema:
+    """Two texts and the marker that joined them, of these names; `about` are columns before."""
+    return schema(**dict.fromkeys(about, STRING), s1=STRING, s2=STRING, label=names)
+
+
+INSTED_DETECTION = schema(
+    id=STRING, doc=STRING, label=["coherent", "intruded"], position=INT8, sentences=STRINGS
+)
+INSTED_PAIRWISE = schema(id=STRING, doc=STRING, position=INT8, pos=STRINGS, neg=STRINGS)
+"""As `INTRUSION_DETECTION` and `INTRUSION_PAIRWISE`, of the released data."""
+
+
+def disrpt(names: Sequence[str]) -> pa.Schema:
+    """Relations of DISRPT with these label names: two units in the order of the text."""
+    columns = ("id", "doc", "corpus", "arg1", "arg2", "direction", "kind", "original")
+    return schema(**dict.fromkeys(columns, STRING), label=names)
+
+
+TAGGED = schema(id=STRING, doc=STRING, corpus=STRING, tokens=STRINGS, tags=STRINGS)
+"""A sentence of DISRPT, and for each token `O`, or the begin or inside of a connective or unit."""
+
+RATED = schema(
+    id=STRING,
+    group=STRING,
+    title=STRING,
+    text=STRING,
+    ratings=pa.list_(pa.float32()),
+    rating=pa.float32(),
+)
+"""A text, what each annotator gave its coherence, and the rating that the release settles on."""
+
 COHERENCE_TESTS = schema(
     id=STRING, group=STRING, prompt=STRINGS, pos=STRINGS, neg=STRINGS, votes=pa.list_(INT8)
 )

@@ -22,7 +22,7 @@ from corpora.splits import SPLITS
 from corpora.store.atomic import sha256
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.builder import Part, Prescribed, Reject, Row
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.permutations import LARGEST, document_keys, order_rows
 
@@ -73,7 +73,7 @@ CARD = Card(
 )
 
 
-class Permuted(Builder):
+class Permuted(Prescribed):
     """Documents and permutations of their sentences, stored as orders."""
 
     name, version = "permuted", 3
@@ -157,6 +157,10 @@ class Permuted(Builder):
                 yield Row((f"{document.id}#{number}" if cut else document.id, kept, quoted))
             else:
                 reject("too_few_sentences" if len(kept) == len(block) else "sentences_too_long")
+
+    def select(self, taken: Candidates) -> None:
+        """Split the documents as a table says, else as all others."""
+        taken.split(self.prescribed if self.table else None)
 
     def rows(self, config: str, distinct: int) -> tuple[int, int]:
         """How many rows a document has in `config`, and how many negatives each.

@@ -201,17 +201,17 @@ def publish(
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(help="A dataset folder of SP, BSO, DC or SSP.")],
+    folder: Annotated[Path, typer.Argument(help="A dataset folder.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the files go.")],
-    layout: Annotated[str, typer.Option("--format", help="discoeval.")] = "discoeval",
-    domain: Annotated[str, typer.Option(help="The folder's name below the task.")] = "",
+    layout: Annotated[
+        str, typer.Option("--format", help="discoeval, pairs or triplets (sentence-transformers).")
+    ] = "discoeval",
+    domain: Annotated[str, typer.Option(help="discoeval: the folder's name below the task.")] = "",
 ) -> None:
-    """Write a dataset in the plain-text layout of its original release."""
-    from corpora.export import export_discoeval
+    """Write a dataset as DiscoEval's files, or as pairs or triplets for sentence-transformers."""
+    from corpora.export import export as export_dataset
 
-    if layout != "discoeval":
-        raise ConfigError(f"no format {layout!r}", hint="the formats are: discoeval")
-    for name, lines in export_discoeval(folder, output, domain).items():
+    for name, lines in export_dataset(folder, output, layout, domain).items():
         typer.echo(f"{lines:>9,}  {name}")
 
 
