@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from corpora import licences
+from corpora.audit import AUDIT_FILE
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.licences import Combined
 from corpora.store.atomic import MANIFEST, sha256
@@ -234,7 +235,10 @@ def plan_publication(
             hint="a dataset is published with kind dataset, a model with kind model",
         )
     files = []
-    for path, sum in sorted({**manifest.named(), **dict.fromkeys(OURS, "")}.items()):
+    named = {**manifest.named(), **dict.fromkeys(OURS, "")}
+    if kind == "dataset" and (folder / AUDIT_FILE).is_file():
+        named[AUDIT_FILE] = sha256(folder / AUDIT_FILE)  # not in the manifest
+    for path, sum in sorted(named.items()):
         place = folder / path
         outside = not place.resolve().is_relative_to(folder.resolve())
         if outside or not place.is_file():
