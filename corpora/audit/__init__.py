@@ -172,15 +172,19 @@ def _share(split: str, what: str, found: int, n: int, chance: float = 0.0) -> Sh
 
 def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
     """The most frequent label of each column of labels in each split."""
-    for column, names in config.classes.items():
+    columns: dict[str, list[str]] = config.classes
+    if not columns and "label" in config.schema.names:
+        columns = {"label": []}
+    for column, names in columns.items():
+        query = f'select "{column}", count(*) from split group by all order by 2 desc, 1'
         for split, rows in config.splits.items():
             engine.name("split", rows)
-            counts = engine.rows(
-                f'select "{column}", count(*) from split group by all order by 2 desc, 1'
-            )
+            counts = engine.rows(query)
             label, most = counts[0]
-            n, chance = sum(count for _, count in counts), 100 / len(names)
-            yield _share(split, f"{column} `{names[label]}`", most, n, chance)
+            known = names and label is not None and label >= 0
+            what = f"{column} `{names[label] if known else label}`"
+            chance = 100 / len(names or counts)
+            yield _share(split, what, most, sum(count for _, count in counts), chance)
 
 
 def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:

@@ -1,6 +1,7 @@
 """What can be counted in texts without reading them: the features of the audit's rules.
 
-Equal sentences are counted once. Vocabularies and weights of words come from the training texts.
+Equal sentences and texts are counted once. Vocabularies and weights of words come from the
+training texts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Text = Sequence[str]
+Text = tuple[str, ...]
 """The sentences of a text, or the sides of a relation."""
 Matrix = Any
 """A dense or a sparse matrix with a row for each example."""
@@ -57,7 +58,7 @@ def shape_of(text: str) -> list[float]:
     ]
 
 
-def open_quotes(text: Text) -> list[float]:
+def open_quotes(text: Sequence[str]) -> list[float]:
     """Closings of no open quotation, openings inside one, and whether one is open at the end."""
     wrong, inside = [0, 0], False
     for mark in re.findall("[“”]", "".join(text)):
@@ -111,7 +112,7 @@ def _each(text: Text) -> Text:
 
 
 def _whole(text: Text) -> Text:
-    return [" ".join(text)]
+    return (" ".join(text),)
 
 
 class Kind(NamedTuple):
@@ -123,7 +124,7 @@ class Kind(NamedTuple):
     """
 
     shape: Callable[[Array], Array]
-    bags: Callable[[Text], Text] = _each
+    bags: Callable[[Text], Sequence[str]] = _each
     cohesion: Callable[[Array], list[float]] | None = _cohesion
     alone: slice = slice(0, 1)
     quotes: Callable[[Text], list[float]] | None = open_quotes
@@ -186,6 +187,12 @@ class Features:
 
     def of(self, texts: Sequence[Text]) -> dict[str, Matrix]:
         """By rule a matrix with a row for each text; the numbers together are `numbers`."""
+        number = {text: n for n, text in enumerate(dict.fromkeys(texts))}
+        rows = [number[text] for text in texts]
+        return {rule: matrix[rows] for rule, matrix in self._of(list(number)).items()}
+
+    def _of(self, texts: Sequence[Text]) -> dict[str, Matrix]:
+        """The same of texts that differ."""
         from scipy.sparse import hstack
 
         kind = self.kind

@@ -87,9 +87,8 @@ def _loaded(spec: str, config: str) -> dict[str, Configuration]:
         ) from error
     splits = {}
     for split, part in loaded.items():
-        table = part.with_format("arrow")[:]
         metadata = part.features.arrow_schema.metadata
-        splits[str(split)] = pads.dataset(table.replace_schema_metadata(metadata))
+        splits[str(split)] = pads.dataset(part.data.table.replace_schema_metadata(metadata))
     return {config or "default": Configuration(splits)}
 
 
