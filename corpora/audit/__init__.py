@@ -166,8 +166,8 @@ def _share(split: str, what: str, found: int, n: int, chance: float = 0.0) -> Sh
     from scipy.stats import binomtest
 
     interval = binomtest(found, n).proportion_ci(method="wilson")
-    numbers = (round(100 * float(x), 1) for x in (found / n, interval.low, interval.high))
-    return Share(split, what, *numbers, n, round(chance, 1))
+    value, low, high = (round(100 * float(x), 1) for x in (found / n, interval.low, interval.high))
+    return Share(split, what, value, low, high, n, round(chance, 1))
 
 
 def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:

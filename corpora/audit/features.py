@@ -207,16 +207,16 @@ class Features:
             if self.words:
                 out["bag_first"] = self.words.transform([text[0] for text in texts])
         if kind.cohesion and self.vectors is not None and max(map(len, rows)) > 1:
-            together.append(np.array([kind.cohesion(c) for c in self._cosines(rows)]))
+            together.append(np.array([kind.cohesion(c) for c in self._cosines(self.vectors, rows)]))
             out["cohesion"] = together[-1][:, kind.alone]
         if kind.quotes:
             out["quotes"] = np.array([kind.quotes(text) for text in texts], float)
             together.append(out["quotes"])
         return out | {"numbers": np.hstack(together)}
 
-    def _cosines(self, rows: Sequence[list[int]]) -> Iterable[Array]:
+    @staticmethod
+    def _cosines(vectors: Matrix, rows: Sequence[list[int]]) -> Iterable[Array]:
         """The cosines between the sentences of each text, 0 on the diagonal."""
-        vectors = self.vectors
         places = [np.triu_indices(len(row), 1) for row in rows]
         one, two = (
             np.concatenate([np.take(row, p[side]) for row, p in zip(rows, places, strict=True)])

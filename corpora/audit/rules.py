@@ -120,7 +120,7 @@ def reached(kind: Kind, divisions: Sequence[Division]) -> list[Reached]:
                 earned[rule, "balanced"] += _classified(a, b, train, test, "balanced")
         if kind.ranked:
             continue
-        looked_up = {"majority": [0] * (len(train) + len(test))}
+        looked_up: dict[str, list[Any]] = {"majority": [0] * (len(train) + len(test))}
         looked_up["order"] = [row.tenth for row in (*train, *test)]
         if train[0].columns:
             looked_up["columns"] = [row.columns for row in (*train, *test)]
@@ -240,7 +240,7 @@ def _draws(units: int) -> Array:
 
 
 def with_interval(
-    earned: Sequence[float], classes: Sequence[Hashable], units: Sequence[str]
+    earned: Sequence[float] | Array, classes: Sequence[Hashable], units: Sequence[str]
 ) -> tuple[float, float, float]:
     """The mean over classes of what their rows earn, in per cent, and its 95 % interval."""
     column = {label: n for n, label in enumerate(dict.fromkeys(classes))}
