@@ -21,6 +21,8 @@ SPANS = pa.list_(SPAN)
 STRING = pa.string()
 STRINGS = pa.list_(STRING)
 INT8, INT32 = pa.int8(), pa.int32()
+CONFIDENCE = pa.field("confidence", pa.float32())
+"""Null for a language without a model."""
 
 
 AUDIT = b"discorpora:audit"
@@ -62,7 +64,7 @@ PAIRS = schema(
     has_clauses=pa.bool_(),
     pattern=STRING,
     s2_added=STRING,
-)
+).append(CONFIDENCE)
 """The fields of `extract.pairs.Pair`."""
 
 
@@ -77,7 +79,8 @@ def dissent(markers: Sequence[str]) -> pa.Schema:
         label=markers,
         position=STRING,
         order=STRING,
-    )
+        s2_added=STRING,
+    ).append(CONFIDENCE)
 
 
 DISSENT = dissent(MARKERS_ALL)
