@@ -230,10 +230,15 @@ class Dissent(Builder):
                 if config == "balanced":
                     fits = pc.and_(fits, pairs["fair"])
                 for split in SPLITS:
-                    # The other configurations are parts of `all`: their overlap is in its.
-                    texts = ("s1", "s2") if config == "all" else ()
+                    # The other configurations are parts of `all`, and so is what is found in them:
+                    # overlap, and what rules reach.
+                    whole = config == "all"
                     writer = dataset.writer(
-                        config, split, rows.schema, texts=texts, long=("s1", "s2")
+                        config,
+                        split,
+                        rows.schema if whole else rows.schema.remove_metadata(),
+                        texts=("s1", "s2") if whole else (),
+                        long=("s1", "s2"),
                     )
                     writer.append(rows.filter(pc.and_(fits, pc.equal(pairs["split"], split))))
 

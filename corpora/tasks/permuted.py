@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.prose import Quotes, prose
-from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS
+from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS, PERMUTED_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.atomic import sha256
 from corpora.store.card import Card
@@ -81,7 +81,8 @@ class Permuted(Prescribed):
     card = CARD
     gives = {
         "documents": PERMUTED_DOCUMENTS,
-        **dict.fromkeys(("pairwise", "contrastive", "ranked"), PERMUTED_ORDERS),
+        "pairwise": PERMUTED_PAIRWISE,
+        **dict.fromkeys(("contrastive", "ranked"), PERMUTED_ORDERS),
     }
     default = "documents"
     columns = pa.schema(
@@ -193,7 +194,8 @@ class Permuted(Prescribed):
                     keys = document_keys(target.seed, f"{target.stage.name}/{config}", ids)
                     rows = order_rows(keys, ids, sentences, partial(self.rows, config))
                     if rows is not None:
-                        writer = dataset.writer(config, split, PERMUTED_ORDERS, rows_per_group=size)
+                        kind = self.gives[config]
+                        writer = dataset.writer(config, split, kind, rows_per_group=size)
                         writer.append(rows)
 
 

@@ -215,6 +215,26 @@ def export(
         typer.echo(f"{lines:>9,}  {name}")
 
 
+def audit(
+    dataset: Annotated[str, typer.Argument(help="A dataset's FOLDER, or OWNER/NAME on the Hub.")],
+    kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",
+    config: Annotated[str, typer.Option(help="One configuration.")] = "",
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
+) -> None:
+    """Show what rules that read nothing reach on a dataset, its labels and its duplicates."""
+    from tempfile import TemporaryDirectory
+
+    from corpora.audit import audited, rendered, to_json
+    from corpora.audit.opening import opened
+    from corpora.store.atomic import write_json
+
+    with TemporaryDirectory() as spill:
+        found = audited(opened(dataset, config, kind), Path(spill))
+    typer.echo(rendered(found))
+    if json_file is not None:
+        write_json(json_file, to_json(found))
+
+
 def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
     options: dict[str, Any] = {"language": language}
     for pair in pairs or []:
@@ -241,7 +261,7 @@ def _settings(
 
 COMMANDS = (
     *(extract, validate, fetch, show.markers, show.plan, build, show.status, show.inspect),
-    *(publish, export),
+    *(publish, export, audit),
 )
 for command in COMMANDS:
     app.command()(command)
