@@ -258,6 +258,14 @@ class Candidates:
         query = "select count(*) from kept where part = $part and split = $split"
         return int(self.engine.value(query, {"part": part, "split": split}))
 
+    def note_quoted(self) -> None:
+        """Note how many sentences of `kept` got quotation marks, by the candidates' `quoted`."""
+        ((quoted, sentences),) = self.engine.rows(_QUOTED)
+        if quoted:
+            self.dataset.note(
+                f"{quoted:,} of {sentences:,} sentences got quotation marks of their own."
+            )
+
     def write(self, writer: SplitWriter, batches: Iterable[pa.RecordBatch]) -> None:
         """Write candidates as the rows that they are: the columns of the writer's schema."""
         for batch in batches:
@@ -329,6 +337,11 @@ create table kept as
 select part, doc, number, priority, split
 from single join split using (part, doc)
 where split is not null
+"""
+
+_QUOTED = """
+select sum(quoted)::bigint, sum(len(sentences))::bigint
+from kept join candidate using (part, doc, number)
 """
 
 _OF_SPLIT = """

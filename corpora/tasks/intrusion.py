@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError
+from corpora.prose import lead, units
 from corpora.readers.source import SeenIds
 from corpora.rng import stream
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
@@ -20,7 +21,6 @@ from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.discoeval.common import lead, units
 
 if TYPE_CHECKING:
     from corpora.tasks.builder import Target

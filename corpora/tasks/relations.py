@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -129,7 +130,10 @@ class Relations(Treebank):
 
 
 def text_of(text: str, spans: Iterable[Span], connective: Iterable[Span]) -> str:
-    """The text under `spans` without that under `connective`, white space folded."""
+    """The text under `spans` without that under `connective`, white space folded.
+
+    Of a connective between two commas both go: they set it off, and would tell that it was there.
+    """
     pieces = []
     removed = sorted(connective)
     for start, end in spans:
@@ -139,4 +143,15 @@ def text_of(text: str, spans: Iterable[Span], connective: Iterable[Span]) -> str
                 start = min(end, b)
         pieces.append(text[start:end])
     folded = " ".join(" ".join(pieces).split())
+    if len(pieces) > 1:
+        for pattern, left in _SEAMS:
+            folded = pattern.sub(left, folded)
     return folded.lstrip(",;: ")
+
+
+_SEAMS = (
+    (re.compile(r"(?: ?,){2,}"), ""),
+    (re.compile(r" ?,(?= ?[.;:!?])"), ""),
+    (re.compile(r"(?<=[;:(]) ?,"), ""),
+)
+"""The commas that a connective between commas leaves behind, and by what they are replaced."""

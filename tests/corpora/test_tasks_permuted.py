@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
+from corpora.sentences import split_document
 from corpora.store.atomic import staged
 from corpora.tasks.builder import Target
 from corpora.tasks.permutations import (
@@ -226,6 +227,20 @@ def test_equal_sentences_never_give_the_original_text(built, make_document):
     texts = {tuple(sentences[i] for i in row["orders"][0]) for row in rows}
     assert len(rows) == len(texts) == 11 and tuple(sentences) not in texts
     assert [len(row["orders"]) for row in table(folder, "ranked")] == [11]
+
+
+def test_headings_are_no_sentences_of_a_positive(built):
+    text = "The Pier\n\nBy Ann Bell\n\nIt is old. It burnt. It was mended. “Go.\n\nNow,” he said."
+    document = split_document(Document("d", text, licence="MIT"))
+    folder, manifest = built(documents=[document])
+    [row] = table(folder, "documents")
+    assert row["sentences"][:3] == ["It is old.", "It burnt.", "It was mended."]
+    assert row["sentences"][3:] == ["“Go.”", "“Now,” he said."]
+    assert manifest["rejects"] == {"no_sentence": 2}
+    assert "2 of 5 sentences got quotation marks of their own." in manifest["notes"]
+    folder, manifest = built("kept", [document], quotes="keep")
+    assert table(folder, "documents")[0]["sentences"][3:] == ["“Go.", "Now,” he said."]
+    assert not any("quotation marks" in note for note in manifest["notes"])
 
 
 def test_the_order_of_the_documents_changes_no_byte(built, documents, folder_bytes):
