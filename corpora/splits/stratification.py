@@ -173,8 +173,9 @@ def _dealt(table: Table, units: Ints, shares: Shares, seed: int, given: Codes) -
         split = settled.copy()
         waiting = {dataset: own[split[own] < 0] for dataset, own in members.items()}
         while waiting:
-            # The dataset with the fewest units to deal out has the least choice.
-            dataset = min(waiting, key=lambda name: (len(waiting[name]), name))
+            # The dataset with the fewest units to deal out has the least choice; of equal ones the
+            # smaller, whose shares the larger would spoil to make up for what it lacks elsewhere.
+            dataset = min(waiting, key=lambda name: (len(waiting[name]), len(members[name]), name))
             own = waiting.pop(dataset)
             own = own[np.argsort(rank[own])]
             of_own = weights[dataset][own].tolist()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -165,6 +165,15 @@ class DatasetFolder:
     def count_licence(self, licence: str, rows: int = 1) -> None:
         """Count rows of documents under one licence; an empty one is not known."""
         self.licences[licence or licences.UNKNOWN] += rows
+
+    def name_licences(self, found: Mapping[str, Iterable[str]]) -> None:
+        """Say of sources, by name, which licences their rows turned out to have."""
+        said = {name: " AND ".join(sorted(ids)) for name, ids in found.items() if ids}
+        sources = [
+            {**source, "licence": said.get(str(source.get("name", "")), source.get("licence", ""))}
+            for source in self.stage.sources
+        ]
+        self.stage = replace(self.stage, sources=sources)
 
     def note(self, text: str) -> None:
         """Say something on the card that a user of the data should know."""

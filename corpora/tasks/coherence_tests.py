@@ -21,20 +21,23 @@ CARD = Card(
     summary=(
         "Pairs of texts of which one reads better: sentence intrusion (INSteD), linguistic probes, "
         "story endings, rated summaries, and continuations by language models with the votes of "
-        "annotators. A coherence model should score `pos` higher."
+        "annotators. A coherence model should score `pos` higher, but in `lmvlm`, where it should "
+        "agree with the votes."
     ),
     method=(
         "Jwalapuram et al. 2022, sections 2.2 and 2.3. INSteD and the probes (Shen et al. 2021), "
-        "LMvLM and its votes are the authors' files, unchanged. StoryCloze: four sentences with "
-        "the right and with the wrong ending. SummEval: each two systems' summaries of an "
-        "article; `pos` has the higher mean rating of coherence, pairs of equal mean are left "
-        "out, and each expert votes by the two ratings given. Pairs of equal texts are left out."
+        "LMvLM and its votes are the authors' files, unchanged: two continuations of a prompt by "
+        "language models. StoryCloze: four sentences with the right and with the wrong ending. "
+        "SummEval: each two systems' summaries of an article; `pos` has the higher mean rating of "
+        "coherence, pairs of equal mean are left out, and each expert votes by the two ratings "
+        "given. Pairs of equal texts are left out."
     ),
     fields={
         "id": "id of the pair",
         "group": "what pairs have in common: the document, the story, the article, the prompt",
         "prompt": "sentences that both texts go on from; empty for most",
-        "pos": "the sentences of the text that reads better",
+        "pos": "the sentences of the text that reads better; in `lmvlm` of the text that the "
+        "authors' file calls `pos`, which the annotators need not prefer: see `votes`",
         "neg": "the sentences of the other one",
         "votes": "one an annotator: 1 prefers `pos`, 0 `neg`, -1 neither; empty without annotators",
     },
@@ -95,8 +98,9 @@ class CoherenceTests(FromSources):
                 repeated[name] += not seen[name].add(text)
                 yield place, test
 
-        for reader, source, licence in sources:
+        for reader, source in sources:
             for name, place, tests in READS[source.kind](reader, source, self.splitter, dataset):
                 seen.setdefault(name, SeenIds())
                 repeated.setdefault(name, 0)
+                licence = reader.licence_of(name)
                 yield Part(name, "test", licence, differing(name, place, tests))

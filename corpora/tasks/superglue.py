@@ -79,9 +79,10 @@ class Superglue(FromSources):
 
     def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
         """Each file of `superglue:FOLDER`, or each part of a dataset of the Hub."""
-        for reader, source, licence in sources:
+        for reader, source in sources:
             for task, split, records in self._records(reader, source):
-                yield Part(task, split, licence, _labelled(source, records, task, dataset))
+                rows = _labelled(source, records, task, dataset)
+                yield Part(task, split, reader.licence_of(), rows)
 
     def _records(
         self, reader: Reader, source: Source
