@@ -91,8 +91,8 @@ class Source(Table):
     `spec` is `kind:PATH_OR_ID`; `{data}` in it stands for the build file's data folder. A glob
     expands to one source a file, named by its path below the glob's folder. `datasets` names the
     datasets that draw on the source (empty: none; the source then serves validation alone).
-    `licence` may be a table by genre for a `conllu:` source, by test set for `coherence:`, `splitter` another one than the
-    build's. `get` says how to obtain it.
+    `licence` may be a table by genre for a `conllu:` source, by test set for `coherence:`;
+    `splitter` another one than the build's. `get` says how to obtain it.
     """
 
     name: Name
