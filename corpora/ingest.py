@@ -14,7 +14,7 @@ from corpora.progress import track
 from corpora.readers import opened, read_documents
 from corpora.store.documents import write_documents
 
-VERSION = 2
+VERSION = 3
 """Raised when what `ingest` stores for the same source changes."""
 
 

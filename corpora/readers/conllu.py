@@ -160,6 +160,7 @@ class _Building:
             language=self.source.language,
             title=self.meta.get("title", ""),
             url=self.meta.get("sourceURL", ""),
+            author=self.meta.get("author", ""),
             categories=(self.genre,) if self.genre else (),
             sections=self._sections(text) if any(self.headings) else None,
             paragraphs=self.paragraphs,

@@ -21,6 +21,7 @@ from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files
+from corpora.splits.prescribed import split_of
 
 OnBad = Callable[[BadRecord], None]
 T = TypeVar("T")
@@ -115,7 +116,10 @@ class Reader(Declared):
         """The documents of a source. Here those of its files, one after the other."""
         for path in source.files:
             with source.refusing(path):
-                yield from self.read_file(path, source.stem(path, self.suffixes), source)
+                split = split_of(below(source.target, path))
+                for document in self.read_file(path, source.stem(path, self.suffixes), source):
+                    document.split = split
+                    yield document
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The documents of a file, which `stem` names: its path below the source's folder, without

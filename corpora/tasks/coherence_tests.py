@@ -54,6 +54,21 @@ CARD = Card(
   journal = {Transactions of the ACL},
   year = {2021}
 }""",
+    configurations={
+        "insted": "a text of Wikipedia, and the same with a sentence of another one",
+        "insted_cnn": "a news article, and the same with a sentence of another one",
+        "probe_animacy_pronoun_downgrade": "a personal pronoun turned to `it`",
+        "probe_animacy_pronoun_upgrade": "`it` turned to a personal pronoun",
+        "probe_gender_pronoun_flip": "a pronoun turned to the other gender",
+        "probe_past_to_future_flip": "a past tense turned to the future",
+        "probe_singular_determiner_flip": "a determiner turned from singular to plural",
+        "probe_number_exaggerate": "a number made larger",
+        "probe_conjunction_flip": "a conjunction exchanged for another",
+        "probe_to_negation": "a verb negated",
+        "storycloze": "four sentences with the right and with the wrong ending",
+        "summeval": "two summaries of an article, of which experts rate `pos` higher",
+        "lmvlm": "two continuations of a prompt by language models, with the annotators' votes",
+    },
     limits=(
         "The texts of different sets overlap: the probes were made from texts of INSteD.",
         "Summaries are split into sentences by a program.",

@@ -66,6 +66,10 @@ CARD = Card(
   pages = {6044--6059},
   year = {2022}
 }""",
+    configurations={
+        "detection": "a text a row, as it is or with an intruder, and where that stands",
+        "pairwise": "a text and the same with an intruder a row: which is the coherent one?",
+    },
     limits=(
         "A sentence of a similar text can fit as well as the one it replaces.",
         "Similar texts are looked up by their weightiest features, and not by those of more than "

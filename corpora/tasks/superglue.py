@@ -50,6 +50,11 @@ CARD = Card(
   booktitle = {Advances in Neural Information Processing Systems},
   year = {2019}
 }""",
+    configurations={
+        "rte": "does the premise entail the hypothesis?",
+        "copa": "which of two choices is the cause, or the effect, of the premise?",
+        "record": "which entity of the passage fills the gap of the query?",
+    },
     limits=("The test labels are not public: evaluate on `validation`.",),
     tags=("superglue", "evaluation"),
     task_categories=("text-classification", "question-answering"),
