@@ -210,7 +210,7 @@ def _credits(manifest: Mapping[str, Any]) -> str:
         rows = [
             [work[key] or work["id"] * (key == "title") for key in keys] for work in named["first"]
         ]
-        head = f"{named['documents']:,} documents of the rows have an author or an address; "
+        head = f"{named['documents']:,} documents behind the rows have an author or an address; "
         head += "`attribution.parquet` lists them"
         head += f", here are the first {len(rows)}" if named["documents"] > len(rows) else ""
         blocks.append(f"{head}.\n\n{_folded('Documents', _table(', '.join(keys), rows))}")
