@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test nightly lint bench parser parser-quick docs clean help
+.PHONY: run test nightly lint bench parser parser-quick confidence docs clean help
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,7 @@ bench: $(STAMP)  ## the benchmarks: ratios against a named baseline in the same 
 
 DATA ?= $(or $(DISCORPORA_DATA),../shared/data)
 TREEBANK ?= $(DATA)/treebank
+NOVELS ?= $(DATA)/books
 BACKBONE ?= sentence-transformers/all-MiniLM-L6-v2
 # Running text that the teacher parses: sources with a number of words (0: all).
 SILVER ?= discoeval:$(DATA)/discoeval/SP/wiki@0 discoeval:$(DATA)/discoeval/BSO/wiki@0 \
@@ -58,6 +59,16 @@ parser-quick: export OPENBLAS_NUM_THREADS = 1
 parser-quick: $(STAMP) ## prove the parser's recipe in a minute
 	rm -rf build/parser-quick
 	$(BIN)/python -m zoo.parser.train --treebank $(TREEBANK) --output build/parser-quick --quick
+
+confidence: export OMP_NUM_THREADS = 1
+confidence: export OPENBLAS_NUM_THREADS = 1
+confidence: $(STAMP) ## learn the confidence of pairs again: five parsers, two models (an hour)
+	$(BIN)/python -m extract.calibrate folds --treebank $(wildcard $(TREEBANK)/en_ewt/*-train.conllu $(TREEBANK)/en_gum/train/*.conllu) --output build/folds
+	for fold in 0 1 2 3 4; do $(BIN)/python -m zoo.parser.train --treebank build/folds/train-$$fold.conllu \
+	    --dev $(TREEBANK)/en_ewt --output build/folds/parser-$$fold --seed $$fold --set training.max_steps=2200 \
+	    --set training.dropout=0.2 --set regularisation.max_steps=500 --set finishing.max_steps=100 || exit 1; done
+	$(BIN)/python -m extract.calibrate fit build/folds --ratings docs/results/pairs/ratings.jsonl \
+	    --novels $(addprefix jsonl:,$(wildcard $(NOVELS)/*.jsonl)) --output extract/confidence.json
 
 docs: $(STAMP)   ## the documentation as a site, in build/docs
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'

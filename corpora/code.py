@@ -2,7 +2,8 @@
 
 It covers a module and all that it imports within its own top-level package, imports inside
 functions included. Docstrings, comments, annotations of types and the layout of the text do not
-count; a query in a `.sql` file beside a module does. It is the same under every Python version.
+count; a `.sql` or `.json` file of the same name beside a module does. It is the same under every
+Python version.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ def code_hash(module: str) -> str:
     whole = hashlib.sha256()
     for name, path in sorted(paths.items()):
         whole.update(f"{name}\0{_file_hash(path)}\0".encode())
-        query = path.with_suffix(".sql")
-        if query.is_file():
-            whole.update(query.read_bytes())
+        for data in (path.with_suffix(".sql"), path.with_suffix(".json")):
+            if data.is_file():
+                whole.update(data.read_bytes())
     return whole.hexdigest()[:16]
 
 

@@ -21,6 +21,8 @@ SPANS = pa.list_(SPAN)
 STRING = pa.string()
 STRINGS = pa.list_(STRING)
 INT8, INT32 = pa.int8(), pa.int32()
+CONFIDENCE = pa.field("confidence", pa.float32())
+"""Null for a language without a model."""
 
 
 def schema(**columns: pa.DataType | Sequence[str]) -> pa.Schema:
@@ -53,7 +55,7 @@ PAIRS = schema(
     has_clauses=pa.bool_(),
     pattern=STRING,
     s2_added=STRING,
-)
+).append(CONFIDENCE)
 """The fields of `extract.pairs.Pair`."""
 
 
@@ -67,7 +69,8 @@ def dissent(markers: Sequence[str]) -> pa.Schema:
         label=markers,
         position=STRING,
         order=STRING,
-    )
+        s2_added=STRING,
+    ).append(CONFIDENCE)
 
 
 DISSENT = dissent(MARKERS_ALL)

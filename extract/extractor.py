@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
 
 from corpora.declared import Table
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError
 from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
+from extract.confidence import load_model
 from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match
 from extract.pairs import Pair, PairColumns, Reject, SpanColumn
 from extract.parse import BoolArray, Ints, ParsedDocument, Parser
@@ -37,6 +40,7 @@ FEW_WORDS = 30
 """With fewer words the language of a document is not looked at."""
 FREQUENT = 0.1
 """The least share of frequent words: English prose has .3 to .5, German .02."""
+MORE_LIKELY_RIGHT = 0.5
 OnReject = Callable[[Reject], object]
 Mode = Literal["recall", "standalone"]
 Subjects = Literal["own", "restored", "shared"]
@@ -54,6 +58,9 @@ class PairSettings(Table):
     subjects: Subjects = "own"
     """In the mode `standalone`: each side has a subject of its own (`own`), S2 gets a copy of the
     one that it shares with the conjunct before (`restored`), or may lack it (`shared`)."""
+    min_confidence: float | None = Field(default=None, ge=0, le=1)
+    """Pairs that are less likely to be right are rejected (`extract.confidence`); None: below .5 in
+    the mode `standalone`, none in `recall`."""
     text: Literal["written", "tokenised"] = "written"
     """The author's own text, or tokens parted by blanks."""
     patterns: tuple[str, ...] = ()
@@ -68,10 +75,10 @@ class PairSettings(Table):
 class Extractor:
     """Extracts pairs with one parser, marker set and mode.
 
-    `mode`, `subjects`, `text` and `language` are those of `PairSettings`; `patterns` is a pattern
-    file, or several. `gold_sentences` keeps the sentence layer of the source where it has one (else
-    it is split by rules), `gold_tokens` its tokens too. Why candidates were no pairs is counted in
-    `reject_counts`; `on_reject` gets each of them.
+    `mode`, `subjects`, `min_confidence`, `text` and `language` are those of `PairSettings`;
+    `patterns` is a pattern file, or several. `gold_sentences` keeps the sentence layer of the
+    source where it has one (else it is split by rules), `gold_tokens` its tokens too. Why
+    candidates were no pairs is counted in `reject_counts`; `on_reject` gets each of them.
     """
 
     def __init__(
@@ -82,6 +89,7 @@ class Extractor:
         language: str = "en",
         text: str = "written",
         subjects: str = "own",
+        min_confidence: float | None = None,
         gold_sentences: bool = False,
         gold_tokens: bool = False,
         workers: int = 1,
@@ -96,6 +104,7 @@ class Extractor:
                 "language": language,
                 "mode": mode,
                 "subjects": subjects,
+                "min_confidence": min_confidence,
                 "text": text,
                 "patterns": tuple(map(str, files)),
             }
@@ -116,6 +125,16 @@ class Extractor:
             **parser_settings,
         }
         self.markers = resolve_markers(self.settings.markers, language, self.settings.patterns)
+        self.model = load_model(language, mode)
+        self.threshold = min_confidence or 0.0
+        if min_confidence is None and mode == "standalone":
+            self.threshold = MORE_LIKELY_RIGHT
+        if min_confidence and self.model is None:
+            raise ConfigError(
+                f"min_confidence = {min_confidence}: there is no model of confidence for the "
+                f"language {language!r}",
+                hint="leave min_confidence out",
+            )
         self.on_reject = on_reject
         self.reject_counts: Counter[str] = Counter()
         self._waiting: defaultdict[str, list[Reject]] = defaultdict(list)
@@ -259,9 +278,18 @@ class Extractor:
         sides = sides_of(batch, matches, needs, judge, restore=restore)
         refused = sides.refused > 0
         refuse(matches.take(refused), sides.refused[refused], (*REFUSALS, *STANDALONE))
-        return self._columns(batch, matches.take(~refused), sides.take(~refused))
+        matches, sides = matches.take(~refused), sides.take(~refused)
+        if self.model is None:
+            return self._columns(batch, matches, sides, None)
+        sure = self.model.confidences(batch, matches, sides.spans)
+        doubtful = sure < self.threshold
+        others = matches.take(doubtful)
+        refuse(others, np.zeros(len(others), np.int32), ["confidence"])
+        return self._columns(batch, matches.take(~doubtful), sides.take(~doubtful), sure[~doubtful])
 
-    def _columns(self, batch: Batch, matches: Matches, sides: Sides) -> PairColumns:
+    def _columns(
+        self, batch: Batch, matches: Matches, sides: Sides, sure: NDArray[np.float32] | None
+    ) -> PairColumns:
         rows = batch.row[matches.first]
         doc = batch.row_doc[rows]
         (s1, s2), text = sides.spans, self.settings.text
@@ -293,6 +321,7 @@ class Extractor:
             s1=texts_of(batch, doc, sides.spoken[0], text, sides.asks[0]),
             s2=texts_of(batch, doc, sides.spoken[1], text, sides.asks[1]),
             s2_added=copies,
+            confidence=sure,
         )
 
     def _with_sentences(self, document: Document) -> Document:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpora.document import Document, Span
 from extract.parse import BoolArray, Ints
@@ -27,7 +28,8 @@ class Pair:
     `has_clauses`: both sides have a finite verb or copula and an overt subject.
     `pattern` is the id of the row of the pattern table that matched. `s2_added` is what `s2` begins
     with and its spans do not hold: the subject and auxiliaries that it shares with the clause
-    before (`subjects = "restored"`).
+    before (`subjects = "restored"`). `confidence` is the probability that the pair is right
+    (`extract.confidence`), None for a language without a model.
     """
 
     doc: str
@@ -47,6 +49,7 @@ class Pair:
     has_clauses: bool
     pattern: str
     s2_added: str = ""
+    confidence: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -107,8 +110,8 @@ class SpanColumn:
 class PairColumns:
     """The pairs of one batch as parallel columns, in the order of the text.
 
-    `language` is that of the pattern table. `doc` indexes `documents`; `marker` and `pattern` index
-    `markers` and `patterns`.
+    `language` is that of the pattern table; without a model for it `confidence` is None. `doc`
+    indexes `documents`; `marker` and `pattern` index `markers` and `patterns`.
     """
 
     documents: Sequence[Document]
@@ -128,6 +131,7 @@ class PairColumns:
     s1: list[str]
     s2: list[str]
     s2_added: list[str]
+    confidence: NDArray[np.float32] | None
 
     def __len__(self) -> int:
         return len(self.doc)
@@ -155,4 +159,5 @@ class PairColumns:
                 has_clauses=bool(self.has_clauses[i]),
                 pattern=self.patterns[self.pattern[i]],
                 s2_added=self.s2_added[i],
+                confidence=None if self.confidence is None else float(self.confidence[i]),
             )

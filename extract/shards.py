@@ -155,6 +155,9 @@ def _pair_batch(columns: PairColumns) -> pa.RecordBatch:
         "s1": pa.array(columns.s1, pa.string()),
         "s2": pa.array(columns.s2, pa.string()),
         "s2_added": pa.array(columns.s2_added, pa.string()),
+        "confidence": pa.nulls(len(columns), pa.float32())
+        if columns.confidence is None
+        else pa.array(columns.confidence),
         "position": _chosen(POSITIONS, columns.previous),
         "order": _chosen(ORDERS, columns.s1_first),
         "has_clauses": pa.array(columns.has_clauses, pa.bool_()),

@@ -135,7 +135,12 @@ class StageTask(luigi.Task):
         """The settings of the pairs that this stage reads, if it reads any."""
         for task in self.upstream:
             if task.stage == "pairs":
-                named = {"mode": "mode", "subjects": "subjects", "pattern table": "patterns"}
+                named = {
+                    "mode": "mode",
+                    "subjects": "subjects",
+                    "least confidence": "min_confidence",
+                    "pattern table": "patterns",
+                }
                 return {name: task.chosen_settings[key] for name, key in named.items()}
         return {}
 

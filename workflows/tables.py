@@ -172,6 +172,8 @@ class Extract(Table):
     markers: str = "all15"
     mode: Mode = "standalone"
     subjects: Literal["own", "restored", "shared"] = "own"
+    min_confidence: float | None = Field(default=None, ge=0, le=1)
+    """Less likely pairs are rejected; None: below .5 in the mode `standalone`, none in `recall`."""
     text: Literal["written", "tokenised"] = "written"
     patterns: tuple[str, ...] = ()
     """Pattern files that add markers to the tables or replace their rows."""

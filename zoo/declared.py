@@ -9,11 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from corpora.declared import Declared, Registry, portable
+from corpora.errors import ConfigError
 from corpora.splits import SPLITS
 
 if TYPE_CHECKING:
@@ -91,7 +99,10 @@ class Recipe(Declared):
     splits: ClassVar[tuple[str, ...]] = SPLITS
     """The splits that must have rows."""
     not_identity: ClassVar[frozenset[str]] = frozenset(
-        {"dataset", "dataset_config", "output", "logging_steps", "report_to", "keep_checkpoints"}
+        {
+            *("dataset", "dataset_config", "output", "logging_steps", "report_to"),
+            *("keep_checkpoints", "processes"),
+        }
     )
     """Settings that change no weight. The dataset counts by its revision and configuration."""
 
@@ -138,11 +149,11 @@ class StepRecipe(Recipe):
     max_steps: Annotated[int, Field(ge=-1)] = -1
     """The number of optimizer steps; when positive it replaces `epochs`."""
     batch_size: Positive = 32
-    """Examples of an optimizer step and process (times `gradient_accumulation`)."""
+    """Examples of an optimizer step, of all `processes` and parts (`gradient_accumulation`)."""
     eval_batch_size: Positive = 64
     """Examples at a time in validation and test."""
     gradient_accumulation: Positive = 1
-    """Batches that make one optimizer step."""
+    """Parts of a batch that are computed one after the other, which takes less memory."""
     learning_rate: Above0 = 2e-5
     """The highest learning rate of the schedule."""
     weight_decay: AtLeast0 = 0.0
@@ -165,6 +176,22 @@ class StepRecipe(Recipe):
     """Steps between two lines of the log."""
     report_to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
     """Trackers of losses and validations; tensorboard's files go to `OUTPUT.logs/`."""
+
+    @model_validator(mode="after")
+    def _batch_divides(self) -> Self:
+        self.share_of_batch(self.processes)
+        return self
+
+    def share_of_batch(self, processes: int) -> int:
+        """Examples at a time in each of `processes`. Raises `ConfigError` for a rest."""
+        parts = processes * self.gradient_accumulation
+        if self.batch_size % parts:
+            raise ConfigError(
+                f"batch_size = {self.batch_size} is not a multiple of processes = {processes} "
+                f"times gradient_accumulation = {self.gradient_accumulation}",
+                hint=f"batch_size counts the examples of all of them: take a multiple of {parts}",
+            )
+        return self.batch_size // parts
 
 
 class BackboneRecipe(StepRecipe):

@@ -32,8 +32,10 @@ ROWS_PER_BATCH = 16_384
 
 COLUMNS = (
     *("doc", "group", "source", "licence", "language", "marker"),
-    *("s1", "s2", "position", "order", "has_clauses"),
+    *("s1", "s2", "position", "order", "has_clauses", "s2_added", "confidence"),
 )
+
+PAIR_COLUMNS = ("marker", "s1", "s2", "position", "order", "s2_added", "confidence")
 
 CARD = Card(
     title="DisSent: pairs of clauses and the marker that joined them",
@@ -57,6 +59,8 @@ CARD = Card(
         "label": "the marker",
         "position": "`same_sentence`, or `previous_sentence` if S1 is the sentence before",
         "order": "`s1_first` or `s2_first` in the text",
+        "s2_added": "what `s2` begins with and the text has only in S1 (`subjects = restored`)",
+        "confidence": "the estimated probability that the pair is right; null if not known",
     },
     citation="""@inproceedings{nie-etal-2019-dissent,
   title = {{DisSent}: Learning Sentence Representations from Explicit Discourse Relations},
@@ -86,13 +90,13 @@ CARD = Card(
 class Dissent(Builder):
     """DisSent: pairs of clauses and the marker that joined them, in four sets of markers."""
 
-    name, version = "dissent", 2
+    name, version = "dissent", 3
     paper = "Nie, Bennett and Goodman 2019, sections 2 and 4"
     reads = "pairs"
     card = CARD
     gives = dict.fromkeys(("all", "books8", "books5", "balanced"), DISSENT)
     default = "all"
-    columns = pa.schema([PAIRS.field(name) for name in ("marker", "s1", "s2", "position", "order")])
+    columns = pa.schema([PAIRS.field(name) for name in PAIR_COLUMNS])
     equal = ("marker", "s1", "s2")
 
     markers: Annotated[tuple[str, ...], Field(min_length=1)] = MARKERS_ALL
@@ -214,6 +218,12 @@ class Dissent(Builder):
         absent = [marker for marker in self.markers if marker not in counts]
         if absent:
             dataset.note(f"No pair was found for: {', '.join(absent)}.")
+        copied, joined = taken.engine.rows(_COPIES)[0]
+        if copied:
+            dataset.note(
+                f"In {copied:,} pairs S2 begins with a copy of S1's subject; “and” joined "
+                f"{joined:,} of them ({joined / copied:.0%}), which the copy alone gives away."
+            )
         cap = self.balanced_cap or min(counts.values(), default=0)
         dataset.note(f"`balanced` has at most {cap:,} pairs of each marker.")
         dataset.details["balanced_cap"] = cap
@@ -246,6 +256,11 @@ where single.doc = alike.doc and single.number = alike.number
 
 _MARKERS = """
 select marker, count(*) from kept join candidate using (part, doc, number) group by marker
+"""
+
+_COPIES = """
+select count(*), count(*) filter (where marker = 'and')
+from kept join candidate using (part, doc, number) where s2_added <> ''
 """
 
 _IN_ORDER = """

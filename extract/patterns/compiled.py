@@ -15,6 +15,7 @@ from extract.patterns.table import DERIVED, Pattern, PatternTable, Tags
 
 SEPARATORS = frozenset([*",;:.-–—…•*/", "--", "---", "...", "....", "。", "，", "、", "；", "："])
 OPEN_ENDS = frozenset([*":;,-–—", "--", "---", ":—"])
+CLAUSE_BREAKS = frozenset([*";:–—；：", "--", "---"])
 QUOTES = frozenset([*"“”«»", '"', "``", "''"])
 TERMINALS = frozenset(["?", "!", "?!", "!?", "??", "!!", "？", "！"])
 
@@ -99,6 +100,8 @@ class CompiledPatterns:
         self.word = Lookup(strings, lambda s: self._words.get(_fold(s), 0), np.int16)
         self.separator = Lookup(strings, SEPARATORS.__contains__, bool)
         self.terminal = Lookup(strings, TERMINALS.__contains__, bool)
+        self.comma = Lookup(strings, frozenset(",，").__contains__, bool)
+        self.clause_break = Lookup(strings, CLAUSE_BREAKS.__contains__, bool)
         self.quote = Lookup(strings, QUOTES.__contains__, bool)
         self.open_end = Lookup(strings, OPEN_ENDS.__contains__, bool)
         self.colon = Lookup(strings, lambda s: s in (":", "："), bool)

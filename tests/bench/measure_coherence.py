@@ -40,6 +40,9 @@ COMMON = {
     "batch_size": 8,
     "learning_rate": 8e-5,
     "final_learning_rate": 5e-6,
+    "anneal_every": 8,
+    "weight_decay": 0.01,
+    "max_grad_norm": 1.0,
     "vector": "mean",
     "attention_dropout": 0,
     "hidden_dropout": 0,
@@ -88,7 +91,7 @@ def command(run: Run, seed: int, options: argparse.Namespace, output: Path) -> l
     else:
         settings = {**COMMON, **size, **run.settings, "backbone": options.backbone}
         steps = size["max_train_rows"] // COMMON["batch_size"]
-        settings |= {"bf16": options.bf16, "anneal_steps": steps}
+        settings |= {"bf16": options.bf16, "anneal_calls": steps}
     words = [word for key, value in settings.items() for word in (f"--{key}", str(value))]
     base = [sys.executable, "-m", "zoo.train", run.recipe, "--seed", str(seed)]
     return [*base, "--dataset", str(getattr(options, run.data)), "--output", str(output), *words]

@@ -31,6 +31,7 @@ PAIR = {
     **{"s2_spans": [[16, 20]], "s1": "It rained.", "s2": "We went.", "position": "same_sentence"},
     **{"order": "s1_first", "has_clauses": True, "pattern": "but.cc"},
     "s2_added": "",
+    "confidence": 0.75,
 }
 
 

@@ -32,7 +32,7 @@ def pair(number: int, marker: str = "but", words: tuple[int, int] = (8, 9), **fi
         **{"language": "en", "sentence": number, "marker": marker, "marker_spans": [[0, 3]]},
         **{"s1_spans": [[4, 9]], "s2_spans": [[9, 12]], "s1": s1, "s2": s2},
         **{"position": "same_sentence", "order": "s1_first", "has_clauses": True, "pattern": "x"},
-        "s2_added": "",
+        **{"s2_added": "", "confidence": 0.75},
     }
     return pair | fields
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +13,10 @@ from extract import Extractor, Pair, Reject
 from tests.extract.trees import document
 
 
-def asked(subjects: str) -> dict[str, str]:
+def asked(subjects: str) -> dict[str, Any]:
     """The settings of the mode `recall`, or of `standalone` with `subjects`."""
-    return {"mode": "standalone", "subjects": subjects} if subjects else {"mode": "recall"}
+    chosen = {"mode": "standalone", "subjects": subjects} if subjects else {"mode": "recall"}
+    return {**chosen, "min_confidence": 0.0}
 
 
 def pairs(*sentences: str, markers: str = "all15", subjects: str = "") -> list[Pair]:

@@ -14,7 +14,10 @@ def extracted(*sentences: str, subjects: str = "own") -> tuple[list[Pair], list[
     """The pairs of some trees, and why the other candidates are none."""
     reasons: list[str] = []
     extractor = Extractor(
-        "gold", subjects=subjects, on_reject=lambda reject: reasons.append(reject.reason)
+        "gold",
+        subjects=subjects,
+        min_confidence=0,
+        on_reject=lambda reject: reasons.append(reject.reason),
     )
     return list(extractor.pairs([document(*sentences)])), reasons
 

@@ -29,6 +29,7 @@ PAIR_FIELDS = {
         "has_clauses",
         "pattern",
         "s2_added",
+        "confidence",
     ),
 }
 TEXT = (

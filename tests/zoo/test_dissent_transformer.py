@@ -270,7 +270,7 @@ def test_out_of_memory_says_what_to_lower(
     options = [*TINY[1:], "--dataset", pairs_folder, "--output", tmp_path / "m"]
     code, message = train_cli(TINY[0], *options)
     assert code != 0
-    assert "lower batch_size (now 16)" in message and "max_tokens" in message
+    assert "raise gradient_accumulation (now 1)" in message and "max_tokens" in message
 
 
 def test_bf16_where_the_gpu_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,7 @@ def test_a_folder_may_have_any_name(name: str) -> None:
         ("dissent/ngram", "longest=0 min_texts=0 features=0 iterations=0 grid=0 grid="),
         ("dissent/sif", "size=0 smoothing=0 epochs=7"),
         ("criteria/bigru_tiny", "criteria=nl,nl max_tokens=0 bins=0"),
-        ("coherence/contrastive_tiny", "negatives=0 anneal_steps=0 max_tokens=2 patience=-1"),
+        ("coherence/contrastive_tiny", "negatives=0 anneal_calls=0 max_tokens=2 patience=-1"),
         ("coherence/unc_tiny", "kernel_size=0 max_words=0"),
     ],
 )

@@ -24,6 +24,10 @@ from zoo.training.trainer import ZooTrainer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = ["dissent/bilstm_tiny", "--epochs", "4", "--save_steps", "2", "--patience", "0"]
+TOGETHER = [
+    *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"),
+    *("-m", "zoo.train"),
+]
 TEXTS = ["coherence/contrastive_tiny", "--epochs", "2", "--save_steps", "3"]
 
 
@@ -215,6 +219,37 @@ def test_accelerate_launch_needs_no_configuration(
     results = json.loads((tmp_path / "pairs" / "results.json").read_text(encoding="utf-8"))
     found, expected = dict(_flat(results["metrics"])), undisturbed["pairs"].results["metrics"]
     assert found == pytest.approx(dict(_flat(expected)), abs=1e-5)
+
+
+def test_two_processes_learn_what_one_does(pairs_folder: Path, tmp_path: Path) -> None:
+    """Without dropout on a CPU: the same batches, halved; the results say how many there were."""
+    settings = ["--max_steps", "6", "--save_steps", "2", "--batch_size", "8"]
+    command = [*PAIRS, *settings, "--dataset", str(pairs_folder), "--output"]
+    train([*command, str(tmp_path / "one")])
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    words = [*TOGETHER, *command, str(tmp_path / "two")]
+    subprocess.run(words, cwd=ROOT, env=environment, check=True)
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    for name, weight in one.items():
+        torch.testing.assert_close(weight, two[name], atol=1e-5, rtol=1e-4)
+    results = json.loads((tmp_path / "two" / "results.json").read_text(encoding="utf-8"))
+    assert results["training"]["processes"] == 2
+
+
+def test_one_process_goes_on_where_two_stopped(pairs_folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "model"
+    command = [*PAIRS, "--dataset", str(pairs_folder), "--output", str(output)]
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([*TOGETHER, *command], cwd=ROOT, env=environment)
+    folder = output.with_name("model.partial") / "checkpoints"
+    while process.poll() is None and checkpoints.newest(folder) is None:
+        time.sleep(0.001)
+    process.terminate()
+    process.wait()
+    assert not output.exists()
+    train(command)
+    (note,) = json.loads((output / "results.json").read_text(encoding="utf-8"))["notes"]
+    assert note.startswith("2 processes began, 1 went on from checkpoint-")
 
 
 def test_the_same_command_again_does_nothing(

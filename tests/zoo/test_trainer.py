@@ -47,9 +47,9 @@ def test_two_half_batches_accumulated_are_one_batch(
     caplog.set_level("INFO", logger="zoo")
     common = ["--dataset", request.getfixturevalue(folder), "--max_train_rows", "8", *options]
     norms, weights = [], []
-    for batch, parts in ((8, 1), (4, 2)):
-        output = tmp_path / f"{batch}"
-        sizes = ["--batch_size", batch, "--gradient_accumulation", parts, "--epochs", "1"]
+    for parts in (1, 2):
+        output = tmp_path / f"{parts}"
+        sizes = ["--batch_size", 8, "--gradient_accumulation", parts, "--epochs", "1"]
         code, message = train_cli(recipe, *common, *sizes, "--logging_steps", 1, "--output", output)
         assert code == 0, message
         norms.append(float(re.findall(r"grad_norm ([\d.e-]+)", caplog.text)[-1]))
@@ -60,6 +60,48 @@ def test_two_half_batches_accumulated_are_one_batch(
         if name == "score_head.bias":
             continue  # it moves all scores alike: its gradient is zero but for a CPU's rounding
         torch.testing.assert_close(one, weights[1][name], atol=1e-4, rtol=1e-3, msg=name)
+
+
+def test_a_batch_that_cannot_be_shared_out_is_refused(
+    train_cli: Run, pairs_folder: Path, tmp_path: Path
+) -> None:
+    words = ["--dataset", pairs_folder, "--output", tmp_path / "m", "--batch_size", 6]
+    code, message = train_cli("dissent/bilstm_tiny", *words, "--gradient_accumulation", 4)
+    assert code == 2 and "batch_size = 6 is not a multiple of processes = 1" in message
+
+
+@pytest.mark.parametrize(
+    ("recipe", "folder"),
+    [
+        ("dissent/transformer_tiny", "pairs_folder"),
+        ("coherence/contrastive_tiny", "permuted_folder"),
+    ],
+)
+def test_results_are_computed_in_float32(
+    recipe: str,
+    folder: str,
+    train_cli: Run,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After a training in bfloat16 the model computes as the one that is loaded from the folder."""
+    kinds: list[torch.dtype] = []
+    fit = trainer.fit
+
+    def fitted(made: Any, **settings: Any) -> Any:
+        state = fit(made, **settings)
+        encoder = next(m for m in made.model.modules() if type(m).__name__ == "BertEncoder")
+        encoder.register_forward_hook(lambda *of: kinds.append(of[-1][0].dtype))
+        return state
+
+    for room in ("coherence.contrastive", "dissent.transformer"):
+        monkeypatch.setattr(f"zoo.{room}.fit", fitted)
+    data = request.getfixturevalue(folder)
+    words = ["--dataset", data, "--output", tmp_path / "m", "--max_steps", 1, "--bf16", "true"]
+    code, message = train_cli(recipe, *words)
+    assert code == 0, message
+    assert set(kinds) == {torch.float32}
 
 
 def test_what_a_run_leaves(train_cli: Run, pairs_folder: Path, tmp_path: Path) -> None:
@@ -183,7 +225,7 @@ def test_a_mean_loss_that_is_not_finite_stops_the_run(
 
 def test_out_of_memory_names_the_settings_that_the_recipe_has(tmp_path: Path) -> None:
     said = str(trainer.out_of_memory(job_of("conpono/tiny", tmp_path)))
-    assert "lower batch_size (now 4)" in said and "lower max_tokens (now 128)" in said
+    assert "raise gradient_accumulation (now 1)" in said and "lower max_tokens (now 128)" in said
     assert "recompute = true" in said and "lower block_tokens (now 4096)" in said
     said = str(trainer.out_of_memory(job_of("conpono/tiny", tmp_path, recompute=True)))
     assert "lower block_tokens (now 4096)" in said and "recompute" not in said

@@ -100,6 +100,10 @@ def extract(
     subjects: Annotated[
         str, typer.Option(help="of S2, in the mode standalone: own, restored (copied) or shared.")
     ] = "own",
+    min_confidence: Annotated[
+        float | None,
+        typer.Option(help="Reject less likely pairs. [default: .5 in standalone, 0 in recall]"),
+    ] = None,
     text: Annotated[str, typer.Option(help="written or tokenised.")] = "written",
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
@@ -114,7 +118,7 @@ def extract(
     given = _reader_options(option, language)
     chosen = _settings(parser, markers, language, mode, patterns, workers)
     chosen |= {"text": text, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
-    chosen["subjects"] = subjects
+    chosen |= {"subjects": subjects, "min_confidence": min_confidence}
     counts = extract_to_file(source, output, reader_options=given, rejects=rejects, **chosen)
     typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
     for marker, count in Counter(counts.markers).most_common():

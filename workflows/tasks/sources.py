@@ -202,6 +202,12 @@ class Pairs(SourceStage):
         return self.mode or self.build.extract.mode
 
     @property
+    def min_confidence(self) -> float | None:
+        """The build file's, which is for the pairs of its mode."""
+        chosen = self.build.extract
+        return chosen.min_confidence if self.mode_name == chosen.mode else None
+
+    @property
     def key(self) -> str:
         return f"{self.upstream[0].key}-{self.mode_name}"
 
@@ -218,6 +224,7 @@ class Pairs(SourceStage):
             "language": language,
             "mode": self.mode_name,
             "subjects": self.build.extract.subjects,
+            "min_confidence": self.min_confidence,
             "text": self.build.extract.text,
             "patterns": patterns_hash(language, self.build.patterns),
             "code": EXTRACT_VERSION,
@@ -236,6 +243,7 @@ class Pairs(SourceStage):
                 "language": self.entry.language or "en",
                 "mode": self.mode_name,
                 "subjects": self.build.extract.subjects,
+                "min_confidence": self.min_confidence,
                 "text": self.build.extract.text,
                 "patterns": self.build.patterns,
                 "scheme": stages.scheme_of(parses),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import torch
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LinearLR
+from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedTokenizerBase
 
 from corpora.store.atomic import write_json
@@ -26,7 +26,7 @@ from zoo.texts import TextEncoder
 from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
-from zoo.training.trainer import fit, history, trainer_over
+from zoo.training.trainer import KEEP_BEST, fit, history, trainer_over
 
 if TYPE_CHECKING:
     from zoo.coherence.recipes import Contrastive, ScorerRecipe
@@ -75,6 +75,7 @@ def train(recipe: Contrastive, job: Job) -> None:
         job,
         prepared.model,
         rows,
+        arguments={**KEEP_BEST, "adam_epsilon": recipe.adam_epsilon},
         schedule=lambda optimizer, _: annealed(recipe, optimizer),
         compute_loss_func=lambda outputs, labels, **_: objective(outputs.scores),
         compute_metrics=ranking_accuracy,
@@ -84,8 +85,7 @@ def train(recipe: Contrastive, job: Job) -> None:
     if not is_main_process():
         return
 
-    # Evaluation and card; bfloat16 was for training, users' scores are float32
-    trainer.accelerator.unwrap_model(prepared.model, keep_fp32_wrapper=False)
+    # Evaluation and card
     leave(recipe, job, prepared, history(state), dropped)
 
 
@@ -132,10 +132,19 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
     return Prepared(tokenizer, model, dataset, texts, chosen, judged, at_once)
 
 
-def annealed(recipe: ScorerRecipe, optimizer: Optimizer) -> LinearLR:
-    """From `learning_rate` in a straight line to `final_learning_rate`, which then stays."""
-    last = recipe.final_learning_rate / recipe.learning_rate
-    return LinearLR(optimizer, 1.0, last, recipe.anneal_steps)
+def annealed(recipe: ScorerRecipe, optimizer: Optimizer) -> LambdaLR:
+    """From `learning_rate` in equal stairs to `final_learning_rate`, which then stays.
+
+    The stairs of `torch.optim.swa_utils.SWALR` with linear annealing, called once each
+    `anneal_every` instances (table 5; the authors' code).
+    """
+    fall = 1 - recipe.final_learning_rate / recipe.learning_rate
+
+    def factor(step: int) -> float:
+        calls = min(step * recipe.batch_size // recipe.anneal_every, recipe.anneal_calls)
+        return 1 - fall * calls / recipe.anneal_calls
+
+    return LambdaLR(optimizer, factor)
 
 
 def note_cut(job: Job, prepared: Prepared, dropped: Mapping[str, int]) -> None:

@@ -105,7 +105,10 @@ class FullTraining:
                 hint="start it with python -m zoo.train, or with --num_processes 1",
             )
         optimizer = torch.optim.AdamW(
-            prepared.model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+            prepared.model.parameters(),
+            lr=recipe.learning_rate,
+            weight_decay=recipe.weight_decay,
+            eps=recipe.adam_epsilon,
         )
         model, self.optimizer, self.schedule = self.accelerator.prepare(
             prepared.model, optimizer, annealed(recipe, optimizer)
@@ -259,11 +262,11 @@ class FullTraining:
         self.accelerator.backward(loss)
         if self.recipe.max_grad_norm > 0:
             self.accelerator.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
+        if self.momentum is not None:
+            self.momentum.update(self.model.backbone)
         self.optimizer.step()
         self.schedule.step()
         self.optimizer.zero_grad()
-        if self.momentum is not None:
-            self.momentum.update(self.model.backbone)
         progress.step += 1
         progress.seen += len(batch)
         if progress.step % self.recipe.logging_steps == 0:

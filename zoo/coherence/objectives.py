@@ -89,22 +89,19 @@ class MomentumEncoder:
 
     both in float32, whose relative error stays that of a float32 sum. The encoder's own weights
     are `theta_0 + D`, rounded once. No gradient ever reaches them. A checkpoint holds D alone: a
-    resumed run starts from the same backbone, which its job makes sure of.
+    resumed run starts from the same backbone, which its job makes sure of. As in the authors' code
+    the encoder keeps its dropout, and is updated before the optimizer's step.
     """
 
     def __init__(self, encoder: nn.Module, momentum: float) -> None:
         self.momentum = momentum
-        self.encoder = deepcopy(encoder).eval().requires_grad_(False)
+        self.encoder = deepcopy(encoder).train().requires_grad_(False)
         self.start = [p.detach().float().clone() for p in encoder.parameters()]
         self.difference = [torch.zeros_like(p) for p in self.start]
 
     @torch.no_grad()
     def update(self, encoder: nn.Module) -> None:
-        """Equation 4, to be called once after each optimizer step.
-
-        The authors' code updates before the step, and so lags by one; here the momentum encoder
-        has seen the weights that the next step starts from, as MoCo does it.
-        """
+        """Equation 4, to be called once before each optimizer step."""
         for theta, start, difference in zip(
             encoder.parameters(), self.start, self.difference, strict=True
         ):

@@ -75,10 +75,15 @@ class ScorerRecipe(BackboneRecipe):
     eval_batch_size: Positive = 16
     learning_rate: Above0 = 5e-6
     final_learning_rate: AtLeast0 = 1e-6
-    """The learning rate after `anneal_steps`: `learning_rate` or less."""
-    anneal_steps: Positive = 5000
-    """Steps over which the learning rate falls to `final_learning_rate`."""
-    weight_decay: AtLeast0 = 0.01
+    """The learning rate after the last of `anneal_calls`: `learning_rate` or less."""
+    anneal_calls: Positive = 10
+    """Equal stairs in which the learning rate falls to `final_learning_rate`."""
+    anneal_every: Positive = 5000
+    """Instances between two stairs (table 5, "anneal rate")."""
+    adam_epsilon: Above0 = 1e-6
+    """Epsilon of AdamW (the authors' code)."""
+    max_grad_norm: AtLeast0 = 0.0
+    """Maximum gradient norm; 0 disables clipping (the authors' code clips nothing)."""
     margin: AtLeast0 = 0.1
     """The distance that a document keeps from its negatives (equations 1 and 2)."""
     negatives: Positive = 5
@@ -95,7 +100,7 @@ class ScorerRecipe(BackboneRecipe):
             raise ConfigError(
                 f"final_learning_rate = {self.final_learning_rate:g} is above learning_rate = "
                 f"{self.learning_rate:g}",
-                hint="set both: the rate falls from the one to the other over anneal_steps",
+                hint="set both: the rate falls from the one to the other",
             )
         return self
 
@@ -124,7 +129,8 @@ class Full(ScorerRecipe):
     paper = "Jwalapuram, Joty and Lin 2022, section 3.4"
     config = "ranked"
 
-    anneal_steps: Positive = 1000
+    anneal_calls: Positive = 50
+    anneal_every: Positive = 1000
     candidates: Positive = 50
     """Negatives of an instance that are scored; `negatives` of them train (algorithm 1)."""
     mine_every: Positive = 200

@@ -52,11 +52,12 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     # Beside the output: what the Trainer writes into its own folder goes with the checkpoints.
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(job.logs)
     same = {"seed", "max_steps", "learning_rate", "weight_decay", "max_grad_norm", "logging_steps"}
+    share = recipe.share_of_batch(int(os.environ.get("WORLD_SIZE", "1")))
     values: dict[str, Any] = {
         **recipe.model_dump(include=same),
         "output_dir": str(job.checkpoints),
         "num_train_epochs": recipe.epochs,
-        "per_device_train_batch_size": recipe.batch_size,
+        "per_device_train_batch_size": share,
         "per_device_eval_batch_size": recipe.eval_batch_size,
         "gradient_accumulation_steps": recipe.gradient_accumulation,
         "bf16": uses_bf16(recipe.bf16),
@@ -117,9 +118,7 @@ class ZooTrainer(Trainer):
         self.job, self.schedule = job, schedule
         job.trained_on = len(lengths)
         self.throughput = self.measure(job.run_file, job.name)
-        self.sampler = EpochSampler(
-            lengths, self.args.train_batch_size * self.args.world_size, job.recipe.seed
-        )
+        self.sampler = EpochSampler(lengths, job.steps.batch_size, job.recipe.seed)
         self.remove_callback(PrinterCallback)
         # The throughput's clock needs to know what the first one asks for.
         for callback in (_Frame(self.sampler, job.steps), self.throughput, LogLines()):
@@ -209,7 +208,8 @@ def class_accuracy(prediction: Any) -> dict[str, float]:
 def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
     """Train, or go on from the newest whole checkpoint; the best weights end in the model.
 
-    `patience` validations without a new best accuracy stop it (0: never). Returns the Trainer's
+    Mixed precision is for training: at the end the model computes in float32 again. `patience`
+    validations without a new best accuracy stop it (0: never). Returns the Trainer's
     state: steps, the log of losses and validation metrics.
     """
     job = trainer.job
@@ -231,10 +231,16 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
             trainer.state, state.best_model_checkpoint = state, str(best)
             trainer._load_best_model()
             return state
+        before = len([*start.glob("rng_state_*.pth")]) or 1
+        if before != trainer.args.world_size:
+            job.note(
+                f"{before} processes began, {trainer.args.world_size} went on from {start.name}"
+            )
     try:
         trainer.train(resume_from_checkpoint=str(start) if start else None)
     except torch.cuda.OutOfMemoryError as error:
         raise out_of_memory(job) from error
+    trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
     return trainer.state
 
 
@@ -243,8 +249,7 @@ def out_of_memory(job: Job) -> DiscorporaError:
     recipe = job.steps
     lower = "lower {name} (now {now})"
     ways = {
-        "batch_size": f"{lower} and raise gradient_accumulation by the same factor to keep the "
-        "batch",
+        "gradient_accumulation": "raise {name} (now {now})",
         "recompute": "set recompute = true, which keeps the activations of one block at a time",
         "block_tokens": lower,
         "max_tokens": lower,
@@ -272,6 +277,7 @@ def history(state: TrainerState) -> dict[str, Any]:
         "steps": state.global_step,
         "best_step": state.best_global_step,
         "validations": validations,
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
     }
 
 
@@ -280,7 +286,9 @@ class EpochSampler(Sampler[int]):
 
     The rows are shuffled, cut into windows of 50 batches, sorted by length inside a window, and
     the batches shuffled (as `LengthGroupedSampler` of transformers does, whose order comes from
-    the global generator, so that a run resumed in a later epoch sees another order).
+    the global generator, so that a run resumed in a later epoch sees another order). The order
+    depends on the batch of all processes alone; the rows of an epoch that fill no batch, others
+    in each epoch, are left out, so that each step of any number of processes sees the same rows.
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
@@ -291,23 +299,22 @@ class EpochSampler(Sampler[int]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        """Rows of an epoch: whole batches, or all rows where these fill none."""
+        rows = len(self.lengths)
+        return rows // self.batch_size * self.batch_size or rows
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.order(self.epoch).tolist())
 
     def order(self, epoch: int) -> np.ndarray:
-        """The order of `epoch`: a permutation of the rows, `[rows]`."""
+        """The order of `epoch`, `[len(self)]`: each row once at most."""
         random = stream(self.seed, "zoo.batches", epoch=epoch)
-        rows = random.permutation(len(self.lengths))
+        rows = random.permutation(len(self.lengths))[: len(self)]
         size = self.batch_size * WINDOW
         for start in range(0, len(rows), size):
             window = rows[start : start + size]
             rows[start : start + size] = window[np.argsort(-self.lengths[window], kind="stable")]
-        whole = len(rows) // self.batch_size * self.batch_size
-        batches = rows[:whole].reshape(-1, self.batch_size)
-        # A last batch that is not full stays last: in the middle it would shift all others.
-        return np.concatenate([random.permutation(batches).ravel(), rows[whole:]])
+        return random.permutation(rows.reshape(-1, min(self.batch_size, len(rows)))).ravel()
 
 
 class _Frame(TrainerCallback):

@@ -286,7 +286,7 @@ def test_shipped_recipes_have_the_papers_values() -> None:
     )  # fmt: skip
     assert (s.max_tokens, s.learning_rate, s.warmup, s.mask_rate) == (512, 5e-5, 0.25, 0.15)
     assert _examples(s) == 1_600_000 and s.max_eval_rows == 5000
-    assert s.batch_size * s.gradient_accumulation == 32
+    assert s.batch_size == 32
     bso = read_preset("conpono/bso")
     baseline = bso.recipe(options)
     assert _examples(baseline) * baseline.candidates == _examples(s) * s.candidates
@@ -297,7 +297,7 @@ def test_shipped_recipes_have_the_papers_values() -> None:
 
 
 def _examples(settings: Any) -> int:
-    return settings.batch_size * settings.gradient_accumulation * settings.max_steps
+    return settings.batch_size * settings.max_steps
 
 
 def test_measured_evaluations_of_other_settings_are_refused(

@@ -1,0 +1,309 @@
+"""Learn how likely a pair is right (`extract/confidence.json`), and measure it.
+
+    python -m extract.calibrate folds --treebank FILE ... --output FOLDS
+    python -m zoo.parser.train --treebank FOLDS/train-N.conllu --dev DEV --output FOLDS/parser-N
+    python -m extract.calibrate fit FOLDS --ratings FILE --novels SPEC ... --output MODEL.json
+    python -m extract.calibrate score MODEL.json --treebank FILE ... --output REPORT.json
+
+The rows to learn from are pairs of the treebank documents of each fold, from raw text, with the
+parser that was trained on the other folds; such a pair is right if gold trees give it too, and
+both sides have a word Dice of .7 or more with theirs, as in `discorpora validate`. The mode
+`standalone` also learns from pairs of novels that readers rated (right if most called it good),
+parsed by the embedded parser. One logistic model a mode; its penalty is chosen by
+cross-validation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import logging
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from sklearn.model_selection import GroupKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from spacy.language import Language
+
+from corpora.document import Document
+from corpora.readers import open_source
+from corpora.store.atomic import write_json, write_text
+from extract import embedded
+from extract.confidence import Model, features
+from extract.extractor import Extractor
+from extract.match import Matches
+from extract.pairs import Pair, SpanColumn
+from extract.parsers.spacy import SpacyParser
+from extract.trees import Batch
+from extract.validate.strict import DICE
+
+log = logging.getLogger("extract.calibrate")
+
+FOLDS = 5
+PIPELINE = embedded.PATH.name
+MODES = ("standalone", "recall")
+PENALTIES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+"""Inverse strengths of the L2 penalty that are tried."""
+RAREST = 20
+"""A marker or pattern with fewer rows has no weight of its own."""
+Array = NDArray[np.float64]
+
+
+def fold_of(document: str) -> int:
+    return int(hashlib.sha256(document.encode()).hexdigest(), 16) % FOLDS
+
+
+def write_folds(options: argparse.Namespace) -> None:
+    """`train-N.conllu` and `held-N.conllu`: each document is held out of one fold."""
+    parts: list[list[str]] = [[] for _ in range(FOLDS)]
+    for path in options.treebank:
+        for text in re.split(r"(?m)^(?=# newdoc id)", path.read_text(encoding="utf-8")):
+            if name := re.match(r"# newdoc id = (.*)", text):
+                parts[fold_of(name[1])].append(text)
+    options.output.mkdir(parents=True, exist_ok=True)
+    for number, held in enumerate(parts):
+        others = [text for other, part in enumerate(parts) if other != number for text in part]
+        write_text(options.output / f"held-{number}.conllu", "".join(held))
+        write_text(options.output / f"train-{number}.conllu", "".join(others))
+
+
+@dataclass
+class FoldParser(SpacyParser):
+    """The embedded parser as trained in `folder` by `zoo.parser.train`."""
+
+    folder: Path = field(default=embedded.PATH, kw_only=True)
+
+    @cached_property
+    def nlp(self) -> Language:  # type: ignore[override]
+        return embedded.load(self.folder)
+
+
+@dataclass
+class Rows:
+    """Pairs with their features: what a model reads and what it shall tell."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    values: list[dict[str, float]] = field(default_factory=list)
+    right: list[bool] = field(default_factory=list)
+
+    def extend(self, other: Rows) -> None:
+        self.pairs += other.pairs
+        self.values += other.values
+        self.right += other.right
+
+
+class Observer(Model):
+    """Stands for a model, is sure of every pair, and keeps what a model would see."""
+
+    bias: float = 0.0
+    numbers: dict[str, float] = {}
+    markers: dict[str, float] = {}
+    patterns: dict[str, float] = {}
+    _seen: list[dict[str, float]] = []
+
+    def confidences(
+        self, batch: Batch, matches: Matches, spans: tuple[SpanColumn, SpanColumn]
+    ) -> NDArray[np.float32]:
+        columns = features(batch, matches, spans)
+        table = np.stack(list(columns.values()), axis=1).tolist()
+        self._seen += [dict(zip(columns, row, strict=True)) for row in table]
+        return np.ones(len(matches), dtype=np.float32)
+
+
+def observed(documents: Iterable[Document], mode: str, **settings: Any) -> Rows:
+    """All pairs of some documents with their features."""
+    extractor = Extractor(mode=mode, min_confidence=0, **settings)
+    extractor.model = observer = Observer()
+    return Rows(list(extractor.pairs(documents)), observer._seen)
+
+
+def against_gold(path: Path, mode: str, parser: SpacyParser) -> Rows:
+    """The pairs of a parser from the raw text of a treebank, right where gold trees agree."""
+    documents = list(open_source(f"conllu:{path}"))
+    rows = observed(documents, mode, parser=parser)
+    gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
+    there = {(pair.doc, pair.marker_spans): pair for pair in gold}
+    rows.right = [agrees(p, there.get((p.doc, p.marker_spans))) for p in rows.pairs]
+    return rows
+
+
+def agrees(pair: Pair, gold: Pair | None) -> bool:
+    """Whether both sides have the words of the gold pair's, to a Dice of `DICE`."""
+    if gold is None:
+        return False
+    for mine, theirs in ((pair.s1, gold.s1), (pair.s2, gold.s2)):
+        one, other = (Counter(re.findall(r"\w+", side.lower())) for side in (mine, theirs))
+        if 2 * (one & other).total() < DICE * (one.total() + other.total()):
+            return False
+    return True
+
+
+def rated(ratings: Path, novels: Sequence[str]) -> Rows:
+    """The pairs that readers rated, of the documents of `novels`; each is of the same texts."""
+    votes: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
+    for line in ratings.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        votes[record["doc"], record["texts"]] += [r == "good" for r in record["ratings"]]
+    names = {doc for doc, _ in votes}
+    options = {"layout": "paragraph", "group": "book", "id": "chapter_id", "title": "chapter"}
+    documents = [d for spec in novels for d in open_source(spec, options) if d.id in names]
+    everything, chosen = observed(documents, "standalone"), Rows()
+    for pair, values in zip(everything.pairs, everything.values, strict=True):
+        texts = hashlib.sha256(f"{pair.s1}\n{pair.s2}".encode()).hexdigest()[:12]
+        if given := votes.get((pair.doc, texts)):
+            chosen.extend(Rows([pair], [values], [sum(given) * 2 > len(given)]))
+    return chosen
+
+
+def design(rows: Rows, names: Sequence[str]) -> Array:
+    """A table [rows, names]: features, and 1 for the row's marker and pattern."""
+    place = {name: column for column, name in enumerate(names)}
+    table = np.zeros((len(rows.pairs), len(names)))
+    for row, (pair, values) in enumerate(zip(rows.pairs, rows.values, strict=True)):
+        for name in (f"marker {pair.marker}", f"pattern {pair.pattern}"):
+            if name in place:
+                table[row, place[name]] = 1.0
+        for name, value in values.items():
+            table[row, place[name]] = value
+    return table
+
+
+def fitted(rows: Rows) -> tuple[dict[str, Any], dict[str, float]]:
+    """The weights of a model, and how well it does on documents that it has not seen."""
+    kinds = [f"marker {p.marker}" for p in rows.pairs] + [
+        f"pattern {p.pattern}" for p in rows.pairs
+    ]
+    common = [kind for kind in sorted(set(kinds)) if kinds.count(kind) >= RAREST]
+    names = [*rows.values[0], *common]
+    table, right = design(rows, names), np.array(rows.right)
+    groups = [pair.doc for pair in rows.pairs]
+    folds = list(GroupKFold(FOLDS).split(table, right, groups))
+    model = make_pipeline(
+        StandardScaler(),
+        LogisticRegressionCV(
+            Cs=PENALTIES,
+            cv=FOLDS,
+            scoring="neg_log_loss",
+            max_iter=5000,
+            l1_ratios=(0.0,),
+            use_legacy_attributes=False,
+        ),
+    )
+    sure = cross_val_predict(model, table, right, cv=folds, method="predict_proba")[:, 1]
+    model.fit(table, right)
+    scale, logistic = model[0], model[-1]
+    weights = logistic.coef_[0] / scale.scale_
+    bias = float(logistic.intercept_[0] - weights @ scale.mean_)
+    parts: dict[str, dict[str, float]] = {"numbers": {}, "markers": {}, "patterns": {}}
+    for name, weight in zip(names, weights.tolist(), strict=True):
+        kind, _, rest = name.partition(" ")
+        parts[f"{kind}s" if rest else "numbers"][rest or name] = round(weight, 4)
+    return {"bias": round(bias, 4), **parts}, measures(right, sure)
+
+
+def measures(right: NDArray[np.bool_], sure: Array) -> dict[str, float]:
+    share = right.mean()
+    return {
+        "pairs": len(right),
+        "right": round(float(share), 3),
+        "mean confidence": round(float(sure.mean()), 3),
+        "Brier": round(float(brier_score_loss(right, sure)), 4),
+        "Brier of the share": round(float(share * (1 - share)), 4),
+        "log loss": round(float(log_loss(right, sure)), 4),
+        "AUC": round(float(roc_auc_score(right, sure)), 3),
+    }
+
+
+def fit(options: argparse.Namespace) -> None:
+    models: dict[str, Any] = {}
+    for mode in MODES:
+        rows = Rows()
+        for number in range(FOLDS):
+            parser = FoldParser(folder=options.folds / f"parser-{number}" / PIPELINE)
+            rows.extend(against_gold(options.folds / f"held-{number}.conllu", mode, parser))
+        log.info("%s, treebanks: %d pairs, %.3f right", mode, len(rows.pairs), np.mean(rows.right))
+        if mode == "standalone":
+            novels = rated(options.ratings, options.novels)
+            log.info("novels: %d rated pairs, %.3f good", len(novels.pairs), np.mean(novels.right))
+            rows.extend(novels)
+        models[mode], scores = fitted(rows)
+        log.info("%s, documents that are not in the fit: %s", mode, scores)
+    write_json(options.output, {"en": models})
+
+
+def score(options: argparse.Namespace) -> None:
+    """Calibration in ten bins, Brier score, and precision against yield, by mode."""
+    models = json.loads(options.model.read_text(encoding="utf-8"))["en"]
+    report: dict[str, Any] = {}
+    for mode in MODES:
+        rows = Rows()
+        for path in options.treebank:
+            rows.extend(against_gold(path, mode, FoldParser()))
+        model = Model.of(models[mode])
+        names = [*model.numbers, *(f"marker {m}" for m in model.markers)]
+        names += [f"pattern {p}" for p in model.patterns]
+        weights = [*model.numbers.values(), *model.markers.values(), *model.patterns.values()]
+        sure = 1 / (1 + np.exp(-(design(rows, names) @ weights + model.bias)))
+        right = np.array(rows.right)
+        bins = np.minimum((sure * 10).astype(int), 9)
+        report[mode] = {
+            **measures(right, sure),
+            "reliability": [
+                {
+                    "confidence": round(float(sure[bins == b].mean()), 3),
+                    "right": round(float(right[bins == b].mean()), 3),
+                    "pairs": int((bins == b).sum()),
+                }
+                for b in range(10)
+                if (bins == b).any()
+            ],
+            "curve": [
+                {
+                    "min_confidence": t / 20,
+                    "pairs": int((sure >= t / 20).sum()),
+                    "right": round(float(right[sure >= t / 20].mean()), 3),
+                }
+                for t in range(20)
+                if (sure >= t / 20).any()
+            ],
+        }
+    write_json(options.output, report)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    folds = commands.add_parser("folds", help="write the documents of each fold")
+    folds.set_defaults(run=write_folds)
+    fitting = commands.add_parser("fit", help="fit the models of both modes")
+    fitting.add_argument("folds", type=Path, help="folder with held-N.conllu and parser-N")
+    fitting.add_argument("--ratings", type=Path, required=True, help="ratings.jsonl")
+    fitting.add_argument("--novels", nargs="+", required=True, metavar="SPEC")
+    fitting.set_defaults(run=fit)
+    scoring = commands.add_parser("score", help="measure a model on documents with gold trees")
+    scoring.add_argument("model", type=Path)
+    scoring.set_defaults(run=score)
+    for each in (folds, scoring):
+        each.add_argument("--treebank", type=Path, nargs="+", required=True, help="CoNLL-U")
+    for each in (folds, fitting, scoring):
+        each.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    options.run(options)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

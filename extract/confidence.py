@@ -1,0 +1,183 @@
+"""How likely a pair is right: a logistic model over what extraction knows anyway.
+
+The weights are in `confidence.json`, learnt by `python -m extract.calibrate` for English text,
+text parsed by the embedded parser; `docs/results/confidence.md` says what they were learnt from
+and how well they are calibrated.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpora.declared import Table
+from extract.match import PREVIOUS, Matches
+from extract.pairs import SpanColumn
+from extract.parse import BoolArray, Ints
+from extract.trees import Batch
+
+MODEL = Path(__file__).with_name("confidence.json")
+Floats = NDArray[np.float64]
+KINDS = {
+    "nominal": ("NOUN", "PROPN", "NUM"),
+    "pronoun": ("PRON",),
+    "verbal": ("VERB", "AUX"),
+    "modifier": ("ADJ", "ADV"),
+    "function": ("ADP", "DET", "SCONJ", "CCONJ", "PART"),
+}
+"""Parts of speech (UPOS) of the words at the ends of both sides and around the marker."""
+CLASSES = ("main_clause", "conjunct", "reported_clause", "adverbial_clause")
+MAX_DEPTH = 20
+NOWHERE = -1
+"""Stands for a token that is not there; it is of no kind."""
+
+
+class Model(Table):
+    """Weights of a logistic model: `numbers` by the name of a feature, `markers`, `patterns`."""
+
+    bias: float
+    numbers: dict[str, float]
+    markers: dict[str, float]
+    patterns: dict[str, float]
+
+    def confidences(
+        self, batch: Batch, matches: Matches, spans: tuple[SpanColumn, SpanColumn]
+    ) -> NDArray[np.float32]:
+        """The probability [pairs] that each pair is right, from 0 to 1."""
+        score = np.full(len(matches), self.bias)
+        for name, values in features(batch, matches, spans).items():
+            score += self.numbers.get(name, 0.0) * values
+        markers = [self.markers.get(s.name, 0.0) for s in batch.patterns.sequences]
+        patterns = [self.patterns.get(row.pattern.id, 0.0) for row in batch.patterns.rows]
+        score += np.array(markers)[matches.sequence] + np.array(patterns)[matches.row]
+        return (1 / (1 + np.exp(-score))).astype(np.float32)
+
+
+@cache
+def load_model(language: str, mode: str) -> Model | None:
+    """The model for the pairs of a mode; None for a language that has none."""
+    models = json.loads(MODEL.read_text(encoding="utf-8"))
+    weights = models.get(language, {}).get(mode)
+    return None if weights is None else Model.of(weights, str(MODEL))
+
+
+def features(
+    batch: Batch, matches: Matches, spans: tuple[SpanColumn, SpanColumn]
+) -> dict[str, Floats]:
+    """What the model looks at, by name [pairs]: lengths in words, distances, depths, tags.
+
+    Lengths, distances and counts are `log(1 + n)`, all others 0 or 1.
+    """
+    tokens = _Tokens(batch, matches)
+    patterns = batch.patterns
+    word = ~batch.labelled("punctuation")
+    flags = {
+        "words": word,
+        "clauses": batch.has(np.arange(len(batch)), patterns.bits["clause"]) & word,
+        "commas": patterns.comma[batch.form],
+        "breaks": patterns.clause_break[batch.form],
+    }
+    sums = {name: np.concatenate([[0], np.cumsum(flag)]) for name, flag in flags.items()}
+    back = matches.s1 == PREVIOUS
+    row = batch.row[matches.first]
+    begin, end = batch.offsets[row], batch.offsets[row + 1]
+    counts: dict[str, Ints] = {}
+    for name, total in sums.items():
+        counts[f"sentence_{name}"] = total[end] - total[begin]
+        for side, column in zip(("s1", "s2"), spans, strict=True):
+            counts[f"{side}_{name}"] = tokens.inside(total, column)
+    (s1_first, s1_last), (s2_first, s2_last) = (tokens.ends(column) for column in spans)
+    words = sums["words"]
+    after = np.minimum(matches.first + matches.length, len(batch))
+    before_marker = np.where(back, begin, np.where(s1_last < matches.first, s1_last + 1, begin))
+    counts["words_before_marker"] = words[matches.first] - words[before_marker]
+    counts["words_after_marker"] = np.maximum(words[np.maximum(s2_first, after)] - words[after], 0)
+    counts["s1_pieces"], counts["s2_pieces"] = (column.counts - 1 for column in spans)
+    s1 = np.where(back, matches.s2, matches.s1)
+    counts["distance"] = np.abs(s1 - matches.s2)
+    counts["s1_depth"], counts["s2_depth"] = _depth(batch, s1), _depth(batch, matches.s2)
+    uncovered = counts["sentence_words"] - counts["s2_words"] - ~back * counts["s1_words"]
+    counts["words_of_neither"] = np.maximum(uncovered, 0)
+    values = {name: np.log1p(np.maximum(n, 0).astype(np.float64)) for name, n in counts.items()}
+    mark = batch.form[np.maximum(matches.first - 1, 0)]
+    inside = matches.first > begin
+    other = {
+        "previous": back,
+        "s2_before_s1": (s2_first < s1_first) & ~back,
+        "comma_before": inside & patterns.comma[mark],
+        "break_before": inside & patterns.clause_break[mark],
+        "quotes": _per_row(batch, patterns.quote[batch.form])[row],
+        "same_tag": ~back & (tokens.xpos[s1] == tokens.xpos[matches.s2]),
+    }
+    places = {
+        "s1_head": s1,
+        "s2_head": matches.s2,
+        "s1_first": s1_first,
+        "s1_last": s1_last,
+        "s2_first": s2_first,
+        "s2_last": s2_last,
+        "word_before": np.where(inside, matches.first - 1, NOWHERE),
+        "word_after": np.where(after < end, after, NOWHERE),
+    }
+    for place, token in places.items():
+        for kind in KINDS:
+            other[f"{place}={kind}"] = tokens.kinds[kind][token]
+    for side, head in (("s1", s1), ("s2", matches.s2)):
+        for name in CLASSES:
+            other[f"{side}_{name}"] = batch.labelled(name)[head] & ~(back & (side == "s1"))
+    return values | {name: flag.astype(np.float64) for name, flag in other.items()}
+
+
+class _Tokens:
+    """Tokens by their place in the texts, and their tags."""
+
+    def __init__(self, batch: Batch, matches: Matches) -> None:
+        self.document = batch.row_doc[batch.row[matches.first]].astype(np.int64) << 32
+        self.keys = (batch.row_doc[batch.row].astype(np.int64) << 32) + batch.start
+        upos, self.xpos = (
+            np.concatenate([getattr(parse, name) for parse in batch.parses])
+            for name in ("upos", "xpos")
+        )
+        strings = batch.patterns.strings
+        codes = {kind: [strings.code(tag) for tag in tags] for kind, tags in KINDS.items()}
+        self.kinds = {kind: np.append(np.isin(upos, tags), False) for kind, tags in codes.items()}
+
+    def bounds(self, column: SpanColumn) -> tuple[Ints, Ints]:
+        """The first token of every span, and the one behind its last."""
+        document = np.repeat(self.document, column.counts)
+        return (
+            np.searchsorted(self.keys, document + column.start),
+            np.searchsorted(self.keys, document + column.end),
+        )
+
+    def inside(self, total: Ints, column: SpanColumn) -> Ints:
+        """By row, the sum over the tokens of its spans; `total` are running sums."""
+        first, behind = self.bounds(column)
+        return np.add.reduceat(total[behind] - total[first], column.offsets[:-1])
+
+    def ends(self, column: SpanColumn) -> tuple[Ints, Ints]:
+        """By row, the first and the last token of its spans; `NOWHERE` if they were not parsed."""
+        first, behind = self.bounds(column)
+        first, last = first[column.offsets[:-1]], behind[column.offsets[1:] - 1] - 1
+        parsed = first <= last
+        return np.where(parsed, first, NOWHERE), np.where(parsed, last, NOWHERE)
+
+
+def _depth(batch: Batch, tokens: Ints) -> Ints:
+    """How many heads are above each token."""
+    depth, at = np.zeros(len(tokens), dtype=np.int32), batch.head[tokens]
+    for _ in range(MAX_DEPTH):
+        depth += at >= 0
+        at = np.where(at >= 0, batch.head[at], -1)
+    return depth
+
+
+def _per_row(batch: Batch, flag: BoolArray) -> BoolArray:
+    """The sentences that have a marked token."""
+    rows = np.zeros(len(batch.row_doc), dtype=bool)
+    rows[batch.row[flag]] = True
+    return rows

@@ -1,0 +1,139 @@
+"""The probability that a pair is right: a column of every pair, and a threshold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import brier_score_loss, roc_auc_score
+
+from corpora.document import Document
+from corpora.errors import ConfigError
+from corpora.readers import open_source
+from extract import Extractor, Pair, calibrate
+from extract.calibrate import agrees
+from extract.confidence import Model, load_model
+
+CLEAR = "The boat was late because the storm had not passed."
+TANGLED = (
+    "When the bell rang at last, my uncle, who had said nothing since noon; and whom nobody, as "
+    "the cook held, would have asked: for he was proud, rose, but, being what he was, when the "
+    "others had sat down and the lamps were lit, he, the eldest, did not go."
+)
+
+
+def pairs(text: str, name: str = "story", **settings: Any) -> list[Pair]:
+    return list(Extractor(**settings).pairs([Document(id=name, text=text)]))
+
+
+def test_every_pair_has_a_probability() -> None:
+    for mode in ("standalone", "recall"):
+        made = pairs(f"{CLEAR} {TANGLED}", mode=mode, min_confidence=0)
+        assert made
+        assert all(pair.confidence is not None and 0 < pair.confidence < 1 for pair in made)
+
+
+def test_a_short_pair_is_surer_than_a_tangled_one() -> None:
+    (clear,) = pairs(CLEAR, mode="recall")
+    assert clear.confidence is not None
+    for tangled in pairs(TANGLED, mode="recall"):
+        assert tangled.confidence is not None and tangled.confidence < clear.confidence
+
+
+def test_the_threshold_rejects_what_is_less_likely() -> None:
+    everything = pairs(f"{CLEAR} {TANGLED}", mode="recall", min_confidence=0)
+    middle = sorted(pair.confidence or 0.0 for pair in everything)[len(everything) // 2]
+    extractor = Extractor(mode="recall", min_confidence=middle)
+    kept = list(extractor.pairs([Document(id="story", text=f"{CLEAR} {TANGLED}")]))
+    assert kept == [pair for pair in everything if (pair.confidence or 0.0) >= middle]
+    assert extractor.reject_counts["confidence"] == len(everything) - len(kept) > 0
+
+
+def test_the_default_rejects_only_where_pairs_shall_stand_alone() -> None:
+    assert Extractor().threshold == 0.5
+    assert Extractor(mode="recall").threshold == 0
+    assert Extractor(min_confidence=0).threshold == 0
+
+
+def test_a_text_gets_the_same_probability_in_any_batch() -> None:
+    texts = [CLEAR, TANGLED, f"{TANGLED} {CLEAR}"]
+    documents = [Document(id=f"d{i}", text=text) for i, text in enumerate(texts)]
+    extractor = Extractor(mode="recall")
+    together = [pair.confidence for pair in extractor.pairs(documents)]
+    assert together == [p.confidence for d in documents for p in extractor.pairs([d])]
+
+
+def test_a_language_without_a_model_has_none() -> None:
+    data = Path(__file__).parents[1] / "data" / "extract"
+    assert load_model("es", "standalone") is None
+    spanish = list(open_source(f"conllu:{data / 'es'}.conllu"))
+    made = list(Extractor("gold", "all", "recall", "es").pairs(spanish))
+    assert {pair.confidence for pair in made} == {None}
+    with pytest.raises(ConfigError, match="no model of confidence"):
+        Extractor("gold", "all", "recall", "es", min_confidence=0.5)
+
+
+def test_unknown_markers_and_patterns_weigh_nothing() -> None:
+    model = Model(bias=0.0, numbers={}, markers={"because": 2.0}, patterns={"none": 9.0})
+    extractor = Extractor(mode="recall")
+    extractor.model = model
+    sure = {p.marker: p.confidence for p in extractor.pairs([Document(id="a", text=CLEAR)])}
+    assert sure == {"because": pytest.approx(1 / (1 + np.exp(-2.0)))}
+
+
+def test_it_tells_right_from_wrong_on_documents_it_has_not_seen(discorpora_data: Path) -> None:
+    """EWT dev: neither the parser nor the model learnt from it."""
+    path = discorpora_data / "treebank" / "en_ewt" / "en_ewt-ud-dev.conllu"
+    documents = list(open_source(f"conllu:{path}"))
+    gold = Extractor("gold", mode="recall").pairs(documents)
+    there = {(pair.doc, pair.marker_spans): pair for pair in gold}
+    made = list(Extractor(mode="recall").pairs(documents))
+    right = np.array([agrees(p, there.get((p.doc, p.marker_spans))) for p in made])
+    sure = np.array([p.confidence for p in made])
+    assert roc_auc_score(right, sure) > 0.65
+    assert brier_score_loss(right, sure) < 0.95 * right.mean() * (1 - right.mean())
+    assert abs(right.mean() - sure.mean()) < 0.08
+
+
+def test_each_document_is_held_out_of_one_fold(tmp_path: Path) -> None:
+    words = ("1\tIt\tit\tPRON\tPRP\t_\t2\tnsubj\t_\t_", "2\truns\trun\tVERB\tVBZ\t_\t0\troot\t_\t_")
+    names = [f"doc{i}" for i in range(30)]
+    text = "".join(f"# newdoc id = {name}\n" + "\n".join(words) + "\n\n" for name in names)
+    bank, folds = tmp_path / "bank.conllu", tmp_path / "folds"
+    bank.write_text(text, encoding="utf-8")
+    calibrate.main(["folds", "--treebank", str(bank), "--output", str(folds)])
+    held: list[str] = []
+    for fold in range(calibrate.FOLDS):
+        parts = {}
+        for part in ("held", "train"):
+            text = (folds / f"{part}-{fold}.conllu").read_text(encoding="utf-8")
+            parts[part] = [line[14:] for line in text.splitlines() if line.startswith("#")]
+            assert text.count("root") == len(parts[part])
+        assert sorted(parts["held"] + parts["train"]) == sorted(names)
+        held += parts["held"]
+    assert sorted(held) == sorted(names)
+
+
+def test_a_fit_learns_what_the_rows_show() -> None:
+    """Short pairs are right and long ones wrong: the weights say so."""
+    rows = calibrate.Rows()
+    (pair,) = pairs(CLEAR, mode="recall")
+    for i in range(200):
+        long = i % 2 == 1
+        rows.pairs.append(replace(pair, doc=f"d{i % 20}"))
+        rows.values.append({"s1_words": float(long), "quotes": float(i % 3 == 0)})
+        rows.right.append((not long) ^ (i % 10 == 0))
+    weights, measures = calibrate.fitted(rows)
+    model = Model.of(weights)
+    assert model.numbers["s1_words"] < -1 < model.numbers["quotes"]
+    assert measures["AUC"] > 0.85 and measures["Brier"] < 0.15
+
+
+def test_words_at_an_edge_do_not_make_a_pair_wrong() -> None:
+    (pair,) = pairs(CLEAR, mode="recall")
+    assert agrees(pair, replace(pair, s1="The boat was late then."))
+    assert not agrees(pair, replace(pair, s1="The boat."))
+    assert not agrees(pair, None)
