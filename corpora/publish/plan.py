@@ -85,14 +85,11 @@ class Manifest(BaseModel):
         return {path: sum for path, sum in (shards | files).items() if path not in OURS}
 
 
-class TrainedOn(BaseModel):
-    licence: str = ""
-
-
 class Results(BaseModel):
-    """What publishing reads of a model's results."""
+    """What publishing reads of a model's results: the licences of all that its weights come from,
+    its data and the models or vectors that it started from."""
 
-    dataset: TrainedOn | None = None
+    licences: Mapping[str, tuple[str, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,19 +269,24 @@ def _record(kind: type[M], path: Path) -> M:
 def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
     """What follows from the sources' licences; of a dataset the stricter of that and what is said.
 
-    A dataset's sources are named in its manifest, a model's dataset in its results.
+    A dataset's sources are named in its manifest, what a model comes from in its results.
     """
     stored = manifest.licence
     ids = [*stored.sources, *manifest.licences] if stored else []
-    if kind == "model":
-        trained_on = _record(Results, folder / RESULTS).dataset
-        ids = [trained_on.licence] if trained_on else []
+    origins = _record(Results, folder / RESULTS).licences if kind == "model" else {}
+    ids += [id for own in origins.values() for id in own]
     names = tuple(sorted({id or licences.UNKNOWN for id in ids}))
     try:
         licence = licences.combine(names)
     except ConfigError:
         reason = f"no licence {', '.join(names)} is known: some of its sources may be closed"
         return Combined("other", "other", False, reason, names)
+    if closed := [
+        origin
+        for origin, own in origins.items()
+        if not all(licences.get(id).redistributable for id in own)
+    ]:
+        return replace(licence, reason=f"{', '.join(closed)}: {licence.reason}")
     if stored and licence.redistributable and not stored.redistributable:
         reason = stored.reason or "its manifest says that it may not be passed on"
         return replace(licence, hub="other", redistributable=False, reason=reason)

@@ -61,7 +61,10 @@ class Target:
     says made it; its name and `seed` are part of every random stream. `division`: the split of
     each document; without one a builder splits its documents by the shares of its settings.
     `max_bad_share`: the share of a source's records that may be bad, for builders that read
-    sources. `threads` and `memory` bound the queries; they change no byte.
+    sources. `largest_group`: the most that a group, such as a book, gives of the candidates for
+    training; where there are too few groups for that, twice an equal part. `documents`:
+    the folders of the documents that the rows are from, for the list of those to be named.
+    `threads` and `memory` bound the queries; they change no byte.
     """
 
     folder: Path
@@ -69,6 +72,8 @@ class Target:
     seed: int
     division: Division | None = None
     max_bad_share: float = 1.0
+    largest_group: float = 1.0
+    documents: Sequence[Path] = ()
     threads: int = 1
     memory: str = MEMORY
 
@@ -160,7 +165,12 @@ class Builder(Declared):
         """The folder to write to; use as a context manager."""
         stage = target.stage
         return DatasetFolder(
-            target.folder, stage.dataset_name, stage, self.card, builder=type(self)
+            target.folder,
+            stage.dataset_name,
+            stage,
+            self.card,
+            builder=type(self),
+            documents=target.documents,
         )
 
     def build(self, inputs: Iterable[Any], target: Target) -> dict[str, Any]:

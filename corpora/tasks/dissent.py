@@ -69,6 +69,12 @@ CARD = Card(
   pages = {4497--4510},
   year = {2019}
 }""",
+    configurations={
+        "all": "all pairs of the markers that the settings name",
+        "books8": "of these the pairs of the eight markers of BOOKS 8",
+        "books5": "of these the pairs of the five markers of BOOKS 5",
+        "balanced": "as many pairs of each marker, or fewer where it has fewer",
+    },
     limits=(
         "Pairs follow a parser's trees; the validation report says how often they agree with "
         "annotated relations.",

@@ -63,6 +63,13 @@ CARD = Card(
   pages = {6044--6059},
   year = {2022}
 }""",
+    configurations={
+        "documents": "the sentences of each document or block in their original order",
+        "pairwise": "a document and one permutation a row, for pairwise ranking",
+        "contrastive": "a document and several permutations a row, as many as the setting says",
+        "ranked": "a document and as many permutations as there are up to the setting's number, to "
+        "mine hard ones among them",
+    },
     limits=(
         "Some permutations of independent sentences read as well as the original.",
         "In `ranked` a document with too few permutations for one full row has one row with all "

@@ -70,9 +70,9 @@ class Relations(Treebank):
     kinds: ClassVar[tuple[str, ...]]
     """The kinds of relations that are taken."""
 
-    sections: Literal["discoeval", "dissent"] = "discoeval"
-    """Of the Wall Street Journal: `discoeval` (2-14, 15-18, 19-23) or `dissent` (2-22, 0-1,
-    23-24)."""
+    sections: Literal["discoeval", "dissent", "lin", "ji"] = "discoeval"
+    """Of the Wall Street Journal: `discoeval` (2-14, 15-18, 19-23), `dissent` (2-22, 0-1, 23-24),
+    `lin` (2-21, 22, 23; Lin et al. 2009) or `ji` (2-20, 0-1, 21-22; Ji and Eisenstein 2015)."""
 
     def prescribed(
         self, documents: Mapping[str, tuple[str, int]], target: Target
