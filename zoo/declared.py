@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from zoo.evaluate import Request
-    from zoo.evaluate.bootstrap import McNemar
     from zoo.evaluate.results import Result
+    from zoo.evaluate.scores import McNemar
     from zoo.evaluate.table import Rows
     from zoo.training.job import Job
 

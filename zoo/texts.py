@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from corpora.document import Document
+from corpora.prose import Quotes, balanced, units
+from corpora.sentences import split_document
+
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
@@ -65,18 +69,20 @@ class TextEncoder:
         return self.assemble(self.kept(self.sentences(as_sentences(text) or [""])))
 
 
-def as_sentences(text: Text) -> list[str]:
-    """A text's sentences: as given, or split by the project's own splitter."""
-    return split_sentences(text) if isinstance(text, str) else list(text)
+def as_sentences(text: Text, quotes: Quotes = "keep") -> list[str]:
+    """A text's sentences: as given, or split by the project's own splitter.
 
-
-def split_sentences(text: str) -> list[str]:
-    """The sentences of a text (blank lines end paragraphs), white space folded."""
-    from corpora.document import paragraph_spans
-    from corpora.sentences import split
-
-    spans = split(text, paragraph_spans(text))
-    return [" ".join(text[start:end].split()) for start, end in spans]
+    With `balance` they have the quotation marks of `corpora.prose.balanced`: in each paragraph of a
+    string, but each sentence of a list by itself, so that its order changes none.
+    """
+    if not isinstance(text, str):
+        return [balanced([s])[0] for s in text] if quotes == "balance" else list(text)
+    document = split_document(Document("text", text))
+    sentences = document.sentence_texts()
+    if quotes == "keep":
+        return sentences
+    paragraphs = units(document, sentences, "paragraph")
+    return [sentence for paragraph in paragraphs for sentence in balanced(paragraph)]
 
 
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:

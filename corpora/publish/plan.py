@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from corpora import licences
+from corpora.audit import AUDIT_FILE
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.licences import Combined
 from corpora.store.atomic import MANIFEST, sha256
@@ -35,8 +36,8 @@ M = TypeVar("M", bound=BaseModel)
 
 CARD = "README.md"
 RESULTS = "results.json"
-OURS = (CARD, MANIFEST)
-"""Published with every folder; the manifest cannot name them."""
+OURS = (CARD, MANIFEST, AUDIT_FILE)
+"""Published with every folder, an audit where there is one; the manifest does not name them."""
 TEXTS = (".md", ".json", ".txt", ".toml", ".yaml")
 TOKEN_LIKE = re.compile(r"\bhf_[A-Za-z0-9]{30,}")
 """What the Hub's tokens look like; long enough that no word of a text is one."""
@@ -95,7 +96,7 @@ class Results(BaseModel):
 class PublishedFile:
     """One file: its path in the repository, its size, and its sha256 as the manifest has it.
 
-    `sha256` is empty for the card and the manifest.
+    `sha256` is empty for the card, the manifest and the audit.
     """
 
     path: str
@@ -126,7 +127,7 @@ class Publication:
 
     @property
     def data_files(self) -> tuple[PublishedFile, ...]:
-        """All files but the card and the manifest."""
+        """All files but the card, the manifest and the audit."""
         return tuple(file for file in self.files if file.path not in OURS)
 
     def lines(self) -> list[str]:
@@ -231,7 +232,8 @@ def plan_publication(
             hint="a dataset is published with kind dataset, a model with kind model",
         )
     files = []
-    for path, sum in sorted({**manifest.named(), **dict.fromkeys(OURS, "")}.items()):
+    ours = [path for path in OURS if path != AUDIT_FILE or (folder / path).is_file()]
+    for path, sum in sorted({**manifest.named(), **dict.fromkeys(ours, "")}.items()):
         place = folder / path
         outside = not place.resolve().is_relative_to(folder.resolve())
         if outside or not place.is_file():

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal, get_args
 
 from pydantic import field_validator
@@ -23,6 +24,7 @@ from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files
 from corpora.readers.guarded import load_plain
 from corpora.readers.records import Record, as_document, filled, strings, typed, wrong_type
+from corpora.readers.released import Example, Rated
 from corpora.readers.rows import JSON_LINES, json_rows
 from corpora.readers.source import OnBad, Reader, Source, check_id, check_unicode, fail, rows_of
 
@@ -259,19 +261,20 @@ def _sentences(value: Any, name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-class SummEval(Reader):
+class SummEval(Rated):
     """SummEval's rated summaries."""
 
     name = "summeval"
     suffixes = JSON_LINES
     paper = "Fabbri et al. 2021"
 
-    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The summaries, a document each, in the group of their article."""
+    def examples(self, path: Path, stem: str, source: Source) -> Iterator[Example]:
+        """The summaries, those of an article in one group; the rating is the experts' mean."""
         for summary in read_summaries(path, source.refuse):
-            record = {"group": summary.document, "text": summary.text}
-            with source.refusing(summary.where):
-                yield as_document(record, source, f"{summary.document}/{summary.system}")
+            about = {"id": f"{summary.document}/{summary.system}", "group": summary.document}
+            rated = {"ratings": list(summary.ratings), "rating": fmean(summary.ratings)}
+            row = {**about, "title": "", "text": summary.text, **rated}
+            yield Example("summeval", "test", row, summary.where)
 
 
 @dataclass(frozen=True, slots=True)

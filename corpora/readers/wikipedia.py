@@ -1,6 +1,8 @@
 """`wikipedia:` MediaWiki XML dumps (`pages-articles.xml.bz2`), read as a stream.
 
-Wikitext becomes sections of plain paragraphs: what a reader sees, without tables and templates.
+Wikitext becomes sections of plain paragraphs: the prose that a reader sees, without tables, lists
+and bibliographies. Where something is missing that a reader sees (a formula, a template that is
+not known), the sentence is left out.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from corpora.document import Document
+from corpora.document import Document, Spans
 from corpora.errors import BadRecord, InputError, require
 from corpora.readers.files import Refused, read_chunks
 from corpora.readers.guarded import GuardedXml
 from corpora.readers.records import as_article
 from corpora.readers.source import Reader, Source, paragraphs_of
+from corpora.readers.templates import GAP, shown
+from corpora.sentences import split
 
 EXTRA = "wikipedia"
 
@@ -35,10 +39,28 @@ _DISAMBIGUATION = re.compile(
 )
 _REDIRECT = re.compile(r"\s*#(?:REDIRECT|WEITERLEITUNG|REDIRECCIÓN|REDIRECTION|RINVIA)\b", re.I)
 
-_DROPPED = frozenset(
-    """ref references table gallery math chem ce score timeline syntaxhighlight source imagemap
-    hiero style script templatedata graph mapframe maplink section indicator""".split()  # noqa: SIM905
+_APPARATUS = re.compile(
+    r"see also|external links?|(?:further|additional) reading|(?:selected |general |cited |primary "
+    r"|secondary )*(?:references|notes|footnotes|citations|sources|bibliography|works cited"
+    r"|literature)(?: (?:and|&) (?:references|notes|footnotes|citations|sources|further reading))?"
+    r"|siehe auch|weblinks|literatur|einzelnachweise|anmerkungen|quellen|belege"
+    r"|voir aussi|liens externes|notes et références|références|bibliographie|annexes"
+    r"|véase también|enlaces externos|referencias|bibliografía|notas"
+    r"|voci correlate|collegamenti esterni|bibliografia|note",
+    re.IGNORECASE,
 )
+"""Headings of sections that are no prose, with what stands below them."""
+_DROPPED = frozenset(
+    """ref references table gallery timeline syntaxhighlight source imagemap style script
+    templatedata graph mapframe maplink section indicator""".split()  # noqa: SIM905
+)
+_UNREADABLE = frozenset(("math", "chem", "ce", "score", "hiero"))
+_ITEM = "\ufdd1"
+"""Begins a paragraph that is an item of a list. No text has this code."""
+_OWN_CODES = dict.fromkeys(map(ord, (GAP, _ITEM)))
+_GAPS_ALONE = re.compile(rf"^[ \t]*{GAP}[{GAP} \t]*$", re.MULTILINE)
+_GAP_AFTER_STOP = re.compile(rf"([.!?…][\"”’»]?){GAP}+")
+_BRACKETS = re.compile(r"[(（]([^()（）]*)[)）]")
 _BLOCKS = frozenset(("p", "div", "blockquote", "center", "ul", "ol", "dl", "hr", "poem", "pre")) | {
     f"h{level}" for level in range(1, 7)
 }
@@ -50,6 +72,9 @@ _PARAGRAPH_TAG = re.compile(r"</?p\b[^<>]*>", re.IGNORECASE)
 _EMPTY_BRACKETS = re.compile(r" ?[(（][\s,;:]*[)）]")
 _BRACKET_START = re.compile(r"([(（])[\s,;]+")
 _SPACES = re.compile(r" {2,}")
+_POSSESSIVE = re.compile(r"'''(?=[a-z]{1,2}\b)")
+_QUOTE_MARKS = re.compile(r"'{2,}")
+"""Bold and italic that the parser could not pair, as in `''Antigone'''s`."""
 _LEFT_OVER = re.compile(r"\{\{|\}\}|\{\||\|\}|^[|!]")
 _MARK = re.compile(
     r"(?P<open>\{\{|\[\[|^[ \t:]*\{\||\[(?=https?:|//))"
@@ -185,13 +210,15 @@ def _document(page: _Page, site: Site, parser: Any, source: Source) -> Document:
 def _parsed(text: str, parser: Any, site: Site) -> _Extract:
     """The sections and categories of a page's wikitext; `parser` is `mwparserfromhell`.
 
-    Templates, tables, references, files, comments and formulas are dropped, links and
-    formatting leave their text. A list item is a paragraph. Brackets that a template has left
-    empty go with it, and a paragraph in which markup is left over (a table or template that
-    its author did not close) is dropped. The lead is level 1, `== x ==` level 2.
+    Tables, lists, references, files and comments are dropped, links and formatting leave their
+    text, templates what `corpora.readers.templates` knows of them. A sentence with a formula or
+    an unknown template is dropped, and its paragraph ends there; templates that fill lines of
+    their own are no part of a sentence. Brackets that a template has left empty go with it, and a
+    paragraph in which markup is left over (a table or template that its author did not close) is
+    dropped. The lead is level 1, `== x ==` level 2.
     Raises `Refused` for wikitext that the parser cannot take.
     """
-    text = _PARAGRAPH_TAG.sub("\n\n", text)
+    text = _PARAGRAPH_TAG.sub("\n\n", text.translate(_OWN_CODES))
     if unclosed(text, UNCLOSED_LIMIT) > UNCLOSED_LIMIT:
         raise Refused(f"not wikitext: more than {UNCLOSED_LIMIT} brackets or tags are not closed")
     try:
@@ -212,18 +239,50 @@ class _Extract:
         self.categories: list[str] = []
         self.sections: list[dict[str, Any]] = []
         self.level, self.heading = 1, ""
+        self.apparatus = 0
+        """The level of the section without prose that this one is in, or 0."""
         self.parts: list[str] = []
         self.in_item = False
 
     def close(self) -> None:
         """End the section."""
-        body = _MAGIC_WORD.sub("", "".join(self.parts))
-        paragraphs = [mended for p in paragraphs_of(body) if (mended := _mended(p))]
-        if paragraphs or self.heading:
+        if self.level <= self.apparatus:
+            self.apparatus = 0
+        if not self.apparatus and _APPARATUS.fullmatch(self.heading.rstrip(":")):
+            self.apparatus = self.level
+        body = _GAPS_ALONE.sub("", _MAGIC_WORD.sub("", "".join(self.parts)))
+        paragraphs: list[str] = []
+        for written in paragraphs_of(_GAP_AFTER_STOP.sub(r"\1", body)):
+            if not written.startswith(_ITEM):
+                paragraphs += self._whole(written)
+            elif paragraphs and paragraphs[-1].endswith(":"):
+                # What announces a list is no sentence without it.
+                spans = self._sentences(paragraphs[-1])
+                paragraphs[-1:] = [paragraphs[-1][: spans.end[-2]]] if len(spans) > 1 else []
+        if (paragraphs or self.heading) and not self.apparatus:
             section = {"heading": self.heading, "level": self.level, "paragraphs": paragraphs}
             self.sections.append(section)
         self.parts = []
         self.in_item = False
+
+    def _whole(self, written: str) -> list[str]:
+        """The stretches of a paragraph without sentences in which something is missing."""
+        text = _mended(_BRACKETS.sub(_without_gaps, written))
+        stretches, before = [], 0
+        for start, end in self._sentences(text) if GAP in text else ():
+            if GAP in text[start:end]:
+                stretches.append(text[before:start])
+                before = end
+        return [mended for part in (*stretches, text[before:]) if (mended := _mended(part))]
+
+    def _sentences(self, text: str) -> Spans:
+        return split(text, Spans([0], [len(text)]), language=self.site.language)
+
+    def _text(self, code: Any) -> str:
+        """The text of a part of a page, such as a heading or a template's value."""
+        inner = _Extract(self.site)
+        inner.walk(code)
+        return "".join(inner.parts)
 
     def walk(self, code: Any) -> None:
         for node in code.nodes:
@@ -237,10 +296,9 @@ class _Extract:
                 self.parts.append(value)
             elif kind == "Heading":
                 self.close()
-                inner = _Extract(self.site)
-                inner.walk(node.title)
                 self.level = node.level
-                self.heading = _mended(" ".join("".join(inner.parts).split()))
+                heading = self._text(node.title).replace(GAP, "")
+                self.heading = _mended(" ".join(heading.split()))
             elif kind == "Wikilink":
                 self._link(node, str(node.title).strip())
             elif kind == "ExternalLink":
@@ -255,6 +313,20 @@ class _Extract:
                         self.parts.append(character)
             elif kind == "Tag":
                 self._tag(node, str(node.tag).strip().lower())
+            elif kind == "Template":
+                self._template(node)
+
+    def _template(self, node: Any) -> None:
+        show, text = shown(str(node.name)), GAP
+        if callable(show):
+            written = [(p.showkey, str(p.name).strip(), self._text(p.value)) for p in node.params]
+            filled = [(key, name, value.strip()) for key, name, value in written if value.strip()]
+            values = [value for key, _, value in filled if not key]
+            with suppress(IndexError):
+                text = show(values, {name: value for key, name, value in filled if key})
+        else:  # one of several lines is a box beside the text
+            text = "" if "\n" in str(node).strip() else show
+        self.parts.append(text)
 
     def _link(self, node: Any, title: str) -> None:
         written, colon, name = title.partition(":")
@@ -271,15 +343,25 @@ class _Extract:
     def _tag(self, node: Any, name: str) -> None:
         around = ["\n\n"] if name in _BLOCKS or name in _ITEMS else []
         if name in _ITEMS and node.self_closing:
-            self.parts += around
+            self.parts += [*around, _ITEM]
             self.in_item = True
         elif name == "br":
             self.parts.append("\n")
+        elif name in _UNREADABLE:
+            self.parts.append(GAP)
         elif name not in _DROPPED:
-            self.parts += around
+            self.parts += [*around, _ITEM] if name in _ITEMS else around
             if node.contents is not None:
                 self.walk(node.contents)
             self.parts += around
+
+
+def _without_gaps(match: re.Match[str]) -> str:
+    """Brackets without the parts in which something is missing: `(GAP; born 1978)`."""
+    if GAP not in match[0]:
+        return match[0]
+    kept = [part for part in re.split(r"(?<=[;,])", match[1]) if GAP not in part]
+    return f"({''.join(kept).strip(' ;,')})"
 
 
 def _mended(paragraph: str) -> str:
@@ -288,6 +370,7 @@ def _mended(paragraph: str) -> str:
         return ""
     paragraph = _EMPTY_BRACKETS.sub("", paragraph)
     paragraph = _BRACKET_START.sub(r"\1", paragraph)
+    paragraph = _QUOTE_MARKS.sub("", _POSSESSIVE.sub("'", paragraph))
     paragraph = _SPACES.sub(" ", paragraph).strip()
     return paragraph if any(map(str.isalnum, paragraph)) else ""
 

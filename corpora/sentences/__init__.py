@@ -53,7 +53,8 @@ def by_rules(text: str, paragraphs: Spans, language: str) -> Spans:
     code = language.partition("-")[0].lower()
     if code in ("zh", "ja"):
         return _cut(text, paragraphs, partial(_ends, _CJK_END, text))
-    return _cut(text, paragraphs, Rules(text, LANGUAGES.get(code, GENERIC)).boundaries)
+    words = LANGUAGES.get(code, GENERIC)
+    return _cut(text, paragraphs, Rules(text, words).boundaries, words.calendar)
 
 
 def by_lines(text: str, paragraphs: Spans, language: str) -> Spans:
@@ -65,17 +66,49 @@ def _ends(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[int
     return [match.end() for match in pattern.finditer(text, start, end)]
 
 
-def _cut(text: str, paragraphs: Spans, ends: Callable[[int, int], list[int]]) -> Spans:
-    """The stretches of each paragraph up to its `ends`, without the white space around them."""
+def _cut(
+    text: str,
+    paragraphs: Spans,
+    ends: Callable[[int, int], list[int]],
+    calendar: frozenset[str] = frozenset(),
+) -> Spans:
+    """The stretches of each paragraph up to its `ends`, without the white space around them.
+
+    A bare date with its stop (`16th.`, `“4 May.`), with which an entry of a diary begins, is no
+    sentence: it is left out, or belongs to what follows where it opens a quotation.
+    """
     sentences = Spans()
     for start, end in paragraphs:
         for place in (*ends(start, end), end):
             bare = text[start:place].strip()
+            if calendar and len(bare) < _LONGEST_DATE and _is_date(bare, calendar):
+                if bare[0] not in _QUOTES:
+                    start = place
+                continue
             if bare:
                 first = start + text[start:place].index(bare[0])
                 sentences.add(first, first + len(bare))
             start = place
     return sentences
+
+
+def _is_date(text: str, calendar: frozenset[str]) -> bool:
+    """Whether `text` is a day of a month and no more than its year, week day or feast beside it."""
+    match = _DATE.fullmatch(text)
+    if match is None:
+        return False
+    words = match[1].lower().replace(".", " ").replace(",", " ").split()
+    names = [word for word in words if not word[0].isdigit()]
+    ordinals = [word for word in words if word[0].isdigit() and not word.isdigit()]
+    return set(names) <= calendar and len(ordinals or names) > 0
+
+
+_QUOTES = "\"“'‘"
+_LONGEST_DATE = 64
+_DATE = re.compile(
+    r"[_*\"“'‘]*((?:[A-Z][a-z]{2,8}[., ]++){0,2}\d{1,2}(?:st|nd|rd|th)?\b"
+    r"(?:[., ]++[A-Z][a-z]{2,8})?(?:[., ]++\d{4})?)[ ,]*(?:\([^()]{1,30}\))?[_*]*[.…]++[_*—–-]*"
+)
 
 
 SPLITTERS: dict[str, Splitter] = {"rules": by_rules, "lines": by_lines, "source": by_rules}

@@ -14,11 +14,12 @@ class Language:
     """Word lists, abbreviations without their last stop and in lower case.
 
     `titles` stand before a name and never end a sentence; `inner` never end one either.
-    `numbered` do not where a number follows, nor do `months`. `ending` (`etc.`, `Inc.`) and all
+    `numbered` do not where a number follows. `ending` (`etc.`, `Inc.`) and all
     that is written with stops inside (`U.S.`) end one if a word of `starters` follows.
     `reporting` verbs follow a quotation whose question or cry does not end the sentence;
     `cries` are names that are written with a mark of exclamation. Abbreviations that are words
-    too (`Sun.`, `Rep.`) are meant only with a capital: `proper`.
+    too (`Sun.`, `Rep.`) are meant only with a capital: `proper`. `calendar`: names of months and
+    days of the week, in lower case.
     """
 
     titles: frozenset[str] = frozenset()
@@ -29,6 +30,7 @@ class Language:
     reporting: frozenset[str] = frozenset()
     cries: frozenset[str] = frozenset()
     proper: frozenset[str] = frozenset()
+    calendar: frozenset[str] = frozenset()
     abbreviations: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,7 +41,8 @@ class Language:
 ENGLISH = Language(
     titles=_words(
         "mr mrs ms mx dr drs prof profs rev fr hon pres gov gen sen rep reps sens messrs mme mlle "
-        "sgt capt cpt lt col cmdr adm maj cpl pvt supt det insp sr st ste mt ft amb atty dir vp"
+        "sgt capt cpt lt lieut col cmdr adm maj cpl pvt supt det insp sr st ste mt ft amb atty dir "
+        "vp wm thos chas geo jas jno robt benj edw"
     ),
     inner=_words("e.g i.e eg ie viz cf vs v ca approx incl esp resp a.k.a aka attn conf ps p.s"),
     numbered=_words(
@@ -74,6 +77,11 @@ ENGLISH = Language(
         "sun sat fri wed mon mar dec jun gen gov rep reps sen fr mt ft dir hon col det capt adm "
         "maj pres rev ala ark calif colo conn del fla ga ill ind kan ky mass mich minn mont neb "
         "okla ore pa penn tenn tex va vt wash wis ed art par app ex op conf"
+    ),
+    calendar=_words(
+        "january february march april may june july august september october november december "
+        "jan feb mar apr jun jul aug sep sept oct nov dec "
+        "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun"
     ),
 )
 

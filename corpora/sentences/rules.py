@@ -23,6 +23,8 @@ _LATE_LIST_MARK = re.compile(r"[:;,]\s[\"“(\[*#]?(?:\d{1,2}|[A-Za-z])")
 _WORD = re.compile(r"[^\W\d_]++(?:['’][^\W\d_]++)?")
 _ADDRESS = re.compile(r"https?://|www\.")
 _CASUAL = re.compile(r"(?:^|[\s(])(?:i|im|ive|dont|cant|u|ur)(?=\s)")
+_JOINTS = re.compile(r"[-–—/]")
+_OPENING = "\"'“‘«([*_¿¡"
 _OPENERS = "\"'“‘«([*_¿¡-–—"
 _LOOK_BACK = 32
 _LOOK_AHEAD = 48
@@ -124,11 +126,17 @@ class Rules:
         return word[0][0].isupper() and (word[0][1:].islower() or word[0] == "I")
 
     def _word_before(self, begin: int, at: int) -> str:
-        """The word that ends at `at`, without opening punctuation; "" after white space."""
+        """The word that ends at `at`, without opening punctuation; "" after white space.
+
+        Of words joined by a dash, a hyphen or a slash (`at once—Mr.`, `Lieut.-Col.`) a title is one
+        by itself.
+        """
         piece = self.text[max(begin, at - _LOOK_BACK) : at]
         if not piece or piece[-1].isspace():
             return ""
-        return piece.split()[-1].lstrip("\"'“‘«([*_¿¡")
+        joined = piece.split()[-1]
+        last = _JOINTS.split(joined)[-1].lstrip(_OPENING)
+        return last if last.lower() in self.words.titles else joined.lstrip(_OPENING)
 
     def _stays_open(self, before: str, begin: int, at: int, after: int) -> bool:
         """Whether a single stop belongs to an abbreviation, an initial or a list mark."""

@@ -29,6 +29,7 @@ OWN = "own"
 PRESCRIBED = (OWN, *SECTIONS)
 """What a source's `splits` may be."""
 
+_LISTS = re.compile("(?<![a-z])(?:train|valid|val|dev|test)")
 _WSJ = re.compile(r"(?:.*/)?wsj_(\d\d)\d\d$", re.IGNORECASE)
 
 
@@ -74,13 +75,14 @@ def prescribed(
 ) -> Assignment | None:
     """The split of each document (id -> group, weight); one without a split is left out.
 
-    `table`: a file of lines `SPLIT<TAB>DOCUMENT` (`dev` is validation), where it is not empty.
-    Else, where every id is that of a Wall Street Journal article, by its section (a name of
-    `SECTIONS`; empty where sections mean nothing). Else None: nothing is prescribed. Raises
-    `ConfigError` for a table that cannot be read.
+    `table`: what `read_table` reads, where it is not empty; a document may be named there without
+    the folders in its id. Else, where every id is that of a Wall Street Journal article, by its
+    section (a name of `SECTIONS`; empty where sections mean nothing). Else None: nothing is
+    prescribed. Raises `ConfigError` for a table that cannot be read.
     """
     if table:
-        split = read_table(Path(table))
+        listed = read_table(Path(table))
+        split = {name: listed.get(name) or listed.get(_last(name), "") for name in documents}
         reason = f"as {Path(table).name} says"
     elif sections and documents and all(map(_WSJ.match, documents)):
         split = {name: by_section(name, sections) or "" for name in documents}
@@ -93,21 +95,29 @@ def prescribed(
 
 
 def table_hash(table: str) -> str:
-    """sha256 of a table of splits, so that settings that name it change with it; else empty.
+    """A hash of a table of splits, so that settings that name it change with it; else empty.
 
     Raises `ConfigError` for a table that cannot be read.
     """
     if not table:
         return ""
-    read_table(Path(table))
-    return hashlib.sha256(Path(table).read_bytes()).hexdigest()
+    path = Path(table)
+    if path.is_dir():
+        return hashlib.sha256(repr(sorted(read_table(path).items())).encode()).hexdigest()
+    read_table(path)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def read_table(path: Path) -> dict[str, str]:
     """Document -> split, of lines `SPLIT<TAB>DOCUMENT` or the `division.parquet` of a build.
 
-    Raises `ConfigError` for a file that is neither, and for a document in two splits.
+    A folder holds a list of files for each split, whose name says which (`list.train`, `dev.txt`),
+    as the coherence papers divide the Wall Street Journal; a document is called as its file,
+    without folders and suffixes. Raises `ConfigError` for what is none of these, and for a
+    document in two splits.
     """
+    if path.is_dir():
+        return _read_lists(path)
     try:
         if path.suffix == ".parquet":
             table = pq.read_table(path, columns=["doc", "split"])
@@ -136,3 +146,35 @@ def read_table(path: Path) -> dict[str, str]:
         if message:
             raise ConfigError(message, where=f"{path}:{number}", hint=hint)
     return split_of
+
+
+def _read_lists(folder: Path) -> dict[str, str]:
+    split_of: dict[str, str] = {}
+    for path in sorted(folder.iterdir()):
+        named = _LISTS.search(path.name.lower())
+        if not named or not path.is_file():
+            continue
+        split = _NAMES.get(named[0], named[0])
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"no list of files: {error}", where=str(path)) from error
+        for number, line in enumerate(map(str.strip, lines), 1):
+            name = _last(line).partition(".")[0]
+            if name and split_of.setdefault(name, split) != split:
+                raise ConfigError(
+                    f"the document {name!r} is in two splits, {split_of[name]} and {split}",
+                    where=f"{path}:{number}",
+                    hint="name each document in one list",
+                )
+    if not split_of:
+        raise ConfigError(
+            "no list of files in this folder",
+            where=str(folder),
+            hint="call the lists train, dev and test (list.train, test.txt): a file a line",
+        )
+    return split_of
+
+
+def _last(name: str) -> str:
+    return name.replace("\\", "/").rpartition("/")[2]

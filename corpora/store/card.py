@@ -39,10 +39,15 @@ class Card:
     languages: Sequence[str] = ("en",)
 
 
-def render(manifest: Mapping[str, Any], card: Card, builder: type[BaseModel] | None = None) -> str:
+def render(
+    manifest: Mapping[str, Any],
+    card: Card,
+    builder: type[BaseModel] | None = None,
+    audit: str = "",
+) -> str:
     """The text of `README.md`: YAML for the Hub, then Markdown for people.
 
-    What a setting means is said by the field of the `builder`.
+    What a setting means is said by the field of the `builder`; `audit` is Markdown.
     """
     from huggingface_hub import DatasetCardData
 
@@ -95,6 +100,7 @@ def render(manifest: Mapping[str, Any], card: Card, builder: type[BaseModel] | N
         notes=_list(manifest["notes"]),
         examples=_examples(configs),
         rejects=_table("reason, left out", manifest["rejects"].items(), "Nothing was left out."),
+        audit=audit or "Not audited.",
         overlap=_table("configuration, splits, distinct texts in both", overlap, "None."),
         sources=_table("source, revision, licence", sources, "No source was named."),
         credits=_credits(manifest),

@@ -6,6 +6,7 @@ A folder holds `README.md` (the card), `<config>/<split>-00000-of-0000N.parquet`
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora import licences
+from corpora import audit, licences
 from corpora.code import versions
 from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
@@ -27,6 +28,8 @@ from corpora.store.atomic import MANIFEST, cleared, read_json, sha256, write_jso
 from corpora.store.documents import shards_of
 from corpora.store.engine import Engine
 from corpora.store.rows import SplitWriter, write_parquet
+
+log = logging.getLogger(__name__)
 
 CANDIDATES = ".candidates"
 """What builders collect in a partial folder, maybe before `DatasetFolder` is made there."""
@@ -259,7 +262,9 @@ class DatasetFolder:
             "details": self.details,
             "versions": versions(*LIBRARIES),
         }
-        write_text(self.folder / "README.md", cards.render(manifest, self.card, self.builder))
+        found = self._audit(configs)
+        card = cards.render(manifest, self.card, self.builder, audit.rendered(found))
+        write_text(self.folder / "README.md", card)
         write_json(self.folder / MANIFEST, manifest)
         return dict(read_json(self.folder / MANIFEST))
 
@@ -324,6 +329,17 @@ class DatasetFolder:
             path.unlink()
             return {}
         return {"documents": number, "first": pq.read_table(path).slice(0, SHOWN).to_pylist()}
+
+    def _audit(self, configs: Mapping[str, Any]) -> dict[str, audit.Audited]:
+        """What rules that read nothing reach: written beside the data, and warned of."""
+        found = audit.audited(audit.built(self.folder, configs), self.folder)
+        write_json(self.folder / audit.AUDIT_FILE, audit.to_json(found))
+        for config, one in found.items():
+            for said in one.above:
+                log.warning(
+                    "%s, %s: further above chance than released: %s", self.name, config, said
+                )
+        return found
 
     def _overlap(self, configs: Iterable[str]) -> dict[str, dict[str, int]]:
         """Distinct texts in more than one split, by configuration and pair of splits."""

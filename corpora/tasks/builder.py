@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from corpora.declared import Declared
 from corpora.document import Document
-from corpora.splits import SPLITS, Shares
+from corpora.splits import SPLITS, Assignment, Shares
+from corpora.splits.prescribed import prescribed, table_hash
 from corpora.store.card import Card
 from corpora.store.engine import MEMORY
 from corpora.store.folder import DatasetFolder, Stage
@@ -188,3 +189,33 @@ class Builder(Declared):
                 self.select(taken)
                 self.write(taken, dataset)
             return dataset.finish(self.default)
+
+
+class Prescribed(Builder):
+    """A builder whose documents a table, or the data themselves, may divide."""
+
+    table: str = ""
+    """What says the splits: a file of lines `SPLIT<TAB>DOCUMENT`, or a folder with a list of files
+    for each split. Without one they are those that the data prescribe, if any; other documents are
+    divided by the shares."""
+
+    @field_validator("table")
+    @classmethod
+    def _readable(cls, table: str) -> str:
+        table_hash(table)  # refused here, not when all documents have been read
+        return table
+
+    def identity(self) -> dict[str, Any]:
+        """The settings, and the contents of the table."""
+        return {**super().identity(), "table_sha256": table_hash(self.table)}
+
+    def prescribed(
+        self, documents: Mapping[str, tuple[str, int]], target: Target
+    ) -> Assignment | None:
+        """Splits that the table or the data prescribe (id -> group, candidates); None where
+        nothing does."""
+        return prescribed(documents, "", self.table)
+
+    def select(self, taken: Candidates) -> None:
+        """Split the documents as is prescribed, else as all others."""
+        taken.split(self.prescribed)

@@ -290,6 +290,14 @@ class Candidates:
         query = "select count(*) from kept where part = $part and split = $split"
         return int(self.engine.value(query, {"part": part, "split": split}))
 
+    def note_quoted(self) -> None:
+        """Note how many sentences of `kept` got quotation marks, by the candidates' `quoted`."""
+        ((quoted, sentences),) = self.engine.rows(_QUOTED)
+        if quoted:
+            self.dataset.note(
+                f"{quoted:,} of {sentences:,} sentences got quotation marks of their own."
+            )
+
     def write(self, writer: SplitWriter, batches: Iterable[pa.RecordBatch]) -> None:
         """Write candidates as the rows that they are: the columns of the writer's schema."""
         for batch in batches:
@@ -382,6 +390,11 @@ select count(*), list(distinct "group" order by "group") from ({_TRAINING}) wher
 _WITHOUT_OVER = f"""
 delete from kept using (select * from ({_TRAINING}) where place > $most) as over
 where kept.part = over.part and kept.doc = over.doc and kept.number = over.number
+"""
+
+_QUOTED = """
+select sum(quoted)::bigint, sum(len(sentences))::bigint
+from kept join candidate using (part, doc, number)
 """
 
 _OF_SPLIT = """

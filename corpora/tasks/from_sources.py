@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+import pyarrow as pa
+
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.ingest import check_bad_share
 from corpora.readers import Reader, opened
@@ -25,12 +27,16 @@ Rows = Iterator[tuple[str, Mapping[str, Any]]]
 
 
 class Part(NamedTuple):
-    """Rows of one split of a configuration, from one file of a source."""
+    """Rows of one split of a configuration, from one file of a source.
+
+    `schema`: where the data say which labels there are; else that of `gives`.
+    """
 
     config: str
     split: str
     licence: str
     rows: Rows
+    schema: pa.Schema | None = None
 
 
 class FromSources(Builder):
@@ -65,8 +71,9 @@ class FromSources(Builder):
             filled = set()
             licences: dict[str, set[str]] = {}  # of each source, the last one being read
             sources = self._opened(inputs, target.max_bad_share, dataset, licences)
-            for config, split, licence, rows in self.parts(sources, dataset):
-                writer = dataset.writer(config, split, self.gives[config], texts=self.texts[config])
+            for config, split, licence, rows, schema in self.parts(sources, dataset):
+                columns = schema or self.gives[config]
+                writer = dataset.writer(config, split, columns, texts=self.texts[config])
                 before = writer.rows
                 seen = ids.setdefault((config, split), SeenIds())
                 writer.extend(_unique(rows, seen, f"{config}/{split}"))

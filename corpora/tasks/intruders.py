@@ -1,129 +1,250 @@
-"""Which sentence of a similar text is put where, so that nothing simple tells it.
+"""Which sentence of a similar text is put where, so that little tells an intruder.
 
-An intruder is about as similar to its new surroundings as the sentence that it replaces, by four
-measures: bags of words and overlaps of words then say little of which text was changed.
+How similar an intruder is to its new surroundings, and how long it is, is drawn from the sentences
+of the corpus in their own places, and over all pairs kept in balance with what is replaced.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import normalize
+
+from corpora.readers.source import SeenIds
+from corpora.tasks.similar import FEATURES, MOST, Hasher
+
+if TYPE_CHECKING:
+    from corpora.tasks.intrusion import Intrusion
 
 Matrix = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
 
-SCALES = (0.05, 0.05, 0.05, 0.8)
-"""One step of each measure: to the rest, share of marks, to the neighbours, log of the length."""
+COMMON = 0.1
+"""Words of a larger share of the texts say little of what a text is about."""
 
-SHORTFALL = 1.5
-"""An intruder that is less similar than what it replaces costs more than one that is more so."""
+COSINES = 3
+MEASURES = 7
+"""Three mean cosines (`Pool._cosines`) and what `surface` counts."""
 
+BALANCE = 0.01
+"""What a step away from balance costs, beside squared differences of quantiles."""
 
-class Bounds(Protocol):
-    """What an intruder must keep to (see `corpora.tasks.intrusion.Settings`)."""
-
-    @property
-    def min_similarity(self) -> float: ...
-    @property
-    def max_similarity(self) -> float: ...
-    @property
-    def max_ratio(self) -> float: ...
-    @property
-    def max_cost(self) -> float: ...
+TEXTS_A_BATCH = 128
 
 
-LONELY = 4.0
-"""The cost of sharing less with the rest than any other sentence does: it would show where."""
+class Intruder(NamedTuple):
+    """Sentence `number` of the text `donor`, at `place` of the text `host`.
 
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """A text, the host, and the sentences (guests) that might intrude on it.
-
-    `host` [sentences, features] and `guests` [guests, features]: parts of unit vectors, over the
-    features that the host has; `few` [features]: those that few texts have, called marks.
-    `marks` and `words`: of the host's sentences, then of the guests. `usable`: of the guests.
+    `similarity`: its mean cosine to the other sentences there; `replaced`: the same of the sentence
+    that it replaces.
     """
 
-    host: Matrix
-    guests: Matrix
-    few: Flags
-    marks: NDArray[np.int64]
-    words: NDArray[np.int64]
-    usable: Flags
-
-
-@dataclass(frozen=True, slots=True)
-class Intruder:
-    """Which guest, at what cost, and how similar to the rest; `replaced`: what it replaces."""
-
-    guest: int
-    cost: float
+    host: int
+    place: int
+    donor: int
+    number: int
     similarity: float
     replaced: float
 
 
-def find_intruder(
-    scene: Scene, position: int, bounds: Bounds, draw: np.random.Generator | None = None
-) -> Intruder | None:
-    """The best intruder at a position of the host, or None if none keeps to the bounds.
+class Balance:
+    """What intruders have had more than what they replace, over all pairs so far.
 
-    With `draw` any guest that keeps to the bounds, each as likely.
+    Of each measure the signs and the differences (in standard deviations) are summed up. Of those
+    that fit as well, the one is taken that brings these sums nearer to zero, as clinical trials
+    allocate patients by minimisation (Pocock and Simon 1975).
     """
-    host, n = scene.host, len(scene.host)
-    ratio = np.abs(np.log(scene.words[n:] / scene.words[position]))
-    fits = scene.usable & (ratio <= np.log(bounds.max_ratio))
-    # Nearly a copy of no sentence of the text, the replaced one included.
-    fits &= (scene.guests @ host.T).max(axis=1) <= bounds.max_similarity
-    rest = _to_rest(host, scene.guests, position)
-    fits &= (rest >= bounds.min_similarity) & (rest <= bounds.max_similarity)
-    kept = np.flatnonzero(fits)
-    if not kept.size:
-        return None
-    everyone = np.vstack([scene.guests[kept], host[position]])
-    marked, lonely = _marked(scene, kept, position)
-    cost = (ratio[kept] / SCALES[3]) ** 2 + LONELY * (marked[:-1] < lonely)
-    to_rest = _to_rest(host, everyone, position)
-    measures = (to_rest, marked, _to_neighbours(host, everyone, position))
-    for measure, scale in zip(measures, SCALES, strict=False):
-        steps = (measure[:-1] - measure[-1]) / scale
-        cost = cost + steps**2 * np.where(steps < 0, SHORTFALL, 1)
-    best = int(np.argmin(cost)) if draw is None else int(draw.integers(len(kept)))
-    return Intruder(int(kept[best]), float(cost[best]), float(to_rest[best]), float(to_rest[-1]))
+
+    def __init__(self) -> None:
+        self.sums = np.zeros(2 * MEASURES)
+
+    def cost(self, shifts: Matrix) -> Matrix:
+        """How far from balance each of some intruders leads; shifts [intruders, 2 * MEASURES]."""
+        cost: Matrix = BALANCE * ((self.sums + shifts) ** 2).sum(axis=1)
+        return cost
 
 
-def _marked(scene: Scene, kept: NDArray[np.int64], position: int) -> tuple[Matrix, float]:
-    """The share of marks of each guest, and of the replaced sentence; the least of the others."""
-    n = len(scene.host)
-    host = (scene.host[:, scene.few] > 0).astype(np.float64)
-    guests = (scene.guests[np.ix_(kept, scene.few)] > 0).astype(np.float64)
-    sizes = np.append(scene.marks[n:][kept], scene.marks[position])
-    others = [
-        float(_share(host, host[i : i + 1], scene.marks[i : i + 1], i)[0])
-        for i in range(1, n)
-        if i != position
-    ]
-    everyone = np.vstack([guests, host[position]])
-    return _share(host, everyone, sizes, position), min(others, default=0.0)
+class Pool:
+    """Texts of one split that give each other intruders; their features are in memory.
+
+    `texts`: the sentences of each. `documents` [texts]: none is taken from a text's own document.
+    `said` knows the sentences that have intruded; `balance` is that of the split.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[Sequence[str]],
+        documents: NDArray[np.uint64],
+        settings: Intrusion,
+        draw: np.random.Generator,
+        said: SeenIds,
+        balance: Balance,
+    ) -> None:
+        self.sentences = [sentence for text in texts for sentence in text]
+        self.documents, self.settings = documents, settings
+        self.draw, self.said, self.balance = draw, said, balance
+        sizes = np.array([len(text) for text in texts])
+        self.starts = np.concatenate([[0], np.cumsum(sizes)])
+        self.text = np.repeat(np.arange(len(texts)), sizes)
+        counts = Hasher().numbers(self.sentences).astype(np.float32)
+        ones = np.ones(len(self.sentences), np.float32)
+        together = sparse.csr_matrix((ones, np.arange(len(ones)), self.starts)) @ counts
+        tfidf = TfidfTransformer(sublinear_tf=True).fit(together)
+        frequency = np.bincount(together.indices, minlength=FEATURES)
+        rarer = _only(frequency <= max(10, COMMON * len(texts)))
+        vectors = tfidf.transform(counts)
+        self.vectors, self.rarer = _shared(vectors), _shared(normalize(vectors @ rarer))
+        telling = _only(frequency <= MOST)
+        self.profiles = _shared(normalize(tfidf.transform(together) @ telling))
+        self.surface = np.array(list(map(surface, self.sentences)))
+        self.words = self.surface[:, 0]
+        self.form = _codes(map(form, self.sentences))
+        # Not the first sentence of a text, and none without a word, such as `* * *`.
+        self.usable = (self.words >= settings.min_words) & (np.diff(counts.indptr) > 0)
+        self.usable[self.starts[:-1]] = False
+        # The measures of all sentences in their own places, and which of them may be replaced.
+        own = [self._own(number) for number in range(len(texts))]
+        self.own: Matrix = np.concatenate(own)
+        self.replaceable = np.flatnonzero(self.usable)
+        self._sorted = np.sort(self.own[self.replaceable], axis=0)
+        self._scale = self.own[self.replaceable].std(axis=0) + 1e-9
+        self.quantiles = self._quantiles(self.own)
+
+    def intruders(self) -> Iterator[Intruder]:
+        """The intruders of each text, at most `per_text`."""
+        for start in range(0, len(self.documents), TEXTS_A_BATCH):
+            similarity = self.profiles[start : start + TEXTS_A_BATCH] @ self.profiles.T
+            for host, row in enumerate(similarity.toarray(), start):
+                yield from islice(self._intruders(host, row), self.settings.per_text)
+
+    def _intruders(self, host: int, similarity: Matrix) -> Iterator[Intruder]:
+        """The best intruder at each place of a text, the places in a random order."""
+        donors = self._donors(host, similarity)
+        if not donors.size:
+            return
+        own = np.arange(self.starts[host], self.starts[host + 1])
+        guests = np.concatenate([np.arange(*self.starts[donor : donor + 2]) for donor in donors])
+        cosines = self._cosines(own, guests)
+        # Nearly a copy of no sentence of the text, the replaced one included.
+        fits = cosines[0].max(axis=0) <= self.settings.max_similarity
+        means = weights(len(own)) @ cosines
+        for sentence in self.draw.permutation(np.intersect1d(own, self.replaceable)).tolist():
+            place = sentence - own[0]
+            alike = fits & self.usable[guests] & (self.form[guests] == self.form[sentence])
+            ratio = self.words[guests] / self.words[sentence]
+            alike &= np.maximum(ratio, 1 / np.maximum(ratio, 1e-9)) <= self.settings.max_ratio
+            some = np.flatnonzero(alike)
+            measured = np.column_stack([means[:, place, some].T, self.surface[guests[some]]])
+            shifts = self._shifts(sentence, measured)
+            for best in self._order(sentence, measured, shifts):
+                guest = guests[some[best]]
+                self.usable[guest] = False
+                # A text comes once as an intruder, wherever it stands.
+                if self.said.add(self.sentences[guest].casefold()):
+                    self.balance.sums += shifts[best]
+                    donor = int(self.text[guest])
+                    number = int(guest - self.starts[donor])
+                    similar, replaced = float(measured[best, 0]), float(self.own[sentence, 0])
+                    yield Intruder(host, int(place), donor, number, similar, replaced)
+                    break
+
+    def _donors(self, host: int, similarity: Matrix) -> Numbers:
+        """The most similar texts of other documents, but for copies."""
+        fit = (similarity > 0) & (similarity <= self.settings.max_text_similarity)
+        found = np.flatnonzero(fit & (self.documents != self.documents[host]))
+        if found.size > self.settings.similar:
+            # All that are as similar as the last one: no order of equal numbers counts.
+            least = np.partition(similarity[found], -self.settings.similar)[-self.settings.similar]
+            found = found[similarity[found] >= least]
+        return found
+
+    def _order(self, sentence: int, measured: Matrix, shifts: Matrix) -> Numbers:
+        """Guests in the place of a sentence, the best first; measured [guests, MEASURES]."""
+        if self.settings.choose == "random":
+            return self.draw.permutation(len(measured))
+        # How similar it is to be, a sentence of the corpus says that is drawn at random; how long
+        # and of what form, the one that it replaces.
+        aim = self.quantiles[sentence].copy()
+        aim[:COSINES] = self.quantiles[self.draw.choice(self.replaceable), :COSINES]
+        cost = ((self._quantiles(measured) - aim) ** 2).sum(axis=1)
+        return np.argsort(cost + self.balance.cost(shifts), kind="stable")
+
+    def _shifts(self, sentence: int, measured: Matrix) -> Matrix:
+        """What guests in the place of a sentence add to the balance [guests, 2 * MEASURES]."""
+        more = (measured - self.own[sentence]) / self._scale
+        return np.column_stack([np.sign(more), more])
+
+    def _own(self, text: int) -> Matrix:
+        """The measures of each sentence of a text in its place [sentences, MEASURES]."""
+        rows = np.arange(self.starts[text], self.starts[text + 1])
+        means = (weights(len(rows)) * self._cosines(rows, rows)).sum(axis=-1)
+        return np.column_stack([means.T, self.surface[rows]])
+
+    def _cosines(self, rows: Numbers, others: Numbers) -> Matrix:
+        """Cosines of sentences [3, rows, others]: by all words, the same again, by rarer words."""
+        every = (self.vectors[rows] @ self.vectors[others].T).toarray()
+        rarer = (self.rarer[rows] @ self.rarer[others].T).toarray()
+        return np.stack([every, every, rarer])
+
+    def _quantiles(self, measured: Matrix) -> Matrix:
+        """The share of the corpus's sentences that have less of each measure."""
+        columns = zip(self._sorted.T, measured.T, strict=True)
+        places = np.column_stack([np.searchsorted(*both) for both in columns])
+        return places / max(1, len(self._sorted))
 
 
-def _to_rest(host: Matrix, guests: Matrix, position: int) -> Matrix:
-    """Cosine of each guest to the sum of the host's sentences but the one at `position`."""
-    rest = host.sum(axis=0) - host[position]
-    return (guests @ rest) / (np.sqrt(rest @ rest) or 1.0)
+@cache
+def weights(size: int) -> Matrix:
+    """[3, size, size]: times cosines to the sentences of a text, the means at each place.
+
+    Over all sentences but the one of the place, over those beside it, and over all again.
+    """
+    rest = 1 - np.eye(size)
+    near = np.eye(size, k=1) + np.eye(size, k=-1)
+    both = np.stack([rest, near, rest])
+    means: Matrix = both / both.sum(axis=-1, keepdims=True)
+    return means
 
 
-def _share(host: Matrix, guests: Matrix, sizes: NDArray[np.int64], position: int) -> Matrix:
-    """The share of each guest's marks (`sizes` of them) that another sentence of the host has."""
-    rest = (host.sum(axis=0) - host[position]) > 0
-    return (guests @ rest) / np.maximum(sizes, 1)
+def surface(sentence: str) -> tuple[float, ...]:
+    """Words, characters a word, capitals and marks."""
+    words = len(sentence.split())
+    capitals, spaces = sum(map(str.isupper, sentence)), sum(map(str.isspace, sentence))
+    marks = len(sentence) - spaces - sum(map(str.isalnum, sentence))
+    return words, len(sentence) / max(1, words), capitals, marks
 
 
-def _to_neighbours(host: Matrix, guests: Matrix, position: int) -> Matrix:
-    """Mean cosine of each guest to the sentences before and after `position`."""
-    return (guests @ host[[i for i in (position - 1, position + 1) if i < len(host)]].T).mean(
-        axis=1
-    )
+def form(sentence: str) -> tuple[object, ...]:
+    """How a sentence ends, whether quotes begin and end it, and how many stay open.
+
+    Exchanged for one of another kind, a sentence leaves a quotation open, or closes none.
+    """
+    begins, ends = sentence[0] in "“«‘`\"'", sentence[-1] in "”»’\"'"
+    opened = sum(map(sentence.count, ("“", "«", "``")))
+    closed = sum(map(sentence.count, ("”", "»", "''")))
+    last = sentence.rstrip("”»’\"')] ")[-1:]
+    end = last if last in ".?!" else ""
+    return end, begins, ends, opened - closed, sentence.count('"') % 2
+
+
+def _only(features: NDArray[np.bool_]) -> Any:
+    """A matrix that leaves only some features."""
+    return sparse.diags(features.astype(np.float32))
+
+
+def _shared(rows: Any) -> Any:
+    """Sparse unit vectors without the features that only one of them has: no cosine needs these."""
+    return rows[:, np.flatnonzero(np.bincount(rows.indices, minlength=rows.shape[1]) > 1)]
+
+
+def _codes(values: Iterable[object]) -> Numbers:
+    """The same number for equal values."""
+    known: dict[object, int] = {}
+    return np.array([known.setdefault(value, len(known)) for value in values])

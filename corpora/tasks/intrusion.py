@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError
+from corpora.prose import lead, units
+from corpora.readers.source import SeenIds
+from corpora.rng import stream
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.discoeval.common import lead, units
 
-TEXTS_A_BATCH = 256
+if TYPE_CHECKING:
+    from corpora.tasks.builder import Target
+    from corpora.tasks.intruders import Balance
+
+POOL = 20_000
+"""Texts of a split that give each other intruders: a bound on memory and on work."""
+
 ROWS_PER_GROUP = 2_048
 
 CARD = Card(
@@ -32,12 +41,14 @@ CARD = Card(
     method=(
         "Shen et al. 2021, in the pairwise form of Jwalapuram, Joty and Lin 2022 (section 2.3). "
         "Similar texts of other documents are looked up by TF-IDF of hashed words and pairs of "
-        "words. The position is random; the intruder is the sentence of these texts (never a "
-        "first one, each at most once) that is most like the replaced one in its similarity to the "
-        "rest of the text and to the sentences around, in the share of its rarer words that the "
-        "rest has, and in length. Its similarity is bounded on both sides: not off-topic, not a "
-        "near copy of any sentence of the text. A text for which the best one still shows is left "
-        "out. The texts of a pair, and the one that the intruder is from, are in one split."
+        "words, among at most 20,000 texts of one split drawn at random, or with `same_book` of "
+        "one book. The place is random, never the first. The intruder is a sentence of the similar "
+        "texts, never a first one, with the same quotes and end mark as the replaced one, about as "
+        "long, with as many capitals and marks. How similar it is to the rest of the text, to its "
+        "neighbours and by rarer words to the rest is drawn, as quantiles, from the sentences of "
+        "the corpus in their own places; over all pairs intruders have as often more as less of "
+        "each than what they replace (minimisation, Pocock and Simon 1975). An intruder is no near "
+        "copy of a sentence of its text, and comes once."
     ),
     fields={
         "doc": "id of the text, `DOCUMENT#NUMBER`",
@@ -45,7 +56,7 @@ CARD = Card(
         "position": "the place of the intruder, counted from 0; -1 if there is none",
         "sentences": "the sentences of the text",
         "donor": "id of the text that the intruder is from",
-        "similarity": "of the intruder to the rest of the text: cosine of TF-IDF",
+        "similarity": "of the intruder: mean cosine of TF-IDF to the other sentences",
         "replaced_similarity": "the same of the sentence that it replaces",
         "pos": "the sentences as written",
         "neg": "the same with the intruder",
@@ -72,8 +83,7 @@ CARD = Card(
     },
     limits=(
         "A sentence of a similar text can fit as well as the one it replaces.",
-        "Similar texts are looked up by their weightiest features, and not by those of more than "
-        "1,000 texts: the best one of a large corpus can be missed.",
+        "Of a corpus of more than 20,000 texts, the most similar one may be in another pool.",
     ),
     tags=("coherence", "sentence-intrusion"),
 )
@@ -82,7 +92,7 @@ CARD = Card(
 class Intrusion(Builder):
     """Texts, and the same with one sentence replaced by one of a similar text."""
 
-    name, version = "intrusion", 5
+    name, version = "intrusion", 6
     paper = "Shen et al. 2021; Jwalapuram, Joty and Lin 2022, section 2.3"
     card = CARD
     gives = {"detection": INTRUSION_DETECTION, "pairwise": INTRUSION_PAIRWISE}
@@ -90,36 +100,33 @@ class Intrusion(Builder):
     columns = pa.schema([INTRUSION_DETECTION.field("sentences")])
     equal = ("sentences",)
 
-    take: Literal["lead", "windows"] = "lead"
-    """`lead`: the lead section of a document (the whole document where it has no sections);
-    `windows`: each unit `within` a document, cut into texts."""
-    within: Literal["paragraph", "section", "document"] = "paragraph"
-    """The unit that is cut into texts."""
+    take: Literal["lead", "windows"] = "windows"
+    """`windows`: each unit `within` a document, cut into texts; `lead`: the lead section of a
+    document (the whole document where it has no sections), as in INSteD."""
+    within: Literal["paragraph", "section", "document"] = "section"
+    """The unit that is cut into texts; a chapter of a book is a document."""
     min_sentences: Annotated[int, Field(ge=2)] = 3
     """The fewest sentences of a text."""
     max_sentences: Annotated[int, Field(le=127)] = 8
     """The most sentences of a text; a lead is cut to them."""
     min_words: int = 4
-    """Sentences of fewer words are no intruders."""
+    """Sentences of fewer words are neither intruders nor replaced."""
     similar: Annotated[int, Field(ge=1)] = 50
     """From how many of the most similar texts the intruder may come."""
+    same_book: bool = False
+    """Whether the intruder comes from the same book (the same group)."""
     max_text_similarity: float = 0.8
     """A text more alike than that is a copy, and passed over."""
-    min_similarity: Annotated[float, Field(ge=0)] = 0.03
-    """The least similarity of the intruder to the rest of the text (cosine of TF-IDF)."""
-    max_similarity: Annotated[float, Field(le=1)] = 0.6
-    """The greatest; the intruder is also no more alike to any one sentence of the text."""
+    max_similarity: Annotated[float, Field(gt=0, lt=1)] = 0.6
+    """An intruder is no more alike to any one sentence of its text (cosine of TF-IDF)."""
     max_ratio: Annotated[float, Field(ge=1)] = 2.0
     """How many times longer than the replaced sentence the intruder may be, or shorter."""
-    max_cost: float = 20.0
-    """How much the intruder may differ from the replaced sentence, in squared steps
-    (`corpora.tasks.intruders`): lower is harder, and gives fewer rows."""
     per_text: Annotated[int, Field(ge=1)] = 1
     """Pairs of one text at most, each with the intruder at another place (more than one: to
     train on)."""
     choose: Literal["matched", "random"] = "matched"
-    """`matched`: the intruder that differs least from what it replaces; `random`: any that keeps
-    to the bounds, which is easier, and then `max_cost` is not asked."""
+    """`matched`: intruders about as similar to their text as its own sentences; `random`: any
+    within the bounds, which is easier."""
     train: Part = 0.8
     """The share of the documents in the training split."""
     validation: Part = 0.1
@@ -133,11 +140,6 @@ class Intrusion(Builder):
             raise ConfigError(
                 f"min_sentences {self.min_sentences} and max_sentences {self.max_sentences}",
                 hint="min_sentences <= max_sentences",
-            )
-        if self.min_similarity >= self.max_similarity:
-            raise ConfigError(
-                f"min_similarity {self.min_similarity} and max_similarity {self.max_similarity}",
-                hint="min_similarity < max_similarity",
             )
         self.shares()
         return self
@@ -161,20 +163,14 @@ class Intrusion(Builder):
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Each pair as one row of `pairwise` and two of `detection`."""
-        from corpora.tasks.intrusion_search import Search
-        from corpora.tasks.sentence_features import SentenceFeatures
+        from corpora.tasks.intruders import Balance
 
-        with (
-            taken.mapped(_TEXTS) as texts,
-            SentenceFeatures(taken.target.folder) as features,
-        ):
-            for batch in texts.to_batches(TEXTS_A_BATCH):
-                features.add(batch["sentences"].to_pylist())
-            search = Search(self, taken.target, texts, features)
+        said = SeenIds()
+        with taken.mapped(_TEXTS, {"same_book": self.same_book}) as texts:
             start = 0
             for split in SPLITS:
-                rows = range(start, start + taken.count(split))
-                start = rows.stop
+                some = texts.slice(start, taken.count(split))
+                start += len(some)
                 detection = dataset.writer(
                     "detection",
                     split,
@@ -190,26 +186,73 @@ class Intrusion(Builder):
                     long=("pos", "neg"),
                     rows_per_group=ROWS_PER_GROUP,
                 )
-                pairs = search.pairs_of(rows, dataset)
-                while some := list(islice(pairs, TEXTS_A_BATCH)):
-                    pairwise.extend(some)
+                balance = Balance()
+                for pool in pools(some["book"].to_numpy()):
+                    pairs = self._pairs(some.slice(*pool), taken.target, dataset, said, balance)
+                    pairwise.extend(pairs)
                     detection.extend(
                         {"doc": pair["doc"], "label": label, "position": at, "sentences": text}
-                        for pair in some
+                        for pair in pairs
                         for label, at, text in (
                             (0, -1, pair["pos"]),
                             (1, pair["position"], pair["neg"]),
                         )
                     )
 
+    def _pairs(
+        self,
+        texts: pa.Table,
+        target: Target,
+        dataset: DatasetFolder,
+        said: SeenIds,
+        balance: Balance,
+    ) -> list[dict[str, Any]]:
+        """The pairs of a pool of texts, as rows of `pairwise`."""
+        from corpora.tasks.intruders import Pool
+
+        ids, licences = texts["id"].to_pylist(), texts["licence"].to_pylist()
+        sentences = texts["sentences"].to_pylist()
+        draw = stream(target.seed, target.stage.name, ids[0])
+        pool = Pool(sentences, texts["doc_key"].to_numpy(), self, draw, said, balance)
+        pairs = []
+        for found in pool.intruders():
+            host, donor = found.host, found.donor
+            changed = list(sentences[host])
+            changed[found.place] = sentences[donor][found.number]
+            for licence in {licences[host], licences[donor]}:
+                dataset.count_licence(licence)
+            pairs.append(
+                {
+                    "doc": ids[host],
+                    "donor": ids[donor],
+                    "position": found.place,
+                    "similarity": found.similarity,
+                    "replaced_similarity": found.replaced,
+                    "pos": sentences[host],
+                    "neg": changed,
+                }
+            )
+        dataset.reject("no_fitting_sentence", len(ids) - len({pair["doc"] for pair in pairs}))
+        return pairs
+
+
+def pools(books: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Where each pool starts, and its number of texts: those of a book, `POOL` at most, evenly."""
+    ends = np.flatnonzero(books[1:] != books[:-1]) + 1
+    for some in np.split(np.arange(len(books)), ends):
+        for pool in np.array_split(some, -(-len(some) // POOL) or 1):
+            if len(pool):
+                yield int(pool[0]), len(pool)
+
 
 _TEXTS = """
-select doc || '#' || number as id, doc_key, licence, sentences
-from candidate
+select
+    doc || '#' || number as id, doc_key, licence, sentences,
+    dense_rank() over (order by case when $same_book then candidate."group" end) as book
+from kept
+    join candidate using (part, doc, number)
     join documents using (part, doc)
-    left join kept using (part, doc, number)
 order by
-    case split when 'train' then 0 when 'validation' then 1 when 'test' then 2 else 3 end,
-    sha256(id), doc, number
+    case split when 'train' then 0 when 'validation' then 1 else 2 end,
+    book, sha256(id), doc, number
 """
-"""All texts, those of a split together: the last ones, duplicates, count as texts do in TF-IDF."""

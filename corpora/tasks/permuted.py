@@ -16,12 +16,13 @@ from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
-from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS
+from corpora.prose import Quotes, prose
+from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS, PERMUTED_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.atomic import sha256
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.builder import Part, Prescribed, Reject, Row
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.permutations import LARGEST, document_keys, order_rows
 
@@ -40,7 +41,10 @@ CARD = Card(
         "out, those of 20 or more are cut into blocks of 10, and each is cut by whole sentences "
         "to at most 600 tokens. A document is repeated up to 20 times with new permutations: "
         "within a configuration no permutation of a document occurs twice, and none is the "
-        "original. Where sentences of a document are equal, the permuted texts differ. The "
+        "original. Headings, captions, author and date lines are no sentences. With `quotes = "
+        "balance` a sentence that is part of a longer quotation has quotation marks of its own, as "
+        "marks without partners tell the order. Where sentences of a document are equal, the "
+        "permuted texts differ. The "
         "sentences stand once, in `documents`; a negative is "
         "`[sentences[i] for i in order]`."
     ),
@@ -76,20 +80,26 @@ CARD = Card(
 )
 
 
-class Permuted(Builder):
+class Permuted(Prescribed):
     """Documents and permutations of their sentences, stored as orders."""
 
-    name, version = "permuted", 2
+    name, version = "permuted", 3
     paper = "Jwalapuram, Joty and Lin 2022, section 2.1"
     card = CARD
     gives = {
         "documents": PERMUTED_DOCUMENTS,
-        **dict.fromkeys(("pairwise", "contrastive", "ranked"), PERMUTED_ORDERS),
+        "pairwise": PERMUTED_PAIRWISE,
+        **dict.fromkeys(("contrastive", "ranked"), PERMUTED_ORDERS),
     }
     default = "documents"
-    columns = pa.schema([PERMUTED_DOCUMENTS.field(name) for name in ("id", "sentences")])
+    columns = pa.schema(
+        [*(PERMUTED_DOCUMENTS.field(name) for name in ("id", "sentences")), ("quoted", pa.int32())]
+    )
     equal = ("sentences",)
 
+    quotes: Quotes = "balance"
+    """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
+    marks without partners tell the order; `keep`: as written."""
     min_sentences: Annotated[int, Field(ge=2)] = 4
     """Shorter documents (and blocks) are left out."""
     block_from: Annotated[int, Field(le=LARGEST + 1)] = 20
@@ -139,7 +149,10 @@ class Permuted(Builder):
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The positives of one document: itself, or its blocks where it is long."""
-        sentences = [text for text in document.sentence_texts() if text]
+        written = set(texts := document.sentence_texts())
+        sentences = [text for text in prose(document, self.quotes) if text]
+        for _ in range(len(texts) - len(sentences)):
+            reject("no_sentence")
         cut = len(sentences) >= self.block_from
         size = self.block_size if cut else max(1, len(sentences))
         count = token_counter(self.tokenizer)
@@ -148,9 +161,14 @@ class Permuted(Builder):
             lengths = accumulate(count(block))
             kept = block[: sum(length <= self.max_tokens for length in lengths)]
             if len(kept) >= self.min_sentences:
-                yield Row((f"{document.id}#{number}" if cut else document.id, kept))
+                quoted = sum(text not in written for text in kept)
+                yield Row((f"{document.id}#{number}" if cut else document.id, kept, quoted))
             else:
                 reject("too_few_sentences" if len(kept) == len(block) else "sentences_too_long")
+
+    def select(self, taken: Candidates) -> None:
+        """Split the documents as a table says, else as all others."""
+        taken.split(self.prescribed if self.table else None)
 
     def rows(self, config: str, distinct: int) -> tuple[int, int]:
         """How many rows a document has in `config`, and how many negatives each.
@@ -172,6 +190,7 @@ class Permuted(Builder):
                 hint="long documents are cut into blocks DOCUMENT#NUMBER; give the document "
                 "that has such an id another one",
             )
+        taken.note_quoted()
         target = taken.target
         for split in SPLITS:
             positives = dataset.writer("documents", split, PERMUTED_DOCUMENTS, texts=("sentences",))
@@ -182,7 +201,8 @@ class Permuted(Builder):
                     keys = document_keys(target.seed, f"{target.stage.name}/{config}", ids)
                     rows = order_rows(keys, ids, sentences, partial(self.rows, config))
                     if rows is not None:
-                        writer = dataset.writer(config, split, PERMUTED_ORDERS, rows_per_group=size)
+                        kind = self.gives[config]
+                        writer = dataset.writer(config, split, kind, rows_per_group=size)
                         writer.append(rows)
 
 

@@ -47,10 +47,7 @@ GROWTH = 1.2
 MILLISECONDS = {"intrusion": 4.0}
 """Of a core, a document of 200 words; 1 for the others."""
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "intrusion": {"take": "windows", "within": "document"},
-    "conpono": {"merge_above": 10},
-}
+SETTINGS: dict[str, dict[str, Any]] = {"conpono": {"merge_above": 10}}
 WITHOUT_GOLD = ("sp", "bso", "dc", "permuted", "intrusion", "conpono", "criteria")
 """The builders that need nothing but text and so can read the novels."""
 NAMES = ("dissent", *WITHOUT_GOLD, "ssp", "pdtb_explicit", "pdtb_implicit", "pdtb_marked", "rst")
@@ -117,6 +114,7 @@ def pairs(documents: Iterable[Document]) -> Iterator[pa.RecordBatch]:
             **{"doc": document.id, "group": document.group, "source": "s", "licence": "CC0-1.0"},
             **{"language": "en", "marker_spans": [], "s1_spans": [], "s2_spans": []},
             **{"position": "same_sentence", "order": "s1_first", "has_clauses": True},
+            **{"s2_added": "", "confidence": 0.75},
         }
         yield pairs_to_batch(
             [

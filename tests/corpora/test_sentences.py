@@ -64,6 +64,10 @@ Ann Bell | 04/13/2001 10:22 AM | Please read this.
 He shouted "Stop!" | Then it was quiet.
 He said that it was over." | Nobody moved.
 The sun. | Wed. was wet, and Sat. was worse.
+They all rose at once—Mr. Bell was last. | Then--Dr. Ames.
+The Lieut.-Col. Hale and ex-Gov. Orr met Mr./Mrs. Lane and Sir Wm. Moss.
+He is not the vice-president. | Maj. Orr is.
+Rise at dawn. | May 4th is free. | He came on the 16th. | She stayed.
 """.strip().splitlines()
 
 
@@ -78,6 +82,24 @@ def test_a_forgotten_space_after_a_stop() -> None:
         "The engine died.",
         "But we drifted on.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("16th. Up early. 17th (Market day). Rain.", ["Up early.", "Rain."]),
+        ("July 1st, 1660. To town.\n\n_2 July._", ["To town."]),
+        ("Sunday, 5 Aug. 1883. It rained.", ["It rained."]),
+        ("“4 May. We sailed.", ["“4 May. We sailed."]),
+        ("Monday, May 4, 1998\n\nIt is 1998. Then 12 men came.", None),
+        ("May. June. The 4th.", None),
+    ],
+)
+def test_a_bare_date_is_no_sentence(text: str, expected: list[str] | None) -> None:
+    if expected is None:
+        assert " ".join(sentences(text)) == text.replace("\n\n", " ")
+    else:
+        assert sentences(text) == expected
 
 
 def test_a_sentence_never_crosses_a_paragraph() -> None:
@@ -138,7 +160,7 @@ def test_an_unknown_splitter_names_the_nearest() -> None:
     st.sampled_from(["en", "es", "zh"]),
 )
 def test_sentences_tile_the_text(text: str, language: str) -> None:
-    """They are in order, do not overlap, stay in a paragraph, and leave out only white space."""
+    """In order, without overlap, within a paragraph; but for bare dates only white space is out."""
     paragraphs = paragraph_spans(text)
     for splitter in SPLITTERS:
         spans = list(split(text, paragraphs, splitter, language))

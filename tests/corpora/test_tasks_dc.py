@@ -13,7 +13,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.tasks import BUILDERS
-from corpora.tasks.discoeval.chat import masked, refused
+from corpora.tasks.discoeval.chat import Nicknames, conversations, refused
 from corpora.tasks.discoeval.common import units
 from tests.corpora import conftest
 
@@ -209,10 +209,36 @@ def test_technical_and_empty_turns_are_refused(turn, reason):
     assert refused(turn, 3, 0.7) == reason
 
 
-def test_only_a_known_nick_at_the_beginning_is_masked():
-    assert masked("Mira: have you seen it?", {"mira"}) == "<user>: have you seen it?"
-    assert masked("mira, have you seen it?", {"mira"}) == "<user>: have you seen it?"
-    assert masked("note: this is long", {"mira"}) == "note: this is long"
+@pytest.mark.parametrize(
+    ("turn", "shown"),
+    [
+        ("Mira: have you seen it?", "<user>: have you seen it?"),
+        ("mira2, tom_ - have you seen it?", "<user>: have you seen it?"),
+        ("Mira have you seen it?", "<user>: have you seen it?"),
+        ("<mira>...have you seen it?", "<user>: have you seen it?"),
+        ("ask tom, or use Mira's.", "ask <user>, or use <user>'s."),
+        ("Silent_One: have you seen it?", "<user>: have you seen it?"),
+        ("light: it goes on", "<user>: it goes on"),
+        ("the light goes on", "the light goes on"),
+        ("right, it goes on", "right, it goes on"),
+        ("note: this is long", "note: this is long"),
+        ("http://example.org is long", "http://example.org is long"),
+        ("it is 10:30", "it is 10:30"),
+    ],
+)
+def test_nicknames_are_masked_in_all_spellings_and_words_are_not(turn, shown):
+    said = ["a note on it", "the light is off", "no light here", "lots of light, right"]
+    assert Nicknames(["Mira", "Tom|away", "light"], [*said, turn]).masked(turn) == shown
+
+
+def test_a_turn_said_before_in_its_conversation_is_left_out():
+    log = chat("log", 2, 8)
+    first, second = log.paragraphs[0], log.paragraphs[4]
+    text = log.text[: second[0]] + log.text[slice(*first)].upper() + log.text[second[1] :]
+    rejects = Counter()
+    found = dict(conversations(replace(log, text=text), 3, 100, 0.7, lambda r: rejects.update([r])))
+    assert [len(turns) for turns in found.values()] == [7, 8]
+    assert rejects == {"turn_repeated": 1}
 
 
 # --- real data -----------------------------------------------------------------------------------

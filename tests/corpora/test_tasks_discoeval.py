@@ -15,10 +15,10 @@ import pytest
 
 from corpora.document import Document, Sections
 from corpora.errors import ConfigError, InputError
+from corpora.prose import lead, units
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.tasks import BUILDERS
-from corpora.tasks.discoeval.common import lead, units
 from tests.corpora.conftest import rows_of
 
 TASKS = ["sp", "bso"]
@@ -97,29 +97,69 @@ def test_sizes_are_kept_and_what_is_missing_is_said(built):
 
 def test_windows_stay_within_a_paragraph_and_do_not_overlap(built, make_document, stage):
     document = make_document("d", sentences=7, paragraphs=3)
-    folder, manifest = built("sp", documents=[document], validation=0, test=0)
+    inside = {"within": "paragraph", "validation": 0, "test": 0}
+    folder, manifest = built("sp", documents=[document], **inside)
     rows = rows_of(folder)["train"]
     paragraphs = document.text.split("\n\n")
     assert len(rows) == 3 and manifest["rejects"].get("unit_too_short") is None
     for row in rows:
         assert any(all(s in paragraph for s in row["sentences"]) for paragraph in paragraphs)
-    folder, _ = built("sp", "whole", [document], within="document", validation=0, test=0)
-    assert len(rows_of(folder)["train"]) == 4
+    folder, _ = built("sp", "whole", [document], validation=0, test=0)
+    rows = rows_of(folder)["train"]
+    used = [sentence for row in rows for sentence in row["sentences"]]
+    assert len(rows) in (3, 4) and len(set(used)) == len(used)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_windows_begin_anywhere_in_a_document(task, make_document):
+    """Else the beginning of a paragraph tells the first sentence of a window from the others."""
+    builder = BUILDERS.find(task)()
+    firsts = Counter[int]()
+    for number in range(60):
+        document = make_document(f"d{number}", sentences=10, paragraphs=2)
+        windows = [row.values[0] for row in builder.candidates(document, lambda _: None)]
+        firsts[document.sentence_texts().index(windows[0][0])] += 1
+    assert set(firsts) == set(range(builder.LENGTH)) and min(firsts.values()) > 4
+
+
+def test_the_lead_of_bso_gives_any_two_neighbours_of_its_five(make_document):
+    """The released pairs stand at each of the four places equally often."""
+    builder = BUILDERS.find("bso").of({"take": "lead"})
+    pairs = Counter[tuple[int, ...]]()
+    for number in range(60):
+        document = make_document(f"d{number}", sentences=9)
+        texts = document.sentence_texts()
+        for row in builder.candidates(document, lambda _: None):
+            pairs[tuple(map(texts.index, row.values[0]))] += 1
+    assert set(pairs) == {(0, 1), (1, 2), (2, 3), (3, 4)} and min(pairs.values()) > 15
+
+
+def test_quotes_are_balanced_in_sp_and_kept_in_bso(built):
+    text = " ".join(f"He came at {i}. “It rained at {i}. We ran at {i}.”" for i in range(40, 60))
+    documents = [split_document(Document("d", text, licence="MIT"))]
+    folder, manifest = built("sp", documents=documents, validation=0, test=0)
+    said = {s for row in rows_of(folder)["train"] for s in row["sentences"]}
+    assert all((s[0], s[-1]) in (("“", "”"), ("H", ".")) for s in said)
+    assert any("sentences got quotation marks of their own" in note for note in manifest["notes"])
+    folder, manifest = built("bso", "two", documents, validation=0, test=0)
+    said = {row["sentence1"] for row in rows_of(folder)["train"]}
+    assert {(s[0], s[-1]) for s in said} == {("“", "."), ("W", "”"), ("H", ".")}
+    assert not any("quotation marks" in note for note in manifest["notes"])
 
 
 def test_the_lead_is_the_first_section_or_the_whole_document(built, make_document):
     plain = make_document("plain", sentences=6, paragraphs=2)
     end = plain.text.index("\n\n")
     sections = Sections([1, 2], ["", "History"], [0, end + 2], [end, len(plain.text)])
-    article = replace(make_document("plain", 6, 2), id="article", sections=sections)
+    article = replace(make_document("other", 6, 2), id="article", sections=sections)
     short = make_document("short", sentences=4)
     settings = {"take": "lead", "validation": 0, "test": 0}
     folder, manifest = built("sp", documents=[plain, article, short], **settings)
     rows = rows_of(folder)["train"]
-    assert manifest["rejects"] == {"exact_duplicate": 1, "not_needed": 0} | {
-        "unit_too_short": 1
-    } or (manifest["rejects"] == {"exact_duplicate": 1, "unit_too_short": 1})
-    assert all(sentence in plain.text[:end] for row in rows for sentence in row["sentences"])
+    assert manifest["rejects"] == {"unit_too_short": 1}
+    assert len(rows) == 2 and {row["doc"] for row in rows} == {"plain", "article"}
+    (of_article,) = (row["sentences"] for row in rows if row["doc"] == "article")
+    assert all(sentence in article.text[:end] for sentence in of_article)
 
 
 def test_bad_sentences_end_a_window(built, make_document):
@@ -129,7 +169,7 @@ def test_bad_sentences_end_a_window(built, make_document):
     folder, manifest = built("sp", documents=[spoilt], min_words=3, validation=0, test=0)
     used = {s for row in rows_of(folder)["train"] for s in row["sentences"]}
     assert manifest["rejects"] == {"sentence_too_short": 1}
-    assert len(used) == 10 and "Oh dear." not in used
+    assert len(used) in (5, 10) and "Oh dear." not in used
 
 
 def test_exact_duplicates_are_left_out_and_counted(built, make_document):
@@ -238,15 +278,15 @@ def _lines(path: Path) -> list[list[str]]:
 def test_a_window_with_equal_sentences_is_left_out(built, make_document):
     text = make_document("d", sentences=4).text
     cry = "Pieces of eight, said he."
-    spoilt = split_document(Document("d", f"{cry} {cry} {text}", licence="MIT"))
+    spoilt = split_document(Document("d", f"{cry} {cry} {cry} {text}", licence="MIT"))
     folder, manifest = built("bso", documents=[spoilt], validation=0, test=0)
     assert manifest["rejects"] == {"equal_sentences": 1}
     assert all(row["sentence1"] != row["sentence2"] for row in rows_of(folder)["train"])
-    text = make_document("e", sentences=5).text
-    same = split_document(Document("d", " ".join([cry] * 5 + [text]), licence="MIT"))
+    text = make_document("e", sentences=10).text
+    same = split_document(Document("d", " ".join([cry] * 9 + [text]), licence="MIT"))
     folder, manifest = built("sp", "sp", [same], validation=0, test=0)
-    assert manifest["rejects"] == {"equal_sentences": 1}
-    assert [len(set(row["sentences"])) for row in rows_of(folder)["train"]] == [5]
+    assert manifest["rejects"]["equal_sentences"] > 0
+    assert {len(set(row["sentences"])) for row in rows_of(folder)["train"]} == {5}
 
 
 def test_a_dataset_may_have_a_test_split_alone(built):

@@ -15,6 +15,7 @@ from corpora.splits import SPLITS
 from corpora.splits.prescribed import prescribed, read_table
 from corpora.tasks import BUILDERS
 from corpora.tasks.discoeval.pdtb import sense_at
+from corpora.tasks.pdtb_marked import bare
 from corpora.tasks.relations import text_of
 from tests.corpora.conftest import rows_of
 
@@ -25,7 +26,7 @@ def gold(name: str, number: int = 6) -> Document:
     """`number` explicit relations of reason and as many implicit ones of time."""
     pieces, relations, at = [], [], 0
     for i in range(number):
-        one, two = f"The mill of {name} stopped {i} times", f"the river {i} ran dry"
+        one, two = f"The mill of {name} stopped {i} times", f"the river {i} by it ran dry"
         text = f"{one} because {two}."
         a, b = (at, at + len(one)), (at + len(one) + 9, at + len(text) - 1)
         word = (a[1] + 1, a[1] + 8)
@@ -112,7 +113,50 @@ def test_marked_and_unmarked_with_the_sections_of_dissent(built, load):
     assert Counter(row["label"] for row in rows["test"]) == {0: 24, 1: 24}
     for row in rows["train"]:
         assert row["arg1"].startswith("The mill") == (row["label"] == 1)
+        assert row["arg2"].startswith("The river") == (row["label"] == 1)
     assert load(folder)["train"].features["label"].names == ["unmarked", "marked"]
+
+
+def test_marked_rows_are_as_many_as_unmarked_ones_of_like_lengths(built):
+    documents = [gold(f"story{i}") for i in range(10)]
+    for document in documents[:4]:  # two explicit relations of a short argument, one row each
+        for number in (0, 2):
+            first = document.relations[number]
+            short = ((first.arg2_spans[0][0], first.arg2_spans[0][0] + 9),)
+            document.relations.append(replace(first, arg2_spans=short))
+    folder, manifest = built("pdtb_marked", documents=documents)
+    for rows in rows_of(folder).values():
+        assert {row["arg2"] for row in rows}.isdisjoint({"The river"})
+        assert sum(row["label"] for row in rows) * 2 == len(rows)
+    assert manifest["rejects"]["unmatched"] == 8
+    folder, manifest = built("pdtb_marked", "paper", documents, arguments="annotated")
+    rows = [row for rows in rows_of(folder).values() for row in rows]
+    assert sum(row["arg2"] == "the river" for row in rows) == 8 and len(rows) == 128
+    assert "unmatched" not in manifest["rejects"]
+
+
+def test_an_implicit_relation_beside_an_explicit_one_is_not_unmarked(built):
+    documents = [gold(f"story{i}") for i in range(10)]
+    document = documents[0]
+    start, end = document.relations[0].arg2_spans[0]
+    beside = replace(document.relations[0], kind="Implicit", arg2_spans=((start - 8, end),))
+    document.relations.append(beside)
+    folder, manifest = built("pdtb_marked", documents=documents)
+    assert manifest["rejects"]["implicit_beside_explicit"] == 1
+    assert not any("Because" in r["arg2"] for rows in rows_of(folder).values() for r in rows)
+
+
+@pytest.mark.parametrize(
+    ("argument", "shown"),
+    [
+        ("he left , and slept .", "He left , and slept"),
+        ("-- “ why not ? ”", "“ Why not ? ”"),
+        ("3 mills stood", "3 mills stood"),
+        (". . .", ""),
+    ],
+)
+def test_an_argument_begins_with_a_capital_and_ends_without_a_mark(argument, shown):
+    assert bare(argument) == shown
 
 
 @pytest.mark.parametrize("dataset", ["pdtb_explicit", "pdtb_implicit", "pdtb_marked"])
@@ -170,9 +214,13 @@ def test_documents_without_gold_relations_are_an_error(built, make_document):
 
 def test_the_connective_is_cut_out_of_an_argument():
     text = "He left early, however, and slept."
-    assert text_of(text, [(0, 34)], [(15, 22)]) == "He left early, , and slept."
+    assert text_of(text, [(0, 34)], [(15, 22)]) == "He left early and slept."
     assert text_of(text, [(15, 34)], [(15, 22)]) == "and slept."
+    assert text_of(text, [(0, 14), (22, 34)], []) == "He left early and slept."
     assert text_of(text, [(0, 13), (24, 34)], []) == "He left early and slept."
+    assert text_of("They stayed , though .", [(0, 22)], [(14, 20)]) == "They stayed ."
+    assert text_of("It rained ; thus , we left", [(0, 26)], [(12, 16)]) == "It rained ; we left"
+    assert text_of("One , , two", [(0, 11)], []) == "One , , two"
 
 
 def test_senses_by_level():

@@ -102,6 +102,8 @@ def pair_rows(count: int, seed: int, markers: Sequence[str] = MARKERS) -> list[d
                 "label": label,
                 "position": "same_sentence",
                 "order": "s1_first",
+                "s2_added": "",
+                "confidence": 0.75,
             }
         )
     return rows

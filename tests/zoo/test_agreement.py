@@ -11,7 +11,7 @@ import pytest
 from corpora import errors
 from corpora.errors import DiscorporaError, InputError
 from zoo.evaluate.__main__ import main
-from zoo.evaluate.agreement import alpha, evaluate_set, vote_counts
+from zoo.evaluate.pairwise import agreement_on, alpha, vote_counts
 from zoo.evaluate.pairwise_sets import PairSet, TextPair
 
 pytest.importorskip("krippendorff", reason="the extra eval is not installed")
@@ -46,7 +46,7 @@ def test_agreement_of_all_on_one_value_is_full_agreement() -> None:
 
 def test_the_model_is_one_more_annotator_and_its_ties_are_missing() -> None:
     voted = pairs((1, 1), (0, 0), (1, 0), (0, 0))
-    found = evaluate_set(voted, np.array([2.0, 1, 1, 1]), np.array([1.0, 2, 1, 0]), seed=0)
+    found = agreement_on(voted, np.array([2.0, 1, 1, 1]), np.array([1.0, 2, 1, 0]), seed=0)
     expected = alpha(vote_counts([(1, 1, 1), (0, 0, 0), (1, 0), (0, 0, 1)]))
     assert found["alpha"]["value"] == pytest.approx(expected)
     assert found["people"]["value"] == pytest.approx(1 - (2 / 8) / (30 / 56))
@@ -59,7 +59,7 @@ def test_the_model_is_one_more_annotator_and_its_ties_are_missing() -> None:
 def test_draws_without_a_pair_that_two_people_judged_are_skipped() -> None:
     """One pair of twelve has two votes: in a third of the draws it does not come."""
     voted = pairs((1, 1), *[(1,), (0,)] * 5, (-1,))
-    found = evaluate_set(voted, np.ones(12), np.zeros(12), seed=0)
+    found = agreement_on(voted, np.ones(12), np.zeros(12), seed=0)
     people = found["people"]
     assert people["value"] == 1.0 and people["ci"] == [1.0, 1.0]
     assert people["skipped"] == pytest.approx(1000 * (11 / 12) ** 12, abs=60)
@@ -72,8 +72,8 @@ def test_one_more_coder_raises_or_lowers_alpha() -> None:
     voted = pairs(
         *[(int(v),) * 3 if i % 5 else (int(v), int(v), 1 - int(v)) for i, v in enumerate(truth)]
     )
-    same = evaluate_set(voted, truth.astype(float), 1.0 - truth, seed=1)
-    other = evaluate_set(voted, 1.0 - truth, truth.astype(float), seed=1)
+    same = agreement_on(voted, truth.astype(float), 1.0 - truth, seed=1)
+    other = agreement_on(voted, 1.0 - truth, truth.astype(float), seed=1)
     assert same["alpha"]["value"] > same["people"]["value"] > same["random"]["value"]
     assert other["alpha"]["value"] < other["random"]["value"]
     low, high = same["random"]["range"]
@@ -82,7 +82,7 @@ def test_one_more_coder_raises_or_lowers_alpha() -> None:
 
 def test_both_ways_is_not_misled_when_nearly_all_prefer_pos() -> None:
     # 95 of 100 pairs: both prefer pos. The five others: they disagree.
-    found = evaluate_set(pairs(*[(1, 1)] * 95, *[(1, 0)] * 5), np.ones(100), np.zeros(100), seed=0)
+    found = agreement_on(pairs(*[(1, 1)] * 95, *[(1, 0)] * 5), np.ones(100), np.zeros(100), seed=0)
     assert found["people"]["value"] < 0 < 0.85 < found["people"]["both_ways"]
 
 

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import ConfigError, InputError
-from zoo.evaluate.bootstrap import of_ratio
 from zoo.evaluate.compare import compare, published_tables
 from zoo.evaluate.outcomes import (
     Outcomes,
@@ -27,7 +26,7 @@ from zoo.evaluate.outcomes import (
     write_outcomes,
 )
 from zoo.evaluate.results import save
-from zoo.evaluate.scores import confusion_matrix, macro_f1
+from zoo.evaluate.scores import confusion_matrix, macro_f1, of_ratio
 from zoo.evaluate.suites import Permuted
 from zoo.evaluate.table import Cell
 

@@ -346,7 +346,7 @@ def test_an_array_must_have_a_row_for_each_text(original_layout: Path) -> None:
     ("given", "message"),
     [
         ({"protocol": "singel"}, "protocol = 'singel': did you mean 'single'"),
-        ({"tasks": "BS0"}, "no task 'BS0'"),
+        ({"tasks": "BS0"}, "tasks = 'BS0'"),
         ({"hidden": -7}, "hidden = -7: expected -1 or more"),
         ({"dtype": "floot"}, "dtype = 'floot'"),
         ({"seeds": 0}, "seeds = 0: expected 1 or more"),
@@ -362,7 +362,7 @@ def test_options_are_checked(given: dict[str, Any], message: str) -> None:
 
 
 def test_what_is_wrong_with_the_data_is_said(original_layout: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no task 'BS0'") as caught:
+    with pytest.raises(ConfigError, match=r"tasks\.0 = 'BS0'") as caught:
         DiscoEval.of({"tasks": ["BS0"]})
     assert "did you mean 'BSO'" in str(caught.value)
     with pytest.raises(InputError, match="holds no data of RST-DT"):

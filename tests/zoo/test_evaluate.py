@@ -14,7 +14,7 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from corpora.errors import InputError
 from tests.zoo.outcomes import check_outcomes
-from zoo.evaluate import bootstrap
+from zoo.evaluate import scores
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.classification import report
 from zoo.evaluate.compare import compare as compare_results
@@ -101,7 +101,7 @@ def test_the_report_of_a_constant_answer_is_the_majority_baseline() -> None:
 
 def test_the_interval_has_about_the_width_of_theory() -> None:
     confusion = np.array([[300, 100], [0, 0]])
-    found = bootstrap.of_confusion(confusion, lambda c: c[0, 0] / c.sum(), 0, "test")
+    found = scores.of_confusion(confusion, lambda c: c[0, 0] / c.sum(), 0, "test")
     low, high = found["ci"]
     assert found["units"] == 400
     deviation = (0.75 * 0.25 / 400) ** 0.5
@@ -128,10 +128,10 @@ def test_of_a_few_units_no_interval_is_given_and_the_result_says_why() -> None:
     assert (few["value"], few["ci"], few["units"]) == (1.0, None, 3)
     assert percent(few).text == "100.0 (3 units)"
     rows = report(np.array([0, 1]), np.array([0, 1]), ["a", "b"], seed=0)
-    (note,) = bootstrap.notes_of({"sets": {"one": {"accuracy": few}, "other": rows}})
+    (note,) = scores.notes_of({"sets": {"one": {"accuracy": few}, "other": rows}})
     assert "fewer than 10 units" in note and "here 2 to 3" in note
     enough = ranked(np.ones(10), np.zeros(10), list("abcdefghij"), 0, "test")
-    assert enough["ci"] == [1.0, 1.0] and bootstrap.notes_of({"accuracy": enough}) == []
+    assert enough["ci"] == [1.0, 1.0] and scores.notes_of({"accuracy": enough}) == []
 
 
 def test_length_alone_says_nothing_about_permutations() -> None:

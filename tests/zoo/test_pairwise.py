@@ -15,10 +15,10 @@ from corpora.errors import ConfigError, InputError
 from corpora.schemas import COHERENCE_TESTS
 from zoo.evaluate import pairwise_sets
 from zoo.evaluate.__main__ import main
-from zoo.evaluate.bootstrap import mcnemar
-from zoo.evaluate.pairwise import evaluate_set, mcnemar_of_sets, outcomes_of, score_pairs
+from zoo.evaluate.pairwise import evaluate_set, mcnemar_of_sets, score_pairs
 from zoo.evaluate.pairwise_sets import PairSet, TextPair, open_sets
 from zoo.evaluate.scorers import adjacent_vectors, baseline, load_scorer
+from zoo.evaluate.scores import mcnemar
 from zoo.training.data import Dataset
 
 from .conftest import write_dataset
@@ -81,10 +81,6 @@ def test_mcnemar_by_hand() -> None:
     assert mcnemar("111", "1==") == {"only_this": 2, "only_other": 0, "p": 0.5}
     with pytest.raises(InputError, match="not of the same pairs"):
         mcnemar("11", "1")
-
-
-def test_a_tie_is_neither_right_nor_a_loss() -> None:
-    assert outcomes_of(np.array([2.0, 1.0, 0.0]), np.array([1.0, 1.0, 1.0])) == "1=0"
 
 
 def test_identical_pairs_are_left_out_and_counted(jsonl_folder: Path, tests_folder: Path) -> None:

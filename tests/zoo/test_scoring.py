@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,10 @@ from zoo.coherence.scoring import (
     score_texts,
     windows,
 )
+from zoo.evaluate.scorers import load_scorer
 from zoo.modeling import load_backbone, save_model
 from zoo.texts import TextEncoder
+from zoo.train import train
 from zoo.vocabularies import train_subwords
 
 from .conftest import STORY
@@ -43,6 +46,29 @@ def model(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("scorer")
     save_model(scorer("bert", tokenizer, max_tokens=40), tokenizer, folder)
     return CoherenceScorer.from_pretrained(folder).eval()
+
+
+@pytest.mark.parametrize("recipe", ["coherence/contrastive_tiny", "coherence/unc_tiny"])
+def test_a_scorer_reads_quotes_as_its_dataset_has_them(
+    recipe: str, permuted_folder: Path, tmp_path: Path
+) -> None:
+    """The setting is in the model's folder: a user's text gets the marks of the training texts."""
+    data = tmp_path / "balanced"
+    copytree(permuted_folder, data)
+    manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
+    manifest["details"] = {"settings": {"quotes": "balance"}}
+    (data / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    output = tmp_path / "model"
+    train([recipe, "--dataset", str(data), "--output", str(output), "--max_steps", "1"])
+    scorer = load_scorer(str(output))
+    as_written = "He came. “It rained. We ran. They followed.” We left."
+    pairs = ["He came.", "“It rained.”", "“We ran.”", "“They followed.”", "We left."]
+    spoilt = ["He came.", "“It rained.", "“We ran.”", "They followed.”", "We left."]
+    one, two, three = scorer.score([as_written, pairs, spoilt])
+    assert one == pytest.approx(two) and one == pytest.approx(three)
+    assert scorer.config.quotes == "balance"  # type: ignore[attr-defined]
+    scorer.config.quotes = "keep"  # type: ignore[attr-defined]
+    assert scorer.score([as_written]) != pytest.approx([one])
 
 
 def test_windows_overlap_and_cover_every_sentence(tokenizer: Any) -> None:

@@ -154,8 +154,8 @@ def test_a_batch_gives_what_single_texts_give_where_padding_stands_left() -> Non
     pairs = Pairs(tokenizer, 64, 0)
     both = [("Anna sang .", "Bela left early"), (" ".join(words), "We waited because it")]
     examples = [Example((pair,), (0,)) for pair in both]
-    alone = torch.cat([model.logits(pairs.encode([example])) for example in examples])
-    torch.testing.assert_close(model.logits(pairs.encode(examples)), alone, atol=1e-4, rtol=1e-4)
+    alone = torch.cat([model.logits(pairs.encode(example.pairs)) for example in examples])
+    torch.testing.assert_close(model.logits(pairs.encode(both)), alone, atol=1e-4, rtol=1e-4)
 
 
 def test_of_several_gpus_one_is_used(
@@ -225,7 +225,7 @@ def test_bad_input_is_named(tiny_bert: Path, superglue_folder: Path, tmp_path: P
     def run(data: Any, **options: Any) -> None:
         SuperGlue.of(options).evaluate(Request(str(tiny_bert), str(data)))
 
-    with pytest.raises(ConfigError, match="no task 'coppa'"):
+    with pytest.raises(ConfigError, match="tasks = 'coppa': did you mean 'copa'"):
         run(superglue_folder, tasks="coppa")
     with pytest.raises(ConfigError, match="batch = 'many'"):
         run(superglue_folder, batch="many")

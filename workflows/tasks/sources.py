@@ -94,7 +94,7 @@ class Sentences(SourceStage):
     """Split every paragraph of a source into sentences: the layer that all builders read."""
 
     stage = "sentences"
-    version = 2
+    version = 3
 
     def requires(self) -> Documents:
         return Documents(config=self.config, source=self.source)

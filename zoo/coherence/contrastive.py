@@ -115,7 +115,11 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
     tokenizer = tokenizer_for(recipe, sentences, recipe.max_tokens)
     torch.manual_seed(recipe.seed)
     model = CoherenceScorer.from_backbone(
-        backbone_of(recipe, tokenizer), recipe.max_tokens, tokenizer.pad_token_id, recipe.vector
+        backbone_of(recipe, tokenizer),
+        recipe.max_tokens,
+        tokenizer.pad_token_id,
+        recipe.vector,
+        dataset.setting("quotes", "keep"),
     )
     set_attention(model.backbone, recipe.attention)
     limit, most = model.config.max_tokens, recipe.max_eval_rows

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from corpora.errors import ConfigError, InputError
-from zoo.texts import TextEncoder
+from corpora.prose import Quotes
+from zoo.texts import TextEncoder, as_sentences
 
 Row = tuple[str, list[list[int]]]
 """A document's id and the orders of its negatives."""
@@ -79,8 +80,10 @@ class Documents:
         return made
 
 
-def encode_documents(table: pa.Table, encoder: TextEncoder) -> Documents:
+def encode_documents(table: pa.Table, encoder: TextEncoder, quotes: Quotes = "keep") -> Documents:
     """Tokenise each sentence of a `documents` table once, and cut each document.
+
+    `quotes` are the model's, where the table may have been built with others.
 
     A table with the column `intruder` (`intrusion_tables`) gives each document its intruder. Of
     both texts the same sentences are kept, wherever it stands: those that fit with the intruder
@@ -89,7 +92,7 @@ def encode_documents(table: pa.Table, encoder: TextEncoder) -> Documents:
     kept: dict[str, list[np.ndarray]] = {}
     extra: dict[str, int] = {}
     for row in table.to_pylist():
-        ids, before = encoder.sentences(row["sentences"]), encoder.cut
+        ids, before = encoder.sentences(as_sentences(row["sentences"], quotes)), encoder.cut
         own = encoder.kept(ids)
         kept[row["id"]] = own
         if "intruder" not in row:

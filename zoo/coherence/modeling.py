@@ -16,6 +16,7 @@ from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.utils.generic import ModelOutput
 
+from corpora.prose import Quotes
 from zoo.backbones import Pooling, max_positions, pooled, stands_last, warn_of_padding
 from zoo.coherence.data import encode_documents, pad
 from zoo.coherence.scoring import score_orders, score_texts
@@ -29,7 +30,10 @@ CPU_TOKENS = 2048
 
 @strict
 class CoherenceConfig(PretrainedConfig):
-    """The backbone's configuration, where its [cls] token stands, and the longest text."""
+    """The backbone's configuration, where its [cls] token stands, and the longest text.
+
+    `quotes` is the setting of the dataset that it was trained on: texts get the same marks.
+    """
 
     model_type = "discorpora-coherence-scorer"
     sub_configs_defaults = {
@@ -40,6 +44,7 @@ class CoherenceConfig(PretrainedConfig):
     pooling: Literal["first", "last", "mean"] = "first"
     max_tokens: int = 600
     pad_token_id: int | None = 0
+    quotes: Quotes = "keep"
 
 
 @dataclass
@@ -72,6 +77,7 @@ class CoherenceScorer(ZooModel):
         max_tokens: int,
         pad_token_id: int,
         vector: Literal["cls", "mean"] = "cls",
+        quotes: Quotes = "keep",
     ) -> CoherenceScorer:
         """A scorer around `backbone` with a new linear layer.
 
@@ -88,6 +94,7 @@ class CoherenceScorer(ZooModel):
                 pooling="mean" if vector == "mean" else at_cls,
                 max_tokens=min(max_tokens, limit) if limit else max_tokens,
                 pad_token_id=pad_token_id,
+                quotes=quotes,
             )
         )
         model.backbone = backbone
@@ -146,7 +153,8 @@ class CoherenceScorer(ZooModel):
 
     def rank_orders(self, documents: pa.Table, orders: pa.Table) -> Ranking:
         """Score the documents of a table (`id`, `sentences`) and their permutations, cut alike."""
-        return score_orders(self, encode_documents(documents, self.encoder), orders)
+        texts = encode_documents(documents, self.encoder, self.config.quotes)
+        return score_orders(self, texts, orders)
 
     @torch.inference_mode()
     def score_ids(

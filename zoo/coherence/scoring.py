@@ -95,7 +95,8 @@ def score_texts(
 
     Without a reference no text has a percentile.
     """
-    cut = [windows(model.encoder, text) for text in texts]
+    quotes = model.config.quotes
+    cut = [windows(model.encoder, as_sentences(text, quotes)) for text in texts]
     parts = [
         model.encoder.assemble(text.pieces[start:end]) for text in cut for start, end in text.bounds
     ]
@@ -115,7 +116,7 @@ def explain(model: CoherenceScorer, text: Text) -> list[SentenceEffect]:
     share of all windows; of a sentence in pieces each piece is left out where it stands.
     """
     sentences = as_sentences(text)
-    cut = windows(model.encoder, sentences)
+    cut = windows(model.encoder, as_sentences(text, model.config.quotes))
     # Each window as it is, and every change of it: its kind and the number of the sentence.
     variants: list[tuple[str, int, list[np.ndarray]]] = []
     for start, end in cut.bounds:
@@ -145,8 +146,9 @@ def rank(
     model: CoherenceScorer, prompt: Text, alternatives: Sequence[Text]
 ) -> list[tuple[int, float]]:
     """The alternatives' numbers with the scores of prompt and alternative, the best first."""
-    before = as_sentences(prompt) if prompt else []
-    scores = model.score([[*before, *as_sentences(text)] for text in alternatives])
+    quotes = model.config.quotes
+    before = as_sentences(prompt, quotes) if prompt else []
+    scores = model.score([[*before, *as_sentences(text, quotes)] for text in alternatives])
     return sorted(enumerate(scores), key=lambda one: -one[1])
 
 

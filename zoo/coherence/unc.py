@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from zoo.coherence.data import pad
 from zoo.coherence.objectives import PairwiseMargin, ranking_accuracy
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
-from zoo.evaluate.permuted import rank_texts
+from zoo.evaluate.pairwise import rank_texts
 from zoo.training.data import SPLITS, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
@@ -75,9 +75,9 @@ class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
 def train(recipe: Unc, job: Job) -> None:
     """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
     # Data
-    folder, config = split_spec(recipe.dataset, recipe.dataset_config)
+    folder, named = split_spec(recipe.dataset, recipe.dataset_config)
     documents = open_dataset(folder, "documents").need("id", "sentences")
-    orders = open_dataset(folder, config or recipe.config).need("document", "orders")
+    orders = open_dataset(folder, named or recipe.config).need("document", "orders")
     sentences = (text for row in documents["train"]["sentences"].to_pylist() for text in row)
     tokenizer = train_words(sentences, recipe.vocab_size)
     limits = {"train": recipe.max_train_rows}
@@ -93,7 +93,9 @@ def train(recipe: Unc, job: Job) -> None:
     torch.manual_seed(recipe.seed)
     names = {"embedding_size", "hidden_size", "bilinear_size", "kernel_size", "kernel_heads"}
     sizes = recipe.model_dump(include={*names, "max_words"}) | {"vocab_size": len(tokenizer)}
-    model = UncModel(UncConfig(**sizes, pad_token_id=tokenizer.pad_token_id), tokenizer)
+    quotes = documents.setting("quotes", "keep")
+    config = UncConfig(**sizes, pad_token_id=tokenizer.pad_token_id, quotes=quotes)
+    model = UncModel(config, tokenizer)
 
     # Objective and Trainer
     ranking = PairwiseMargin(recipe.margin)

@@ -20,6 +20,7 @@ from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBas
 from transformers.utils.generic import ModelOutput
 
 from corpora.errors import ConfigError
+from corpora.prose import Quotes
 from zoo.coherence.data import pad
 from zoo.modeling import ZooModel, known_to_auto
 from zoo.texts import Text, as_sentences
@@ -30,7 +31,7 @@ CHUNK = 512
 
 @strict
 class UncConfig(PretrainedConfig):
-    """Sizes: `hidden_size` is one direction's of the BiLSTM."""
+    """Sizes (`hidden_size` is one direction's of the BiLSTM), and the dataset's `quotes`."""
 
     model_type = "discorpora-coherence-unc"
 
@@ -42,6 +43,7 @@ class UncConfig(PretrainedConfig):
     kernel_heads: int = 8
     max_words: int = 64
     pad_token_id: int | None = 0
+    quotes: Quotes = "keep"
 
 
 @dataclass
@@ -174,9 +176,8 @@ class UncModel(ZooModel):
         """
         self.eval()
         rows: dict[str, int] = {}
-        numbered = [
-            [rows.setdefault(s, len(rows)) for s in as_sentences(text) or [""]] for text in texts
-        ]
+        sentences = [as_sentences(text, self.config.quotes) or [""] for text in texts]
+        numbered = [[rows.setdefault(s, len(rows)) for s in text] for text in sentences]
         most = self.config.max_words
         ids = word_ids(self.tokenizer, list(rows), most + 1)
         long = {row for row, words in enumerate(ids) if len(words) > most}

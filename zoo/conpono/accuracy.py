@@ -17,7 +17,7 @@ from zoo.conpono.examples import Collator, Examples
 from zoo.conpono.modeling import ConponoModel
 from zoo.conpono.segments import KEPT
 from zoo.conpono.training import PARTS
-from zoo.evaluate.bootstrap import of_ratio
+from zoo.evaluate.scores import of_ratio
 
 FIRST = {
     "conpono": "test accuracy, target among its candidates",

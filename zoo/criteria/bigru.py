@@ -12,8 +12,8 @@ from corpora.errors import ConfigError
 from corpora.tasks.criteria import DEEPEST
 from zoo.criteria.data import Places, open_places, spread, texts
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
-from zoo.evaluate.bootstrap import of_ratio
 from zoo.evaluate.classification import report
+from zoo.evaluate.scores import of_ratio
 from zoo.training.data import SPLITS, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process

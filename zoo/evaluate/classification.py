@@ -25,7 +25,7 @@ from transformers import (
 
 import zoo
 from corpora.errors import InputError
-from zoo.evaluate import Request, bootstrap
+from zoo.evaluate import Request, scores
 from zoo.evaluate.outcomes import Outcomes, numbered
 from zoo.evaluate.results import Result
 from zoo.evaluate.scores import (
@@ -206,7 +206,7 @@ def report(
     figures = {
         name: {
             "value": statistic(confusion),
-            **bootstrap.of_confusion(confusion, statistic, seed, name),
+            **scores.of_confusion(confusion, statistic, seed, name),
         }
         for name, statistic in (("accuracy", accuracy), ("f1", macro_f1))
     }

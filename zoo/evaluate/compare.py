@@ -5,7 +5,6 @@ Results are read from files and folders. Two data or two protocols are never put
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from corpora.errors import InputError
+from corpora.store.atomic import read_json
 from zoo.declared import Suite
 from zoo.evaluate import SUITES
 from zoo.evaluate.outcomes import Columns, joined, place_of, read_outcomes
@@ -154,12 +154,9 @@ def read_results(path: Path) -> list[Measured]:
 
 def _read(path: Path) -> Measured | None:
     """The result in a JSON file; None for a file of anything else."""
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError("no such file or folder", where=str(path)) from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not JSON: {error}", where=str(path)) from error
+    if not path.exists():
+        raise InputError("no such file or folder", where=str(path))
+    result = read_json(path)
     if not isinstance(result, dict) or "metrics" not in result:
         return None
     for key, kinds in SHAPE.items():
@@ -312,27 +309,25 @@ def refuse_mixed(results: Sequence[Measured]) -> None:
     for one, two in combinations(results, 2):
         if one.suite != two.suite:
             continue
-        pair = (one, two)
-        both = [name for name in one.data if name in two.data]
-        shared = sorted(one.cells.keys() & two.cells.keys())
-        # A key that only one has is no difference: a model folder says less than a suite.
-        keys = sorted(one.protocol.keys() & two.protocol.keys())
-        keys = [key for key in keys if one.protocol[key] != two.protocol[key]]
-        said = [("evaluated on", [each.data[name] for each in pair]) for name in both]
-        if shared and not both:
-            said.append(("evaluated on", ["; ".join(each.data.values()) for each in pair]))
-        for column in shared:
-            parts = [f"{column} ({', '.join(each.cells[column].of)})" for each in pair]
-            said.append(("evaluated on", parts))
+        pair, shared = (one, two), sorted(one.cells.keys() & two.cells.keys())
+        said = [
+            ("evaluated on", [each.data[name] for each in pair])
+            for name in one.data
+            if name in two.data
+        ]
         if shared:
+            if not said:
+                said.append(("evaluated on", ["; ".join(each.data.values()) for each in pair]))
+            for column in shared:
+                parts = [f"{column} ({', '.join(each.cells[column].of)})" for each in pair]
+                said.append(("evaluated on", parts))
+            # A key that only one has is no difference: a model folder says less than a suite.
+            keys = sorted(one.protocol.keys() & two.protocol.keys())
+            keys = [key for key in keys if one.protocol[key] != two.protocol[key]]
             values = [", ".join(f"{k} = {each.protocol[k]}" for k in keys) for each in pair]
             said.append(("measured with", values))
-        if (
-            shared
-            and one.cells.keys() == two.cells.keys()
-            and None not in (one.examples, two.examples)
-        ):
-            said.append(("evaluated on", [f"{each.examples} examples" for each in pair]))
+            if one.cells.keys() == two.cells.keys() and None not in (one.examples, two.examples):
+                said.append(("evaluated on", [f"{each.examples} examples" for each in pair]))
         for verb, (own, other) in said:
             if own != other:
                 raise InputError(
@@ -349,10 +344,9 @@ def refuse_mixed(results: Sequence[Measured]) -> None:
 def _table(suite: str, results: Sequence[Measured], published: bool) -> Table:
     models = _model_rows(results)
     printed = [name for table in published_tables(suite) for name in table.columns]
-    columns = sorted(  # those that a paper has in its order, then the others
-        dict.fromkeys(name for row in models for name in row.cells),
-        key=lambda name: (*printed, name).index(name),
-    )
+    names = dict.fromkeys(name for row in models for name in row.cells)
+    # Those that a paper has in its order, then the others.
+    columns = sorted(names, key=lambda name: (*printed, name).index(name))
     rows, notes = [*models, *_rule_rows(results)], _notes(suite, results)
     if published:
         protocols = {str(result.protocol.get("protocol", "")) for result in results}

@@ -136,18 +136,19 @@ def compare_results(unbalanced: Mapping[str, Any], balanced: Mapping[str, Any]) 
 
     Raises `InputError` if their markers differ or they are of other rows.
     """
-    one, two = (result["metrics"]["confusion"] for result in (unbalanced, balanced))
+    results = (unbalanced, balanced)
+    one, two = (result["metrics"]["confusion"] for result in results)
     check_labels(one["classes"], two["classes"], "confusion", "first result", "second result")
     first, second = (np.array(found["gold_by_predicted"]) for found in (one, two))
     judged = []
-    for result in (unbalanced, balanced):
+    for result in results:
         about = result.get("dataset", {})
         data = ", ".join(f"{key} {about.get(key, '?')}" for key in ("name", "config", "revision"))
         judged.append(f"{data}, split {result.get('split', '?')}")
     if judged[0] != judged[1] or first.sum(1).tolist() != second.sum(1).tolist():
         raise InputError(
             "the two results are of different rows",
-            where=" | ".join(judged) if judged[0] != judged[1] else "",
+            where=" | ".join(dict.fromkeys(judged)),
             hint="evaluate both models with the same --data, --split and --limit",
         )
     return compare(first, second, one["classes"])

@@ -11,6 +11,7 @@ embeddings:
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from corpora.errors import ConfigError, InputError, nearest
-from zoo.evaluate.vectors import Text, VectorCache, digests, model_key
+from corpora.store.atomic import replacing, sha256
 from zoo.texts import batches_by_length
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 log = logging.getLogger("zoo")
+
+Text = str | tuple[str, str]
+"""One text, or two that are encoded together."""
 
 NAMES = ("mean", "cls", "cls_mean", "pooled")
 AUTO = "auto"
@@ -241,33 +245,23 @@ class BackboneEncoder:
         """
         names = [self.named(name) for name in representations]
         distinct = list(dict.fromkeys(texts))
-        keys, kept = digests(distinct), [*names, LENGTH]
-        known = np.all([self.cache.known(name, keys) for name in kept], axis=0)
-        found: dict[str, np.ndarray] = {}
-
-        def fill(name: str, rows: np.ndarray, vectors: np.ndarray) -> None:
-            empty = np.empty((len(distinct), vectors.shape[1]), np.float32)
-            found.setdefault(name, empty)[rows] = vectors
-
-        for name in kept if known.any() else ():
-            fill(name, known, self.cache.take(name, keys[known]))
-        missing = np.flatnonzero(~known)
-        ids, lengths = self.tokenize([distinct[row] for row in missing])
-        order = np.argsort(lengths, kind="stable")
+        keys = [digest(text) for text in distinct]
+        known = {name: self.cache.of(name) for name in (*names, LENGTH)}
+        missing = [i for i, key in enumerate(keys) if any(key not in of for of in known.values())]
+        ids, lengths = self.tokenize([distinct[i] for i in missing])
+        order = np.argsort(lengths, kind="stable").tolist()
         for start in range(0, len(order), SHARD):
             part = order[start : start + SHARD]
-            new = self.encode_ids([ids[row] for row in part], names)
+            new = self.encode_ids([ids[at] for at in part], names)
             new[LENGTH] = lengths[part, None]
-            self.cache.put(keys[missing[part]], new)
+            coded = [keys[missing[at]] for at in part]
             for name, vectors in new.items():
-                fill(name, missing[part], vectors)
+                known[name].update(zip(coded, vectors, strict=True))
+            self.cache.put(coded, new)
             log.debug("encoded %d of %d texts", start + len(part), len(order))
-        if distinct:
-            long = np.flatnonzero(found[LENGTH][:, 0] > self.max_tokens)
-            self._cut.update(keys[row].tobytes() for row in long)
-        row = {text: index for index, text in enumerate(distinct)}
-        rows = [row[text] for text in texts]
-        return {name: found[name][rows] for name in names}
+        self._cut.update(key for key in keys if known[LENGTH][key][0] > self.max_tokens)
+        key_of = dict(zip(distinct, keys, strict=True))
+        return {name: np.array([known[name][key_of[text]] for text in texts]) for name in names}
 
     def tokenize(self, texts: Sequence[Text]) -> tuple[list[dict[str, list[int]]], np.ndarray]:
         """The ids of each text with special tokens, and their number before long ones are cut."""
@@ -352,3 +346,76 @@ class BackboneEncoder:
 
 def _filled(text: str) -> str:
     return text if text.strip() else EMPTY
+
+
+# Vectors on disk: each text of an encoder is encoded once, whichever suite asks for it.
+
+DIGEST = 16
+SUFFIX = ".safetensors"
+DEFINING = ("*.safetensors", "config.json", "tokenizer*", "vocab*", "merges*", "*.model")
+"""The files of a model folder on which its vectors depend."""
+
+
+def digest(text: Text) -> bytes:
+    """The key of a text, 16 bytes; a pair's differs from that of any single text."""
+    parts = [text] if isinstance(text, str) else text
+    coded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    # The length goes first, so that no two lists of parts give the same bytes.
+    content = b"".join(b"%d:" % len(part) + part for part in coded)
+    return hashlib.sha256(content).digest()[:DIGEST]
+
+
+def model_key(model: str, commit: str | None) -> str:
+    """What the vectors depend on: the hash of a folder's files, or the Hub's commit."""
+    if not Path(model).is_dir():
+        return hashlib.sha256(f"{model}@{commit}".encode()).hexdigest() if commit else ""
+    files = sorted({file for pattern in DEFINING for file in Path(model).glob(pattern)})
+    lines = [f"{file.name} {sha256(file)}" for file in files]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+class VectorCache:
+    """Vectors by representation and text, under `FOLDER/KEY/`. Without a folder it keeps none.
+
+    `KEY` says what made the vectors. A representation is a folder of shards, each written by one
+    rename: `keys [texts, 16]`, the digests of the texts, and `vectors [texts, dim]`.
+    """
+
+    def __init__(self, folder: Path | str | None, key: str) -> None:
+        self.folder = Path(folder) / key if folder and key else None
+        self._read: dict[str, dict[bytes, np.ndarray]] = {}
+
+    def of(self, representation: str) -> dict[bytes, np.ndarray]:
+        """The known vectors of a representation by their texts' digests."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+
+        if self.folder is None:
+            return {}
+        known = self._read.setdefault(representation, {})
+        place = self.folder / representation.replace(":", "-")
+        for path in sorted(place.glob(f"*{SUFFIX}")) if not known else ():
+            try:
+                shard = load_file(path)
+            except SafetensorError as error:
+                raise InputError(
+                    f"a damaged file of cached vectors: {error}",
+                    where=str(path),
+                    hint="remove it; its texts are encoded again",
+                ) from error
+            known.update(zip(map(bytes, shard["keys"]), shard["vectors"], strict=True))
+        return known
+
+    def put(self, keys: Sequence[bytes], vectors: Mapping[str, np.ndarray]) -> None:
+        """Write `vectors[representation] [texts, dim]`; a killed run keeps the shards it wrote."""
+        from safetensors.numpy import save
+
+        if self.folder is None:
+            return
+        coded = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), DIGEST)
+        for representation, values in vectors.items():
+            place = self.folder / representation.replace(":", "-")
+            name = f"{hashlib.sha256(coded.tobytes()).hexdigest()[:24]}{SUFFIX}"
+            with replacing(place / name) as partial:
+                content = np.ascontiguousarray(values, np.float32)
+                partial.write_bytes(save({"keys": coded, "vectors": content}))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,7 @@ from corpora.errors import InputError
 from corpora.intervals import FEW
 from corpora.rng import stream
 from corpora.store.rows import write_parquet
-from zoo.evaluate.bootstrap import RESAMPLES, interval
-from zoo.evaluate.scores import macro_f1
+from zoo.evaluate.scores import RESAMPLES, interval, macro_f1
 
 SCHEMA = pa.schema(
     [
@@ -83,15 +82,12 @@ def write_outcomes(result: Path, outcomes: Iterable[Outcomes]) -> None:
     place, batches = place_of(result), []
     for one in outcomes:
         size = len(one.units)
-        columns = [
-            pa.array([one.column] * size, pa.string()),
-            pa.array([one.part] * size, pa.string()),
-            pa.array(list(one.units), pa.string()),
-        ]
+        columns: dict[str, Any] = {"column": [one.column] * size, "part": [one.part] * size}
+        columns["unit"] = list(one.units)
         for name in ("right", "gold", "predicted"):
-            kind, values = SCHEMA.field(name).type, getattr(one, name)
-            columns.append(pa.nulls(size, kind) if values is None else pa.array(values, kind))
-        batches.append(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
+            values = getattr(one, name)
+            columns[name] = [None] * size if values is None else values
+        batches.append(pa.RecordBatch.from_pydict(columns, SCHEMA))
     if batches:
         write_parquet(place, batches, SCHEMA)
     else:
@@ -140,11 +136,10 @@ def joined(trainings: Sequence[Columns]) -> dict[str, dict[str, Outcomes]]:
     for column, parts in trainings[0].items():
         for part, one in parts.items():
             same = [other.get(column, {}).get(part) for other in trainings]
-            shares = [o.right for o in same if o is not None and list(o.units) == list(one.units)]
+            shares = [o.right for o in same if o and list(o.units) == list(one.units)]
             known = [share for share in shares if share is not None]
             if len(known) == len(trainings):
-                right = np.mean(known, axis=0)
-                columns.setdefault(column, {})[part] = replace(one, right=right)
+                columns.setdefault(column, {})[part] = replace(one, right=np.mean(known, axis=0))
     return columns
 
 
@@ -205,15 +200,14 @@ def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> di
     found: dict[str, Difference] = {}
     for column in (name for name in first if name in other):
         one, two = first[column], other[column]
-        kept = {}
+        kept: dict[str, _Drawn] = {}
         for part in (name for name in one if name in two):
             own, its, name = one[part], two[part], f"{suite}.{column}.{part}"
             if own.right is not None and its.right is not None:
                 drawn = _of_shares([(own, its)], name, seed)
             else:
                 drawn = _of_classes(own, its, name, seed)
-            if drawn is not None:
-                kept[part] = drawn
+            kept |= {part: drawn} if drawn else {}
         if kept.keys() == one.keys() == two.keys():
             columns[column] = _Drawn.mean(list(kept.values()))
             found[column] = columns[column].difference()

@@ -93,26 +93,26 @@ def _of_files(path: Path, limit: int) -> tuple[list[PairSet], dict[str, str]]:
             where=str(path),
             hint='give a built dataset folder, or JSON Lines of {"pos": [...], "neg": [...]}',
         )
-    names = [file.name.partition(".")[0] for file in files]
-    if twice := [name for name in names if names.count(name) > 1]:
-        same = [file.name for file in files if file.name.partition(".")[0] == twice[0]]
-        raise InputError(
-            f"{same[0]} and {same[1]} are both the set {twice[0]!r}",
-            where=str(path),
-            hint="a set has its file's name up to the first dot: rename one",
-        )
-    sets = []
-    for name, file in zip(names, files, strict=True):
+    sets: dict[str, PairSet] = {}
+    file_of: dict[str, Path] = {}
+    for file in files:
+        name = file.name.partition(".")[0]
+        if name in sets:
+            raise InputError(
+                f"{file_of[name].name} and {file.name} are both the set {name!r}",
+                where=str(path),
+                hint="a set has its file's name up to the first dot: rename one",
+            )
         pairs = [
             TextPair(group, pair.prompt, pair.pos, pair.neg, pair.votes)
             for group, pair in with_group(read_pairs(file))
         ]
         if 0 < limit < len(pairs):
             pairs = [pairs[i] for i in np.linspace(0, len(pairs) - 1, limit).astype(int)]
-        sets.append(_set_of(name, pairs, str(file)))
+        sets[name], file_of[name] = _set_of(name, pairs, str(file)), file
     hashes = sorted((file.name, sha256(file)) for file in files)
     revision = hashlib.sha256(repr(hashes).encode()).hexdigest()[:16]
-    return sets, {"name": path.name, "config": "", "revision": revision}
+    return [*sets.values()], {"name": path.name, "config": "", "revision": revision}
 
 
 def _of_dataset(spec: str, split: str, limit: int) -> tuple[list[PairSet], dict[str, str]]:

@@ -1,12 +1,4 @@
-"""Suite `pdtb`: implicit relations, and marked against unmarked (DisSent, section 6, table 7).
-
-The dataset says which: `pdtb_implicit` (the 11 most frequent senses) or `pdtb_marked`. A model
-that was fine-tuned on it (recipe `dissent/pdtb`) is asked for its labels. Of every other model
-the frozen vectors go to a logistic regression, whose penalty the validation split chooses:
-
-    sentences   [x1, x2, x1 * x2, |x1 - x2|], each argument encoded by itself
-    pair        the vector of both arguments encoded as one input
-"""
+"""Suite `pdtb`: implicit relations, and marked against unmarked."""
 
 from __future__ import annotations
 

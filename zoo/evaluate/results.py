@@ -14,8 +14,8 @@ from corpora.errors import ConfigError
 from corpora.store.atomic import write_json
 from zoo import file_of
 from zoo.declared import Suite
-from zoo.evaluate.bootstrap import notes_of
 from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes
+from zoo.evaluate.scores import notes_of
 from zoo.training.job import LIBRARIES, RESULTS
 
 log = logging.getLogger("zoo")
@@ -133,19 +133,15 @@ def datasets_of(dataset: Any) -> dict[str, Mapping[str, Any]]:
 
     It is one description, a list (discoeval), or several by name (senteval).
     """
-    named: dict[Any, Any] = {}
     if isinstance(dataset, list):
+        named: dict[str, Any] = {}
         for about in (each for each in dataset if isinstance(each, Mapping)):
             parts = [str(about[key]) for key in ("task", "domain") if key in about]
-            named[" ".join(parts) or about.get("name", "?")] = about
-    elif isinstance(dataset, Mapping):
-        one = "revision" in dataset
-        named = {str(dataset.get("name", "?")): dataset} if one else dict(dataset)
-    return {
-        str(name): about
-        for name, about in named.items()
-        if isinstance(about, Mapping) and "revision" in about
-    }
+            named[" ".join(parts) or str(about.get("name", "?"))] = about
+    else:
+        named = {str(dataset.get("name", "?")): dataset} if "revision" in dataset else dict(dataset)
+    known = (pair for pair in named.items() if isinstance(pair[1], Mapping))
+    return {str(name): about for name, about in known if "revision" in about}
 
 
 def _results(model: str) -> dict[str, Any] | None:

@@ -153,25 +153,19 @@ def columns_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
 
 def tasks_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
     """Each score with what it is, and why it counts in no column where it does not."""
-    return {
-        task.name: {
-            "value": scores[task.name],
-            "metric": METRIC,
-            "column": task.column,
-            "note": task.note,
-        }
-        for task in TASKS
-        if task.name in scores
-    }
+    told = {task.name: {"column": task.column, "note": task.note} for task in TASKS}
+    ordered = [name for name in told if name in scores]
+    return {name: {"value": scores[name], "metric": METRIC, **told[name]} for name in ordered}
 
 
 def notes_of(scores: Mapping[str, float]) -> list[str]:
-    """What cannot be mapped, one line a column."""
-    notes = ["USS: mteb correlates all pairs of a year at once, SentEval each of its subsets"]
-    for column, found in columns_of(scores).items():
-        reasons: dict[str, list[str]] = {}
-        for task in TASKS:
-            if task.name in found["missing"] and task.column == column:
-                reasons.setdefault(task.note or "not run", []).append(task.name)
-        notes += [f"{column}: {', '.join(names)}: {why}" for why, names in reasons.items()]
-    return notes
+    """What cannot be mapped, one line a column and reason."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for task in TASKS:
+        if not task.same or task.name not in scores:
+            reasons.setdefault((task.column, task.note or "not run"), []).append(task.name)
+    notes = [f"{column}: {', '.join(names)}: {why}" for (column, why), names in reasons.items()]
+    return [
+        "USS: mteb correlates all pairs of a year at once, SentEval each of its subsets",
+        *notes,
+    ]

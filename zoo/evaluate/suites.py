@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from corpora.errors import ConfigError, nearest
+from corpora.errors import ConfigError
 from zoo.declared import (
     CLASSIFIES,
     ENCODES,
@@ -26,12 +26,11 @@ from zoo.evaluate import Request
 from zoo.evaluate.discoeval.tasks import TASKS, Protocol
 from zoo.evaluate.outcomes import PROBES
 from zoo.evaluate.superglue_data import TASKS as SUPERGLUE_TASKS
-from zoo.evaluate.superglue_data import tasks_named
 from zoo.evaluate.table import Cell, Cells, Rows, percent, plain
 
 if TYPE_CHECKING:
-    from zoo.evaluate.bootstrap import McNemar
     from zoo.evaluate.results import Result
+    from zoo.evaluate.scores import McNemar
 
 
 class DisSent(Suite):
@@ -129,9 +128,9 @@ class Permuted(Suite):
 
     def evaluate(self, request: Request) -> Result:
         """Pairwise accuracy on one split (configuration `pairwise` unless `@CONFIG` says else)."""
-        from zoo.evaluate.permuted import evaluate
+        from zoo.evaluate.pairwise import evaluate_permuted
 
-        return evaluate(self, request)
+        return evaluate_permuted(self, request)
 
     @staticmethod
     def column(config: str) -> str:
@@ -166,9 +165,9 @@ class Pairwise(Suite):
     """Whether a pair's prompt is part of both texts."""
 
     def evaluate(self, request: Request) -> Result:
-        from zoo.evaluate.pairwise import evaluate
+        from zoo.evaluate.pairwise import evaluate_pairwise
 
-        return evaluate(self, request)
+        return evaluate_pairwise(self, request)
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
@@ -207,9 +206,9 @@ class Agreement(Suite):
     """Whether a pair's prompt is part of both texts."""
 
     def evaluate(self, request: Request) -> Result:
-        from zoo.evaluate.agreement import evaluate
+        from zoo.evaluate.pairwise import evaluate_agreement
 
-        return evaluate(self, request)
+        return evaluate_agreement(self, request)
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
@@ -221,6 +220,31 @@ class Agreement(Suite):
                 name: plain(found["random"]["value"]) for name, found in sets.items()
             },
         }
+
+
+class Ratings(Suite):
+    """Whether the scores rise with people's ratings of coherence: Spearman's correlation."""
+
+    name = "ratings"
+    paper = "Lai and Tetreault 2018"
+    percent = False
+    needs = frozenset({SCORES})
+    reads = (Form(("group", "text", "ratings")),)
+    all_configs = True
+
+    def evaluate(self, request: Request) -> Result:
+        from zoo.evaluate.ratings import evaluate
+
+        return evaluate(request)
+
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        rows: Rows = {"": {}}
+        for name, found in result["metrics"]["sets"].items():
+            rows[""][name] = plain(found["rho"], found["texts"])
+            for rule, figure in found["baselines"].items():
+                rows.setdefault(f"rule: {rule}", {})[name] = plain(figure)
+        return rows
 
 
 class DiscoEval(Suite):
@@ -243,7 +267,7 @@ class DiscoEval(Suite):
     representation: str = "auto"
     """mean, cls, cls_mean, pooled, mean:LAYER, cls:LAYER; `auto` is what the protocol's paper
     takes: cls_mean (single), pooled (pairs; mean for a model trained with `vector = mean`)."""
-    tasks: tuple[str, ...] = ()
+    tasks: tuple[Literal["SP", "BSO", "DC", "SSP", "PDTB-E", "PDTB-I", "RST-DT"], ...] = ()
     """Names such as `SP,BSO`; all that the data has if empty."""
     seeds: Positive = 3
     """Classifiers trained a task; the figure is their mean."""
@@ -264,15 +288,6 @@ class DiscoEval(Suite):
     batch_tokens: Positive = 4096
     """The most tokens that the model takes at a time, padding included."""
 
-    @field_validator("tasks")
-    @classmethod
-    def _are_tasks(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if name not in TASKS:
-                hint = f"{nearest(name, TASKS)}the tasks are: {', '.join(TASKS)}"
-                raise ConfigError(f"no task {name!r}", hint=hint)
-        return names
-
     def check_data(self, datasets: Mapping[str, str]) -> None:
         """The tasks that are chosen, if any are, are those of the datasets.
 
@@ -281,10 +296,10 @@ class DiscoEval(Suite):
         """
         tasks = {task.builder: task.name for task in TASKS.values()}
         given = {name: tasks[builder] for name, builder in datasets.items() if builder in tasks}
-        for task in self.tasks:
-            if task not in given.values():
+        for wanted in self.tasks:
+            if wanted not in given.values():
                 raise ConfigError(
-                    f"tasks names {task!r}, and no dataset of it is of that task",
+                    f"tasks names {wanted!r}, and no dataset of it is of that task",
                     hint="its datasets are of the tasks: "
                     f"{', '.join(dict.fromkeys(given.values()))}",
                 )
@@ -343,7 +358,7 @@ class SuperGlue(Suite):
     reads = tuple(Form(task.columns) for task in SUPERGLUE_TASKS.values())
     all_configs = True
 
-    tasks: tuple[str, ...] = ()
+    tasks: tuple[Literal["rte", "copa", "record"], ...] = ()
     """Names among rte, copa, record, with commas (all that the dataset has)."""
     seeds: Positive = 1
     """Trainings with the seeds `--seed` and the following ones: mean and deviation."""
@@ -361,11 +376,6 @@ class SuperGlue(Suite):
     """Append the question (cause or effect) to the premise; the paper's table 2 shows none."""
     bf16: bool | Literal["auto"] = "auto"
     """bfloat16 in the forward pass; `auto`: on a GPU that has it."""
-
-    @field_validator("tasks")
-    @classmethod
-    def _are_tasks(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(tasks_named(names))
 
     def evaluate(self, request: Request) -> Result:
         from zoo.evaluate.superglue import evaluate

@@ -1,15 +1,11 @@
-"""Suite `superglue`: RTE, COPA and ReCoRD by fine-tuning (Iter et al. 2020, 3.2 and A.4).
-
-Steps, epochs, learning rates, warm-up and length are the paper's; the batch (32) and the limit of
-25 candidates in training are those of its released code, since the paper has none.
-"""
+"""Suite `superglue`: RTE, COPA and ReCoRD by fine-tuning."""
 
 from __future__ import annotations
 
 import logging
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,10 +26,10 @@ from transformers import (
 
 from corpora.errors import DiscorporaError, InputError
 from zoo.backbones import Pooling, max_positions, pooled, pooling_of, warn_of_padding
-from zoo.evaluate import bootstrap
 from zoo.evaluate.classification import model_type
 from zoo.evaluate.outcomes import Outcomes, numbered
 from zoo.evaluate.results import Result
+from zoo.evaluate.scores import of_ratio
 from zoo.evaluate.superglue_data import (
     TASKS,
     Example,
@@ -41,7 +37,6 @@ from zoo.evaluate.superglue_data import (
     exact_match,
     examples_of,
     fewer_candidates,
-    tasks_named,
     word_f1,
 )
 from zoo.modeling import best_device, load_backbone, uses_bf16
@@ -66,58 +61,47 @@ log = logging.getLogger("zoo")
 def evaluate(options: SuperGlue, request: Request) -> Result:
     """Accuracy (ReCoRD: exact match and F1 too) on the validation set, as the paper reports."""
     folder, config = split_spec(request.data)
-    opened = {name: open_dataset(folder, name) for name in _tasks(folder, config, options.tasks)}
-    splits = {name: _split(data, request.split) for name, data in opened.items()}
-    found = {
-        TASKS[name].name: _task(TASKS[name], data, splits[name], request, options)
-        for name, data in opened.items()
-    }
-    outcomes = [one for task in found.values() for one in task.pop("outcomes")]
-    first = next(iter(opened.values()))
-    rows = {name: dict(data.describe()["rows"]) for name, data in opened.items()}
+    there: Collection[str] = TASKS
+    if config or Path(folder).is_dir():
+        there = (config,) if config else read_manifest(Path(folder))["configs"]
+    names = options.tasks or [name for name in TASKS if name in there]
+    if not names:
+        raise InputError(
+            "none of rte, copa, record is in this dataset",
+            where=request.data,
+            hint="build it with the builder superglue",
+        )
+    opened = {TASKS[name]: open_dataset(folder, name) for name in names}
+    splits = {}
+    for task, data in opened.items():
+        if request.split not in SPLITS:
+            raise no_split(request.split, data.splits, data.where)
+        tests = data.splits.get("test")  # those of SuperGLUE have no labels
+        hidden = request.split == "test" and (tests is None or not tests.num_rows)
+        splits[task] = "validation" if hidden else request.split
+    tasks, outcomes = {}, []
+    for task, data in opened.items():
+        tasks[task.name], own = _task(task, data, splits[task], request, options)
+        outcomes += own
+    rows = {task.config: data.describe()["rows"] for task, data in opened.items()}
     return Result(
         model={"name": Path(request.model).name, "type": model_type(request.model)},
-        dataset={**first.describe(), "config": config, "rows": rows},
+        dataset={**opened[TASKS[names[0]]].describe(), "config": config, "rows": rows},
         protocol=options.model_dump(exclude={"tasks", "bf16"}) | {"limit": request.limit},
-        examples=sum(task["examples"] for task in found.values()),
-        metrics={"tasks": found, "resampled": "rows"},
+        examples=sum(task["examples"] for task in tasks.values()),
+        metrics={"tasks": tasks, "resampled": "rows"},
         outcomes=outcomes,
         more={"split": " ".join(dict.fromkeys(splits.values()))},
     )
 
 
-def _tasks(folder: str, config: str, asked: Sequence[str]) -> list[str]:
-    """The configurations to evaluate: those asked for, or all that are there."""
-    if asked or config:
-        return tasks_named(asked or (config,))
-    if not Path(folder).is_dir():
-        return list(TASKS)
-    there = read_manifest(Path(folder))["configs"]
-    found = [name for name in TASKS if name in there]
-    if not found:
-        raise InputError(
-            "none of rte, copa, record is in this dataset",
-            where=folder,
-            hint="build it with the builder superglue",
-        )
-    return found
-
-
-def _split(data: Dataset, asked: str) -> str:
-    """`asked` if it has labels to be had; the tests of SuperGLUE have none.
-
-    Raises `ConfigError` for a split that no dataset has.
-    """
-    if asked not in SPLITS:
-        raise no_split(asked, data.splits, data.where)
-    table = data.splits.get(asked)
-    return asked if asked != "test" and table is not None and table.num_rows else "validation"
-
-
 def _task(
     task: Task, data: Dataset, split: str, request: Request, options: SuperGlue
-) -> dict[str, Any]:
-    """Train once for each seed, and score."""
+) -> tuple[dict[str, Any], list[Outcomes]]:
+    """Train once for each seed, and score.
+
+    The figures are the last step's; the best checkpoint beside them is picked on the same examples.
+    """
     changed = {name: getattr(options, name) for name in ("max_steps", "learning_rate")}
     task = replace(task, **{name: value for name, value in changed.items() if value})
     question = options.copa_question
@@ -127,54 +111,42 @@ def _task(
     ]
     rows = spread(data[split], request.limit)
     examples = examples_of(task.config, rows, copa_question=question)
-    runs = [
-        _run(task, train, examples, request, options, request.seed + number)
-        for number in range(options.seeds)
-    ]
-    return {"examples": len(examples), **_scores(task, examples, runs, request.seed)}
-
-
-def _scores(
-    task: Task, examples: Sequence[Example], runs: Sequence[Mapping[str, Any]], seed: int
-) -> dict[str, Any]:
-    """The last step's figures; the best checkpoint beside it, picked on these same examples."""
-    right = np.array(
-        [[c in e.right for c, e in zip(r["chosen"], examples, strict=True)] for r in runs], float
-    )
-    if len(examples[0].pairs) == 1:  # of the most frequent class
-        classes = np.array([example.right[0] for example in examples])
-        chance = float(np.bincount(classes).max() / len(classes))
+    seeds = [request.seed + number for number in range(options.seeds)]
+    runs = [_run(task, train, examples, request, options, seed) for seed in seeds]
+    if task.classes:  # of the most frequent class
+        counts = np.bincount([example.right[0] for example in examples])
+        chance = float(counts.max() / len(examples))
     else:  # of a candidate chosen at random
         chance = float(np.mean([len(set(e.right)) / len(e.pairs) for e in examples]))
-    found: dict[str, Any] = {
-        "accuracy": _figure(right, seed, task.name),
-        "chance": chance,
-        "outcomes": [Outcomes(task.name, numbered(len(examples)), right.mean(0))],
-    }
+    figures: dict[str, Any] = {"examples": len(examples), "chance": chance}
+    outcomes = []
+
+    def add(key: str, column: str, name: str, measure: Callable[[Example, int], float]) -> None:
+        each = np.array([list(map(measure, examples, chosen)) for chosen, _ in runs], float)
+        means, ones = each.mean(1), np.ones(len(examples))
+        figures[key] = {
+            "value": float(means.mean()),
+            **of_ratio(each.mean(0), ones, seed=request.seed, name=name),
+            "deviation": float(means.std(ddof=1)) if len(means) > 1 else None,
+        }
+        outcomes.append(Outcomes(column, numbered(len(examples)), each.mean(0)))
+
+    add("accuracy", task.name, task.name, lambda example, choice: choice in example.right)
     if task.config == "record":
-        for name, measure in (("em", exact_match), ("f1", word_f1)):
-            each = [
-                [measure(e.texts[c], e.answers) for c, e in zip(r["chosen"], examples, strict=True)]
-                for r in runs
-            ]
-            values, column = np.array(each), f"{task.name} {name.upper()}"
-            found[name] = _figure(values, seed, f"{task.name}.{name}")
-            found["outcomes"].append(Outcomes(column, numbered(len(examples)), values.mean(0)))
-    best = [max(point["accuracy"] for point in run["checkpoints"]) for run in runs]
-    found["best_checkpoint"] = float(np.mean(best))
-    found["runs"] = [{"seed": run["seed"], "checkpoints": run["checkpoints"]} for run in runs]
-    return found
-
-
-def _figure(each: np.ndarray, seed: int, name: str) -> dict[str, Any]:
-    """Mean over seeds and examples of `each [seeds, examples]`; the interval is over examples."""
-    means = each.mean(1)
-    ones = np.ones(each.shape[1])
-    return {
-        "value": float(means.mean()),
-        **bootstrap.of_ratio(each.mean(0), ones, seed=seed, name=name),
-        "deviation": float(means.std(ddof=1)) if len(means) > 1 else None,
-    }
+        add(
+            "em",
+            "ReCoRD EM",
+            "ReCoRD.em",
+            lambda e, choice: exact_match(e.texts[choice], e.answers),
+        )
+        add("f1", "ReCoRD F1", "ReCoRD.f1", lambda e, choice: word_f1(e.texts[choice], e.answers))
+    best = [max(point["accuracy"] for point in points) for _, points in runs]
+    figures["best_checkpoint"] = float(np.mean(best))
+    points = [points for _, points in runs]
+    figures["runs"] = [
+        {"seed": seed, "checkpoints": looks} for seed, looks in zip(seeds, points, strict=True)
+    ]
+    return figures, outcomes
 
 
 # Fine-tuning an encoder with a linear layer on pairs of texts.
@@ -187,7 +159,7 @@ def _run(
     request: Request,
     options: SuperGlue,
     seed: int,
-) -> dict[str, Any]:
+) -> tuple[list[int], list[dict[str, Any]]]:
     """Train once: what is chosen at the last step, and the accuracy at each checkpoint."""
     torch.manual_seed(seed)
     tokenizer = AutoTokenizer.from_pretrained(request.model)
@@ -197,19 +169,22 @@ def _run(
     pairs = Pairs(tokenizer, min(options.max_length, limit), task.classes)
     pooling = pooling_of(backbone.config, tokenizer)
     model = PairModel(backbone, pooling, task.classes or 1).to(best_device())
+    points: list[dict[str, Any]] = []
 
-    def accuracy() -> float:
-        chosen = choose(model, examples, pairs, request.batch_size).tolist()
-        return float(np.mean([c in e.right for c, e in zip(chosen, examples, strict=True)]))
+    def look(step: int) -> list[int]:
+        chosen: list[int] = choose(model, examples, pairs, request.batch_size).tolist()
+        right = [choice in e.right for choice, e in zip(chosen, examples, strict=True)]
+        points.append({"step": step, "accuracy": float(np.mean(right))})
+        log.info("%s, step %d: accuracy %.3f", task.name, step, points[-1]["accuracy"])
+        return chosen
 
-    watch = _Checkpoints(task, accuracy)
     with TemporaryDirectory(prefix="superglue-") as folder:
         trainer = Trainer(
             model,
             _arguments(folder, task, seed, options.batch, uses_bf16(options.bf16)),
             data_collator=pairs,
             train_dataset=list(train),
-            callbacks=[watch, LogLines()],
+            callbacks=[_Checkpoints(task.checkpoint, look), LogLines()],
         )
         trainer.remove_callback(PrinterCallback)
         try:
@@ -220,8 +195,7 @@ def _run(
                 where=f"superglue, {task.name}",
                 hint="lower --max_length or --max_candidates",
             ) from error
-    chosen = choose(model, examples, pairs, request.batch_size)
-    return {"chosen": chosen, "checkpoints": watch.found, "seed": seed}
+    return look(trainer.state.global_step), points
 
 
 def _arguments(
@@ -255,25 +229,19 @@ def _arguments(
 
 
 class _Checkpoints(TrainerCallback):
-    """Keeps the step and the `accuracy()` where the paper kept a checkpoint, and at the end."""
+    """Calls `look(step)` where the paper kept a checkpoint: `every` so many steps (0: epochs)."""
 
-    def __init__(self, task: Task, accuracy: Callable[[], float]) -> None:
-        self.task, self.accuracy = task, accuracy
-        self.found: list[dict[str, Any]] = []
+    def __init__(self, every: int, look: Callable[[int], Any]) -> None:
+        self.every, self.look = every, look
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         at = state.global_step
-        if self.task.checkpoint and at % self.task.checkpoint == 0 and at < state.max_steps:
-            self.on_train_end(args, state, control)
+        if self.every and at % self.every == 0 and at < state.max_steps:
+            self.look(at)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if not self.task.checkpoint and state.global_step < state.max_steps:
-            self.on_train_end(args, state, control)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        accuracy = self.accuracy()
-        self.found.append({"step": state.global_step, "accuracy": accuracy})
-        log.info("%s, step %d: accuracy %.3f", self.task.name, state.global_step, accuracy)
+        if not self.every and state.global_step < state.max_steps:
+            self.look(state.global_step)
 
 
 class PairModel(nn.Module):
@@ -308,11 +276,10 @@ class PairModel(nn.Module):
         logits = self.logits(encoded).float()
         if logits.size(1) > 1:
             return {"loss": nn.functional.cross_entropy(logits, right)}
+        parts = (part.split(sizes.tolist()) for part in (logits[:, 0], right))
         losses = [
             torch.logsumexp(scores, 0) - torch.logsumexp(scores[marks > 0], 0)
-            for scores, marks in zip(
-                logits[:, 0].split(sizes.tolist()), right.split(sizes.tolist()), strict=True
-            )
+            for scores, marks in zip(*parts, strict=True)
         ]
         return {"loss": torch.stack(losses).mean()}
 
@@ -325,19 +292,12 @@ class Pairs:
     max_length: int
     classes: int
 
-    def encode(self, examples: Sequence[Example]) -> dict[str, Tensor]:
-        first, second = zip(*(pair for example in examples for pair in example.pairs), strict=True)
-        return dict(
-            self.tokenizer(
-                list(first),
-                list(second),
-                truncation="longest_first",
-                max_length=self.max_length,
-                padding=True,
-                padding_side="right",  # as `pooled` takes it; XLNet's own side is the left
-                return_tensors="pt",
-            )
-        )
+    def encode(self, pairs: Iterable[tuple[str, str]]) -> dict[str, Tensor]:
+        first, second = map(list, zip(*pairs, strict=True))
+        options = {"truncation": "longest_first", "max_length": self.max_length, "padding": True}
+        # Padded as `pooled` takes it; XLNet's own side is the left.
+        sides = {"padding_side": "right", "return_tensors": "pt"}
+        return dict(self.tokenizer(first, second, **options, **sides))
 
     def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
         marks = [
@@ -346,7 +306,8 @@ class Pairs:
             for place in range(len(example.pairs))
         ]
         sizes = torch.tensor([len(example.pairs) for example in examples])
-        return {"sizes": sizes, "right": torch.tensor(marks), **self.encode(examples)}
+        encoded = self.encode(pair for example in examples for pair in example.pairs)
+        return {"sizes": sizes, "right": torch.tensor(marks), **encoded}
 
 
 @torch.inference_mode()
@@ -357,8 +318,8 @@ def choose(
     was_training = model.training
     model.eval()
     device = next(model.parameters()).device
-    flat = [Example((pair,), (0,)) for example in examples for pair in example.pairs]
-    order = np.argsort([-len(e.pairs[0][0]) - len(e.pairs[0][1]) for e in flat], kind="stable")
+    flat = [pair for example in examples for pair in example.pairs]
+    order = np.argsort([-len(one) - len(two) for one, two in flat], kind="stable")
     scores = np.zeros((len(flat), model.head.out_features))
     for start in range(0, len(order), batch_size):
         rows = order[start : start + batch_size]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.errors import ConfigError, InputError, nearest
-from zoo.training.data import label_names
+from corpora.errors import InputError
+from zoo.training.data import check_columns, label_names
 
 PLACEHOLDER = "@placeholder"
 _BULLET = re.compile(r"\s*@highlight\s*")
@@ -66,50 +66,35 @@ class Example:
     answers: tuple[str, ...] = ()
 
 
-def tasks_named(names: Sequence[str]) -> list[str]:
-    """`names`, if they are tasks. Raises `ConfigError` for one that is not."""
-    for name in names:
-        if name not in TASKS:
-            hint = f"{nearest(name, TASKS)}they are: {', '.join(TASKS)}"
-            raise ConfigError(f"no task {name!r}", hint=hint)
-    return list(names)
-
-
 def examples_of(config: str, table: pa.Table, *, copa_question: bool = False) -> list[Example]:
     """The examples of one split; with `copa_question` COPA's premise ends in the question.
 
     A premise of COPA is followed by each choice: "completions" of it, as in the paper's table 2.
     Raises `InputError` for a table without a task's columns, and for a row without a right answer.
     """
-    columns = TASKS[config].columns
-    missing = [name for name in columns if name not in table.column_names]
-    if missing:
-        raise InputError(
-            f"no column {missing[0]!r}",
-            where=f"superglue@{config}",
-            hint=f"its columns: {', '.join(columns)}; build it with the builder superglue",
-        )
+    where = f"superglue@{config}"
+    check_columns(table.column_names, TASKS[config].columns, where)
     classes = len(label_names(table.schema)) if config == "rte" else 2
     examples = []
     for number, row in enumerate(table.to_pylist()):
-        where = f"superglue@{config}, row {number}"
+        place = f"{where}, row {number}"
         if config == "record":
-            examples.append(_record(row, where))
+            examples.append(_record(row, place))
             continue
-        label = row["label"]
-        if label is None or not 0 <= label < classes:
+        if row["label"] not in range(classes):
             raise InputError(
-                f"label {label!r}, expected 0 to {classes - 1}",
-                where=where,
+                f"label {row['label']!r}, expected 0 to {classes - 1}",
+                where=place,
                 hint="the test sets of SuperGLUE have no labels: evaluate on validation",
             )
+        choices: tuple[str, ...] = ()
         if config == "rte":
-            examples.append(Example(((row["premise"], row["hypothesis"]),), (int(label),)))
-            continue
-        asked = f" {_QUESTIONS.get(row['question'], row['question'])}" if copa_question else ""
-        choices = row["choice1"], row["choice2"]
-        pairs = tuple((row["premise"] + asked, choice) for choice in choices)
-        examples.append(Example(pairs, (int(label),), choices))
+            pairs: tuple[tuple[str, str], ...] = ((row["premise"], row["hypothesis"]),)
+        else:
+            asked = f" {_QUESTIONS.get(row['question'], row['question'])}" if copa_question else ""
+            choices = row["choice1"], row["choice2"]
+            pairs = tuple((row["premise"] + asked, choice) for choice in choices)
+        examples.append(Example(pairs, (row["label"],), choices))
     return examples
 
 
@@ -135,12 +120,10 @@ def fewer_candidates(example: Example, limit: int) -> Example:
     if len(example.pairs) <= limit:
         return example
     first = example.right[0]
-    others = [i for i in range(len(example.pairs)) if i != first]
-    kept = sorted([first, *others[: limit - 1]])
-    right = tuple(place for place, i in enumerate(kept) if i in set(example.right))
+    kept = sorted([first, *[i for i in range(len(example.pairs)) if i != first][: limit - 1]])
     return Example(
         tuple(example.pairs[i] for i in kept),
-        right,
+        tuple(place for place, i in enumerate(kept) if i in example.right),
         tuple(example.texts[i] for i in kept),
         example.answers,
     )
@@ -159,9 +142,6 @@ def exact_match(found: str, answers: Sequence[str]) -> float:
 
 def word_f1(found: str, answers: Sequence[str]) -> float:
     """The best F1 of the normalised words of `found` and of an answer."""
-    words, best = normal(found).split(), 0.0
-    for answer in answers:
-        others = normal(answer).split()
-        shared = sum((Counter(words) & Counter(others)).values())
-        best = max(best, 2 * shared / (len(words) + len(others)) if shared else 0.0)
-    return best
+    words, listed = normal(found).split(), [normal(answer).split() for answer in answers]
+    both = [(sum((Counter(words) & Counter(o)).values()), len(words) + len(o)) for o in listed]
+    return max((2 * shared / total for shared, total in both if shared), default=0.0)

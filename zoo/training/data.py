@@ -125,6 +125,10 @@ class Dataset:
             check_rows(inside, split, f"a {column} that is none of its {len(names)}", self.where)
         return names
 
+    def setting(self, name: str, default: Any) -> Any:
+        """A setting that it was built with; the default where nothing is known of it."""
+        return self.manifest.get("details", {}).get("settings", {}).get(name, default)
+
     def describe(self) -> dict[str, Any]:
         """What results.json and a card say of the data: no path, nothing that varies."""
         rows = {split: table.num_rows for split, table in self.splits.items()}

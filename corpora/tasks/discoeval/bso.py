@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import pyarrow as pa
+from pydantic import Field
 
 from corpora.schemas import BSO
 from corpora.splits import SPLITS
@@ -19,7 +22,8 @@ CARD = Card(
         "ordering task (BSO) of DiscoEval, on texts of your own."
     ),
     method=(
-        "DiscoEval, section 3.3. Pairs of consecutive sentences that do not overlap; each gives "
+        "DiscoEval, section 3.3. Pairs of consecutive sentences that do not overlap, the first of "
+        "which begins anywhere in a section, or among the first sentences of a lead; each gives "
         "two rows, one after the other: as written (`original`) and swapped. The sizes count "
         "pairs, as the released files have one line a pair and make the swapped one on reading."
     ),
@@ -41,11 +45,15 @@ CARD = Card(
 class Bso(Consecutive):
     """Binary sentence ordering: two consecutive sentences, as written and swapped."""
 
-    name, version = "bso", 3
+    name, version = "bso", 4
     paper = "Chen, Chu and Gimpel 2019, section 3.3"
     gives = {"default": BSO}
     LENGTH = 2
     card = CARD
+
+    lead_sentences: Annotated[int, Field(ge=0)] = 5
+    """How many sentences the lead gives (5, as in the released files: any two neighbours of them);
+    0: as many as one row needs."""
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """The sizes count pairs; each gives two rows."""

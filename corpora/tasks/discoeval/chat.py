@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from corpora.document import Document
 from corpora.tasks.builder import Reject
 
 USER = "<user>"
 
-_ADDRESSED = re.compile(r"([^\s:,]{1,40})\s*[:,]\s+(?=\S)")
+_NICK = r"[\w\[\]\\`^{}|-]+"
+_TOKEN = re.compile(_NICK)
+_ADDRESSED = re.compile(rf"[@<(]?({_NICK})[>)]?\s*([:,;>]|-+(?=\s)|\.{{2,}})?(\s*)(?=\S)")
+_LEAST = 3
+"""Letters of a name that is known without its marks, or that is not known to be one."""
 _TECHNICAL = re.compile(
     r"https?://|www\.|ftp://|\S*/\S+/|[~.]/\S|\\\\|^\s*[$#>]\s|[|&;]{2}|[{}<>=]{2}|--\w|\w+\(\)"
 )
@@ -23,34 +28,78 @@ def conversations(
     """The conversations of a document with turns: the name of each, and its turns.
 
     Turns that are too short, too long or technical are left out and told to `reject`, turns of an
-    unknown conversation too. A nickname at the beginning of a turn, to whom it is said, becomes
-    `<user>`: it would give away which conversation a turn is from.
+    unknown conversation and those said before in theirs too. Nicknames become `<user>`: they
+    would give away which conversation a turn is from.
     """
     turns = document.turns
     if turns is None:
         return
-    nicks = {speaker.casefold() for speaker in turns.speaker if speaker}
-    said: dict[int, list[str]] = {}
-    rows = zip(turns.conversation, turns.start, turns.end, strict=True)
-    for conversation, start, end in rows:
-        text = masked(" ".join(document.text[start:end].split()), nicks)
+    texts = [
+        " ".join(document.text[start:end].split())
+        for start, end in zip(turns.start, turns.end, strict=True)
+    ]
+    nicknames = Nicknames(turns.speaker, texts)
+    said: dict[int, dict[str, str]] = {}
+    for conversation, text in zip(turns.conversation, map(nicknames.masked, texts), strict=True):
         reason = "no_conversation" if conversation < 0 else refused(text, min_words, min_plain)
         if not reason and len(text.split()) > max_words:
             reason = "turn_too_long"
+        if not reason and text.casefold() in said.get(conversation, ()):
+            reason = "turn_repeated"
         if reason:
             reject(reason)
         else:
-            said.setdefault(conversation, []).append(text)
-    for conversation, texts in said.items():
-        yield document.id if len(said) == 1 else f"{document.id}#{conversation}", texts
+            said.setdefault(conversation, {})[text.casefold()] = text
+    for conversation, own in said.items():
+        yield document.id if len(said) == 1 else f"{document.id}#{conversation}", [*own.values()]
 
 
-def masked(text: str, nicks: set[str]) -> str:
-    """The text with a known nickname at its beginning replaced."""
-    addressed = _ADDRESSED.match(text)
-    if addressed and addressed[1].casefold() in nicks:
-        return f"{USER}: {text[addressed.end() :]}"
-    return text
+class Nicknames:
+    """The nicknames of a log in the spellings that its turns use: `Ann_`, `ann-away`, `ann2`.
+
+    A nickname that turns use as a word (`ubuntu`, `right`), more often than its bearer speaks and
+    is spoken to, is one only before a colon.
+    """
+
+    def __init__(self, speakers: Iterable[str], texts: Iterable[str]) -> None:
+        self.known = Counter(spelling(speaker) for speaker in speakers if speaker)
+        self.words, self.addressed = Counter[str](), Counter[str]()
+        for text in texts:
+            while (match := _ADDRESSED.match(text)) and match[2]:
+                self.addressed[spelling(match[1])] += 1
+                text = text[match.end() :]
+            self.words.update(map(spelling, _TOKEN.findall(text)))
+
+    def masked(self, text: str) -> str:
+        """The text with `<user>` for each nickname, and `<user>: ` for those whom it is said to."""
+        said_to = ""
+        while (match := _ADDRESSED.match(text)) and self._addresses(*match.groups()):
+            said_to, text = f"{USER}: ", text[match.end() :]
+        return said_to + _TOKEN.sub(lambda m: USER if self._names(m[0]) else m[0], text)
+
+    def _names(self, token: str) -> bool:
+        """Whether a token is a nickname and not a word."""
+        name = spelling(token)
+        return 0 < self.known[name] >= self.words[name] - self.addressed[name]
+
+    def _addresses(self, token: str, mark: str | None, space: str) -> bool:
+        """Whether a turn that begins with the token is said to somebody.
+
+        Before a colon a token that no turn has as a word is taken for a name too: that of
+        somebody who is silent here, or a name cut short.
+        """
+        name = spelling(token)
+        if mark == ":":
+            unknown = space and len(name) >= _LEAST and not self.words[name]
+            return name in self.known or bool(unknown)
+        return self._names(token)
+
+
+def spelling(name: str) -> str:
+    """A nickname in lower case without marks, number and `|away` at its end, if enough is left."""
+    first = name.strip("|").partition("|")[0]
+    bare = "".join(filter(str.isalnum, first)).casefold().rstrip("0123456789")
+    return bare if len(bare) >= _LEAST else name.casefold()
 
 
 def refused(text: str, min_words: int, min_plain: float) -> str:
@@ -59,7 +108,7 @@ def refused(text: str, min_words: int, min_plain: float) -> str:
     `turn_technical`: an address, a path, a command, or fewer than `min_plain` of its tokens are
     plain words. The paper names no rules; these are ours.
     """
-    words = text.removeprefix(f"{USER}:").split()
+    words = [word for word in text.split() if USER not in word]
     plain = sum(bool(_WORD.match(word)) for word in words)
     if plain < min_words:
         return "turn_too_short"

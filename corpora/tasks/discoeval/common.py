@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
@@ -11,9 +10,11 @@ from typing import Annotated, ClassVar, Literal, Self
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from corpora.document import Document, Sections
+from corpora.document import Document
 from corpora.errors import ConfigError
+from corpora.prose import Quotes, lead, prose, units
 from corpora.tasks.builder import Builder, Reject, Row, Size
+from corpora.tasks.candidates import Candidates, text_key
 
 CITATION = """@inproceedings{chen-etal-2019-evaluation,
   title = {Evaluation Benchmarks and Learning Criteria for Discourse-Aware Sentence
@@ -51,21 +52,28 @@ class Sized(Builder):
 
 
 class Consecutive(Sized):
-    """Consecutive sentences; a bad one ends a window, or rejects the lead."""
+    """Windows of consecutive sentences; what cannot be used ends a window."""
 
     LENGTH: ClassVar[int]
     """The sentences of a row."""
-    columns = pa.schema([pa.field("sentences", pa.list_(pa.string()), nullable=False)])
+    columns = pa.schema(
+        [pa.field("sentences", pa.list_(pa.string()), nullable=False), ("quoted", pa.int32())]
+    )
+    """`quoted`: how many sentences got quotation marks."""
     equal = ("sentences",)
 
     take: Literal["lead", "windows"] = "windows"
-    """`lead`: the first sentences of a document's lead section (of the whole document where it has
-    no sections), as Wikipedia introductions, abstracts, stories; `windows`: windows that do not
-    overlap, each inside one unit `within`."""
-    within: Literal["paragraph", "section", "document"] = "paragraph"
-    """The unit that a window stays inside."""
+    """`lead`: windows of the first sentences of a document's lead section (of what stands before
+    the first heading where it has no sections), as Wikipedia introductions, abstracts, stories;
+    `windows`: windows of all its sentences. Windows do not overlap."""
+    within: Literal["paragraph", "section", "document"] = "section"
+    """The unit that a window stays inside. Paragraphs of novels begin with quotes, so that where a
+    sentence stood shows."""
     lead_sentences: Annotated[int, Field(ge=0)] = 0
     """How many sentences the lead gives; 0: as many as one row needs."""
+    quotes: Quotes = "keep"
+    """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
+    marks without partners tell the order."""
 
     @model_validator(mode="after")
     def _whole_rows(self) -> Self:
@@ -78,82 +86,49 @@ class Consecutive(Sized):
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """Runs of `LENGTH` consecutive sentences."""
-        return (Row((run,)) for run in runs(document, self, reject))
+        return (Row(run) for run in runs(document, self, reject))
+
+    def select(self, taken: Candidates) -> None:
+        super().select(taken)
+        taken.note_quoted()
 
 
-def runs(document: Document, settings: Consecutive, reject: Reject) -> list[list[str]]:
-    """Runs of `LENGTH` consecutive sentences of `document`; the others are told to `reject`."""
-    texts, length = document.sentence_texts(), settings.LENGTH
-    if settings.take == "lead":
-        first = lead(document, texts)[: settings.lead_sentences or length]
-        return list(_windows(first, length, settings, reject, whole=settings.lead_sentences == 0))
-    found = units(document, texts, settings.within)
-    return [run for unit in found for run in _windows(unit, length, settings, reject)]
+def runs(
+    document: Document, settings: Consecutive, reject: Reject
+) -> Iterator[tuple[list[str], int]]:
+    """Windows of `LENGTH` sentences that do not overlap, and how many got quotation marks.
 
-
-def _windows(
-    texts: list[str],
-    length: int,
-    settings: Consecutive,
-    reject: Reject,
-    *,
-    whole: bool = False,
-) -> Iterator[list[str]]:
-    """Windows of `length` sentences that do not overlap; a bad sentence ends one.
-
-    A window with two equal sentences is left out: it reads alike in more than one order. With
-    `whole` the first window must do, or none is given.
+    Where the first one begins is chance, by a hash of its sentences: the beginning of a paragraph
+    or section would tell a window's first sentence from its others. A window with two equal
+    sentences is left out: it reads alike in more than one order. `reject` is told of the others.
     """
-    window: list[str] = []
-    for text in texts:
-        reason = refused(text, settings)
-        if reason:
-            reject(reason)
-            if whole:
-                return
-            window = []
-            continue
-        window.append(text)
-        if len(window) == length:
-            if len(set(window)) == length:
-                yield window
-            else:
-                reject("equal_sentences")
-            window = []
-    if len(texts) < length:
-        reject("unit_too_short")
+    length = settings.LENGTH
+    texts, written = prose(document, settings.quotes), set(document.sentence_texts())
+    if settings.take == "lead":
+        found = iter([lead(document, texts)[: settings.lead_sentences or length]])
+    else:
+        found = units(document, texts, settings.within)
+    for unit in found:
+        if len(unit) < length:
+            reject("unit_too_short")
+        for reason, group in groupby(unit, partial(refused, settings=settings)):
+            stretch = list(group)
+            for _ in stretch if reason else ():
+                reject(reason)
+            if reason or len(stretch) < length:
+                continue
+            first = text_key(stretch) % min(length, len(stretch) - length + 1)
+            for start in range(first, len(stretch) - length + 1, length):
+                window = stretch[start : start + length]
+                if len(set(window)) == length:
+                    yield window, sum(text not in written for text in window)
+                else:
+                    reject("equal_sentences")
 
 
 def refused(text: str, settings: Consecutive) -> str:
     """Why a sentence cannot be used, or nothing."""
-    words = text.count(" ") + 1 if text else 0
+    words = len(text.split())
     if words < settings.min_words:
-        return "sentence_too_short"
+        return "sentence_too_short" if words else "no_sentence"
     return "sentence_too_long" if words > settings.max_words else ""
-
-
-def lead(document: Document, texts: list[str]) -> list[str]:
-    """The sentences of the lead section; of the whole document where it has no sections.
-
-    A title that is a paragraph of the text stands before the lead and is no part of it.
-    """
-    sections, sentences = document.sections, document.sentences
-    if not sections:
-        return texts
-    if sections.level[0] != 1 or sentences is None:
-        return []
-    start, end = sections.start[0], sections.end[0]
-    return [text for text, a in zip(texts, sentences.start, strict=True) if start <= a < end]
-
-
-def units(document: Document, texts: list[str], within: str) -> Iterator[list[str]]:
-    """The sentences of each paragraph or section, or of the whole document."""
-    bounds = document.paragraphs if within == "paragraph" else document.sections
-    if within == "document" or not bounds or document.sentences is None:
-        yield texts
-        return
-    at = bounds.at if isinstance(bounds, Sections) else partial(bisect_right, bounds.start)
-    unit_of = [at(start) for start in document.sentences.start]
-    for number, unit in groupby(zip(unit_of, texts, strict=True), key=lambda pair: pair[0]):
-        if number is not None:  # a title, or a heading between two sections
-            yield [text for _, text in unit]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -50,11 +50,12 @@ CARD = Card(
         "comes from the document with the largest share of common categories or, where no other "
         "document shares a category, from one of the most similar documents by TF-IDF of hashed "
         "words and pairs of words (`found_by`; the notes count both). Configuration `chat`: six "
-        "consecutive turns of a conversation, without those that are short or technical; the "
-        "intruder is from any other conversation. A document nearly alike is a copy or another "
-        "version, and gives no intruder. In both, the intruder stood at the same position of a "
-        "window of its own text, of which no sentence stands in the text that it intrudes on, and "
-        "that text is in the same split. Each window gives two rows, one after the other."
+        "consecutive turns of a conversation, without those that are short, technical or said "
+        "before; nicknames are `<user>`; the intruder is from any other conversation. A document "
+        "nearly alike is a copy or another version, and gives no intruder. In both, the intruder "
+        "stood at the same position of a window of its own text, of which no sentence stands in "
+        "the text that it intrudes on, and that text is in the same split. Each window gives two "
+        "rows, one after the other."
     ),
     fields={
         "doc": "id of the document, or of the conversation",
@@ -76,6 +77,8 @@ CARD = Card(
         "Similar documents are looked up by their weightiest features, and not by those of more "
         "than 1,000 documents: the best one of a large corpus can be missed.",
         "The paper names no rules for leaving out technical turns; the ones used here are its own.",
+        "Content of `chat`: what people wrote in a public chat, unfiltered. Turns can insult, "
+        "swear or tell personal matters, and a nickname that is also a common word can be left in.",
     ),
     tags=("discoeval", "coherence"),
 )
@@ -87,7 +90,7 @@ class Dc(Consecutive):
     The sizes count rows, two a window.
     """
 
-    name, version = "dc", 4
+    name, version = "dc", 5
     paper = "Chen, Chu and Gimpel 2019, section 3.4"
     card = CARD
     gives = {"text": DC, "chat": DC}
@@ -95,15 +98,13 @@ class Dc(Consecutive):
     LENGTH = 6
     columns = pa.schema(
         [
-            ("sentences", pa.list_(pa.string())),
+            *Consecutive.columns,
             ("categories", pa.list_(pa.string())),
             ("known", pa.list_(pa.uint64())),
         ]
     )
     """`categories` of the document, and keys of all its sentences: in its first window only."""
 
-    within: Literal["paragraph", "section", "document"] = "section"
-    """The unit that a window stays inside."""
     similar: Annotated[int, Field(ge=1)] = 5
     """How many of the most similar documents a donor is drawn from, where there are no common
     categories."""
@@ -146,9 +147,9 @@ class Dc(Consecutive):
         """Windows of six: of the turns of each conversation for `chat`, else for `text`."""
         if document.turns is None:
             known = sentence_keys(document.sentence_texts())
-            for number, window in enumerate(runs(document, self, reject)):
+            for number, run in enumerate(runs(document, self, reject)):
                 about = ((), ()) if number else (document.categories, known)
-                yield Row((window, *about), "text")
+                yield Row((*run, *about), "text")
             return
         rules = (self.chat_min_words, self.chat_max_words, self.chat_plain)
         for name, turns in conversations(document, *rules, reject):
@@ -157,7 +158,7 @@ class Dc(Consecutive):
                 reject("conversation_too_short")
             for start in starts:
                 window = turns[start : start + self.LENGTH]
-                yield Row((window, (), () if start else sentence_keys(turns)), "chat", name)
+                yield Row((window, 0, (), () if start else sentence_keys(turns)), "chat", name)
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Each window twice, with an intruder and as it was."""

@@ -106,7 +106,7 @@ group by label order by number desc, label
 class PdtbExplicit(Pdtb):
     """Explicit discourse relations: the sense of two arguments, from PDTB or GDTB."""
 
-    name, version = "pdtb_explicit", 1
+    name, version = "pdtb_explicit", 2
     card = card_of("Explicit", "PDTB-E")
     kinds = ("Explicit",)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpora.prose import Quotes
 from corpora.rng import stream
 from corpora.schemas import SP
 from corpora.splits import SPLITS
@@ -26,8 +27,10 @@ CARD = Card(
     ),
     method=(
         "DiscoEval, section 3.2. `take = lead` takes the first five sentences of a document's "
-        "lead (Wikipedia introductions, abstracts, stories), `windows` all windows of five that "
-        "do not overlap inside a paragraph, section or document. Which sentence is moved is "
+        "lead (Wikipedia introductions, abstracts, stories), `windows` windows of five that do "
+        "not overlap inside a section, paragraph or document; where the first begins is chance. "
+        "With `quotes = balance` a sentence that is part of a longer quotation has quotation "
+        "marks of its own. Which sentence is moved is "
         "random, with equal numbers of each label in a split."
     ),
     fields={
@@ -47,11 +50,15 @@ CARD = Card(
 class Sp(Consecutive):
     """Sentence position: five sentences, one of them moved to the front."""
 
-    name, version = "sp", 3
+    name, version = "sp", 4
     paper = "Chen, Chu and Gimpel 2019, section 3.2"
     gives = {"default": SP}
     LENGTH = 5
     card = CARD
+
+    quotes: Quotes = "balance"
+    """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
+    marks without partners tell where it stood; `keep`: as written."""
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Equal numbers of each label in a split."""

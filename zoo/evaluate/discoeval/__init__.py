@@ -9,13 +9,7 @@ the fields of `discoeval.DiscoEval`. Nothing is loaded before it is asked for.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from zoo import lazily
 
 __all__ = ["DiscoEval", "run", "texts"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(import_module("zoo.evaluate.discoeval.running"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(__name__, {"running": ("DiscoEval", "run", "texts")})

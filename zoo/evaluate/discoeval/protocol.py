@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corpora.errors import ConfigError
-from zoo.evaluate import Request, bootstrap
+from zoo.evaluate import Request, scores
 from zoo.evaluate.discoeval import report
 from zoo.evaluate.discoeval.data import Found, TaskData, read
 from zoo.evaluate.discoeval.probe import fit
 from zoo.evaluate.discoeval.tasks import Features
-from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder, load_encoder
+from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder, Text, load_encoder
 from zoo.evaluate.outcomes import Outcomes
 from zoo.evaluate.results import Result
-from zoo.evaluate.vectors import Text
 from zoo.training.data import no_split
 
 if TYPE_CHECKING:
@@ -262,7 +261,7 @@ def score(
     found = {
         **_summary(right.mean(1)),
         # Whole units are drawn anew: a text and its altered form.
-        **bootstrap.of_groups(right.mean(0), units, seed, f"discoeval.{data.name}"),
+        **scores.of_groups(right.mean(0), units, seed, f"discoeval.{data.name}"),
         "split": split,
         "l2": [probe.l2 for probe in probes],
         "epochs": [probe.epochs for probe in probes],

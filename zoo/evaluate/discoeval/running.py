@@ -10,10 +10,9 @@ import numpy as np
 from corpora.errors import InputError
 from zoo.evaluate.discoeval.data import Found, read
 from zoo.evaluate.discoeval.protocol import evaluate_all, inputs_under, load
-from zoo.evaluate.encoders import as_encoder
+from zoo.evaluate.encoders import Text, as_encoder
 from zoo.evaluate.results import finished, save
 from zoo.evaluate.suites import DiscoEval
-from zoo.evaluate.vectors import Text
 
 DEFAULTS = DiscoEval(cache="")
 

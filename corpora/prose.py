@@ -1,0 +1,156 @@
+"""What of a document is prose, and quotation marks that tell nothing about the order of sentences.
+
+A heading, or a quotation that opens in one sentence and closes in another, gives away where a
+sentence stood: no reader is needed to tell. The builders that ask for an order read texts here.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Literal
+
+from corpora.document import Document, Sections
+
+Quotes = Literal["keep", "balance"]
+
+CLOSING = "\"'”’»›)]}*_"
+"""What may stand behind the mark that ends a sentence."""
+NO_STOP = "%&#@/\\§†‡•·"
+"""Punctuation by its Unicode category that ends no sentence."""
+CITED = re.compile(r"(?:\s*\[[^\[\]]{1,20}\])+$")
+CAPTION = re.compile(
+    r"(?:Figure|Fig\.|Table|Listing|Plate|Photo|Image|Map|Chart|Box|Scheme|Extract)"
+    r" ?\d+(?:[.\d-]*\d)?[a-z]?(?:[.:]|$)"
+)
+
+CLOSES = {"“": "”", "«": "»", "„": "“", "``": "''", '"': '"'}
+"""Quotation marks in pairs; `’` is an apostrophe far more often."""
+OPENS = {"”": "“", "“": "„", "»": "«", "''": "``", '"': '"'}
+MARKS = re.compile(r"[“”„«»\"]|``|''")
+
+
+def finished(sentence: str) -> bool:
+    """Whether punctuation ends the sentence, brackets, quotes and citations behind it aside.
+
+    What nothing ends is a heading, a caption, an author or date line, or an item of a list.
+    """
+    end = CITED.sub("", sentence).rstrip(CLOSING)[-1:]
+    return bool(end) and end not in NO_STOP and unicodedata.category(end).startswith("P")
+
+
+def prose(document: Document, quotes: Quotes = "keep") -> list[str]:
+    """The text of each sentence, "" for what is no sentence of the prose.
+
+    That is what stands outside of the sections, the paragraph of a caption, and what is not
+    `finished`; but turns of a conversation need no punctuation. With `balance` each sentence has
+    the quotation marks that `balanced` gives it in its paragraph.
+    """
+    texts, sections = document.sentence_texts(), document.sections
+    assert document.sentences is not None
+    kept: list[str] = []
+    for paragraph in units(document, texts, "paragraph"):
+        caption = CAPTION.match(paragraph[0])
+        after = balanced(paragraph) if quotes == "balance" else paragraph
+        for text, sentence in zip(paragraph, after, strict=True):
+            start = document.sentences.start[len(kept)]
+            outside = sections is not None and sections.at(start) is None
+            bad = caption or outside or not (document.turns or finished(text))
+            kept.append("" if bad else sentence)
+    return kept
+
+
+def lead(document: Document, texts: Sequence[str]) -> list[str]:
+    """The sentences of the lead: the first section, or what stands before the first heading.
+
+    Where the document has no sections, a heading is a paragraph of one sentence that is not
+    `finished`. A title before the lead is no part of it; a text without headings is all lead.
+    """
+    if document.sections and document.sentences is not None:
+        if document.sections.level[0] != 1:
+            return []
+        inside = map(document.sections.at, document.sentences.start)
+        return [text for text, number in zip(texts, inside, strict=True) if number == 0]
+    paragraphs = units(document, texts, "paragraph")
+    for heading, group in groupby(paragraphs, lambda p: len(p) == 1 and not finished(p[0])):
+        if not heading:
+            return [text for paragraph in group for text in paragraph]
+    return []
+
+
+def units(document: Document, texts: Sequence[str], within: str) -> Iterator[list[str]]:
+    """The sentences of each paragraph or section, or of the whole document.
+
+    What stands in no section (a title, or a heading between two) is left out of sections.
+    """
+    bounds = document.paragraphs if within == "paragraph" else document.sections
+    if within == "document" or not bounds or document.sentences is None:
+        yield list(texts)
+        return
+    at = bounds.at if isinstance(bounds, Sections) else partial(bisect_right, bounds.start)
+    unit_of = [at(start) for start in document.sentences.start]
+    for number, unit in groupby(zip(unit_of, texts, strict=True), key=lambda pair: pair[0]):
+        if number is not None:
+            yield [text for _, text in unit]
+
+
+def balanced(paragraph: Sequence[str]) -> list[str]:
+    """The sentences of a paragraph, each with quotation marks in pairs.
+
+    A sentence that is part of a longer quotation gets its own opening mark, its own closing mark,
+    or both. A quotation that the paragraph leaves open goes on to its end, as it does in print;
+    but a sentence with a mark that opens again says that the one before was not closed.
+    A sentence that is balanced stays as it is.
+    """
+    sentences = list(paragraph)
+    inside: list[int] = []  # sentences without a mark behind an open quotation
+    opened = ""
+    for number, text in enumerate(sentences):
+        starts, ends = unpaired(text, opened)
+        if not starts and not ends and not MARKS.search(text):
+            if opened:
+                inside.append(number)
+            continue
+        if starts:
+            _quote(sentences, inside, opened or starts[0])
+        sentences[number] = "".join([*starts, text, *map(CLOSES.__getitem__, reversed(ends))])
+        inside, opened = [], ends[-1] if ends else ""
+    if opened:
+        _quote(sentences, inside, opened)
+    return sentences
+
+
+def _quote(sentences: list[str], numbers: Sequence[int], opening: str) -> None:
+    for number in numbers:
+        sentences[number] = f"{opening}{sentences[number]}{CLOSES[opening]}"
+
+
+def unpaired(text: str, opened: str = "") -> tuple[list[str], list[str]]:
+    """The opening marks that a sentence lacks in front, and those that it leaves open.
+
+    `opened`: the mark of a quotation that is open before it. A straight mark opens at the
+    beginning, after a space, a dash or a bracket; behind a digit it may be inches.
+    """
+    lacking: list[str] = []
+    open_marks: list[str] = []
+    for match in MARKS.finditer(text):
+        mark, before, after = match[0], text[: match.start()][-1:], text[match.end() :][:1]
+        if mark == '"':
+            opens = (not before or before in " ([—–-") and bool(after.strip())
+            if not opens and '"' not in open_marks and opened != '"' and before.isdigit():
+                continue
+        elif mark == "“":  # in German it closes
+            opens = [*opened, *open_marks][-1:] != ["„"]
+        else:
+            opens = mark in CLOSES
+        if opens:
+            open_marks.append(mark)
+        elif open_marks:
+            open_marks.pop()
+        else:
+            lacking.append(opened or OPENS[mark])
+    return lacking, open_marks

@@ -1,0 +1,192 @@
+"""Templates of Wikipedia that stand in running text: what a reader of the article sees of them.
+
+A template that carries a value shows it (`{{convert|12|km|mi}}` as `12 km`), one that marks a place
+or gives a reference shows nothing. Of all others it is not known what they say: `GAP`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+GAP = "\ufdd0"
+"""Stands where something is missing that a reader of the article sees. No text has this code."""
+
+Values = Sequence[str]
+Named = Mapping[str, str]
+Show = Callable[[Values, Named], str]
+"""What a template shows with its values: those without a name, in order, and those with one. None
+of them is empty. Raises `IndexError` where a value is missing."""
+
+_SILENT = re.compile(
+    r"sfn\w*|harv\w*|efn\b.*|refn?|ref label|notetag|note|rp?|cite\b.*|citation( needed)?|cn|fact"
+    r"|.* needed|who|whom|what|when|where|which|why|by whom.*|according to whom.*|clarif.*|vague"
+    r"|dubious.*|disputed.*|failed verification|verif.*|better source.*|unreliable.*|or"
+    r"|self-published.*|original research.*|pov.*|weasel.*|dead link|full|update\b.*|anchors?"
+    r"|sic|short description|use .*|flag ?icon.*|respell|ipa.*|pron.*|audio|listen|clear|shy"
+    r"|post-?nominals|defaultsort.*|displaytitle.*"
+)
+"""References, notes of editors, and what shows as a picture, a sound or its pronunciation."""
+
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
+_UNITS = {
+    "sqmi": "sq mi", "sqft": "sq ft", "cuft": "cu ft", "cumi": "cu mi", "C": "°C", "F": "°F",
+    "kph": "km/h", "nmi": "nautical miles", "impgal": "gallons", "usgal": "gallons",
+}  # fmt: skip
+_SECOND_UNITS = frozenset(("in", "oz", "lb", "yd", "ft", "s", "min"))
+"""Of values such as `6 ft 2 in`; any other number behind a unit says how to round."""
+_POWER = re.compile(r"(?<=[a-z])[23]$")
+_BETWEEN = {"-": "–", "x": "×", "*": "×", "+/-": "±"} | {
+    w: w for w in ("–", "by", "to", "and", "or")
+}
+_NUMBER = re.compile(r"[-−+]?\d[\d,.]*(?:[+-]\d+/\d+)?|\d+/\d+")
+
+
+def grouped(number: str) -> str:
+    """A number with its thousands set off, as English Wikipedia shows it."""
+    return f"{int(number):,}" if number.isdecimal() and 3 < len(number) < 30 else number
+
+
+def _converted(values: Values, named: Named) -> str:
+    """A measure as it was given; the converted one is left out."""
+    shown: list[str] = []
+    for place, value in enumerate(values):
+        if _NUMBER.fullmatch(value):
+            shown.append(grouped(value))
+        elif not shown or not _NUMBER.fullmatch(values[place - 1]):
+            return GAP
+        elif value in _BETWEEN:
+            shown.append(_BETWEEN[value])
+        else:
+            shown.append(_UNITS.get(value) or _POWER.sub(lambda m: "²³"[int(m[0]) - 2], value))
+            if not set(values[place + 2 : place + 3]) & _SECOND_UNITS:
+                break
+    between = "-" if named.get("adj") in ("on", "mid") and len(shown) == 2 else " "
+    return between.join(shown).replace(" – ", "–") or GAP
+
+
+def _date(values: Values, named: Named) -> str:
+    """`May 4, 2001`, or `4 May 2001` with `df`; what is no year, month and day as it is written."""
+    if not values[0].isdecimal():
+        return values[0]
+    if not all(value.isdecimal() and len(value) < 3 for value in values[1:3]):
+        return GAP
+    year, (month, day) = values[0], (*map(int, values[1:3]), 0, 0)[:2]
+    if not month:
+        return year
+    name = _MONTHS[month - 1]
+    if not day:
+        return f"{name} {year}"
+    return f"{day} {name} {year}" if {"df", "dmy"} & named.keys() else f"{name} {day}, {year}"
+
+
+def _as_of(values: Values, named: Named) -> str:
+    word = "Since" if "since" in named else "As of"
+    return f"{word.lower() if 'lc' in named else word} {_date(values, {'df': 'y'})}"
+
+
+def _fraction(values: Values, named: Named) -> str:
+    whole, parts = (values[0], values[1:]) if len(values) == 3 else ("", values)
+    return f"{whole} {'/'.join(parts)}".strip() or GAP
+
+
+def _measured(values: Values, named: Named) -> str:
+    """`{{val|1200|u=m|e=3}}`."""
+    power = f"×10^{named['e']}" if "e" in named else ""
+    unit = named.get("u") or named.get("ul") or ""
+    return f"{grouped(values[0])}{power} {unit}".strip()
+
+
+def _first(values: Values, named: Named) -> str:
+    return named.get("text") or named.get("lt") or values[0]
+
+
+def _last(values: Values, named: Named) -> str:
+    return named.get("text") or values[-1]
+
+
+def _joined(values: Values, named: Named) -> str:
+    return f"{values[0]} {values[1]}"
+
+
+def _block(values: Values, named: Named) -> str:
+    return f"\n\n{_first(values, named)}\n\n"
+
+
+def _after(sign: str) -> Show:
+    """Shows a sign before the first value, as in `£5`."""
+    return lambda values, named: sign + values[0]
+
+
+def _years(sign: str) -> Show:
+    """Shows a sign before one year or two, as in `r. 1850–1860`, or alone: `{{circa}} 1850`."""
+    return lambda values, named: (sign + "–".join(values[:2])).strip()
+
+
+def _sign(text: str) -> Show:
+    return lambda values, named: text
+
+
+_KINDS: tuple[tuple[str, Show], ...] = (
+    ("convert/cvt", _converted),
+    ("val", _measured),
+    ("frac/fraction/sfrac", _fraction),
+    ("as of/asof", _as_of),
+    (
+        "date/start date/end date/birth date/death date/start-date/end-date/birth-date/death-date"
+        "/birth date and age/death date and age/start date and age/end date and age/dts/dob"
+        "/birth-date and age/birth year/death year",
+        _date,
+    ),
+    (
+        "nowrap/nobr/nowr/abbr/tooltip/small/smaller/big/larger/em/strong/smallcaps/sc/sc2/vanchor"
+        "/visible anchor/ill/interlanguage link/flag/flagu/flagcountry/noitalic/nihongo/not a typo"
+        "/proper name/as written/bold/italic/citation needed span/linktext/sub/sup",
+        _first,
+    ),
+    ("lang/transl/transliteration/resize/color/font color/script/rtl-lang", _last),
+    ("ship/oldstyledate/oldstyledatedy", _joined),
+    ("quote/blockquote/cquote/block quote/quotation", _block),
+    ("ndash/en dash/–", _sign("–")),
+    ("mdash/em dash/—", _sign("—")),
+    ("snd/snds/spnd/sndash/spaced ndash/spaced en dash", _sign(" – ")),
+    ("spaced mdash/spaced em dash", _sign(" — ")),
+    ("nbsp/nbs/space/spaces/thinsp/thin space/hairsp/pad", _sign(" ")),
+    ("wbr/zwsp/-", _sign("")),
+    ("·/dot/middot", _sign("·")),
+    ("okina", _sign("ʻ")),
+    ("'", _sign("'")),
+    ("'s", _sign("'s")),
+    ("!", _sign("|")),
+    ("=", _sign("=")),
+    ("circa/c./ca/ca.", _years("c. ")),
+    ("floruit/fl./fl", _years("fl. ")),
+    ("reign/r.", _years("r. ")),
+    ("née/nee", _after("née ")),
+    ("b.", _years("b. ")),
+    ("d.", _years("d. ")),
+    ("us$/usd/us dollar", _after("US$")),
+    ("£/gbp/pound sterling", _after("£")),
+    ("€/eur/euro", _after("€")),
+    ("₹/inr/indian rupee", _after("₹")),
+    ("¥/jpy", _after("¥")),
+    ("a$/au$/aud", _after("A$")),
+    ("ca$/cad", _after("CA$")),
+    *((ship, _after(f"{ship.upper()} ")) for ship in ("hms", "uss", "ss", "rms", "hmas", "hmcs")),
+)
+_SHOWN = {name: show for names, show in _KINDS for name in names.split("/")}
+
+
+def shown(name: str) -> Show | str:
+    """What a template shows: "" or `GAP` where its values say nothing about it.
+
+    A parser function has its first value behind a colon in its name (`formatnum:1200`).
+    """
+    name = " ".join(name.replace("_", " ").split()).lower().removeprefix("template:")
+    function, colon, value = name.partition(":")
+    if colon and function == "formatnum":
+        return grouped(value.strip())
+    return _SHOWN.get(name) or ("" if _SILENT.fullmatch(name) else GAP)

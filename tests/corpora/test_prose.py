@@ -1,0 +1,112 @@
+"""Prose: which sentences are some, where a lead ends, and quotation marks in pairs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from corpora.document import Document, Turns
+from corpora.prose import balanced, finished, lead, prose
+from corpora.readers import open_source
+from corpora.sentences import split_document
+
+
+def of(*paragraphs: str, **layers: object) -> Document:
+    return split_document(Document("d", "\n\n".join(paragraphs), **layers))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It rained.", True),
+        ("“Did it?”", True),
+        ("(It rained.)", True),
+        ("It rained in May.[3] [14]", True),
+        ("He wrote three things:", True),
+        ("I thought that --", True),
+        ("雨が降った。", True),
+        ("Early life", False),
+        ("By Ann Bell", False),
+        ("Ann Bell, University of the Coast", False),
+        ("Friday, March 3, 2006", False),
+        ("The old pier (2014)", False),
+        ("Turnout: 54%", False),
+        ("", False),
+    ],
+)
+def test_a_sentence_ends_in_punctuation_a_heading_does_not(text, expected):
+    assert finished(text) is expected
+
+
+def test_headings_captions_and_author_lines_are_no_prose():
+    document = of(
+        "The Pier",
+        "By Ann Bell",
+        "The pier is old. It burnt twice.",
+        "Figure 2. The pier in May. Seen from the north.",
+        "Figure 2 shows the pier. It stands (credit: Ann Bell)",
+    )
+    kept = [text for text in prose(document) if text]
+    assert kept == ["The pier is old.", "It burnt twice.", "Figure 2 shows the pier."]
+    assert len(prose(document)) == len(document.sentence_texts())
+
+
+def test_turns_need_no_punctuation():
+    turns = Turns(["a", "b"], [0, 0], [0, 8], [6, 14])
+    assert prose(of("hi all", "hello a", turns=turns)) == ["hi all", "hello a"]
+
+
+def test_the_lead_ends_where_a_heading_is_a_bare_paragraph():
+    paragraphs = ["The Pier", "The pier is old. It burnt.", "It was mended.", "History", "Ah. So."]
+    article = of(*paragraphs)
+    expected = ["The pier is old.", "It burnt.", "It was mended."]
+    assert lead(article, article.sentence_texts()) == expected
+    assert lead(article, prose(article)) == expected
+    plain = of("It rained. It poured.", "It cleared.")
+    assert lead(plain, prose(plain)) == plain.sentence_texts()
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "expected"),
+    [
+        (["“It rained.", "It poured.", "We ran.”", "So."], ["“{}.”", "“{}.”", "“{}.”", "{}."]),
+        (["“It rained,” he said, “and", "we ran.”"], ["“{},” he said, “{}”", "“{}.”"]),
+        (["“It rained,” he said.", "“We ran.”"], ["“{},” {}.", "“{}.”"]),
+        (["“It rained.", "We ran."], ["“{}.”", "“{}.”"]),  # the speech goes on in a new paragraph
+        (["“It rained.", "He left.", "“We ran.”"], ["“{}.”", "{}.", "“{}.”"]),  # not closed
+        (["He left.", "We ran.”"], ["{}.", "“{}.”"]),
+        (['"It rained.', 'We ran," he said.'], ['"{}."', '"{}," {}.']),
+        (['The board is 10" long.', "We ran."], ['{}10" long.', "{}."]),
+        (["«It rained.", "We ran.»"], ["«{}.»", "«{}.»"]),
+        (["„Es regnet.", "Wir gehen.“"], ["„{}.“", "„{}.“"]),
+        (["``It rained.", "We ran.''"], ["``{}.''", "``{}.''"]),
+        (["“He cried “Fire!” once.", "We ran.”"], ["“{} “{}!” {}.”", "“{}.”"]),
+        (["‘It’s late,’ he said.", "We ran."], ["‘It’s late,’ {}.", "{}."]),
+    ],
+)
+def test_each_sentence_gets_its_own_pair_of_marks(paragraph, expected):
+    result = balanced(paragraph)
+    for text, form in zip(result, expected, strict=True):
+        pattern = r"[^“”„«»`\"]*".join(map(re.escape, form.split("{}")))
+        assert re.fullmatch(pattern, text), (text, form)
+    assert balanced(result) == result
+    assert [balanced([text])[0] for text in result] == result
+
+
+def test_balanced_novels_have_no_mark_without_a_partner(discorpora_data):
+    """Read in any order: a closing mark never comes first, and none stays open."""
+    books = sorted((discorpora_data / "books").glob("*.jsonl"))[3:5]
+    marks = 0
+    for book in books:
+        options = {"layout": "paragraph", "group": "book", "id": "chapter_id"}
+        for document in open_source(f"jsonl:{book}", options):
+            for text in prose(split_document(document), "balance"):
+                found = re.findall("[“”]", text)
+                marks += len(found)
+                depth = 0
+                for mark in found:
+                    depth += 1 if mark == "“" else -1
+                    assert depth >= 0, text
+                assert depth == 0, text
+    assert marks > 1000
