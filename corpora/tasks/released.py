@@ -71,7 +71,7 @@ class Released(FromSources):
                     if config in self.labelled:
                         schema = self.labelled[config](sorted(labels[config]))
                     rows = self._rows(reader, path, source, (config, split, hold), schema)
-                    yield Part(config, split, licence, rows, schema)
+                    yield Part(config, split, reader.licence_of(), rows, schema)
 
     def _rows(
         self,
@@ -157,6 +157,10 @@ class MarkerPairs(Released):
   pages = {4497--4510},
   year = {2019}
 }""",
+        configurations={
+            "discovery": "adjacent sentences of a web corpus, the second without its first marker",
+            "dissent": "clauses of BookCorpus without the marker between them",
+        },
         limits=(*LIMITS, "Several markers can fit a pair: no model can be right on all."),
         tags=("discourse-markers",),
     )
@@ -198,6 +202,10 @@ class Insted(Released):
   journal = {Transactions of the ACL},
   year = {2021}
 }""",
+        configurations={
+            "detection": "a text a row, as it was or with an intruder, and where that stands",
+            "pairwise": "a text and the same with an intruder a row",
+        },
         limits=LIMITS,
         tags=("coherence", "intrusion"),
     )
@@ -243,6 +251,11 @@ class Disrpt(Released):
   howpublished = {https://github.com/disrpt/sharedtask2025},
   year = {2025}
 }""",
+        configurations={
+            "relations": "two units of a text and the relation between them",
+            "connectives": "a sentence and which of its tokens are connectives",
+            "units": "a sentence and where in it discourse units begin",
+        },
         limits=(*LIMITS, "Explicit units hold their connective: it is part of the task."),
         tags=("discourse-relations", "disrpt"),
         task_categories=("text-classification", "token-classification"),
@@ -302,6 +315,13 @@ class Ratings(Released):
   journal = {Transactions of the ACL},
   year = {2021}
 }""",
+        configurations={
+            "gcdc": "e-mails, answers and reviews, rated by experts",
+            "gcdc_crowd": "the same texts, rated by crowd workers",
+            "cohesentia_holistic": "generated stories, each rated as a whole",
+            "cohesentia_incremental": "generated stories, rated sentence by sentence",
+            "summeval": "summaries of news articles by systems, rated by experts",
+        },
         limits=LIMITS,
         tags=("coherence", "evaluation"),
     )
