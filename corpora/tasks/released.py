@@ -52,7 +52,6 @@ class Released(FromSources):
         """Each file is read once for its labels, splits and bad records, then once a split."""
         for reader, source in sources:
             assert isinstance(reader, Release)
-            licence = reader.licence_of()
             labels: dict[str, set[str]] = {}
             found: dict[tuple[Path, str], set[str]] = {}
             for path in source.files:
