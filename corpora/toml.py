@@ -72,7 +72,8 @@ def _parts(keys: str) -> Loc:
 
 def toml_lines(table: Mapping[str, Any]) -> list[str]:
     """A table line by line, with an empty line after it."""
-    return [*(f"{key} = {toml_value(value)}" for key, value in table.items()), ""]
+    given = {key: value for key, value in table.items() if value is not None}
+    return [*(f"{key} = {toml_value(value)}" for key, value in given.items()), ""]
 
 
 def toml_value(value: Any) -> str:

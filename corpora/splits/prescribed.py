@@ -7,9 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from corpora.errors import ConfigError, InputError
 from corpora.splits import SPLITS, Assignment
 
@@ -117,6 +114,9 @@ def read_table(path: Path) -> dict[str, str]:
     """
     if path.is_dir():
         return _read_lists(path)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         if path.suffix == ".parquet":
             table = pq.read_table(path, columns=["doc", "split"])

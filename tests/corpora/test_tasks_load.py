@@ -23,6 +23,7 @@ SOURCES = {
     "permuted": ("sample:stories",),
     "intrusion": ("sample:stories",),
     "conpono": ("sample:news",),
+    "discovery": ("sample:stories", "sample:news"),
     "criteria": ("sample:articles",),
     "pdtb_explicit": (f"pdtb:{SAMPLE / 'gold'}",),
     "pdtb_implicit": (f"pdtb:{SAMPLE / 'gold'}",),
@@ -31,7 +32,8 @@ SOURCES = {
 }
 ALL_TRAIN = {"train": 1, "validation": 0, "test": 0}
 SETTINGS = {
-    "intrusion": {"max_cost": 60, **ALL_TRAIN},
+    "intrusion": ALL_TRAIN,
+    "discovery": {"markers": ("Then", "But", "And", "So"), "min_count": 1, **ALL_TRAIN},
     "conpono": {"merge_above": 7, **ALL_TRAIN},
     "pdtb_explicit": {"min_count": 1},
     "pdtb_implicit": {"min_count": 1},
