@@ -271,8 +271,6 @@ def test_every_builder_that_splits_is_tried():
 @pytest.mark.parametrize("name", PAIRS)
 def test_every_builder_keeps_to_the_division(name, tmp_path, build):
     settings = {k: v for k, v in SETTINGS.get(name, {}).items() if k not in SPLITS}
-    if name == "intrusion":  # of half of the stories few are alike
-        settings |= {"min_similarity": 0.0, "max_cost": 500}
     source = inputs(name, tmp_path)
     if name == "dissent":
         rows = pq.read_table(source[0], columns=["doc"])["doc"].unique().to_pylist()

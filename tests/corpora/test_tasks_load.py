@@ -23,6 +23,7 @@ SOURCES = {
     "permuted": ("sample:stories",),
     "intrusion": ("sample:stories",),
     "conpono": ("sample:news",),
+    "discovery": ("sample:articles", "sample:stories", "sample:news", "sample:abstracts"),
     "criteria": ("sample:articles",),
     "pdtb_explicit": (f"pdtb:{SAMPLE / 'gold'}",),
     "pdtb_implicit": (f"pdtb:{SAMPLE / 'gold'}",),
@@ -31,8 +32,9 @@ SOURCES = {
 }
 ALL_TRAIN = {"train": 1, "validation": 0, "test": 0}
 SETTINGS = {
-    "intrusion": {"max_cost": 60, **ALL_TRAIN},
+    "intrusion": {**ALL_TRAIN},
     "conpono": {"merge_above": 7, **ALL_TRAIN},
+    "discovery": {"min_count": 1},
     "pdtb_explicit": {"min_count": 1},
     "pdtb_implicit": {"min_count": 1},
 }
