@@ -35,6 +35,7 @@ SETTINGS = {
     "intrusion": ALL_TRAIN,
     "discovery": {"markers": ("Then", "But", "And", "So"), "min_count": 1, **ALL_TRAIN},
     "conpono": {"merge_above": 7, **ALL_TRAIN},
+    "discovery": {"min_count": 1},
     "pdtb_explicit": {"min_count": 1},
     "pdtb_implicit": {"min_count": 1},
 }
