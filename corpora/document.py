@@ -148,8 +148,9 @@ class Document:
     """A text with what is known about it; `None` for a layer that its source has not.
 
     `group` is the unit that splits keep together (a book, a file). `licence` is an SPDX
-    identifier or a key of `corpora.licences`. `sentences` holds gold sentences where the source
-    has them, until a splitter's result replaces it.
+    identifier or a key of `corpora.licences`. `author` names the authors, `; ` between them.
+    `split` is what its file's path says: train, validation, test or "". `sentences` holds gold
+    sentences where the source has them, until a splitter's result replaces it.
     """
 
     id: str
@@ -160,6 +161,8 @@ class Document:
     language: str = "en"
     title: str = ""
     url: str = ""
+    author: str = ""
+    split: str = ""
     categories: tuple[str, ...] = ()
     sections: Sections | None = None
     paragraphs: Spans | None = None

@@ -1,52 +1,61 @@
-"""Dataset folders in the layouts of earlier code: the tab-separated files of DiscoEval."""
+"""Dataset folders in the layouts of others: DiscoEval's files, sentence-transformers' rows."""
 
 from __future__ import annotations
 
+import json
+import pickle
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import ConfigError, InputError, nearest
 from corpora.store.atomic import MANIFEST, is_complete, read_json, replacing
 
-SPLIT_FILES = {"train": "train.txt", "validation": "valid.txt", "test": "test.txt"}
 ROWS_A_BATCH = 1_024
 
 Row = dict[str, Any]
+Manifest = Mapping[str, Any]
+Write = Callable[[Path, Iterator[Row]], int]
 
 
 class Layout(NamedTuple):
-    """A task's files: its folder, its columns by which it is known, a row as fields or None."""
+    """The files of a configuration below OUT, by split, and what writes one from its rows.
 
-    task: str
-    columns: str
-    fields: Callable[[Row], list[str] | None]
+    `labels`: the file that names the labels, a line each in the order of their numbers.
+    """
+
+    files: Mapping[str, str]
+    write: Write
+    labels: str = ""
 
 
-LAYOUTS = (
+LINES: dict[str, tuple[str, Callable[[Row], list[str] | None]]] = {
     # Only pairs as written: the original code makes the swapped ones when it reads.
-    Layout(
+    "doc, label, sentence1, sentence2": (
         "BSO",
-        "doc, label, sentence1, sentence2",
         lambda row: [row["sentence1"], row["sentence2"]] if row["label"] == 1 else None,
     ),
-    Layout("SP", "doc, label, sentences", lambda row: [str(row["label"]), *row["sentences"]]),
-    Layout(
+    "doc, label, sentences": ("SP", lambda row: [str(row["label"]), *row["sentences"]]),
+    "doc, donor, found_by, label, pair, position, sentences": (
         "DC",
-        "doc, donor, found_by, label, pair, position, sentences",
         lambda row: [str(row["label"]), *row["sentences"]],
     ),
-    Layout(
-        "SSP",
-        "doc, label, section, sentence",
-        lambda row: [str(row["label"]), row["sentence"]],
+    "doc, label, section, sentence": ("SSP", lambda row: [str(row["label"]), row["sentence"]]),
+    "arg1, arg2, connective, doc, label, sense": (
+        "PDTB",
+        lambda row: [str(row["label"]), row["arg1"], row["arg2"]],
     ),
-)
+}
+"""DiscoEval's tasks by the columns of a dataset, and a row as the fields of a line, or None."""
+RST = "doc, label, left, relation, right"
+
+TWO_TEXTS = (("s1", "s2"), ("arg1", "arg2"), ("sentence1", "sentence2"), ("premise", "hypothesis"))
 
 _TOKENS = re.compile(
     r"<[^\s<>]+>"  # <user>
@@ -62,24 +71,65 @@ _TOKENS = re.compile(
 _CLITIC = re.compile(r"(?i)(?<=\w)(n['’]t|['’](?:s|m|re|ve|ll|d))$")
 
 
-def export_discoeval(folder: Path, out: Path, domain: str = "") -> dict[str, int]:
-    """Write a dataset folder of SP, BSO, DC or SSP as DiscoEval's files; lines by file.
+def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "") -> dict[str, int]:
+    """Write a dataset folder in another layout; lines (or rows) by file.
 
-    The files are `OUT/TASK/DOMAIN/train.txt`, `valid.txt`, `test.txt`: an example a line, fields
-    separated by tabs, tokens by spaces, no header. `domain` is by default the configuration's
-    name (`default`; `text` and `chat` of DC); of several configurations the others are then
-    `DOMAIN-CONFIG`. A split without rows gives no file, and an older export's file of it is
-    removed: its documents may be in another split now. An error leaves an older export as it was.
+    `discoeval`: a folder of SP, BSO, DC, SSP, PDTB or RST as DiscoEval's files. They are
+    `OUT/TASK/DOMAIN/train.txt`, `valid.txt`, `test.txt`: an example a line, fields separated by
+    tabs, tokens by spaces, no header. `domain` is by default the configuration's name (`default`;
+    `text` and `chat` of DC); of several configurations the others are then `DOMAIN-CONFIG`.
+    Relations have no domain: `OUT/PDTB/Explicit/train.txt` with `labelset.txt`,
+    `OUT/RST/RST_TRAIN.pkl`. `pairs` and `triplets`: `OUT/CONFIG/SPLIT.jsonl`, whose columns stand
+    in the order in which sentence-transformers reads them.
 
-    Raises `InputError` for a folder that is no whole dataset, or of another task, `ConfigError`
-    for a domain that is no folder's name.
+    A split without rows gives no file, and an older export's file of it is removed: its documents
+    may be in another split now. An error leaves an older export as it was.
+
+    Raises `InputError` for a folder that is no whole dataset, or that has nothing of this layout,
+    `ConfigError` for an unknown layout and for a domain that is no folder's name.
     """
     folder, out = Path(folder), Path(out)
+    if layout not in LAYOUTS:
+        hint = f"{nearest(layout, LAYOUTS)}the formats are: {', '.join(LAYOUTS)}"
+        raise ConfigError(f"no format {layout!r}", hint=hint)
     if domain in (".", "..") or any(separator in domain for separator in "/\\"):
         raise ConfigError(
             f"domain {domain!r} is not the name of a folder",
             hint="give a single name, such as wiki; where the export goes is what -o says",
         )
+    layout_of, takes = LAYOUTS[layout]
+    manifest = _manifest(folder)
+    written: dict[str, int] = {}
+    stale: list[Path] = []
+    with ExitStack() as files:  # all of them take their names at its end
+        for config, entry in manifest["configs"].items():
+            found = layout_of(manifest, config, domain)
+            if found is None:
+                continue
+            for split, name in found.files.items():
+                shards = entry["splits"].get(split, {}).get("shards", [])
+                if shards:
+                    partial = files.enter_context(replacing(out / name))
+                    places = [folder / shard["file"] for shard in shards]
+                    written[name] = found.write(partial, _rows(places))
+                else:
+                    stale.append(out / name)
+            if found.labels:
+                partial = files.enter_context(replacing(out / found.labels))
+                written[found.labels] = _lines(partial, entry["features"]["label"]["names"])
+        if not written:
+            columns = (", ".join(sorted(e["features"])) for e in manifest["configs"].values())
+            raise InputError(
+                f"not a dataset that {layout} has: its columns are {'; '.join(columns)}",
+                where=str(folder),
+                hint=takes,
+            )
+        for path in stale:
+            path.unlink(missing_ok=True)
+    return written
+
+
+def _manifest(folder: Path) -> Manifest:
     if not is_complete(folder):
         raise InputError(
             f"no dataset in {str(folder)!r}",
@@ -87,53 +137,151 @@ def export_discoeval(folder: Path, out: Path, domain: str = "") -> dict[str, int
             hint="a dataset folder has a manifest.json; build it first",
         )
     manifest = read_json(folder / MANIFEST, "remove the folder and build it again")
-    configs = manifest.get("configs") if isinstance(manifest, dict) else None
-    if not isinstance(configs, dict):
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("configs"), dict):
         raise InputError(
             "is not the manifest of a dataset: it has no 'configs'",
             where=str(folder / MANIFEST),
             hint="give a folder that a dataset was built in, e.g. build/sample/datasets/sp",
         )
-    written: dict[str, int] = {}
-    stale: list[Path] = []
-    with ExitStack() as files:  # all of them take their names at its end
-        for config, entry in configs.items():
-            columns = ", ".join(sorted(entry["features"]))
-            layout = next((layout for layout in LAYOUTS if layout.columns == columns), None)
-            if layout is None:
-                raise InputError(
-                    f"not a dataset that DiscoEval has: its columns are {columns}",
-                    where=str(folder),
-                    hint=f"the layout is known of {', '.join(layout.task for layout in LAYOUTS)}",
-                )
-            several = domain and len(configs) > 1 and not entry.get("default")
-            name = f"{domain}-{config}" if several else domain or config
-            for split, file in SPLIT_FILES.items():
-                path = out / layout.task / name / file
-                shards = entry["splits"].get(split, {}).get("shards", [])
-                if shards:
-                    partial = files.enter_context(replacing(path))
-                    places = [folder / shard["file"] for shard in shards]
-                    written[str(path.relative_to(out))] = _write(partial, places, layout)
-                else:
-                    stale.append(path)
-        for path in stale:
-            path.unlink(missing_ok=True)
-    return written
+    return manifest
 
 
-def _write(path: Path, shards: list[Path], layout: Layout) -> int:
-    lines = 0
+def _rows(shards: list[Path]) -> Iterator[Row]:
+    for shard in shards:
+        try:
+            for batch in pq.ParquetFile(shard).iter_batches(ROWS_A_BATCH):
+                yield from batch.to_pylist()
+        except pa.ArrowException as error:
+            raise InputError(f"cannot be read as Parquet: {error}", where=str(shard)) from error
+
+
+def _lines(path: Path, lines: Iterable[str]) -> int:
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for shard in shards:
-            try:
-                for batch in pq.ParquetFile(shard).iter_batches(ROWS_A_BATCH):
-                    for fields in filter(None, map(layout.fields, batch.to_pylist())):
-                        file.write("\t".join(map(tokenised, fields)) + "\n")
-                        lines += 1
-            except pa.ArrowException as error:
-                raise InputError(f"cannot be read as Parquet: {error}", where=str(shard)) from error
-    return lines
+        return sum(bool(file.write(line + "\n")) for line in lines)
+
+
+# The layouts: the files of a configuration, or None for one of other columns.
+
+
+def _discoeval(manifest: Manifest, config: str, domain: str) -> Layout | None:
+    configs = manifest["configs"]
+    features = configs[config]["features"]
+    columns = ", ".join(sorted(features))
+    if columns == RST:
+        names = features["label"]["names"]
+
+        def write_nodes(path: Path, rows: Iterator[Row]) -> int:
+            nodes = [
+                [names[row["label"]], *([*map(tokenised, row[side])] for side in ("left", "right"))]
+                for row in rows
+            ]
+            path.write_bytes(pickle.dumps(nodes, protocol=2))
+            return len(nodes)
+
+        splits = {"train": "TRAIN", "validation": "DEV", "test": "TEST"}
+        files = {split: f"RST/RST_{name}.pkl" for split, name in splits.items()}
+        return Layout(files, write_nodes)
+    if columns not in LINES:
+        return None
+    task, fields = LINES[columns]
+    several = domain and len(configs) > 1 and not configs[config].get("default")
+    below = f"{domain}-{config}" if several else domain or config
+    if task == "PDTB":
+        below = _kind_of_relations(str(manifest.get("name", "")))
+
+    def write(path: Path, rows: Iterator[Row]) -> int:
+        examples = filter(None, map(fields, rows))
+        return _lines(path, ("\t".join(map(tokenised, example)) for example in examples))
+
+    splits = {"train": "train", "validation": "valid", "test": "test"}
+    files = {split: f"{task}/{below}/{name}.txt" for split, name in splits.items()}
+    return Layout(files, write, f"{task}/{below}/labelset.txt" if task == "PDTB" else "")
+
+
+def _kind_of_relations(name: str) -> str:
+    """`Explicit` or `Implicit`: both have the same columns, so the dataset's name tells."""
+    kinds = [kind for kind in ("Explicit", "Implicit") if kind.lower() in name.lower()]
+    if len(kinds) != 1:
+        raise InputError(
+            f"the name {name!r} does not say whether its relations are explicit or implicit",
+            where=MANIFEST,
+            hint="build it under a name with the word, such as pdtb_implicit",
+        )
+    return kinds[0]
+
+
+def _pairs(manifest: Manifest, config: str, domain: str) -> Layout | None:
+    """`sentence1, sentence2, label`."""
+    features = manifest["configs"][config]["features"]
+    names = next((two for two in TWO_TEXTS if {*two, "label"} <= features.keys()), None)
+    if names is None:
+        return None
+    one, two = names
+
+    def pairs(rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            yield {"sentence1": row[one], "sentence2": row[two], "label": row["label"]}
+
+    return _json_lines(config, pairs)
+
+
+def _triplets(manifest: Manifest, config: str, domain: str) -> Layout | None:
+    """`anchor, positive, negative`: what two texts share, and where they differ."""
+    features = manifest["configs"][config]["features"]
+    if {"pos", "neg"} <= features.keys():
+        return _json_lines(config, lambda rows: filter(None, map(_triplet, rows)))
+    if {"pair", "sentences"} <= features.keys():  # of a pair the incoherent text stands first
+        return _json_lines(config, _triplets_of_pairs)
+    return None
+
+
+def _triplets_of_pairs(rows: Iterator[Row]) -> Iterator[Row]:
+    for one, two in pairwise(rows):
+        if one["pair"] == two["pair"]:
+            triplet = _triplet({"pos": two["sentences"], "neg": one["sentences"]})
+            if triplet is not None:
+                yield triplet
+
+
+def _triplet(row: Row) -> Row | None:
+    """The sentences that both texts begin and end with, and those between them in each.
+
+    None where the texts share nothing, and there is no prompt, or one of them has nothing else.
+    """
+    pos, neg = row["pos"], row["neg"]
+    start = _shared(pos, neg)
+    end = _shared(pos[start:][::-1], neg[start:][::-1])
+    anchor = [*row.get("prompt", []), *pos[:start], *pos[len(pos) - end :]]
+    texts = {"anchor": anchor, "positive": pos[start : len(pos) - end]}
+    texts["negative"] = neg[start : len(neg) - end]
+    return {name: " ".join(text) for name, text in texts.items()} if all(texts.values()) else None
+
+
+def _shared(one: list[str], two: list[str]) -> int:
+    """How many sentences both begin with."""
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False))))
+
+
+def _json_lines(config: str, rows_of: Callable[[Iterator[Row]], Iterable[Row]]) -> Layout:
+    def write(path: Path, rows: Iterator[Row]) -> int:
+        return _lines(path, (json.dumps(row, ensure_ascii=False) for row in rows_of(rows)))
+
+    splits = ("train", "validation", "test")
+    return Layout({split: f"{config}/{split}.jsonl" for split in splits}, write)
+
+
+LAYOUTS: dict[str, tuple[Callable[[Manifest, str, str], Layout | None], str]] = {
+    "discoeval": (_discoeval, "DiscoEval has SP, BSO, DC, SSP, PDTB-E, PDTB-I and RST-DT"),
+    "pairs": (
+        _pairs,
+        "a pair is two texts and a label, as in dissent, discovery, bso and pdtb_implicit",
+    ),
+    "triplets": (
+        _triplets,
+        "a triplet comes from a text and a worse one, as in intrusion@pairwise, insted and dc",
+    ),
+}
+"""The layouts by name, and what is said where a dataset has nothing of one."""
 
 
 def tokenised(text: str) -> str:

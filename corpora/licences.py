@@ -6,8 +6,9 @@ sources under several of them. This is a cautious reading for engineers, not leg
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from corpora.errors import ConfigError, nearest
 
@@ -100,6 +101,15 @@ def get(id: str) -> Licence:
             hint=f"{nearest(id, TABLE)}known: {known}",
         )
     return row
+
+
+def of_card(metadata: Mapping[str, Any]) -> str:
+    """The licence that a card's metadata on the Hub name; unknown where none of the table's is."""
+    own = metadata.get("license")
+    named = str(metadata.get("license_name") if own == "other" else own).lower()
+    rows = TABLE.values()
+    ids = (row.id for row in rows if named in {row.hub, row.id.lower()} - {"other"})
+    return next(ids, UNKNOWN)
 
 
 def shown(licence: str) -> str:

@@ -25,15 +25,24 @@ CONFIDENCE = pa.field("confidence", pa.float32())
 """Null for a language without a model."""
 
 
-def schema(**columns: pa.DataType | Sequence[str]) -> pa.Schema:
-    """Columns without nulls, each by its type, or a class label by the names of its classes."""
+AUDIT = b"discorpora:audit"
+"""The key of a schema's metadata under which the files say of what kind they are."""
+
+
+def schema(*, audit: str = "", **columns: pa.DataType | Sequence[str]) -> pa.Schema:
+    """Columns without nulls, each by its type, or a class label by the names of its classes.
+
+    `audit`: the kind by which rules that read nothing are tried on the rows
+    (`corpora.audit.features.KINDS`); without one their labels and duplicates are counted.
+    """
     return pa.schema(
         [
             pa.field(name, kind, nullable=False)
             if isinstance(kind, pa.DataType)
             else class_label(name, kind)
             for name, kind in columns.items()
-        ]
+        ],
+        {AUDIT: audit} if audit else None,
     )
 
 
@@ -62,6 +71,7 @@ PAIRS = schema(
 def dissent(markers: Sequence[str]) -> pa.Schema:
     """DisSent with these label names: two clauses, and the marker that joined them."""
     return schema(
+        audit="labelled",
         doc=STRING,
         group=STRING,
         s1=STRING,
@@ -75,13 +85,20 @@ def dissent(markers: Sequence[str]) -> pa.Schema:
 
 DISSENT = dissent(MARKERS_ALL)
 
-SP = schema(doc=STRING, label=["0", "1", "2", "3", "4"], sentences=STRINGS)
+SP = schema(audit="sp", doc=STRING, label=["0", "1", "2", "3", "4"], sentences=STRINGS)
 """Sentence position: the first of the five sentences stood at position `label`."""
 
-BSO = schema(doc=STRING, label=["swapped", "original"], sentence1=STRING, sentence2=STRING)
+BSO = schema(
+    audit="bso",
+    doc=STRING,
+    label=["swapped", "original"],
+    sentence1=STRING,
+    sentence2=STRING,
+)
 """Binary sentence ordering: label 1 if the two sentences stand as in the document."""
 
 DC = schema(
+    audit="dc",
     doc=STRING,
     pair=INT32,
     label=["incoherent", "coherent"],
@@ -92,7 +109,13 @@ DC = schema(
 )
 """Discourse coherence: six sentences, of which the one at `position` is from `donor` (label 0)."""
 
-SSP = schema(doc=STRING, label=["body", "abstract"], section=STRING, sentence=STRING)
+SSP = schema(
+    audit="labelled",
+    doc=STRING,
+    label=["body", "abstract"],
+    section=STRING,
+    sentence=STRING,
+)
 """Sentence section prediction: label 1 if the sentence is from the abstract."""
 
 INTRUSION_DETECTION = schema(
@@ -101,6 +124,7 @@ INTRUSION_DETECTION = schema(
 """A text, and at which position (-1: none) a sentence of another one stands in it."""
 
 INTRUSION_PAIRWISE = schema(
+    audit="intrusion",
     doc=STRING,
     donor=STRING,
     position=INT8,
@@ -133,24 +157,90 @@ CRITERIA = schema(
 def pdtb(names: Sequence[str]) -> pa.Schema:
     """Relations with these label names: the two arguments without the connective."""
     return schema(
-        doc=STRING, label=names, arg1=STRING, arg2=STRING, connective=STRING, sense=STRING
+        audit="labelled",
+        doc=STRING,
+        label=names,
+        arg1=STRING,
+        arg2=STRING,
+        connective=STRING,
+        sense=STRING,
     )
 
 
 def rst(names: Sequence[str]) -> pa.Schema:
     """Nodes of rhetorical structure trees with these label names: the EDUs of both subtrees."""
-    return schema(doc=STRING, label=names, relation=STRING, left=STRINGS, right=STRINGS)
+    return schema(
+        audit="labelled",
+        doc=STRING,
+        label=names,
+        relation=STRING,
+        left=STRINGS,
+        right=STRINGS,
+    )
 
 
-PDTB_MARKED = schema(doc=STRING, label=["unmarked", "marked"], arg1=STRING, arg2=STRING)
+PDTB_MARKED = schema(
+    audit="labelled",
+    doc=STRING,
+    label=["unmarked", "marked"],
+    arg1=STRING,
+    arg2=STRING,
+)
 """Two arguments: does a connective stand between them in the text (label 1)?"""
 
+
+def marked(names: Sequence[str], about: Sequence[str] = ("id",)) -> pa.Schema:
+    """Two texts and the marker that joined them, of these names; `about` are columns before."""
+    columns = dict.fromkeys((*about, "s1", "s2"), STRING)
+    return schema(audit="labelled", **columns, label=names)
+
+
+INSTED_DETECTION = schema(
+    id=STRING, doc=STRING, label=["coherent", "intruded"], position=INT8, sentences=STRINGS
+)
+INSTED_PAIRWISE = schema(
+    audit="intrusion", id=STRING, doc=STRING, position=INT8, pos=STRINGS, neg=STRINGS
+)
+"""As `INTRUSION_DETECTION` and `INTRUSION_PAIRWISE`, of the released data."""
+
+
+def disrpt(names: Sequence[str]) -> pa.Schema:
+    """Relations of DISRPT with these label names: two units in the order of the text."""
+    columns = ("id", "doc", "corpus", "arg1", "arg2", "direction", "kind", "original")
+    return schema(audit="labelled", **dict.fromkeys(columns, STRING), label=names)
+
+
+TAGGED = schema(id=STRING, doc=STRING, corpus=STRING, tokens=STRINGS, tags=STRINGS)
+"""A sentence of DISRPT, and for each token `O`, or the begin or inside of a connective or unit."""
+
+RATED = schema(
+    id=STRING,
+    group=STRING,
+    title=STRING,
+    text=STRING,
+    ratings=pa.list_(pa.float32()),
+    rating=pa.float32(),
+)
+"""A text, what each annotator gave its coherence, and the rating that the release settles on."""
+
 COHERENCE_TESTS = schema(
-    id=STRING, group=STRING, prompt=STRINGS, pos=STRINGS, neg=STRINGS, votes=pa.list_(INT8)
+    audit="pairs",
+    id=STRING,
+    group=STRING,
+    prompt=STRINGS,
+    pos=STRINGS,
+    neg=STRINGS,
+    votes=pa.list_(INT8),
 )
 """Two texts, of which `pos` is the more coherent; `votes`: 1 for it, 0 against, -1 for neither."""
 
-RTE = schema(id=STRING, premise=STRING, hypothesis=STRING, label=["entailment", "not_entailment"])
+RTE = schema(
+    audit="labelled",
+    id=STRING,
+    premise=STRING,
+    hypothesis=STRING,
+    label=["entailment", "not_entailment"],
+)
 COPA = schema(
     id=STRING,
     premise=STRING,
@@ -170,7 +260,8 @@ PERMUTED_ORDERS = schema(
 )
 """One positive (`document`) with its negatives: `sentences[i] for i in order` each."""
 
-PERMUTED_PAIRWISE = PERMUTED_CONTRASTIVE = PERMUTED_RANKED = PERMUTED_ORDERS
+PERMUTED_CONTRASTIVE = PERMUTED_RANKED = PERMUTED_ORDERS
+PERMUTED_PAIRWISE = PERMUTED_ORDERS.with_metadata({AUDIT: "permuted"})
 
 
 def pairs_to_batch(pairs: Sequence[Any]) -> pa.RecordBatch:

@@ -1,9 +1,11 @@
-"""TOML files whose keys know their line: `tomllib` gives no positions."""
+"""TOML files whose keys know their line (`tomllib` gives no positions), and TOML for cards."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,3 +68,18 @@ def _positions(text: str) -> list[tuple[Loc, int]]:
 
 def _parts(keys: str) -> Loc:
     return tuple(part.strip().strip("\"'") for part in keys.split("."))
+
+
+def toml_lines(table: Mapping[str, Any]) -> list[str]:
+    """A table line by line, with an empty line after it."""
+    return [*(f"{key} = {toml_value(value)}" for key, value in table.items()), ""]
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML; its texts and numbers are those of JSON. By hand: `tomllib` only reads."""
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{json.dumps(k)} = {toml_value(v)}" for k, v in value.items())
+        return f"{{ {inside} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from corpora.audit import AUDIT_FILE
 from corpora.licences import shown
 from corpora.splits import SPLITS
 from corpora.store.atomic import MANIFEST, is_complete, read_json
@@ -115,6 +116,7 @@ def write_report(report: StageTask, folder: Path) -> dict[str, Any]:
         _pairs([t for t in stages if isinstance(t, Pairs)], folder),
         _validation([t for t in stages if t.stage == "validation"], folder),
         _datasets([t for t in stages if t.stage == "dataset"]),
+        _audits([t for t in stages if t.stage == "dataset"]),
         _evaluations([t for t in stages if isinstance(t, Evaluate)], folder),
         _sources(report),
     ]
@@ -226,6 +228,27 @@ def _datasets(tasks: Sequence[StageTask]) -> str:
             rows.append((task.key, config, *sizes, str(manifest["licence"].get("id", ""))))
     header = ("dataset", "configuration", *SPLITS, "licence")
     return "## Datasets\n\n" + markdown(header, rows)
+
+
+def _audits(tasks: Sequence[StageTask]) -> str:
+    """Of each configuration the rule that is furthest above chance, and all that are warned of."""
+    rows, warned = [], []
+    for task in tasks:
+        path = task.folder / AUDIT_FILE
+        for config, found in read_json(path)["configs"].items() if path.is_file() else ():
+            warned += [f"- **{task.key}, {config}: {said}**" for said in found["above"]]
+            if found["rules"]:
+                best = max(found["rules"], key=lambda rule: rule["low"] - rule["chance"])
+                interval = f"{best['low']} to {best['high']}"
+                figures = best["rule"], best["measure"], best["value"], interval, best["chance"]
+                rows.append((task.key, config, *map(str, figures)))
+    if not rows:
+        return ""
+    header = ("dataset", "configuration", "rule", "measure", "reached", "95 %", "chance")
+    table = markdown(header, rows)
+    if warned:
+        table += "\n\nFurther above chance than on released data:\n\n" + "\n".join(warned)
+    return "## What rules that read nothing reach\n\n" + table
 
 
 def _evaluations(tasks: Sequence[Evaluate], folder: Path) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from corpora.readers import parse_spec, split_spec
 from corpora.readers.source import below
 from corpora.store.atomic import MANIFEST, is_complete, read_json, write_json
 from workflows.settings import looking
+from workflows.tables import SAMPLE
 
 MISSING = "missing"
 
@@ -29,6 +31,8 @@ class SourceRecord:
     licence: str = ""
     revision: str = ""
     get: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What only cards say: title, url, authors, description, how to obtain it."""
     fingerprint: str = MISSING
     """sha256 over the source's kind and files; for the Hub, id and revision."""
     problem: str = ""
@@ -59,6 +63,16 @@ class SourceRecord:
             whole.update(f"{below(target, path)}\0{file_hash(path, root)}\n".encode())
         self.fingerprint = whole.hexdigest()
 
+    def portable_spec(self) -> str:
+        """The spec with `{data}` or `{sample}` for what depends on the machine."""
+        kind, place = split_spec(self.spec)
+        if self.remote or kind == "sample":
+            return self.spec
+        inside = Path(place)
+        if inside.is_relative_to(SAMPLE):
+            return f"{portable(kind)}:{{sample}}/{inside.relative_to(SAMPLE)}"
+        return f"{portable(kind)}:{{data}}/{self.describe()['place']}"
+
     def describe(self, documents: Path | None = None) -> dict[str, Any]:
         """The source as a manifest names it: nothing that depends on where it lies.
 
@@ -75,6 +89,7 @@ class SourceRecord:
             "licence": licence,
             "revision": self.revision,
             "sha256": "" if self.remote else self.fingerprint,
+            **self.about,
         }
 
 

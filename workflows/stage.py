@@ -92,6 +92,10 @@ class StageTask(luigi.Task):
         """The modules whose code makes the output: their hash is part of the stage's."""
         return []
 
+    def said(self) -> dict[str, Any]:
+        """What its output only says of its sources: another folder, but no other model."""
+        return {}
+
     def work(self, folder: Path) -> dict[str, Any]:
         """Make the stage's output in `folder`; return its counts for the manifest."""
         return self.part(folder, 0, 1)
@@ -254,7 +258,10 @@ def _work_out(task: StageTask) -> None:
     if task.by_code:
         code = {module: code_hash(module) for module in task.code()}
         hashes = sorted(each.hash for each in upstream)
-        task.hash = _digest({"identity": task.identity, "upstream": hashes, "code": code})
+        made = {"identity": task.identity, "upstream": hashes, "code": code}
+        if said := task.said():
+            made["said"] = said
+        task.hash = _digest(made)
 
 
 def _digest(values: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from math import fsum, isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -91,8 +92,11 @@ class Source(Table):
     `spec` is `kind:PATH_OR_ID`; `{data}` in it stands for the build file's data folder. A glob
     expands to one source a file, named by its path below the glob's folder. `datasets` names the
     datasets that draw on the source (empty: none; the source then serves validation alone).
-    `licence` may be a table by genre for a `conllu:` source, `splitter` another one than the
-    build's. `get` says how to obtain it.
+    `licence` may be a table by genre for a `conllu:` source, by test set for `coherence:`;
+    `splitter` another one than the build's. `splits` names splits that are prescribed: `own`
+    (train, dev or test in the paths of its files) or sections of the Wall Street Journal
+    (`corpora.splits.prescribed`). `get` says how to obtain it. `title`, `url`, `authors` and
+    `description` are for the cards alone.
     """
 
     name: Name
@@ -101,8 +105,13 @@ class Source(Table):
     language: Language = ""
     options: dict[str, Any] = Field(default_factory=dict)
     splitter: Splitter | Literal[""] = ""
+    splits: Literal["", "own", "discoeval", "dissent", "lin", "ji"] = ""
     datasets: tuple[str, ...] = ()
     get: str = ""
+    title: str = ""
+    url: str = ""
+    authors: tuple[str, ...] = ()
+    description: str = ""
     _number: int = PrivateAttr(default=0)
 
     @property
@@ -125,13 +134,15 @@ class Sentences(Table):
 class Splits(Table):
     """The shares of the documents: they are divided once, for all datasets of the build.
 
-    `table` names documents whose split is settled (`corpora.splits.prescribed`).
+    `table` names documents whose split is settled (`corpora.splits.prescribed`). `largest_group` is
+    the most that a group, such as a book, gives of a dataset's candidates for training (1: all).
     """
 
     train: float = 0.8
     validation: float = 0.1
     test: float = 0.1
     table: str = ""
+    largest_group: Annotated[float, Field(gt=0, le=1)] = 0.2
 
     @cached_property
     def shares(self) -> Shares:
@@ -139,7 +150,15 @@ class Splits(Table):
 
     def model_post_init(self, context: Any) -> None:
         """Shares that are none are refused when the table is read."""
-        _ = self.shares
+        if not isclose(total := fsum(self.shares.parts), 1):
+            parts = ", ".join(
+                f"{s} = {part:g}" for s, part in zip(SPLITS, self.shares.parts, strict=True)
+            )
+            raise ConfigError(
+                f"{parts} add up to {total:g}",
+                hint="shares add up to 1, for example 0.8, 0.1, 0.1; those that are left out are "
+                "0.8, 0.1, 0.1",
+            )
 
 
 class Parse(Table):

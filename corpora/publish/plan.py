@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from corpora import licences
+from corpora.audit import AUDIT_FILE
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.licences import Combined
 from corpora.store.atomic import MANIFEST, sha256
@@ -35,8 +36,8 @@ M = TypeVar("M", bound=BaseModel)
 
 CARD = "README.md"
 RESULTS = "results.json"
-OURS = (CARD, MANIFEST)
-"""Published with every folder; the manifest cannot name them."""
+OURS = (CARD, MANIFEST, AUDIT_FILE)
+"""Published with every folder, an audit where there is one; the manifest does not name them."""
 TEXTS = (".md", ".json", ".txt", ".toml", ".yaml")
 TOKEN_LIKE = re.compile(r"\bhf_[A-Za-z0-9]{30,}")
 """What the Hub's tokens look like; long enough that no word of a text is one."""
@@ -84,21 +85,18 @@ class Manifest(BaseModel):
         return {path: sum for path, sum in (shards | files).items() if path not in OURS}
 
 
-class TrainedOn(BaseModel):
-    licence: str = ""
-
-
 class Results(BaseModel):
-    """What publishing reads of a model's results."""
+    """What publishing reads of a model's results: the licences of all that its weights come from,
+    its data and the models or vectors that it started from."""
 
-    dataset: TrainedOn | None = None
+    licences: Mapping[str, tuple[str, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedFile:
     """One file: its path in the repository, its size, and its sha256 as the manifest has it.
 
-    `sha256` is empty for the card and the manifest.
+    `sha256` is empty for the card, the manifest and the audit.
     """
 
     path: str
@@ -129,7 +127,7 @@ class Publication:
 
     @property
     def data_files(self) -> tuple[PublishedFile, ...]:
-        """All files but the card and the manifest."""
+        """All files but the card, the manifest and the audit."""
         return tuple(file for file in self.files if file.path not in OURS)
 
     def lines(self) -> list[str]:
@@ -234,7 +232,8 @@ def plan_publication(
             hint="a dataset is published with kind dataset, a model with kind model",
         )
     files = []
-    for path, sum in sorted({**manifest.named(), **dict.fromkeys(OURS, "")}.items()):
+    ours = [path for path in OURS if path != AUDIT_FILE or (folder / path).is_file()]
+    for path, sum in sorted({**manifest.named(), **dict.fromkeys(ours, "")}.items()):
         place = folder / path
         outside = not place.resolve().is_relative_to(folder.resolve())
         if outside or not place.is_file():
@@ -270,19 +269,24 @@ def _record(kind: type[M], path: Path) -> M:
 def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
     """What follows from the sources' licences; of a dataset the stricter of that and what is said.
 
-    A dataset's sources are named in its manifest, a model's dataset in its results.
+    A dataset's sources are named in its manifest, what a model comes from in its results.
     """
     stored = manifest.licence
     ids = [*stored.sources, *manifest.licences] if stored else []
-    if kind == "model":
-        trained_on = _record(Results, folder / RESULTS).dataset
-        ids = [trained_on.licence] if trained_on else []
+    origins = _record(Results, folder / RESULTS).licences if kind == "model" else {}
+    ids += [id for own in origins.values() for id in own]
     names = tuple(sorted({id or licences.UNKNOWN for id in ids}))
     try:
         licence = licences.combine(names)
     except ConfigError:
         reason = f"no licence {', '.join(names)} is known: some of its sources may be closed"
         return Combined("other", "other", False, reason, names)
+    if closed := [
+        origin
+        for origin, own in origins.items()
+        if not all(licences.get(id).redistributable for id in own)
+    ]:
+        return replace(licence, reason=f"{', '.join(closed)}: {licence.reason}")
     if stored and licence.redistributable and not stored.redistributable:
         reason = stored.reason or "its manifest says that it may not be passed on"
         return replace(licence, hub="other", redistributable=False, reason=reason)

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.publish.hub import Hub
-from corpora.publish.plan import CARD, NOTICE, Manifest, Publication, PublishedFile
+from corpora.publish.plan import CARD, NOTICE, OURS, Manifest, Publication, PublishedFile
 from corpora.store.atomic import MANIFEST
 
 FILES_AN_UPLOAD = 256
@@ -162,18 +162,19 @@ class Push:
         stale = remote.stale(plan)
         operations: list[Operation] = [*map(CommitOperationDelete, stale)]
         operations += [self.uploads[path] for path in changed]
-        if len(operations) + 2 > limit:
+        if len(operations) + len(OURS) > limit:
             # Before the first of several commits the card says so, and loads nothing.
             notice = CommitOperationAdd(CARD, plan.unfinished_card(card).encode("utf-8"))
             self._commit(f"Begin to publish {name}", [notice])
-        while len(operations) + 2 > limit:
+        while len(operations) + len(OURS) > limit:
             self._commit("Publish data files with discorpora", operations[:limit])
             operations = operations[limit:]
         operations.append(CommitOperationAdd(CARD, card.encode("utf-8")))
-        operations.append(CommitOperationAdd(MANIFEST, plan.folder / MANIFEST))
+        own = [file.path for file in plan.files if file.path in OURS and file.path != CARD]
+        operations += [CommitOperationAdd(path, plan.folder / path) for path in own]
         self._commit(f"Publish {name} with discorpora", operations)
         self.card = card.encode("utf-8")
-        self.written, self.deleted = (*changed, CARD, MANIFEST), tuple(stale)
+        self.written, self.deleted = (*changed, CARD, *own), tuple(stale)
 
     def _upload(self, paths: list[str]) -> None:
         """In batches, each a step with tries of its own: `create_commit` would begin anew."""

@@ -39,6 +39,12 @@ READERS = Registry(
         "wsj": f"{_FOLDER}.text:Wsj",
         "discoeval": f"{_FOLDER}.discoeval:DiscoEval",
         "coherence": f"{_FOLDER}.coherence:Coherence",
+        "discovery": f"{_FOLDER}.released:Discovery",
+        "dissent": f"{_FOLDER}.released:DisSent",
+        "insted": f"{_FOLDER}.released:Insted",
+        "disrpt": f"{_FOLDER}.released:Disrpt",
+        "gcdc": f"{_FOLDER}.released:Gcdc",
+        "cohesentia": f"{_FOLDER}.released:CoheSentia",
         "hub": f"{_FOLDER}.rows:Hub",
         "sample": f"{_FOLDER}.rows:Sample",
     },
@@ -142,7 +148,6 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
     """The documents of an open source, their ids checked; `source` counts. Raises as `open_source`
     does from the first document on."""
     seen, spec = SeenIds(), f"{source.kind}:{source.target}"
-    licence = reader.licence if isinstance(reader.licence, str) else ""
     for document in reader.read(source):
         try:
             check_id(document.id)
@@ -156,7 +161,7 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
                 hint += '; if records with one id are its paragraphs: layout = "paragraph"'
             raise InputError(f"two documents have the id {document.id!r}", where=spec, hint=hint)
         document.source = source.name
-        document.licence = document.licence or licence or reader.own_licence
+        document.licence = document.licence or reader.licence_of()
         source.good += 1
         yield document
     if source.good:

@@ -14,13 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal, get_args
 
+from pydantic import field_validator
+
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError
+from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files
 from corpora.readers.guarded import load_plain
 from corpora.readers.records import Record, as_document, filled, strings, typed, wrong_type
+from corpora.readers.released import Example, Rated
 from corpora.readers.rows import JSON_LINES, json_rows
 from corpora.readers.source import OnBad, Reader, Source, check_id, check_unicode, fail, rows_of
 
@@ -57,11 +61,22 @@ class Coherence(Reader):
 
     name = "coherence"
     suffixes = SUFFIXES
-    own_licence = "CC-BY-SA-3.0"
+    licence_by = "set"
     paper = "Jwalapuram et al. 2022"
 
     set: TestSet | None = None
     """Which of the coherence test sets the files are, where their names do not tell."""
+
+    @field_validator("licence")
+    @classmethod
+    def _known_sets(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
+        """A misspelt set would silently have the licence of `default`."""
+        for name in licence if isinstance(licence, dict) else ():
+            if name not in (*SETS, "default"):
+                raise ConfigError(
+                    f"no test set {name!r}", hint=f"{nearest(name, SETS)}sets: {', '.join(SETS)}"
+                )
+        return licence
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
@@ -77,11 +92,13 @@ class Coherence(Reader):
         if is_annotations(path):
             return
         last = ""
+        by_set = isinstance(self.licence, dict)
+        licence = self.licence_of(self.set_of(path) if by_set else "")
         for pair in read_pairs(path, source.refuse):
             if pair.where != last:
                 last = pair.where
                 with source.refusing(last):
-                    record = {"sentences": list(pair.pos)}
+                    record = {"sentences": list(pair.pos), "licence": licence}
                     yield as_document(record, source, f"{stem}/{pair.text}")
 
     def set_of(self, path: Path) -> str:
@@ -244,19 +261,20 @@ def _sentences(value: Any, name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-class SummEval(Reader):
+class SummEval(Rated):
     """SummEval's rated summaries."""
 
     name = "summeval"
     suffixes = JSON_LINES
     paper = "Fabbri et al. 2021"
 
-    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The summaries, a document each, in the group of their article."""
+    def examples(self, path: Path, stem: str, source: Source) -> Iterator[Example]:
+        """The summaries, those of an article in one group; the rating is the experts' mean."""
         for summary in read_summaries(path, source.refuse):
-            record = {"group": summary.document, "text": summary.text}
-            with source.refusing(summary.where):
-                yield as_document(record, source, f"{summary.document}/{summary.system}")
+            about = {"id": f"{summary.document}/{summary.system}", "group": summary.document}
+            rated = {"ratings": list(summary.ratings), "rating": fmean(summary.ratings)}
+            row = {**about, "title": "", "text": summary.text, **rated}
+            yield Example("summeval", "test", row, summary.where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens
-from corpora.errors import BadRecord, ConfigError
+from corpora.errors import BadRecord
 from corpora.readers.files import DOCUMENT_LIMIT, Refused, read_lines
 from corpora.readers.source import Reader, Source
 
@@ -29,7 +29,7 @@ class Conllu(Reader):
 
     name = "conllu"
     suffixes = (".conllu", ".conllu.gz")
-    by_genre = True
+    licence_by = "genre"
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The documents of CoNLL-U files.
@@ -42,7 +42,7 @@ class Conllu(Reader):
         for number, building in enumerate(_of_file(path, stem, source)):
             document = building.document()
             if document is not None:
-                document.licence = self._licence(building)
+                document.licence = self.licence_of(building.genre)
             for ready in (held, document) if number else ():
                 if ready is not None:
                     ready.group = stem
@@ -50,19 +50,6 @@ class Conllu(Reader):
             held = None if number else document
         if held is not None:
             yield held
-
-    def _licence(self, building: _Building) -> str:
-        """The licence option, which may be a table by `meta::genre`; "" where there is none."""
-        if isinstance(self.licence, str):
-            return self.licence
-        licence = self.licence.get(building.genre, self.licence.get("default"))
-        if licence is None:
-            raise ConfigError(
-                f"no licence for the genre {building.genre!r} of {building.where}",
-                where="source conllu: licence",
-                hint='add the genre to the table, or the key "default"',
-            )
-        return licence
 
 
 def _of_file(path: Path, stem: str, source: Source) -> Iterator[_Building]:
@@ -173,6 +160,7 @@ class _Building:
             language=self.source.language,
             title=self.meta.get("title", ""),
             url=self.meta.get("sourceURL", ""),
+            author=self.meta.get("author", ""),
             categories=(self.genre,) if self.genre else (),
             sections=self._sections(text) if any(self.headings) else None,
             paragraphs=self.paragraphs,

@@ -83,9 +83,8 @@ class DiscoEval(Reader):
                 sentences.insert(example.label, sentences.pop(0))
             with source.refusing(example.where):
                 number = int(example.where.rpartition(":")[2])
-                document = as_document({"sentences": sentences}, source, f"{stem}:{number:06d}")
-                document.licence = str(self.licence or licence)
-                yield document
+                record = {"sentences": sentences, "licence": str(self.licence or licence)}
+                yield as_document(record, source, f"{stem}:{number:06d}")
 
 
 class Example(NamedTuple):

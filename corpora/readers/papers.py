@@ -38,6 +38,7 @@ class Arxiv(Reader):
                 "title": record.get("title"),
                 "text": record["abstract"],
                 "url": f"https://arxiv.org/abs/{id}",
+                "author": record.get("authors"),
                 "categories": categories.split(),
             }
             yield as_document(paper, source, id)
@@ -71,6 +72,7 @@ def _paper(value: Any) -> Record:
         raise wrong_type(metadata, "sections", "a list of objects")
     return {
         "title": metadata.get("title"),
+        "author": metadata.get("authors"),
         "abstract": _prose(metadata, "abstractText"),
         "sections": [
             {

@@ -42,6 +42,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "title": ("title", "chapter"),
     "text": ("text", "sentence", "content"),
     "url": ("url",),
+    "author": ("author", "authors"),
     "categories": ("categories",),
     "licence": ("licence", "license"),
     "language": ("language", "lang"),
@@ -105,6 +106,8 @@ class RecordReader(Reader):
     """Field with the text."""
     url: FieldName = None
     """Field with the address."""
+    author: FieldName = None
+    """Field with the author, or a list of them."""
     categories: FieldName = None
     """Field with a list of categories."""
     paragraphs: FieldName = None
@@ -390,7 +393,11 @@ def _document(record: Record, source: Source, name: str, text: str, **layers: An
     """A document of `text` and what else the record says about it; `name` is its id."""
     title, url = clean(string(record, "title")), string(record, "url")
     categories = tuple(strings(record, "categories"))
-    check_unicode("".join((title, url, *categories)))
+    # What else is called so, a table or the first speaker of a conversation, is no author.
+    written = () if "turns" in layers else record.get("author")
+    names = written if isinstance(written, list | tuple) else [written]
+    author = "; ".join(clean(name) for name in names if isinstance(name, str) and name.strip())
+    check_unicode("".join((title, url, author, *categories)))
     return source.document(
         name,
         text,
@@ -399,6 +406,7 @@ def _document(record: Record, source: Source, name: str, text: str, **layers: An
         language=string(record, "language") or source.language,
         title=title,
         url=url,
+        author=author,
         categories=categories,
         **layers,
     )

@@ -21,6 +21,7 @@ from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files
+from corpora.splits.prescribed import split_of
 
 OnBad = Callable[[BadRecord], None]
 T = TypeVar("T")
@@ -65,23 +66,41 @@ class Reader(Declared):
 
     suffixes: ClassVar[tuple[str, ...]] = ()
     """How the names of the files end that are looked for in a folder."""
-    by_genre: ClassVar[bool] = False
-    """Whether the option `licence` may be a table by genre."""
+    licence_by: ClassVar[str] = ""
+    """What the option `licence` may be a table by: the `genre` of documents, the `set` of tests."""
     own_licence: ClassVar[str] = "unknown"
     """The licence of documents that bring none where the options name none either."""
 
     licence: str | dict[str, str] = ""
-    """SPDX identifier of the documents that bring none; for conllu also a table by genre."""
+    """SPDX identifier of the documents that bring none; for conllu also a table by genre, for
+    coherence one by test set."""
     language: str = "en"
     """ISO 639-1 code of the documents that bring none."""
 
     @field_validator("licence")
     @classmethod
     def _one_licence(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
-        if isinstance(licence, dict) and not cls.by_genre:
+        if isinstance(licence, dict) and not cls.licence_by:
             raise ConfigError(
                 f"{licence!r} is not a licence",
-                hint="give an SPDX identifier such as CC-BY-4.0; a table by genre is for conllu:",
+                hint="give an SPDX identifier such as CC-BY-4.0; a table is for conllu: (by genre) "
+                "and coherence: (by test set)",
+            )
+        return licence
+
+    def licence_of(self, key: str = "") -> str:
+        """The licence of what brings none; `key` is its genre or test set, for a table of licences.
+
+        Raises `ConfigError` where the table has neither it nor `default`.
+        """
+        if isinstance(self.licence, str):
+            return self.licence or self.own_licence
+        licence = self.licence.get(key, self.licence.get("default"))
+        if licence is None:
+            raise ConfigError(
+                f"no licence for the {self.licence_by} {key!r}",
+                where=f"source {self.name}: licence",
+                hint=f'add the {self.licence_by} to the table, or the key "default"',
             )
         return licence
 
@@ -97,7 +116,10 @@ class Reader(Declared):
         """The documents of a source. Here those of its files, one after the other."""
         for path in source.files:
             with source.refusing(path):
-                yield from self.read_file(path, source.stem(path, self.suffixes), source)
+                split = split_of(below(source.target, path))
+                for document in self.read_file(path, source.stem(path, self.suffixes), source):
+                    document.split = split
+                    yield document
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The documents of a file, which `stem` names: its path below the source's folder, without

@@ -111,16 +111,23 @@ def _texts(row: Row, columns: Sequence[str]) -> list[str]:
 
 
 def table_rows(
-    path: Path, columns: Sequence[str], *, encoding: str = "utf-8", hint: str = ""
+    path: Path,
+    columns: Sequence[str],
+    *,
+    encoding: str = "utf-8",
+    hint: str = "",
+    quoted: bool = True,
+    header: Sequence[str] = (),
 ) -> Iterator[tuple[str, Row | BadRecord]]:
     """The rows of a CSV file, or of a TSV file (its header has tabs), each with `file:line`.
 
     A record is one line: a quote that is not closed on its line spoils that record, not those
-    after it. Blank lines are left out. Raises `InputError` if the header lacks one of
-    `columns`; `hint` goes with it.
+    after it. Without `quoted`, fields are separated by tabs and a quote is text. Blank lines are
+    left out. `header` is that of a file without one. Raises `InputError` if the header lacks one
+    of `columns`; `hint` goes with it.
     """
-    header: list[str] = []
-    delimiter = ","
+    delimiter = "," if quoted else "\t"
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     for number, line in enumerate(read_lines(path, encoding), 1):
         where = f"{path}:{number}"
         if isinstance(line, BadRecord):
@@ -133,7 +140,8 @@ def table_rows(
         delimiter = delimiter if header or "\t" not in line else "\t"
         reason, cells = "", list[str]()
         try:
-            cells = next(csv.reader([line], delimiter=delimiter, strict=True))
+            reader = csv.reader([line], delimiter=delimiter, quoting=quoting, strict=True)
+            cells = next(reader)
         except csv.Error as error:
             reason = f"not CSV: {error}"
         if not header:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,15 @@ from corpora.splits import SPLITS, Shares
 from corpora.splits.stratification import Codes, Served, Table, stratified
 from corpora.store.atomic import replacing
 
-VERSION = 1
+VERSION = 2
 """Raised when `divide` puts the same documents elsewhere."""
 
 FILE = "division.parquet"
 SCHEMA = schema(doc=STRING, key=pa.uint64(), split=INT8)
 ROWS_PER_GROUP = 65_536
+PLACES = (*SPLITS, "")
+"""What a code of the table means; the last one is that of a document that is in no split."""
+NOWHERE = PLACES.index("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ def divide(
     seed: int,
     names: Sequence[str] = (),
     kept: Division | None = None,
+    prescribed: Mapping[str, str] | None = None,
+    said: str = "",
 ) -> Divided:
     """Divide the documents of sources, and write `folder/division.parquet`.
 
@@ -67,8 +72,9 @@ def divide(
     shares with at least three groups a split: these are divided by document. A document that comes
     in two sources, as text and annotated, is one, and its groups are one group. In which split a
     document is does not depend on the order of sources or documents. Documents of `kept` are where
-    it has them, with what is new in their groups; the others are dealt out to what splits then
-    lack.
+    it has them, with what is new in their groups, else where `prescribed` says ("" for no split);
+    the others are dealt out to what splits then lack. `said` is how the reason names what is
+    prescribed.
 
     Raises `InputError` if a dataset draws on two sources with a document of one id, as its builder
     would, but before anything is parsed; `names` are the sources' names, for the message.
@@ -77,21 +83,30 @@ def divide(
     _check_ids(table, sources, names)
     known = kept or Division.of({})
     given = known.codes(table.documents)
-    split, broken = stratified(table, shares, seed, given)
+    settled = {name for name in table.datasets if (given[table.rows_of(name)] >= 0).any()}
+    given = np.where(given < 0, Division.of(prescribed or {}).codes(table.documents), given)
+    # Where all is prescribed there is nothing to divide, whatever the shares come to.
+    settled |= {name for name in table.datasets if (given[table.rows_of(name)] >= 0).all()}
+    nowhere = given == NOWHERE
+    given[nowhere] = -1
+    table = replace(table, weights=np.where(nowhere, 0, table.weights))
+    split, broken = stratified(table, shares, seed, given, settled)
+    split[nowhere] = NOWHERE
     whole_but = [f"those of {', '.join(broken)}"] if broken else []
     whole_but += ["those that the table divides"] if table.cuts(given) else []
     _, first = np.unique(table.documents, return_index=True)
-    settled = int((given[first] >= 0).sum())
+    taken = int((known.codes(table.documents[first]) >= 0).sum())
     parts = ", ".join(f"{s} {part:g}" for s, part in zip(SPLITS, shares.parts, strict=True))
     reason = f"one division for all datasets of the build ({parts}): groups are whole"
     reason += f" but for {' and '.join(whole_but)}" if whole_but else ""
-    reason += f"; {settled:,} documents are where a table has them" if kept else ""
-    numbers = np.bincount(split[first], minlength=len(SPLITS)).tolist()
+    reason += f"; {taken:,} documents are where a table has them" if kept else ""
+    reason += f"; {said}" if said else ""
+    numbers = np.bincount(split[first], minlength=len(SPLITS))[: len(SPLITS)].tolist()
     divided = Divided(
         "document" if whole_but else "group",
         reason,
         dict(zip(SPLITS, numbers, strict=True)),
-        settled if kept else None,
+        taken if kept else None,
     )
     # The documents in the order in which they come, each as often as it comes.
     described = SCHEMA.with_metadata(
@@ -145,8 +160,8 @@ class Division:
 
     @classmethod
     def of(cls, split: Mapping[str, str]) -> Division:
-        """A division that says the split of each document."""
-        codes = [SPLITS.index(name) for name in split.values()]
+        """A division that says the split of each document, "" for none."""
+        codes = [PLACES.index(name) for name in split.values()]
         return cls(_keys(list(split)), np.array(codes, np.int8), reason="as given")
 
     @classmethod
@@ -159,8 +174,11 @@ class Division:
     def __contains__(self, document: str) -> bool:
         return int(self.codes(_keys([document]))[0]) >= 0
 
-    def splits_of(self, documents: Sequence[str]) -> list[str]:
-        """The split of each document. Raises `InputError` for one that was not divided."""
+    def splits_of(self, documents: Sequence[str]) -> list[str | None]:
+        """The split of each document, or None: prescribed splits may leave it out.
+
+        Raises `InputError` for one that was not divided.
+        """
         codes = self.codes(_keys(documents))
         missing = np.flatnonzero(codes < 0)
         if missing.size:
@@ -169,10 +187,10 @@ class Division:
                 hint="the documents were divided before they changed: remove the folder of the "
                 "stage `division` and run again",
             )
-        return [SPLITS[code] for code in codes.tolist()]
+        return [PLACES[code] or None for code in codes.tolist()]
 
     def codes(self, keys: Words) -> Codes:
-        """The places in `SPLITS` of documents by their keys; -1 of one that was not divided."""
+        """The places in `PLACES` of documents by their keys; -1 of one that was not divided."""
         if not len(self._keys):
             return np.full(len(keys), -1, np.int8)
         at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)

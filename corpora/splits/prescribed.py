@@ -1,26 +1,72 @@
-"""Splits that a table says or a treebank prescribes: by section of the Wall Street Journal."""
+"""Splits that a table, a source's files or sections of the Wall Street Journal prescribe."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, InputError
 from corpora.splits import SPLITS, Assignment
 
 SECTIONS = {
     "discoeval": {"train": range(2, 15), "validation": range(15, 19), "test": range(19, 24)},
     "dissent": {"train": range(2, 23), "validation": range(2), "test": range(23, 25)},
+    "lin": {"train": range(2, 22), "validation": range(22, 23), "test": range(23, 24)},
+    "ji": {"train": range(2, 21), "validation": range(2), "test": range(21, 23)},
 }
-"""DiscoEval 3.1; DisSent A.3."""
+"""DiscoEval 3.1; DisSent A.3; Lin, Kan and Ng 2009; Ji and Eisenstein 2015."""
 
-_NAMES = {"dev": "validation", "valid": "validation", "val": "validation"}
+_NAMES = {**dict.fromkeys(("dev", "devel", "valid", "val"), "validation"), "training": "train"}
+_IN_PATH = re.compile(
+    r"(?<![a-z])(train(?:ing)?|dev(?:el)?|val(?:id(?:ation)?)?|test)(?![a-z])", re.IGNORECASE
+)
+OWN = "own"
+PRESCRIBED = (OWN, *SECTIONS)
+"""What a source's `splits` may be."""
+
 _WSJ = re.compile(r"(?:.*/)?wsj_(\d\d)\d\d$", re.IGNORECASE)
+
+
+def split_of(path: str) -> str:
+    """The split that a file's path names (`en_ewt-ud-dev.conllu`, `train/2005.txt`), or ""."""
+    words = _IN_PATH.findall(path)
+    return _NAMES.get(words[-1].lower(), words[-1].lower()) if words else ""
+
+
+def by_section(document: str, sections: str) -> str | None:
+    """The split of an article of the Wall Street Journal: one of `SECTIONS`, "" for none of them.
+
+    None for another document.
+    """
+    article = _WSJ.match(document)
+    if article is None:
+        return None
+    parts = SECTIONS[sections].items()
+    return next((split for split, numbers in parts if int(article[1]) in numbers), "")
+
+
+def prescribed_splits(documents: Iterable[tuple[str, str]], how: str) -> dict[str, str]:
+    """Document -> split, "" for none, of documents with the split that their file's path says.
+
+    `how` is one of `PRESCRIBED`. Raises `InputError` for a document of which it says nothing.
+    """
+    found: dict[str, str] = {}
+    for name, own in documents:
+        split = (own or None) if how == OWN else by_section(name, how)
+        if split is None:
+            where = "its file's path names none of train, dev and test"
+            raise InputError(
+                f"no split of the document {name!r} is prescribed: "
+                f"{where if how == OWN else 'it is no article wsj_NNNN'}",
+                hint="leave out `splits` of the source: its documents are then divided by [splits]",
+            )
+        found[name] = split
+    return found
 
 
 def prescribed(
@@ -28,19 +74,19 @@ def prescribed(
 ) -> Assignment | None:
     """The split of each document (id -> group, weight); one without a split is left out.
 
-    `table`: a file of lines `SPLIT<TAB>DOCUMENT` (`dev` is validation), where it is not empty.
-    Else, where every id is that of a Wall Street Journal article, by its section (a name of
-    `SECTIONS`; empty where sections mean nothing). Else None: nothing is prescribed. Raises
-    `ConfigError` for a table that cannot be read.
+    `table`: what `read_table` reads, where it is not empty; a document may be named there without
+    the folders in its id. Else, where every id is that of a Wall Street Journal article, by its
+    section (a name of `SECTIONS`; empty where sections mean nothing). Else None: nothing is
+    prescribed. Raises `ConfigError` for a table that cannot be read.
     """
     if table:
-        split = read_table(Path(table))
+        listed = read_table(Path(table))
+        split = {name: listed.get(name) or listed.get(_last(name), "") for name in documents}
         reason = f"as {Path(table).name} says"
     elif sections and documents and all(map(_WSJ.match, documents)):
-        parts = SECTIONS[sections]
-        part_of = {number: part for part, range in parts.items() for number in range}
-        split = {name: part_of.get(int(name[-4:-2]), "") for name in documents}
-        reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts.items())
+        split = {name: by_section(name, sections) or "" for name in documents}
+        parts = SECTIONS[sections].items()
+        reason = ", ".join(f"{part} sections {r.start}-{r.stop - 1}" for part, r in parts)
     else:
         return None
     settled = {name: split[name] for name in documents if split.get(name)}
@@ -48,26 +94,34 @@ def prescribed(
 
 
 def table_hash(table: str) -> str:
-    """sha256 of a table of splits, so that settings that name it change with it; else empty.
+    """A hash of a table of splits, so that settings that name it change with it; else empty.
 
     Raises `ConfigError` for a table that cannot be read.
     """
     if not table:
         return ""
-    read_table(Path(table))
-    return hashlib.sha256(Path(table).read_bytes()).hexdigest()
+    path = Path(table)
+    if path.is_dir():
+        return hashlib.sha256(repr(sorted(read_table(path).items())).encode()).hexdigest()
+    read_table(path)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def read_table(path: Path) -> dict[str, str]:
     """Document -> split, of lines `SPLIT<TAB>DOCUMENT` or the `division.parquet` of a build.
 
-    Raises `ConfigError` for a file that is neither, and for a document in two splits.
+    A folder holds a list of files for each split, whose name says which (`list.train`, `dev.txt`),
+    as the coherence papers divide the Wall Street Journal; a document is called as its file,
+    without folders and suffixes. Raises `ConfigError` for what is none of these, and for a
+    document in two splits.
     """
+    if path.is_dir():
+        return _read_lists(path)
     try:
         if path.suffix == ".parquet":
             table = pq.read_table(path, columns=["doc", "split"])
-            splits = [SPLITS[code] for code in table["split"].to_pylist()]
-            return dict(zip(table["doc"].to_pylist(), splits, strict=True))
+            codes = zip(table["doc"].to_pylist(), table["split"].to_pylist(), strict=True)
+            return {doc: SPLITS[code] for doc, code in codes if code < len(SPLITS)}
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError, pa.ArrowException, TypeError, IndexError) as error:
         raise ConfigError(
@@ -91,3 +145,34 @@ def read_table(path: Path) -> dict[str, str]:
         if message:
             raise ConfigError(message, where=f"{path}:{number}", hint=hint)
     return split_of
+
+
+def _read_lists(folder: Path) -> dict[str, str]:
+    listed: dict[str, str] = {}
+    for path in sorted(folder.iterdir()):
+        split = split_of(path.name)
+        if not split or not path.is_file():
+            continue
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"no list of files: {error}", where=str(path)) from error
+        for number, line in enumerate(map(str.strip, lines), 1):
+            name = _last(line).partition(".")[0]
+            if name and listed.setdefault(name, split) != split:
+                raise ConfigError(
+                    f"the document {name!r} is in two splits, {listed[name]} and {split}",
+                    where=f"{path}:{number}",
+                    hint="name each document in one list",
+                )
+    if not listed:
+        raise ConfigError(
+            "no list of files in this folder",
+            where=str(folder),
+            hint="call the lists train, dev and test (list.train, test.txt): a file a line",
+        )
+    return listed
+
+
+def _last(name: str) -> str:
+    return name.replace("\\", "/").rpartition("/")[2]

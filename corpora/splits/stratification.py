@@ -9,7 +9,7 @@ By hand: scikit-multilearn's stratification takes neither weights nor groups.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -111,17 +111,18 @@ def _in_several(units: Ints, split: Codes) -> Ints:
     return np.unique(found[1:][found[1:] == found[:-1]])
 
 
-def stratified(table: Table, shares: Shares, seed: int, given: Codes) -> tuple[Codes, list[str]]:
+def stratified(
+    table: Table, shares: Shares, seed: int, given: Codes, settled: Collection[str] = ()
+) -> tuple[Codes, list[str]]:
     """The split of each row of the table, and the datasets whose groups are not whole.
 
-    `given`: the split that a row's document has already, or -1. The rest of its group follows it;
-    a dataset with such documents keeps its groups whole, whatever its shares come to.
+    `given`: the split that a row's document has already, or -1. The rest of its group follows it.
+    `settled`: the datasets that keep their groups whole, whatever their shares come to.
     """
     whole = units = table.units(given)
     best = _dealt(table, units, shares, seed, given)
-    settled = {name for name in table.datasets if (given[table.rows_of(name)] >= 0).any()}
     broken: set[str] = set()
-    while unfit := {*best.unfit} - broken - settled:
+    while unfit := {*best.unfit} - broken - {*settled}:
         # Other datasets that share their groups may fit no more: they are looked at again.
         broken |= unfit
         finer = table.units(given, broken)
@@ -173,8 +174,9 @@ def _dealt(table: Table, units: Ints, shares: Shares, seed: int, given: Codes) -
         split = settled.copy()
         waiting = {dataset: own[split[own] < 0] for dataset, own in members.items()}
         while waiting:
-            # The dataset with the fewest units to deal out has the least choice.
-            dataset = min(waiting, key=lambda name: (len(waiting[name]), name))
+            # The dataset with the fewest units to deal out has the least choice; of equal ones the
+            # smaller, whose shares the larger would spoil to make up for what it lacks elsewhere.
+            dataset = min(waiting, key=lambda name: (len(waiting[name]), len(members[name]), name))
             own = waiting.pop(dataset)
             own = own[np.argsort(rank[own])]
             of_own = weights[dataset][own].tolist()

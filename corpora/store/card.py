@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from itertools import pairwise
 from string import Template
@@ -14,13 +14,16 @@ from pydantic import BaseModel
 
 from corpora.licences import shown
 
+EXAMPLES = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Card:
     """What a builder says about its dataset beyond the manifest.
 
     `summary` is what it is, `method` how a row comes about (with the paper's section),
-    `fields` maps column names to their meaning, `limits` are known limits, `citation` BibTeX,
+    `fields` maps column names to their meaning, `configurations` those that there may be, where
+    there are several, to what they hold; `limits` are known limits, `citation` BibTeX,
     `languages` what is said where no document says its own.
     """
 
@@ -30,15 +33,21 @@ class Card:
     fields: Mapping[str, str]
     citation: str
     limits: Sequence[str] = ()
+    configurations: Mapping[str, str] = field(default_factory=dict)
     tags: Sequence[str] = ()
     task_categories: Sequence[str] = ("text-classification",)
     languages: Sequence[str] = ("en",)
 
 
-def render(manifest: Mapping[str, Any], card: Card, builder: type[BaseModel] | None = None) -> str:
+def render(
+    manifest: Mapping[str, Any],
+    card: Card,
+    builder: type[BaseModel] | None = None,
+    audit: str = "",
+) -> str:
     """The text of `README.md`: YAML for the Hub, then Markdown for people.
 
-    What a setting means is said by the field of the `builder`.
+    What a setting means is said by the field of the `builder`; `audit` is Markdown.
     """
     from huggingface_hub import DatasetCardData
 
@@ -60,7 +69,7 @@ def render(manifest: Mapping[str, Any], card: Card, builder: type[BaseModel] | N
     default = any(config["default"] for config in configs.values())
     loading = f'"{manifest["name"]}"' + ("" if default else f', "{next(iter(configs))}"')
     counts = [
-        (config, split, entry["rows"], len(entry["shards"]))
+        (config, split, entry["rows"], entry["distinct"], len(entry["shards"]))
         for config, body in configs.items()
         for split, entry in body["splits"].items()
     ]
@@ -81,13 +90,23 @@ def render(manifest: Mapping[str, Any], card: Card, builder: type[BaseModel] | N
         method=card.method,
         loading=f"load_dataset({loading})  # configurations: {', '.join(configs)}",
         fields=_table("column, meaning", card.fields.items()),
-        counts=_table("configuration, split, rows, files", counts),
+        counts=_table("configuration, split, rows, distinct, files", counts),
+        configurations="\n".join(
+            f"- `{name}`: {card.configurations[name]}"
+            for name in configs
+            if name in card.configurations
+        ),
         labels=_labels(configs),
         notes=_list(manifest["notes"]),
         examples=_examples(configs),
         rejects=_table("reason, left out", manifest["rejects"].items(), "Nothing was left out."),
+        audit=audit or "Not audited.",
         overlap=_table("configuration, splits, distinct texts in both", overlap, "None."),
         sources=_table("source, revision, licence", sources, "No source was named."),
+        credits=_credits(manifest),
+        build=_folded("The build file", f"```toml\n{stage['build']}\n```")
+        if stage["build"]
+        else "",
         licence=f"{licence['id']}, from sources under {', '.join(licence['sources'])}. "
         f"It {verdict} be passed on{reason}.",
         command=stage["command"] or "(not recorded)",
@@ -165,16 +184,47 @@ def _labels(configs: Mapping[str, Any]) -> str:
 
 
 def _examples(configs: Mapping[str, Any]) -> str:
-    """A row of each configuration, with labels by their names."""
-    blocks = []
+    """Two rows of each configuration, with labels by their names; if there are, other ones than
+    another configuration has shown."""
+    blocks: list[str] = []
+    shown: list[dict[str, Any]] = []
     for config, body in configs.items():
-        row = next(row for entry in body["splits"].values() for row in entry["examples"])
+        rows = [row for entry in body["splits"].values() for row in entry["examples"]]
         for key, feature in body["features"].items():
             if "names" in feature:
-                row = {**row, key: feature["names"][row[key]]}
-        text = json.dumps(row, ensure_ascii=False, indent=1)
-        blocks.append(f"`{config}`:\n\n```json\n{text}\n```")
+                rows = [{**row, key: feature["names"][row[key]]} for row in rows]
+        chosen = sorted(rows, key=lambda row: row in shown)[:EXAMPLES]
+        shown += chosen
+        texts = "\n".join(json.dumps(row, ensure_ascii=False, indent=1) for row in chosen)
+        blocks.append(f"`{config}`:\n\n```json\n{texts}\n```")
     return "\n\n".join(blocks)
+
+
+def _credits(manifest: Mapping[str, Any]) -> str:
+    """What is said of the sources, and the documents with an author or an address."""
+    about = []
+    for source in manifest["sources"]:
+        title, authors = source.get("title", ""), ", ".join(source.get("authors", ()))
+        parts = [f"*{title}*" if title else "", authors, source.get("url", "")]
+        said = [", ".join(filter(None, parts)), source.get("description", "")]
+        said += [f"To be had: {source['get']}" if source.get("get") else ""]
+        if text := ". ".join(part.rstrip(". ") for part in said if part):
+            about.append(f"**{source_name(source)}**: {text}.")
+    blocks = [_list(about)] if about else []
+    if named := manifest["attribution"]:
+        keys = ("title", "author", "url", "licence")
+        rows = [
+            [work[key] or work["id"] * (key == "title") for key in keys] for work in named["first"]
+        ]
+        head = f"{named['documents']:,} documents behind the rows have an author or an address; "
+        head += "`attribution.parquet` lists them"
+        head += f", here are the first {len(rows)}" if named["documents"] > len(rows) else ""
+        blocks.append(f"{head}.\n\n{_folded('Documents', _table(', '.join(keys), rows))}")
+    return "\n\n".join(blocks)
+
+
+def _folded(title: str, text: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
 def _list(items: Iterable[str]) -> str:

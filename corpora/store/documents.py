@@ -28,7 +28,8 @@ _DOCS_PER_GROUP = 64
 _CHARS_PER_GROUP = 8 << 20
 PARQUET: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 
-_LABELS = ("id", "group", "source", "licence", "language", "title", "url", "text")
+_ABOUT = ("id", "group", "source", "licence", "language", "title", "url", "author", "split")
+_LABELS = (*_ABOUT, "text")
 _LAYERS: dict[str, type] = {
     "sections": Sections,
     "paragraphs": Spans,
@@ -150,6 +151,13 @@ def documents_in(shard: Path) -> Iterator[Document]:
     """The documents of one shard."""
     for batch in row_groups(shard):
         yield from documents_of(batch)
+
+
+def settled_splits(folder: Path) -> Iterator[tuple[str, str]]:
+    """Id of each document of a folder, and the split that its source says, "" for none."""
+    for shard in shards_of(folder):
+        for batch in row_groups(shard, ["id", "split"]):
+            yield from zip(batch["id"].to_pylist(), batch["split"].to_pylist(), strict=True)
 
 
 class DocumentSizes:

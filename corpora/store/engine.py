@@ -87,6 +87,10 @@ class Engine:
         quoted = files.replace("'", "''")
         self.run(f"create view {name} as select * from read_parquet('{quoted}')")
 
+    def name(self, name: str, rows: Any) -> None:
+        """Name the rows of an Arrow table or dataset."""
+        self._connection.register(name, rows)
+
     def insert(self, name: str, rows: pa.Table) -> None:
         """Add rows of Arrow to a table, by the order of its columns."""
         self._connection.register("given", rows)

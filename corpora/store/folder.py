@@ -6,28 +6,42 @@ A folder holds `README.md` (the card), `<config>/<split>-00000-of-0000N.parquet`
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from corpora import licences
+from corpora import audit, licences
 from corpora.code import versions
 from corpora.declared import Declared
 from corpora.errors import DiscorporaError, InputError
-from corpora.splits import SPLITS
+from corpora.splits import SPLITS, TOLERANCE, Shares, fit
 from corpora.store import card as cards
-from corpora.store.atomic import MANIFEST, cleared, read_json, write_json, write_text
+from corpora.store.atomic import MANIFEST, cleared, read_json, sha256, write_json, write_text
+from corpora.store.documents import shards_of
 from corpora.store.engine import Engine
-from corpora.store.rows import SplitWriter
+from corpora.store.rows import SplitWriter, write_parquet
+
+log = logging.getLogger(__name__)
 
 CANDIDATES = ".candidates"
 """What builders collect in a partial folder, maybe before `DatasetFolder` is made there."""
+
+ATTRIBUTION = "attribution.parquet"
+CREDITS = pa.schema(
+    [(name, pa.string()) for name in ("source", "id", "title", "author", "url", "licence")]
+)
+SHOWN = 50
+"""Of these documents the card shows the first ones."""
+DOCUMENT_COLUMNS = ("doc", "donor", "document", "id")
+"""Columns that name a row's document, or a part of it, `DOCUMENT#NUMBER`."""
 
 LIBRARIES = ("discorpora", "pyarrow", "numpy")
 
@@ -39,7 +53,8 @@ class Stage:
     `hash` covers the settings, the upstream stages' hashes and the sources' fingerprints.
     `upstream` maps stage names to hashes. Each of `sources` is a record with `spec` (or `kind` and
     `place`), `revision` or `sha256`, `licence`, and maybe `name`. `extraction` are the
-    settings of the pairs that a dataset is made of. `command` makes it again.
+    settings of the pairs that a dataset is made of. `command` makes it again, from the build file
+    `build` where there is one.
     """
 
     name: str
@@ -51,6 +66,7 @@ class Stage:
     parser: str | None = None
     command: str = ""
     extraction: Mapping[str, Any] = field(default_factory=dict)
+    build: str = ""
 
     @property
     def dataset_name(self) -> str:
@@ -67,7 +83,9 @@ class DatasetFolder:
     A context manager: an exception closes all open files. Splits are written side by side, in
     constant memory; the overlap between splits is counted at the end. What a broken build left in
     a partial folder is removed, but for candidates; a folder with other contents is refused with a
-    `DiscorporaError`. The fields of `builder` say on the card what its settings mean.
+    `DiscorporaError`. The fields of `builder` say on the card what its settings mean. `documents`
+    are the folders of the documents of the rows: those with an author or an address are listed in
+    `attribution.parquet`.
 
         with staged(target) as partial, DatasetFolder(partial, "sp", stage, card) as dataset:
             dataset.write("default", "train", rows, schema, texts=("s1", "s2"))
@@ -83,17 +101,20 @@ class DatasetFolder:
         card: cards.Card,
         *,
         builder: type[Declared] | None = None,
+        documents: Sequence[Path] = (),
         rows_per_shard: int = 1_048_576,
         rows_per_group: int = 16_384,
     ) -> None:
         self.folder, self.name, self.stage, self.card = folder, name, stage, card
-        self.builder = builder
+        self.builder, self.documents = builder, documents
         self.rows_per_shard, self.rows_per_group = rows_per_shard, rows_per_group
         self.rejects: Counter[str] = Counter()
         self.licences: Counter[str] = Counter()
         self.languages: set[str] = set()
         self.notes: list[str] = []
         self.details: dict[str, Any] = {}
+        self.shares: Shares | None = None
+        """The shares of the splits that were asked for, where they are not sizes."""
         self._writers: dict[tuple[str, str], SplitWriter] = {}
         self._texts: dict[str, tuple[str, ...]] = {}
         cleared(folder, keep=CANDIDATES)
@@ -166,6 +187,15 @@ class DatasetFolder:
         """Count rows of documents under one licence; an empty one is not known."""
         self.licences[licence or licences.UNKNOWN] += rows
 
+    def name_licences(self, found: Mapping[str, Iterable[str]]) -> None:
+        """Say of sources, by name, which licences their rows turned out to have."""
+        said = {name: " AND ".join(sorted(ids)) for name, ids in found.items() if ids}
+        sources = [
+            {**source, "licence": said.get(str(source.get("name", "")), source.get("licence", ""))}
+            for source in self.stage.sources
+        ]
+        self.stage = replace(self.stage, sources=sources)
+
     def note(self, text: str) -> None:
         """Say something on the card that a user of the data should know."""
         self.notes.append(text)
@@ -183,6 +213,7 @@ class DatasetFolder:
         for (config, split), writer in self._writers.items():
             entry = configs.setdefault(config, {"default": False, "splits": {}})
             entry["splits"][split] = writer.close()
+            entry["splits"][split]["distinct"] = self._distinct(writer)
             entry["features"] = writer.features
         for config, entry in list(configs.items()):
             none = [split for split, body in entry["splits"].items() if not body["rows"]]
@@ -192,7 +223,10 @@ class DatasetFolder:
                 self.note(f"No row for the configuration `{config}`: the corpus is too small.")
             elif none:
                 without = " and no ".join(none)
-                self.note(f"`{config}` has no {without} rows: a share of 0, or too small a corpus.")
+                self.note(
+                    f"`{config}` has no {without} rows: a share of 0, splits that are prescribed "
+                    "without it, or too small a corpus."
+                )
         if not configs:
             raise InputError(
                 f"not one row could be made for the dataset {self.name!r}",
@@ -206,9 +240,11 @@ class DatasetFolder:
                 hint="let it call dataset.count_licences with the licences of each batch's "
                 "documents: docs/adding-a-stage.md",
             )
+        self._note_shares(configs)
         if default is not None:
             configs[default if default in configs else next(iter(configs))]["default"] = True
         stage = self.stage.to_dict()
+        named = self._attribution(configs)
         manifest = {
             "name": self.name,
             "parser": stage.pop("parser"),
@@ -220,13 +256,90 @@ class DatasetFolder:
             "configs": configs,
             "rejects": dict(sorted(self.rejects.items())),
             "overlap": self._overlap(configs),
+            "attribution": named,
+            "files": {ATTRIBUTION: sha256(self.folder / ATTRIBUTION)} if named else {},
             "notes": self.notes,
             "details": self.details,
             "versions": versions(*LIBRARIES),
         }
-        write_text(self.folder / "README.md", cards.render(manifest, self.card, self.builder))
+        found = self._audit(configs)
+        card = cards.render(manifest, self.card, self.builder, audit.rendered(found))
+        write_text(self.folder / "README.md", card)
         write_json(self.folder / MANIFEST, manifest)
         return dict(read_json(self.folder / MANIFEST))
+
+    def _audit(self, configs: Mapping[str, Any]) -> dict[str, audit.Audited]:
+        """What rules that read nothing reach: written beside the data, and warned of."""
+        found = audit.audited(audit.built(self.folder, configs), self.folder)
+        write_json(self.folder / audit.AUDIT_FILE, audit.to_json(found))
+        for config, one in found.items():
+            for said in one.above:
+                log.warning(
+                    "%s, %s: further above chance than released: %s", self.name, config, said
+                )
+        return found
+
+    def _distinct(self, writer: SplitWriter) -> int:
+        """How many rows of a split differ in their texts, whatever these' order or label.
+
+        Of a configuration without texts those count that differ in its first column.
+        """
+        if not writer.rows:
+            return 0
+        columns = writer.texts or writer.schema.names[:1]
+        lists = [
+            f'"{name}"' if pa.types.is_list(writer.schema.field(name).type) else f'["{name}"]'
+            for name in columns
+        ]
+        files = str(writer.folder / f"{writer.split}-*.parquet").replace("'", "''")
+        texts = f"list_sort(flatten([{', '.join(lists)}]))"
+        with Engine(self.folder) as engine:
+            query = f"select count(distinct hash({texts})) from read_parquet('{files}')"
+            return int(engine.value(query))
+
+    def _note_shares(self, configs: Mapping[str, Any]) -> None:
+        """Say by how much the rows miss the shares that were asked for, and how they are split."""
+        if self.shares is None:
+            return
+        missed = []
+        for config, entry in configs.items():
+            rows = [entry["splits"].get(split, {}).get("rows", 0) for split in SPLITS]
+            if fit(self.shares.targets(sum(rows)), rows, rows).far > TOLERANCE:
+                parts = ", ".join(f"{100 * number / sum(rows):.0f}" for number in rows)
+                missed.append(f"`{config}` {parts} %")
+        if missed:
+            asked = ", ".join(f"{100 * p:.0f}" for p in self.shares.targets(1))
+            split = self.details.get("split", {})
+            reasons = [split] if "reason" in split else split.values()
+            why = "; ".join(dict.fromkeys(one["reason"] for one in reasons))
+            self.note(
+                f"Of the rows {asked} % were asked for in {', '.join(SPLITS)}; there are: "
+                f"{'; '.join(missed)}. Documents are divided whole, by their length: {why}."
+            )
+
+    def _attribution(self, configs: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the documents of the rows that have an author or an address to their file.
+
+        Their number and the first ones, for the card; nothing where there are none.
+        """
+        columns = [
+            (str(self.folder / config / "*.parquet").replace("'", "''"), column)
+            for config, entry in configs.items()
+            for column in DOCUMENT_COLUMNS
+            if entry["features"].get(column, {}).get("dtype") == "string"
+        ]
+        if not (self.documents and columns):
+            return {}
+        rows = [f"select \"{c}\" as name from read_parquet('{files}')" for files, c in columns]
+        query = _DOCUMENTS.format(rows=" union ".join(rows))
+        files = [str(path) for folder in self.documents for path in shards_of(folder)]
+        with Engine(self.folder) as engine:
+            path = self.folder / ATTRIBUTION
+            number = write_parquet(path, engine.batches(query, {"files": files}), CREDITS)
+        if not number:
+            path.unlink()
+            return {}
+        return {"documents": number, "first": pq.read_table(path).slice(0, SHOWN).to_pylist()}
 
     def _overlap(self, configs: Iterable[str]) -> dict[str, dict[str, int]]:
         """Distinct texts in more than one split, by configuration and pair of splits."""
@@ -256,3 +369,13 @@ class DatasetFolder:
                     number = int(engine.value(query)) if few.rows else 0
                     overlap.setdefault(config, {})[f"{one.split}/{two.split}"] = number
         return overlap
+
+
+_DOCUMENTS = """
+with row_names as ({rows}),
+    names as (select name from row_names union select regexp_replace(name, '(#[0-9]+)+$', '')
+        from row_names)
+select source, id, title, author, url, licence from read_parquet($files)
+where (author <> '' or url <> '') and id in (select name from names)
+order by source, id
+"""

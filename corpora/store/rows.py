@@ -20,7 +20,8 @@ CLASS_NAMES = b"discorpora:class_names"
 ROWS_IN_CACHE = 512
 """As many dictionaries are visited once a column."""
 
-EXAMPLES = 2
+EXAMPLES, AMONG = 4, 64
+"""So many rows are examples: of the first ones those that differ in label and document."""
 LONGEST_TEXT = 160
 LONGEST_LIST = 6
 
@@ -227,7 +228,8 @@ class SplitWriter:
             with pq.ParquetFile(path) as file:
                 about = file.metadata
                 if not number:
-                    examples = next(file.iter_batches(EXAMPLES)).to_pylist()
+                    rows = next(file.iter_batches(AMONG)).to_pylist()
+                    examples = _different(rows, [*self._labels, self.schema.names[0]])
             # Bytes of the columns before compression; unlike Arrow's, they never vary.
             size += sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
             shard = {"file": f"{self.folder.name}/{path.name}", "rows": about.num_rows}
@@ -243,6 +245,19 @@ class SplitWriter:
             "shards": shards,
             "examples": [{k: _shortened(v) for k, v in row.items()} for row in examples],
         }
+
+
+def _different(rows: list[dict[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Some of the rows: those with values of `columns` that none before has come first."""
+    seen: set[tuple[str, str]] = set()
+
+    def new(row: dict[str, Any]) -> int:
+        values = {(column, str(row[column])) for column in columns}
+        number = len(values - seen)
+        seen.update(values)
+        return number
+
+    return sorted(rows, key=new, reverse=True)[:EXAMPLES]
 
 
 def _shortened(value: Any) -> Any:

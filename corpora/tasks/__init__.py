@@ -23,6 +23,11 @@ BUILDERS = Registry(
         "conpono": "corpora.tasks.conpono:Conpono",
         "criteria": "corpora.tasks.criteria:Criteria",
         "coherence_tests": "corpora.tasks.coherence_tests:CoherenceTests",
+        "discovery": "corpora.tasks.discovery:Discovery",
+        "marker_pairs": "corpora.tasks.released:MarkerPairs",
+        "insted": "corpora.tasks.released:Insted",
+        "disrpt": "corpora.tasks.released:Disrpt",
+        "rated": "corpora.tasks.released:Ratings",
         "superglue": "corpora.tasks.superglue:Superglue",
     },
 )

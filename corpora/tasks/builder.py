@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from corpora.declared import Declared
 from corpora.document import Document
-from corpora.splits import SPLITS, Shares
+from corpora.splits import SPLITS, Assignment, Shares
+from corpora.splits.prescribed import prescribed, table_hash
 from corpora.store.card import Card
 from corpora.store.engine import MEMORY
 from corpora.store.folder import DatasetFolder, Stage
@@ -60,7 +61,10 @@ class Target:
     says made it; its name and `seed` are part of every random stream. `division`: the split of
     each document; without one a builder splits its documents by the shares of its settings.
     `max_bad_share`: the share of a source's records that may be bad, for builders that read
-    sources. `threads` and `memory` bound the queries; they change no byte.
+    sources. `largest_group`: the most that a group, such as a book, gives of the candidates for
+    training; where there are too few groups for that, twice an equal part. `documents`:
+    the folders of the documents that the rows are from, for the list of those to be named.
+    `threads` and `memory` bound the queries; they change no byte.
     """
 
     folder: Path
@@ -68,6 +72,8 @@ class Target:
     seed: int
     division: Division | None = None
     max_bad_share: float = 1.0
+    largest_group: float = 1.0
+    documents: Sequence[Path] = ()
     threads: int = 1
     memory: str = MEMORY
 
@@ -159,7 +165,12 @@ class Builder(Declared):
         """The folder to write to; use as a context manager."""
         stage = target.stage
         return DatasetFolder(
-            target.folder, stage.dataset_name, stage, self.card, builder=type(self)
+            target.folder,
+            stage.dataset_name,
+            stage,
+            self.card,
+            builder=type(self),
+            documents=target.documents,
         )
 
     def build(self, inputs: Iterable[Any], target: Target) -> dict[str, Any]:
@@ -178,3 +189,33 @@ class Builder(Declared):
                 self.select(taken)
                 self.write(taken, dataset)
             return dataset.finish(self.default)
+
+
+class Prescribed(Builder):
+    """A builder whose documents a table, or the data themselves, may divide."""
+
+    table: str = ""
+    """What says the splits: a file of lines `SPLIT<TAB>DOCUMENT`, or a folder with a list of files
+    for each split. Without one they are those that the data prescribe, if any; other documents are
+    divided by the shares."""
+
+    @field_validator("table")
+    @classmethod
+    def _readable(cls, table: str) -> str:
+        table_hash(table)  # refused here, not when all documents have been read
+        return table
+
+    def identity(self) -> dict[str, Any]:
+        """The settings, and the contents of the table."""
+        return {**super().identity(), "table_sha256": table_hash(self.table)}
+
+    def prescribed(
+        self, documents: Mapping[str, tuple[str, int]], target: Target
+    ) -> Assignment | None:
+        """Splits that the table or the data prescribe (id -> group, candidates); None where
+        nothing does."""
+        return prescribed(documents, "", self.table)
+
+    def select(self, taken: Candidates) -> None:
+        """Split the documents as is prescribed, else as all others."""
+        taken.split(self.prescribed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -226,12 +228,42 @@ class Candidates:
             kept = {split: int(sums.get(split, 0)) for split in SPLITS}
             self.assignments[name] = {"by": by.by, "reason": by.reason, "weights": kept}
         self.engine.run(_KEPT)
+        for part in parts:
+            self._limit_groups(part)
+        if self.builder.share_fields():
+            self.dataset.shares = self.builder.shares()
         self.dataset.details |= {
             "split": self.assignments.get("", self.assignments),
             "settings": {"seed": target.seed, **self.builder.identity()},
         }
         number = "select (select count(*) from single) - (select count(*) from kept)"
         self.dataset.reject("document_in_no_split", int(self.engine.value(number)))
+
+    def _limit_groups(self, part: str) -> None:
+        """Leave out candidates for training of groups that have more than their share of them.
+
+        Of a group those of lowest priority stay. With `n` groups the share is 2 / n at least: less
+        could leave hardly a candidate.
+        """
+        sizes = self.engine.rows(_GROUPS, {"part": part})  # how many groups have so many candidates
+        size, groups = np.array(sizes, np.int64).reshape(-1, 2).T
+        share = max(self.target.largest_group, 2 / max(1, int(groups.sum())))
+
+        def over(most: int) -> bool:
+            return most > share * int((np.minimum(size, most) * groups).sum())
+
+        largest = int(size.max(initial=0))
+        if not over(largest):
+            return
+        most = bisect_left(range(1, largest + 1), True, key=over)
+        values = {"part": part, "most": most}
+        ((number, names),) = self.engine.rows(_OVER, values)
+        self.engine.run(_WITHOUT_OVER, values)
+        self.dataset.reject("group_over_its_share", int(number))
+        self.dataset.note(
+            f"No group (a book, a file) gives more than {share:.0%} of the candidates for training"
+            f"{f' of `{part}`' if part else ''}: {number:,} of {', '.join(names)} are left out."
+        )
 
     def of_split(
         self, split: str, *, part: str = "", limit: int | None = None, size: int = BATCH
@@ -342,6 +374,27 @@ where split is not null
 _QUOTED = """
 select sum(quoted)::bigint, sum(len(sentences))::bigint
 from kept join candidate using (part, doc, number)
+"""
+
+_TRAINING = """
+select kept.*, "group", row_number() over (
+    partition by "group" order by kept.priority, doc, number
+) as place
+from kept join documents using (part, doc) where split = 'train' and part = $part
+"""
+
+_GROUPS = f"""
+select size, count(*) from (select count(*) as size from ({_TRAINING}) group by "group")
+group by size order by size
+"""
+
+_OVER = f"""
+select count(*), list(distinct "group" order by "group") from ({_TRAINING}) where place > $most
+"""
+
+_WITHOUT_OVER = f"""
+delete from kept using (select * from ({_TRAINING}) where place > $most) as over
+where kept.part = over.part and kept.doc = over.doc and kept.number = over.number
 """
 
 _OF_SPLIT = """

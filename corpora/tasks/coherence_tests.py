@@ -21,20 +21,23 @@ CARD = Card(
     summary=(
         "Pairs of texts of which one reads better: sentence intrusion (INSteD), linguistic probes, "
         "story endings, rated summaries, and continuations by language models with the votes of "
-        "annotators. A coherence model should score `pos` higher."
+        "annotators. A coherence model should score `pos` higher, but in `lmvlm`, where it should "
+        "agree with the votes."
     ),
     method=(
         "Jwalapuram et al. 2022, sections 2.2 and 2.3. INSteD and the probes (Shen et al. 2021), "
-        "LMvLM and its votes are the authors' files, unchanged. StoryCloze: four sentences with "
-        "the right and with the wrong ending. SummEval: each two systems' summaries of an "
-        "article; `pos` has the higher mean rating of coherence, pairs of equal mean are left "
-        "out, and each expert votes by the two ratings given. Pairs of equal texts are left out."
+        "LMvLM and its votes are the authors' files, unchanged: two continuations of a prompt by "
+        "language models. StoryCloze: four sentences with the right and with the wrong ending. "
+        "SummEval: each two systems' summaries of an article; `pos` has the higher mean rating of "
+        "coherence, pairs of equal mean are left out, and each expert votes by the two ratings "
+        "given. Pairs of equal texts are left out."
     ),
     fields={
         "id": "id of the pair",
         "group": "what pairs have in common: the document, the story, the article, the prompt",
         "prompt": "sentences that both texts go on from; empty for most",
-        "pos": "the sentences of the text that reads better",
+        "pos": "the sentences of the text that reads better; in `lmvlm` of the text that the "
+        "authors' file calls `pos`, which the annotators need not prefer: see `votes`",
         "neg": "the sentences of the other one",
         "votes": "one an annotator: 1 prefers `pos`, 0 `neg`, -1 neither; empty without annotators",
     },
@@ -51,6 +54,21 @@ CARD = Card(
   journal = {Transactions of the ACL},
   year = {2021}
 }""",
+    configurations={
+        "insted": "a text of Wikipedia, and the same with a sentence of another one",
+        "insted_cnn": "a news article, and the same with a sentence of another one",
+        "probe_animacy_pronoun_downgrade": "a personal pronoun turned to `it`",
+        "probe_animacy_pronoun_upgrade": "`it` turned to a personal pronoun",
+        "probe_gender_pronoun_flip": "a pronoun turned to the other gender",
+        "probe_past_to_future_flip": "a past tense turned to the future",
+        "probe_singular_determiner_flip": "a determiner turned from singular to plural",
+        "probe_number_exaggerate": "a number made larger",
+        "probe_conjunction_flip": "a conjunction exchanged for another",
+        "probe_to_negation": "a verb negated",
+        "storycloze": "four sentences with the right and with the wrong ending",
+        "summeval": "two summaries of an article, of which experts rate `pos` higher",
+        "lmvlm": "two continuations of a prompt by language models, with the annotators' votes",
+    },
     limits=(
         "The texts of different sets overlap: the probes were made from texts of INSteD.",
         "Summaries are split into sentences by a program.",
@@ -95,8 +113,9 @@ class CoherenceTests(FromSources):
                 repeated[name] += not seen[name].add(text)
                 yield place, test
 
-        for reader, source, licence in sources:
+        for reader, source in sources:
             for name, place, tests in READS[source.kind](reader, source, self.splitter, dataset):
                 seen.setdefault(name, SeenIds())
                 repeated.setdefault(name, 0)
+                licence = reader.licence_of(name)
                 yield Part(name, "test", licence, differing(name, place, tests))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+import pyarrow as pa
+
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.ingest import check_bad_share
 from corpora.readers import Reader, opened
@@ -15,8 +17,8 @@ from corpora.tasks.builder import Builder, Target
 Given = tuple[str, Mapping[str, Any]]
 """A source's spec and its options; `licence` and `language` may be among them."""
 
-Opened = tuple[Reader, Source, str]
-"""A source with its reader, and the licence of its rows."""
+Opened = tuple[Reader, Source]
+"""A source with its reader."""
 
 BAD_SHOWN = 20
 
@@ -25,12 +27,16 @@ Rows = Iterator[tuple[str, Mapping[str, Any]]]
 
 
 class Part(NamedTuple):
-    """Rows of one split of a configuration, from one file of a source."""
+    """Rows of one split of a configuration, from one file of a source.
+
+    `schema`: where the data say which labels there are; else that of `gives`.
+    """
 
     config: str
     split: str
     licence: str
     rows: Rows
+    schema: pa.Schema | None = None
 
 
 class FromSources(Builder):
@@ -47,7 +53,7 @@ class FromSources(Builder):
     """The columns of text of each configuration: their overlap between splits is counted."""
 
     def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
-        """What the sources give, each with its reader and the licence of its rows.
+        """What the sources give, each with its reader.
 
         Good records are counted in `source.good`, what is left out by design in `source.skipped`.
         """
@@ -63,21 +69,29 @@ class FromSources(Builder):
         with self.dataset(target) as dataset:
             ids: dict[tuple[str, str], SeenIds] = {}
             filled = set()
-            sources = self._opened(inputs, target.max_bad_share, dataset)
-            for config, split, licence, rows in self.parts(sources, dataset):
-                writer = dataset.writer(config, split, self.gives[config], texts=self.texts[config])
+            licences: dict[str, set[str]] = {}  # of each source, the last one being read
+            sources = self._opened(inputs, target.max_bad_share, dataset, licences)
+            for config, split, licence, rows, schema in self.parts(sources, dataset):
+                columns = schema or self.gives[config]
+                writer = dataset.writer(config, split, columns, texts=self.texts[config])
                 before = writer.rows
                 seen = ids.setdefault((config, split), SeenIds())
                 writer.extend(_unique(rows, seen, f"{config}/{split}"))
                 dataset.count_licence(licence, writer.rows - before)
+                licences[next(reversed(licences))].add(licence)
                 filled |= {config} if writer.rows else set()
+            dataset.name_licences(licences)
             dataset.details |= {"settings": {"seed": target.seed, **self.identity()}}
             return dataset.finish(next((c for c in self.configurations() if c in filled), None))
 
     def _opened(
-        self, given: Iterable[Given], max_bad_share: float, dataset: DatasetFolder
+        self,
+        given: Iterable[Given],
+        max_bad_share: float,
+        dataset: DatasetFolder,
+        licences: dict[str, set[str]],
     ) -> Iterator[Opened]:
-        """Each source and the licence of its rows; bad records are counted, some are shown."""
+        """Each source, open; bad records are counted, some are shown."""
 
         def on_bad(record: BadRecord) -> None:
             dataset.reject("bad_record")
@@ -94,7 +108,8 @@ class FromSources(Builder):
                     hint=f"it is made from {', '.join(f'{kind}:' for kind in self.kinds)}",
                 )
             dataset.languages.add(source.language)
-            yield reader, source, str(reader.licence or reader.own_licence)
+            licences[source.name] = set()
+            yield reader, source
             if source.good or source.bad or not source.skipped:
                 good, bad = source.good, source.bad
                 check_bad_share(spec, good, bad, max_bad_share, source.first_bad, "record")

@@ -77,6 +77,10 @@ CARD = Card(
   pages = {6044--6059},
   year = {2022}
 }""",
+    configurations={
+        "detection": "a text a row, as it is or with an intruder, and where that stands",
+        "pairwise": "a text and the same with an intruder a row: which is the coherent one?",
+    },
     limits=(
         "A sentence of a similar text can fit as well as the one it replaces.",
         "Of a corpus of more than 20,000 texts, the most similar one may be in another pool.",

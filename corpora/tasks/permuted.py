@@ -17,12 +17,12 @@ from pydantic import Field, model_validator
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.prose import Quotes, prose
-from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS
+from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS, PERMUTED_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.atomic import sha256
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.builder import Part, Prescribed, Reject, Row
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.permutations import LARGEST, document_keys, order_rows
 
@@ -63,6 +63,13 @@ CARD = Card(
   pages = {6044--6059},
   year = {2022}
 }""",
+    configurations={
+        "documents": "the sentences of each document or block in their original order",
+        "pairwise": "a document and one permutation a row, for pairwise ranking",
+        "contrastive": "a document and several permutations a row, as many as the setting says",
+        "ranked": "a document and as many permutations as there are up to the setting's number, to "
+        "mine hard ones among them",
+    },
     limits=(
         "Some permutations of independent sentences read as well as the original.",
         "In `ranked` a document with too few permutations for one full row has one row with all "
@@ -73,7 +80,7 @@ CARD = Card(
 )
 
 
-class Permuted(Builder):
+class Permuted(Prescribed):
     """Documents and permutations of their sentences, stored as orders."""
 
     name, version = "permuted", 3
@@ -81,7 +88,8 @@ class Permuted(Builder):
     card = CARD
     gives = {
         "documents": PERMUTED_DOCUMENTS,
-        **dict.fromkeys(("pairwise", "contrastive", "ranked"), PERMUTED_ORDERS),
+        "pairwise": PERMUTED_PAIRWISE,
+        **dict.fromkeys(("contrastive", "ranked"), PERMUTED_ORDERS),
     }
     default = "documents"
     columns = pa.schema(
@@ -158,6 +166,10 @@ class Permuted(Builder):
             else:
                 reject("too_few_sentences" if len(kept) == len(block) else "sentences_too_long")
 
+    def select(self, taken: Candidates) -> None:
+        """Split the documents as a table says, else as all others."""
+        taken.split(self.prescribed if self.table else None)
+
     def rows(self, config: str, distinct: int) -> tuple[int, int]:
         """How many rows a document has in `config`, and how many negatives each.
 
@@ -189,7 +201,8 @@ class Permuted(Builder):
                     keys = document_keys(target.seed, f"{target.stage.name}/{config}", ids)
                     rows = order_rows(keys, ids, sentences, partial(self.rows, config))
                     if rows is not None:
-                        writer = dataset.writer(config, split, PERMUTED_ORDERS, rows_per_group=size)
+                        kind = self.gives[config]
+                        writer = dataset.writer(config, split, kind, rows_per_group=size)
                         writer.append(rows)
 
 

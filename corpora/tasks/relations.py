@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import pyarrow as pa
-from pydantic import field_validator
 
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
 from corpora.splits import SPLITS, Assignment
-from corpora.splits.prescribed import prescribed, table_hash
+from corpora.splits.prescribed import prescribed
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Part, Reject, Target
+from corpora.tasks.builder import Part, Prescribed, Reject, Target
 from corpora.tasks.candidates import Candidates
 
 PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,
@@ -29,7 +28,7 @@ PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,
 ROWS_PER_BATCH = 256
 
 
-class Treebank(Builder):
+class Treebank(Prescribed):
     """Annotated documents that a table, or the treebank itself, may divide.
 
     A candidate has the columns of a row, and its label by name.
@@ -41,32 +40,9 @@ class Treebank(Builder):
     """Of the rows in a split."""
     rows_per_group: ClassVar[int] = 0
 
-    table: str = ""
-    """A file of lines `SPLIT<TAB>DOCUMENT` that says the splits. Without one they are those of the
-    treebank; documents of other sources are divided by the shares."""
     train: Part = 0.8
     validation: Part = 0.1
     test: Part = 0.1
-
-    @field_validator("table")
-    @classmethod
-    def _readable(cls, table: str) -> str:
-        table_hash(table)  # refused here, not when all documents have been read
-        return table
-
-    def identity(self) -> dict[str, Any]:
-        """The settings, and the contents of the table."""
-        return {**super().identity(), "table_sha256": table_hash(self.table)}
-
-    def prescribed(
-        self, documents: Mapping[str, tuple[str, int]], target: Target
-    ) -> Assignment | None:
-        """Splits that the data prescribe (id -> group, candidates); None where nothing does."""
-        raise NotImplementedError
-
-    def select(self, taken: Candidates) -> None:
-        """Split the documents as the treebank or the table prescribes, else as all others."""
-        taken.split(self.prescribed)
 
     def write_labelled(
         self, names: Sequence[str], schema: pa.Schema, taken: Candidates, dataset: DatasetFolder
@@ -94,9 +70,9 @@ class Relations(Treebank):
     kinds: ClassVar[tuple[str, ...]]
     """The kinds of relations that are taken."""
 
-    sections: Literal["discoeval", "dissent"] = "discoeval"
-    """Of the Wall Street Journal: `discoeval` (2-14, 15-18, 19-23) or `dissent` (2-22, 0-1,
-    23-24)."""
+    sections: Literal["discoeval", "dissent", "lin", "ji"] = "discoeval"
+    """Of the Wall Street Journal: `discoeval` (2-14, 15-18, 19-23), `dissent` (2-22, 0-1, 23-24),
+    `lin` (2-21, 22, 23; Lin et al. 2009) or `ji` (2-20, 0-1, 21-22; Ji and Eisenstein 2015)."""
 
     def prescribed(
         self, documents: Mapping[str, tuple[str, int]], target: Target

@@ -50,6 +50,11 @@ CARD = Card(
   booktitle = {Advances in Neural Information Processing Systems},
   year = {2019}
 }""",
+    configurations={
+        "rte": "does the premise entail the hypothesis?",
+        "copa": "which of two choices is the cause, or the effect, of the premise?",
+        "record": "which entity of the passage fills the gap of the query?",
+    },
     limits=("The test labels are not public: evaluate on `validation`.",),
     tags=("superglue", "evaluation"),
     task_categories=("text-classification", "question-answering"),
@@ -79,9 +84,10 @@ class Superglue(FromSources):
 
     def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
         """Each file of `superglue:FOLDER`, or each part of a dataset of the Hub."""
-        for reader, source, licence in sources:
+        for reader, source in sources:
             for task, split, records in self._records(reader, source):
-                yield Part(task, split, licence, _labelled(source, records, task, dataset))
+                rows = _labelled(source, records, task, dataset)
+                yield Part(task, split, reader.licence_of(), rows)
 
     def _records(
         self, reader: Reader, source: Source

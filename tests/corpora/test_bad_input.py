@@ -131,6 +131,17 @@ def summary(i: int, **fields: Any) -> bytes:
     return line(**{**rated, "expert_annotations": [{"coherence": 3}], **fields})
 
 
+def insted(i: int, **fields: Any) -> bytes:
+    record = {"file_id": f"f{i}", "ctx": [text(i), "So."], "sen_position": -1, "train": 1}
+    return line(**record | fields)
+
+
+def cohesentia(i: int, **fields: Any) -> tuple[str, dict[str, Any]]:
+    rated = {"scores": {"annot0": 3}, "consensus_score": 3}
+    story = {"Title": WORDS[i], "Text": text(i), "HolisticData": rated, "IncrementalData": rated}
+    return WORDS[i], story | fields
+
+
 def rte(i: int, **fields: Any) -> bytes:
     return line(
         **{"premise": text(i), "hypothesis": "So.", "label": "entailment", "idx": i} | fields
@@ -147,6 +158,12 @@ CLOZE = (
     "RandomFifthSentenceQuiz1,RandomFifthSentenceQuiz2,AnswerRightEnding\n"
 )
 JSON = {"broken": b'{"id": "x", "te\n', "deep": b"[" * DEEP + b"\n", "line": b"x" * LONG + b"\n"}
+TABS = {
+    "broken": b"One .\n",
+    "encoding": b"Caf\xe9 .\tTwo .\tbut\n",
+    "line": b"x" * LONG + b"\n",
+    "no text": b" \tTwo .\tbut\n",
+}
 FILE = {"line": b"x" * LONG, "encoding": b"Caf\xe9."}
 
 KINDS = {
@@ -354,6 +371,58 @@ KINDS = {
             "twice": summary(2),
         },
         suffix=".gz",
+    ),
+    "discovery": Kind(
+        "{}.tsv",
+        lambda i: f"{text(i)}\tIt ends .\tbut\n".encode(),
+        TABS,
+        head=b"s1\ts2\ty\n",
+    ),
+    "dissent": Kind("{}.tsv", lambda i: f"{text(i)}\tIt ends .\tbut\n".encode(), TABS),
+    "insted": Kind(
+        "{}.jsonl",
+        insted,
+        JSON
+        | {
+            "encoding": b'{"file_id": "x", "ctx": ["caf\xe9"]}\n',
+            "id": insted(1, file_id="../x"),
+            "no text": insted(1, ctx=[" "]),
+        },
+        suffix=".gz",
+    ),
+    "disrpt": Kind(
+        "{}.conllu",
+        lambda i: b"# newdoc id = %s\n" % WORDS[i].encode() + words(i),
+        {
+            "broken": b"# newdoc id = x\n1\tbroken\n\n",
+            "encoding": b"# newdoc id = x\n1\tcaf\xe9\t_\tX\t_\t_\t0\troot\t_\t_\n\n",
+            "line": b"# newdoc id = x\n" + b"x" * LONG + b"\n\n",
+            "id": b"# newdoc id = ../x\n" + words(1),
+            "no text": b"# newdoc id = x\n\n",
+            "twice": b"# newdoc id = %s\n" % WORDS[0].encode() + words(1),
+        },
+    ),
+    "gcdc": Kind(
+        "{}.csv",
+        lambda i: f'{i},S,"{text(i)}",1,1\n'.encode(),
+        {"broken": b"x,S\n", "no text": b'x,S," ",1,1\n'},
+        head=b"text_id,subject,text,ratingA1,labelA\n",
+        alone={"encoding": b"text,labelA\nCaf\xe9.,1\n", "line": b"x" * LONG},
+    ),
+    "cohesentia": Kind(
+        "{}.json",
+        cohesentia,
+        {
+            "broken": ("x", 3),
+            "no text": cohesentia(1, Text=" "),
+            "id": ("../x", cohesentia(1, Title="../x")[1]),
+        },
+        pack=lambda records: json.dumps(dict(records)).encode(),
+        alone={
+            "encoding": b'{"x": "caf\xe9"}',
+            "deep": b"[" * DEEP,
+            "line": b"x" * LONG,
+        },
     ),
     "superglue": Kind(
         "{}/RTE/train.jsonl",

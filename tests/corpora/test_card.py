@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from huggingface_hub import DatasetCard
 
 from corpora.declared import Declared
+from corpora.publish import plan_publication
 from corpora.store.atomic import staged
 from corpora.store.card import Card, front_matter, source_name
+from corpora.store.documents import write_documents
 from corpora.store.folder import DatasetFolder, Stage
 from corpora.store.rows import class_label
 from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Target
 
 SCHEMA = pa.schema([pa.field("text", pa.string()), class_label("label", ["and", "but"])])
 CARD = Card(
@@ -85,7 +89,7 @@ def test_the_size_is_a_category_of_the_hub(rows, size):
 def test_the_text_answers_the_questions_of_a_user(card):
     for expected in (
         "# A test of cards",
-        "| all | train | 2 | 1 |",
+        "| all | train | 2 | 2 | 1 |",
         "| but | 1 | 0 |",
         '"label": "but"',
         "| too_long | 1,234 |",
@@ -129,3 +133,74 @@ def test_a_card_says_what_each_column_and_each_setting_means(name):
     columns = {column for schema in builder.gives.values() for column in schema.names}
     assert set(builder.card.fields) == columns
     assert all(field.description for field in builder.model_fields.values())
+    several = {*builder.gives} if len(builder.gives) > 1 else set()
+    assert {*builder.card.configurations} == several
+
+
+def test_the_documents_of_the_rows_are_named(tmp_path, make_document):
+    pier = {"title": "On | piers", "url": "https://example.org/pier", "author": "Ada; Ben"}
+    documents = [
+        make_document("d0", 6, source="papers", **pier),
+        make_document("d1", 6, source="papers", title="Without more"),
+        make_document("d2", 2, source="papers", author="Too short for a row"),
+        make_document("d3", 60, source="papers", author="Cara"),  # named d3#0, d3#1, ...
+    ]
+    write_documents(documents, tmp_path / "read")
+    about = {"authors": ["Ada", "Ben"], "description": "Two piers.", "get": "ask Ada"}
+    source = {
+        "name": "papers",
+        "spec": "jsonl:x",
+        "title": "Piers",
+        "url": "https://e.org",
+        **about,
+    }
+    stage = Stage("permuted", 1, "ab", sources=[source], build='name = "p"')
+    with staged(tmp_path / "d") as partial:
+        target = Target(partial, stage, 1, documents=[tmp_path / "read"])
+        manifest = (
+            BUILDERS.find("permuted").of({"test": 0, "validation": 0}).build(documents, target)
+        )
+    rows = pq.read_table(tmp_path / "d" / "attribution.parquet").to_pylist()
+    wanted = {**pier, "source": "papers", "id": "d0", "licence": "CC-BY-4.0"}
+    assert rows[0] == wanted and [row["id"] for row in rows] == ["d0", "d3"]
+    assert manifest["attribution"] == {"documents": 2, "first": rows}
+    plan = plan_publication(tmp_path / "d", "lab/piers")
+    assert "attribution.parquet" in {file.path for file in plan.data_files}
+    plan.verify()
+    text = (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
+    for expected in (
+        "- **papers (jsonl:x)**: *Piers*, Ada, Ben, https://e.org. Two piers. To be had: ask Ada.",
+        r"| On \| piers | Ada; Ben | https://example.org/pier | CC-BY-4.0 |",
+        "| d3 | Cara |  | CC-BY-4.0 |",
+        '```toml\nname = "p"\n```',
+        "- `pairwise`: a document and one permutation a row",
+    ):
+        assert expected in text
+    # Each positive has up to 20 rows.
+    (pairwise,) = manifest["configs"]["pairwise"]["splits"].values()
+    documents_ = manifest["configs"]["documents"]["splits"]["train"]["rows"]
+    assert pairwise["distinct"] == documents_ < pairwise["rows"]
+
+
+def test_rows_with_the_same_texts_in_another_order_are_not_distinct(build, make_document):
+    _, manifest = build("bso", [make_document("d", 12)], train=10, validation=0, test=0)
+    train = manifest["configs"]["default"]["splits"]["train"]
+    assert train["distinct"] * 2 == train["rows"]
+
+
+def test_examples_differ_in_label_and_document(tmp_path):
+    schema = pa.schema([pa.field("doc", pa.string()), *SCHEMA])
+    rows = [{"doc": f"d{i // 10}", "text": f"t{i}", "label": int(i >= 30)} for i in range(40)]
+    with (
+        staged(tmp_path / "d") as partial,
+        DatasetFolder(partial, "d", Stage("s", 1, "ab"), CARD) as data,
+    ):
+        for config in ("one", "two"):
+            data.write(config, "train", rows, schema, texts=("text",))
+        data.count_licence("MIT")
+        manifest = data.finish()
+    examples = manifest["configs"]["one"]["splits"]["train"]["examples"]
+    found = [(row["doc"], row["label"]) for row in examples]
+    assert found == [("d0", 0), ("d3", 1), ("d1", 0), ("d2", 0)]
+    text = (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
+    assert [text.count(f'"doc": "d{i}"') for i in range(4)] == [1, 1, 1, 1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,10 +13,13 @@ from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.splits import SPLITS, Shares
 from corpora.splits.division import FILE, Division, divide
+from corpora.splits.prescribed import prescribed_splits, read_table, split_of
 from corpora.splits.seen import COLUMNS, rows_seen
 from corpora.splits.stratification import Table
+from corpora.store.atomic import staged
 from corpora.store.documents import DocumentSizes, write_documents
 from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Target
 from tests.corpora.test_tasks_load import SETTINGS, SOURCES, inputs
 
 SIZES = [(f"d{i}", f"book{i // 3}", 100 + i) for i in range(120)]
@@ -128,6 +133,90 @@ def test_a_dataset_with_settled_documents_keeps_its_groups_whole(tmp_path):
     found, counts = divided(tmp_path / "two", (["novels"], books), keep=table)
     assert not groups_cut(found, books) and counts["by"] == "group"
     assert {found[f"b0/{c}"] for c in range(50)} == {"test"}
+
+
+def test_prescribed_documents_are_where_they_are_said_to_be_and_new_ones_are_dealt_out(tmp_path):
+    said = {f"d{i}": ("train", "validation", "")[min(i // 30, 2)] for i in range(75)}
+    sources = [(["rst", "sp"], SIZES[:75]), (["sp"], SIZES[75:])]
+    divided_ = divide(sources, SHARES, tmp_path, seed=1, prescribed=said, said="as in the book")
+    division = Division.read(tmp_path)
+    assert division.splits_of(list(said)) == [split or None for split in said.values()]
+    assert {*division.splits_of([name for name, *_ in SIZES[75:]])} <= {*SPLITS}
+    assert sum(divided_.documents.values()) == 120 - 15
+    assert divided_.reason.endswith("whole but for those of sp; as in the book")
+    assert "d70" not in read_table(tmp_path / FILE) and len(read_table(tmp_path / FILE)) == 105
+
+
+@pytest.mark.parametrize(
+    ("path", "split"),
+    [
+        ("en_ewt-ud-dev.conllu", "validation"),
+        ("train/2005.ascii.txt", "train"),
+        ("2005-05-19.train-a.ascii.txt", "train"),
+        ("TRAINING/wsj_0601.out.dis", "train"),
+        ("train/a-test.txt", "test"),
+        ("valid.txt", "validation"),
+        ("trains/contest.txt", ""),
+    ],
+)
+def test_the_split_that_a_path_names(path, split):
+    assert split_of(path) == split
+
+
+def test_what_prescribes_the_splits_of_a_source():
+    wsj = [(f"00/wsj_{section:02}01", "") for section in range(25)]
+
+    def sections(how):
+        found = prescribed_splits(wsj, how)
+        return [[int(n[-4:-2]) for n, s in found.items() if s == split] for split in SPLITS]
+
+    assert sections("lin") == [[*range(2, 22)], [22], [23]]
+    assert sections("ji") == [[*range(2, 21)], [0, 1], [21, 22]]
+    assert prescribed_splits([("a", "train"), ("b", "test")], "own") == {"a": "train", "b": "test"}
+    with pytest.raises(InputError, match="document 'a' is prescribed: its file's path"):
+        prescribed_splits([("a", "")], "own")
+    with pytest.raises(InputError, match=r"'emma/01' is prescribed: it is no article"):
+        prescribed_splits([*wsj, ("emma/01", "train")], "ji")
+
+
+def test_no_group_gives_more_than_its_share_of_the_training(tmp_path, stage, make_document):
+    """One book of forty chapters beside eleven of two."""
+    books = [make_document(f"long/{i}", group="long") for i in range(40)]
+    books += [make_document(f"b{b}/{c}", group=f"b{b}") for b in range(11) for c in range(2)]
+    books += [make_document(f"t{i}", group="test") for i in range(30)]
+    division = Division.of({d.id: "test" if d.group == "test" else "train" for d in books})
+
+    def made(share):
+        with staged(tmp_path / f"{share}") as partial:
+            target = Target(partial, stage, 1, division, largest_group=share)
+            manifest = BUILDERS.find("permuted").of({}).build(books, target)
+        path = tmp_path / f"{share}" / "documents"
+        return manifest, {
+            split: Counter(pq.read_table(next(path.glob(f"{split}-*")))["group"].to_pylist())
+            for split in ("train", "test")
+        }
+
+    manifest, rows = made(0.2)
+    # Of c + 22 documents a fifth is c = 5.
+    assert rows["train"] == {"long": 5, **{f"b{b}": 2 for b in range(11)}}
+    assert rows["test"] == {"test": 30} and manifest["rejects"]["group_over_its_share"] == 35
+    assert any(": 35 of long are left out" in note for note in manifest["notes"])
+    _, rows = made(1.0)
+    assert rows["train"]["long"] == 40
+
+
+def test_shares_that_are_missed_are_said(build, make_document):
+    documents = [make_document(f"d{i}") for i in range(20)]
+    division = Division.of({f"d{i}": SPLITS[i % 2] for i in range(20)})
+    _, manifest = build("permuted", documents, division=division)
+    (note,) = [note for note in manifest["notes"] if "were asked for" in note]
+    assert "80, 10, 10 %" in note and "`documents` 50, 50, 0 %" in note and "as given" in note
+    assert any("prescribed without it" in note for note in manifest["notes"])
+    division = Division.of(
+        {f"d{i}": (*["train"] * 8, "validation", "test")[i % 10] for i in range(20)}
+    )
+    _, manifest = build("permuted", documents, "y", division=division)
+    assert not [note for note in manifest["notes"] if "were asked for" in note]
 
 
 @pytest.mark.parametrize("annotated_first", [True, False])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corpora.errors import ConfigError
-from corpora.licences import TABLE, combine, get, shown
+from corpora.licences import TABLE, combine, get, of_card, shown
 from tests.hub_routes import LICENCES
 
 
@@ -70,6 +70,23 @@ def test_every_row_of_the_table_can_stand_alone():
 
 def test_the_hub_knows_the_name_of_every_licence():
     assert {row.hub for row in TABLE.values()} <= LICENCES
+
+
+@pytest.mark.parametrize(
+    ("metadata", "id"),
+    [
+        ({"license": "apache-2.0"}, "Apache-2.0"),
+        ({"license": "cc-by-sa-4.0"}, "CC-BY-SA-4.0"),
+        ({"license": "other", "license_name": "ldc"}, "LDC"),
+        ({"license": "other"}, "unknown"),
+        ({"license": "other", "license_name": "other"}, "unknown"),
+        ({"license": ["mit", "apache-2.0"]}, "unknown"),
+        ({"license": "llama3"}, "unknown"),
+        ({}, "unknown"),
+    ],
+)
+def test_the_licence_that_a_card_names(metadata, id):
+    assert of_card(metadata) == id
 
 
 @pytest.mark.parametrize("licence", ["", "unknown", "CC0-1.0 AND unknown"])

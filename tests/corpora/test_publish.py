@@ -116,7 +116,7 @@ def model(tmp_path: Path) -> Path:
     place.mkdir()
     (place / "model.safetensors").write_bytes(bytes(range(256)) * 40)
     write_json(place / "config.json", {"model_type": "discorpora-test"})
-    write_json(place / "results.json", {"dataset": {"name": "sample", "licence": "CC0-1.0"}})
+    write_json(place / "results.json", {"licences": {"data sample": ["CC0-1.0"]}})
     card = "---\nlicense: CC0-1.0\ntags: [discorpora]\n---\n\n# M\n\n`A.from_pretrained(FOLDER)`\n"
     (place / "README.md").write_text(card)
     sums = {path.name: sha256(path) for path in place.iterdir()} | {".job.json": "0" * 64}
@@ -578,8 +578,18 @@ def test_a_verdict_changed_by_hand_does_not_help(send: Publish, tmp_path: Path) 
 
 @pytest.mark.parametrize("licence", ["LDC", "", "other"])
 def test_a_model_of_closed_text(send: Publish, model: Path, licence: str) -> None:
-    write_json(model / "results.json", {"dataset": {"licence": licence}})
+    write_json(model / "results.json", {"licences": {"data wsj": [licence]}})
     with pytest.raises(DiscorporaError, match="may not be published"):
+        send(model, "lab/scorer", kind="model")
+
+
+def test_a_model_that_started_from_closed_text(send: Publish, model: Path) -> None:
+    licences = {"data open": ["CC-BY-4.0"], "data wsj": ["LDC", "MIT"]}
+    write_json(model / "results.json", {"licences": licences})
+    with pytest.raises(DiscorporaError, match="published: data wsj: LDC: the LDC User Agreement"):
+        send(model, "lab/scorer", kind="model")
+    write_json(model / "results.json", {"dataset": {"licence": "CC-BY-4.0"}})
+    with pytest.raises(DiscorporaError, match="may not be published: unknown: the licence"):
         send(model, "lab/scorer", kind="model")
 
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpora.errors import ConfigError, InputError
+from corpora.readers import open_source
 from corpora.readers.coherence import SETS
 from corpora.store.atomic import staged
 from corpora.tasks.builder import Target
@@ -74,7 +75,26 @@ def test_the_authors_files_by_their_names(built, tmp_path):
     }
     assert manifest["details"]["exact_duplicates"]["insted"] == 1
     assert manifest["configs"]["insted"]["default"]
+    assert manifest["licence"]["id"] == "unknown" and not manifest["licence"]["redistributable"]
+
+
+def test_each_set_has_its_licence_of_a_table(built, tmp_path, stage):
+    pickled(tmp_path / "INSteD_intrusion_test_wikipedia.pkl", [{"pos": TEXT, "neg": OTHER}])
+    licence = {"storycloze": "research-only", "default": "CC-BY-SA-3.0"}
+    stage.sources[0]["name"] = "tests"
+    given = (f"coherence:{tmp_path}", {"licence": licence, "name": "tests"})
+    _, manifest = built(given)
     assert manifest["licence"]["id"] == "CC-BY-SA-3.0"
+    pickled(tmp_path / "StoryCloze.pkl", [{"pos": TEXT, "neg": OTHER}])
+    _, manifest = built(given)
+    assert manifest["licences"] == {"CC-BY-SA-3.0": 1, "research-only": 1}
+    assert not manifest["licence"]["redistributable"]
+    assert manifest["sources"][0]["licence"] == "CC-BY-SA-3.0 AND research-only"
+    document = next(open_source(*given))
+    assert document.licence == "CC-BY-SA-3.0"
+    with pytest.raises(ConfigError, match="no test set 'story_cloze'") as caught:
+        built((given[0], {"licence": {"story_cloze": "research-only", "default": "MIT"}}))
+    assert "did you mean 'storycloze'" in caught.value.hint
 
 
 def test_identical_pairs_are_left_out_and_counted(built, tmp_path):

@@ -59,7 +59,7 @@ def test_shards_that_are_there_are_kept_and_removed_at_the_end(tmp_path, stage, 
         monkeypatch.setattr("corpora.tasks.candidates.candidates_of", None)
         builder.build(files, target)
     assert {path.name for path in (tmp_path / "data").iterdir()} == {
-        *("README.md", "manifest.json", "default"),
+        *("README.md", "audit.json", "manifest.json", "default"),
     }
 
 

@@ -231,7 +231,7 @@ def test_senses_by_level():
     ("bad", "said"),
     [
         ({"level": 4}, "level = 4: expected 3 or less"),
-        ({"sections": "mine"}, "sections = 'mine': expected 'discoeval' or 'dissent'"),
+        ({"sections": "wsj"}, "sections = 'wsj': expected 'discoeval', 'dissent', 'lin' or 'ji'"),
         ({"senses": "some"}, "senses = 'some': expected 'first' or 'all'"),
         ({"min_count": -1}, "min_count = -1: expected 0 or more"),
         ({"table": "nowhere.tsv"}, "table: nowhere.tsv: no table of splits"),

@@ -26,6 +26,7 @@ from corpora.tasks.permutations import (
     permutations,
 )
 from corpora.tasks.permuted import ROWS_PER_GROUP, Permuted, token_counter
+from tests.corpora.conftest import rows_of
 
 IDS = [f"d{i}" for i in range(3000)]
 KEYS = document_keys(1, "permuted", IDS[:50])
@@ -269,3 +270,31 @@ def test_a_block_with_the_id_of_another_document_is_refused(built, make_document
     for documents in ([long, short], [short, long]):
         with pytest.raises(InputError, match="two positives have the id 'a#0'"):
             built(documents=documents)
+
+
+def test_lists_of_files_say_the_splits(tmp_path, build, make_document):
+    """As the papers on coherence divide the Wall Street Journal."""
+    lists = tmp_path / "lists"
+    lists.mkdir()
+    names = [f"wsj_{number:04}" for number in range(6)]
+    (lists / "list.train").write_text(f"./wsj/{names[0]}.txt\nraw/{names[1]}\n{names[2]}\n")
+    (lists / "list.dev.docs").write_text(f"{names[3]}.pos\n")
+    (lists / "list.test").write_text(f"{names[4]}\n\n")
+    (lists / "README").write_text("Not a list.\n")
+    documents = [make_document(f"{name[4:6]}/{name}", sentences=6) for name in names]
+    folder, manifest = build("permuted", documents, table=str(lists))
+    rows = rows_of(folder, "documents")
+    found = {split: {row["id"][3:] for row in part} for split, part in rows.items()}
+    assert found == {
+        "train": set(names[:3]),
+        "validation": {names[3]},
+        "test": {names[4]},
+    }
+    assert manifest["rejects"]["document_in_no_split"] == 1
+    assert manifest["details"]["split"]["reason"] == "as lists says"
+    (lists / "list.test").write_text(f"{names[0]}\n")
+    with pytest.raises(ConfigError, match=f"{names[0]}' is in two splits"):
+        build("permuted", documents, table=str(lists))
+    with pytest.raises(ConfigError, match="no list of files"):
+        (tmp_path / "none").mkdir()
+        build("permuted", documents, table=str(tmp_path / "none"))

@@ -79,6 +79,7 @@ def test_the_order_of_sources_and_settings_of_sentences_change_no_division(
     ("old", "new", "message"),
     [
         ("[datasets.sp]", "[splits]\ntrain = -1\n[datasets.sp]", "splits: train = -1"),
+        ("[datasets.sp]", "[splits]\ntrain = 0.9\n[datasets.sp]", "add up to 1.1"),
         ("[datasets.sp]", "[splits]\ndev = 0.1\n[datasets.sp]", "unknown key 'splits.dev'"),
         (
             "[datasets.permuted]",
@@ -186,11 +187,43 @@ def test_a_table_of_other_documents_and_one_in_the_output_are_refused(
     assert run_luigi(write_config(few + f'[splits]\ntable = "{copy}"\n')).returncode == 0
 
 
+def test_the_build_file_of_a_card_makes_the_same_dataset(
+    write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    said = 'title = "The \\"pier\\""\nauthors = ["A", "B"]\noptions = { group = "book" }\n'
+    text = ANNOTATED.replace('spec = "sample:stories"\n', f'spec = "sample:stories"\n{said}')
+    config = write_config(f"{text}[splits]\ntrain = 0.6\ntest = 0.3\n")
+    with options(str(config), str(tmp_path / "out")), settings.planning():
+        made = {name: Dataset(config=str(config), name=name) for name in ("sp", "dissent")}
+    for name, task in made.items():
+        again = tmp_path / f"{name}.toml"
+        again.write_text(task.build_file(), encoding="utf-8")
+        with options(str(again), str(tmp_path / "out")), settings.planning():
+            assert Dataset(config=str(again), name=name).hash == task.hash
+        assert str(tmp_path) not in task.build_file()
+
+
+def test_what_is_only_said_of_a_source_makes_another_card_and_no_other_model(
+    write_config: Callable[[str], Path], graph: Callable
+) -> None:
+    before = graph(write_config(CHAIN))
+    assert CHAIN.count('spec = "sample:news"') == 1
+    said = 'spec = "sample:news"\ntitle = "News"\nauthors = ["Ada"]'
+    after = changed(
+        before, _fresh(graph, write_config(CHAIN.replace('spec = "sample:news"', said)))
+    )
+    assert {title for title in after if title.startswith("dataset ")}
+    kinds = {title.partition(" ")[0] for title in after}
+    assert not kinds & {"documents", "sentences", "parse", "pairs", "division", "model"}
+
+
 def test_splits_change_every_dataset_and_no_parse(
     write_config: Callable[[str], Path], graph: Callable
 ) -> None:
     before = graph(write_config(ANNOTATED))
-    after = changed(before, _fresh(graph, write_config(ANNOTATED + "[splits]\ntest = 0.3\n")))
+    after = changed(
+        before, _fresh(graph, write_config(ANNOTATED + "[splits]\ntrain = 0.6\ntest = 0.3\n"))
+    )
     assert {title for title in before if title.startswith("dataset ")} <= after
     assert not {title for title in after if title.startswith(("parse ", "sentences "))}
 

@@ -103,3 +103,22 @@ def test_every_source_says_its_licence_or_that_it_is_to_be_set(
     assert rows["novels-emma-01"].endswith(unknown)
     assert rows["records"].endswith("| CC0-1.0 AND MIT |")
     assert rows["logs"].endswith("| CC-BY-4.0 |")
+
+
+def test_the_report_shows_the_strongest_rule_of_each_dataset(tmp_path: Path) -> None:
+    rule = {"measure": "accuracy", "low": 0.0, "high": 99.0, "chance": 50.0}
+    rules = [rule | {"rule": "bag", "value": 60.0, "low": 55.0}]
+    rules.append(rule | {"rule": "surface", "value": 70.0, "low": 65.0})
+    configs = {
+        "default": {"rules": rules, "above": ["surface reaches 70.0"]},
+        "few": {"rules": [], "above": []},
+    }
+    (tmp_path / "audit.json").write_text(json.dumps({"configs": configs}), encoding="utf-8")
+    tasks = [
+        SimpleNamespace(folder=tmp_path, key="bso"),
+        SimpleNamespace(folder=tmp_path / "older", key="sp"),
+    ]
+    shown = report._audits(tasks)  # type: ignore[arg-type]
+    assert "| bso | default | surface | accuracy | 70.0 | 65.0 to 99.0 | 50.0 |" in shown
+    assert "few" not in shown and "- **bso, default: surface reaches 70.0**" in shown
+    assert report._audits(tasks[1:]) == ""  # type: ignore[arg-type]

@@ -22,8 +22,10 @@ from zoo.evaluate.__main__ import main
 from zoo.labelled import load
 from zoo.logistic import fit_logistic
 from zoo.modeling import best_device
-from zoo.presets import shipped
+from zoo.presets import read_preset, shipped
 from zoo.training import trainer
+from zoo.training.data import open_dataset
+from zoo.training.finishing import origins_of
 from zoo.training.throughput import operations, peak
 from zoo.vocabularies import train_subwords
 
@@ -152,6 +154,9 @@ def test_base_then_markers_then_relations(
     results = json.loads((output / "results.json").read_text(encoding="utf-8"))
     assert results["labels"] == SENSES[:3]
     assert any("rows of rarer labels left out" in note for note in results["notes"])
+    # The base was trained on another dataset.
+    data = {f"data {name}": ["CC0-1.0"] for name in (results["dataset"]["name"], "dissent")}
+    assert results["licences"] == data
     assert str(tmp_path) not in (output / "config.json").read_text(encoding="utf-8")
     out = tmp_path / "pdtb.json"
     words = ["pdtb", "--model", str(output), "--data", str(relations), "--classes", "3"]
@@ -159,6 +164,25 @@ def test_base_then_markers_then_relations(
     check_outcomes(out)
     found = json.loads(out.read_text(encoding="utf-8"))["metrics"]["fine_tuned"]
     assert found["accuracy"] == results["metrics"]["test"]["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [("---\nlicense: apache-2.0\n---\n# B\n", "Apache-2.0"), ("---\n: [\n---\n", "unknown")],
+)
+def test_another_projects_backbone_has_the_licence_of_its_card(
+    card: str, licence: str, tmp_path: Path, pairs_folder: Path
+) -> None:
+    preset, data = read_preset("dissent/transformer"), open_dataset(str(pairs_folder), "all")
+    needed = {"dataset": "d", "output": "o", "backbone": str(tmp_path)}
+    assert origins_of(preset.recipe(needed), data)[f"backbone {tmp_path.name}"] == ["unknown"]
+    (tmp_path / "README.md").write_text(card, encoding="utf-8")
+    found = origins_of(preset.recipe(needed), data)
+    assert found == {"data dissent": ["CC0-1.0"], f"backbone {tmp_path.name}": [licence]}
+    (tmp_path / "vectors.txt").write_text("a 0 1\n", encoding="utf-8")
+    vectors = {"dataset": "d", "output": "o", "vectors": str(tmp_path / "vectors.txt")}
+    found = origins_of(read_preset("dissent/bilstm").recipe(vectors), data)
+    assert found["vectors vectors.txt"] == [licence]
 
 
 @pytest.mark.parametrize("name", ["bilstm_tiny", "transformer_tiny", "sif"])

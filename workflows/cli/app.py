@@ -201,18 +201,38 @@ def publish(
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(help="A dataset folder of SP, BSO, DC or SSP.")],
+    folder: Annotated[Path, typer.Argument(help="A dataset folder.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the files go.")],
-    layout: Annotated[str, typer.Option("--format", help="discoeval.")] = "discoeval",
-    domain: Annotated[str, typer.Option(help="The folder's name below the task.")] = "",
+    layout: Annotated[
+        str, typer.Option("--format", help="discoeval, pairs or triplets (sentence-transformers).")
+    ] = "discoeval",
+    domain: Annotated[str, typer.Option(help="discoeval: the folder's name below the task.")] = "",
 ) -> None:
-    """Write a dataset in the plain-text layout of its original release."""
-    from corpora.export import export_discoeval
+    """Write a dataset as DiscoEval's files, or as pairs or triplets for sentence-transformers."""
+    from corpora.export import export as export_dataset
 
-    if layout != "discoeval":
-        raise ConfigError(f"no format {layout!r}", hint="the formats are: discoeval")
-    for name, lines in export_discoeval(folder, output, domain).items():
+    for name, lines in export_dataset(folder, output, layout, domain).items():
         typer.echo(f"{lines:>9,}  {name}")
+
+
+def audit(
+    dataset: Annotated[str, typer.Argument(help="A dataset's FOLDER, or OWNER/NAME on the Hub.")],
+    kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",
+    config: Annotated[str, typer.Option(help="One configuration.")] = "",
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
+) -> None:
+    """Show what rules that read nothing reach on a dataset, its labels and its duplicates."""
+    from tempfile import TemporaryDirectory
+
+    from corpora.audit import audited, rendered, to_json
+    from corpora.audit.opening import opened
+    from corpora.store.atomic import write_json
+
+    with TemporaryDirectory() as spill:
+        found = audited(opened(dataset, config, kind), Path(spill))
+    typer.echo(rendered(found))
+    if json_file is not None:
+        write_json(json_file, to_json(found))
 
 
 def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
@@ -241,7 +261,7 @@ def _settings(
 
 COMMANDS = (
     *(extract, validate, fetch, show.markers, show.plan, build, show.status, show.inspect),
-    *(publish, export),
+    *(publish, export, audit),
 )
 for command in COMMANDS:
     app.command()(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -10,7 +11,10 @@ from typing import Any, cast
 import luigi
 
 from corpora.errors import ConfigError, InputError
+from corpora.splits import SPLITS
+from corpora.store.folder import Stage
 from corpora.tasks.builder import Builder, Target
+from corpora.toml import toml_lines, toml_value
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
 from workflows.tables import Source
@@ -75,6 +79,12 @@ class Divide(StageTask):
         return [Documents(config=self.config, source=name) for name in self.served]
 
     @property
+    def prescribed(self) -> dict[str, str]:
+        """The sources whose splits are prescribed, and by what."""
+        named = {name: self.build.source(name).splits for name in self.served}
+        return {name: how for name, how in named.items() if how}
+
+    @property
     def table(self) -> str:
         """The file of documents whose split is settled, or an empty string."""
         return self.build.place(self.build.splits.table)
@@ -83,7 +93,7 @@ class Divide(StageTask):
         from corpora.splits.division import VERSION
         from corpora.splits.prescribed import table_hash
 
-        settings = self.build.splits.model_dump(exclude={"table"})
+        settings = self.build.splits.model_dump(exclude={"table", "largest_group"})
         if self.table:
             with self.build.at("splits", "table"):
                 # The next build makes another division than the one that is there.
@@ -94,14 +104,25 @@ class Divide(StageTask):
                         hint="copy the file beside the build file, and name the copy",
                     )
                 settings["table_sha256"] = table_hash(self.table)
+        if self.prescribed:
+            settings["prescribed"] = self.prescribed
         return {**settings, "seed": self.build.seed, "served": self.served, "code": VERSION}
 
     def work(self, folder: Path) -> dict[str, Any]:
         from corpora.splits.division import Division, divide
-        from corpora.splits.prescribed import read_table
-        from corpora.store.documents import DocumentSizes
+        from corpora.splits.prescribed import prescribed_splits, read_table
+        from corpora.store.documents import DocumentSizes, settled_splits
 
         read = [DocumentSizes(task.folder) for task in self.upstream]
+        splits: dict[str, str] = {}
+        said = []
+        for task, name in zip(self.upstream, self.served, strict=True):
+            if how := self.prescribed.get(name):
+                with self.build.at(*self.build.source_keys(name), "splits"):
+                    found = prescribed_splits(settled_splits(task.folder), how)
+                parts = ", ".join(split for split in SPLITS if split in found.values())
+                said.append(f"those of {name} are prescribed (`{how}`: {parts})")
+                splits |= found
         divided = divide(
             list(zip(self.served.values(), read, strict=True)),
             self.build.splits.shares,
@@ -109,6 +130,8 @@ class Divide(StageTask):
             seed=self.build.seed,
             names=list(self.served),
             kept=Division.of(read_table(Path(self.table))) if self.table else None,
+            prescribed=splits,
+            said="; ".join(said),
         )
         if divided.kept == 0:
             example = next((name for sizes in read for name, *_ in sizes), "")
@@ -164,6 +187,8 @@ class Dataset(StageTask):
     def settings(self) -> dict[str, Any]:
         build, builder = self.build, self.builder
         own = {"builder": builder.name, **builder.identity(), "seed": build.seed}
+        if not self.direct:
+            own["largest_group"] = build.splits.largest_group
         labels = own.get("markers", ())
         if builder.reads == "pairs" and labels and self.entries:
             # Of labels without a marker that is extracted no row could be made, after every parse.
@@ -183,6 +208,47 @@ class Dataset(StageTask):
     def sources(self) -> list[SourceRecord]:
         return [record_of(source) for source in self.entries] if self.direct else []
 
+    def said(self) -> dict[str, Any]:
+        return {source.name: source.about for source in self.all_sources if source.about}
+
+    def record(self) -> Stage:
+        """With a build file that makes this dataset alone, its documents divided as here."""
+        return replace(super().record(), build=self.build_file())
+
+    def build_file(self) -> str:
+        """The tables that the dataset follows from, as TOML: no path of this machine."""
+        build = self.build
+        served = {s.name: [self.name] for s in self.entries}
+        tables: dict[str, Any] = {}
+        if not self.direct:
+            divide = self.upstream[-1]
+            assert isinstance(divide, Divide)
+            served = divide.served
+            tables["splits"] = build.splits.model_dump(exclude={"table"})
+            if divide.table:
+                tables["splits"]["table"] = f"{{data}}/{Path(divide.table).name}"
+            tables["sentences"] = build.sentences.model_dump()
+        if self.builder.reads == "pairs":
+            tables["parse"], tables["extract"] = (
+                build.parse.model_dump(),
+                build.extract.model_dump(),
+            )
+        about = {"title", "url", "authors", "description", "get"}
+        keys = {"licence", "language", "options", "splitter", "splits"} | about
+        lines = toml_lines(build.model_dump(include={"name", "seed", "max_bad_share"}))
+        for source in (build.source(name) for name in served):
+            own = {key: value for key, value in source.model_dump(include=keys).items() if value}
+            spec = record_of(source).portable_spec()
+            table = {"name": source.name, "spec": spec, **own, "datasets": served[source.name]}
+            lines += ["[[sources]]", *toml_lines(table)]
+        for name in sorted({name for names in served.values() for name in names} | {self.name}):
+            own = build.dataset(name)
+            kept = own if name == self.name else {k: v for k, v in own.items() if k == "builder"}
+            tables[f"datasets.{toml_value(name)}"] = kept
+        for name, table in tables.items():
+            lines += [f"[{name}]", *toml_lines(table)]
+        return "\n".join(lines).strip()
+
     def inputs(self) -> list[Any]:
         """The shards of documents or pairs, or the sources themselves with their options."""
         if self.direct:
@@ -199,7 +265,13 @@ class Dataset(StageTask):
             self.build.seed,
             None if self.direct else Division.read(self.upstream[-1].folder),
             max_bad_share=self.build.max_bad_share,
+            largest_group=self.build.splits.largest_group,
             threads=self.build.threads,
+            documents=[
+                task.folder
+                for task in self.lineage
+                if task.stage == "documents" and task.key in {s.name for s in self.all_sources}
+            ],
         )
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:

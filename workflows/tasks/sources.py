@@ -32,7 +32,9 @@ def record_of(entry: Source) -> SourceRecord:
     """
     revision = str(entry.options.get("revision", ""))
     licence = entry.licences or parse_spec(entry.spec)[0].own_licence
-    return SourceRecord(entry.name, entry.spec, licence, revision, entry.get)
+    said = entry.model_dump(include={"title", "url", "authors", "description", "get"})
+    about = {key: value for key, value in said.items() if value}
+    return SourceRecord(entry.name, entry.spec, licence, revision, entry.get, about)
 
 
 def options_of(entry: Source) -> dict[str, Any]:

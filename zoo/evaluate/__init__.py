@@ -21,6 +21,7 @@ SUITES = Registry(
         "permuted": "zoo.evaluate.suites:Permuted",
         "pairwise": "zoo.evaluate.suites:Pairwise",
         "agreement": "zoo.evaluate.suites:Agreement",
+        "ratings": "zoo.evaluate.suites:Ratings",
         "discoeval": "zoo.evaluate.suites:DiscoEval",
         "superglue": "zoo.evaluate.suites:SuperGlue",
         "senteval": "zoo.evaluate.suites:SentEval",

@@ -222,6 +222,31 @@ class Agreement(Suite):
         }
 
 
+class Ratings(Suite):
+    """Whether the scores rise with people's ratings of coherence: Spearman's correlation."""
+
+    name = "ratings"
+    paper = "Lai and Tetreault 2018"
+    percent = False
+    needs = frozenset({SCORES})
+    reads = (Form(("group", "text", "ratings")),)
+    all_configs = True
+
+    def evaluate(self, request: Request) -> Result:
+        from zoo.evaluate.ratings import evaluate
+
+        return evaluate(request)
+
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        rows: Rows = {"": {}}
+        for name, found in result["metrics"]["sets"].items():
+            rows[""][name] = plain(found["rho"], found["texts"])
+            for rule, figure in found["baselines"].items():
+                rows.setdefault(f"rule: {rule}", {})[name] = plain(figure)
+        return rows
+
+
 class DiscoEval(Suite):
     """What frozen sentence vectors know of discourse, in seven tasks.
 

@@ -67,6 +67,10 @@ CARD = Card(
         "sentences": "six sentences or turns",
     },
     citation=CITATION,
+    configurations={
+        "text": "six sentences of a text that follow each other",
+        "chat": "six turns of a conversation that follow each other",
+    },
     limits=(
         "Sentences are split by a program; a wrong boundary gives a wrong example.",
         "A replaced sentence can fit as well as the one that stood there.",

@@ -1,0 +1,277 @@
+"""What rules that read nothing reach on a dataset: the audit that every dataset gets.
+
+A dataset teaches whatever tells its labels apart. `audited` tries rules on it that see lengths,
+marks, words or similar vocabulary, and no more (`corpora.audit.rules`), counts its labels and its
+duplicates, and compares with what the same rules reach on released data. See docs/audit.md.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from corpora.audit.data import Configuration, built
+from corpora.audit.features import KINDS
+from corpora.audit.rules import SEED, Reached, divided, nearly_equal, reached, too_few
+from corpora.store.engine import Engine
+
+__all__ = ["AUDIT_FILE", "Audited", "audited", "built", "rendered", "to_json"]
+
+AUDIT_FILE = "audit.json"
+TRAIN = TEST = 4_000
+"""The most rows of a configuration that rules are fitted on, and that they are scored on."""
+
+RULES = {
+    "majority": "the most frequent label",
+    "surface": "lengths, case and marks of the sentences",
+    "first": "the same of the first sentence",
+    "bag": "which words and pairs of words occur",
+    "bag_first": "the same of the first sentence",
+    "cohesion": "how alike the words of the sentences are",
+    "quotes": "whether quotation marks open and close in turn",
+    "numbers": "surface, cohesion and quotes together",
+    "order": "the tenth of the split in which a row stands",
+    "columns": "the columns `position` and `order`",
+    "position": "the most frequent place of the changed sentence",
+}
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share in per cent with its 95 % interval: `what` of the `n` rows of a split."""
+
+    split: str
+    what: str
+    value: float
+    low: float
+    high: float
+    n: int
+    chance: float = 0.0
+
+
+@dataclass(frozen=True)
+class Audited:
+    """The audit of one configuration.
+
+    `train` and `test` rows were fitted on and scored, these of `units` documents (or rows), in
+    `divisions`; `left_out` says why not. `above` are the rules that are further above chance than
+    on released data.
+    """
+
+    kind: str
+    train: int
+    test: int
+    units: int
+    divisions: int
+    left_out: str
+    rules: list[Reached]
+    above: list[str]
+    labels: list[Share]
+    duplicates: list[Share]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "rules": [rule._asdict() for rule in self.rules]}
+
+
+@cache
+def released() -> dict[str, dict[str, dict[str, float]]]:
+    """What the rules reach on released data: by kind and rule, by the name of the data."""
+    text = resources.files("corpora").joinpath("audit", "released.toml").read_text("utf-8")
+    out: dict[str, dict[str, dict[str, float]]] = {}
+    for entry in tomllib.loads(text)["released"]:
+        for rule, value in entry["rules"].items():
+            out.setdefault(entry["kind"], {}).setdefault(rule, {})[entry["data"]] = value
+    return out
+
+
+def audited(configs: Mapping[str, Configuration], spill: Path) -> dict[str, Audited]:
+    """Audit each configuration; the same input gives the same figures.
+
+    `spill`: a folder where queries over many rows may write.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1), Engine(spill) as engine:
+        return {name: _audited(config, engine) for name, config in configs.items()}
+
+
+def to_json(found: Mapping[str, Audited]) -> dict[str, Any]:
+    """What `audit.json` holds."""
+    return {
+        "sample": {"train": TRAIN, "test": TEST, "seed": SEED},
+        "configs": {name: one.to_dict() for name, one in found.items()},
+    }
+
+
+def _audited(config: Configuration, engine: Engine) -> Audited:
+    labels = list(_labels(config, engine))
+    duplicates = list(_equal(config, engine))
+    if not config.kind:
+        left_out = "nothing says of what kind its rows are"
+        return Audited("", 0, 0, 0, 0, left_out, [], [], labels, duplicates)
+    kind = KINDS[config.kind]
+    train = config.examples("train", TRAIN) if "train" in config.splits else []
+    others = [split for split in config.splits if split != "train"]
+    sizes = {split: config.splits[split].count_rows() for split in others}
+    test = [
+        row
+        for split, size in sizes.items()
+        for row in config.examples(split, -(-TEST * size // max(TEST, sum(sizes.values()))))
+    ]
+    divisions = divided(train, test)
+    left_out = next(filter(None, map(too_few, divisions)), "")
+    rules = [] if left_out else reached(kind, divisions)
+    if not left_out:
+        for name, share in nearly_equal(divisions[0]).items():
+            other = "a training row" if name == "train" else "another scored row"
+            duplicates.append(Share("scored", f"nearly equal to {other}", *share))
+    return Audited(
+        kind=config.kind,
+        train=len(divisions[0].train),
+        test=sum(len(division.test) for division in divisions),
+        units=len({row.unit for division in divisions for row in division.test}),
+        divisions=len(divisions),
+        left_out=left_out,
+        rules=rules,
+        above=[said for rule in rules if (said := _above(config.kind, rule))],
+        labels=labels,
+        duplicates=duplicates,
+    )
+
+
+def _above(kind: str, rule: Reached) -> str:
+    """What to say where the whole interval is further above chance than on any released data.
+
+    Released data have even classes: chance is the same for all rows of a rule.
+    """
+    others = released().get(kind, {}).get(rule.rule, {})
+    if not others or rule.low <= max(others.values()):
+        return ""
+    figures = ", ".join(f"{value} on {data}" for data, value in others.items())
+    return f"{rule.rule} reaches {rule.value} ({rule.low} to {rule.high}); it reaches {figures}"
+
+
+# Counted over all rows.
+
+
+def _share(split: str, what: str, found: int, n: int, chance: float = 0.0) -> Share:
+    from scipy.stats import binomtest
+
+    interval = binomtest(found, n).proportion_ci(method="wilson")
+    value, low, high = (round(100 * float(x), 1) for x in (found / n, interval.low, interval.high))
+    return Share(split, what, value, low, high, n, round(chance, 1))
+
+
+def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
+    """The most frequent label of each column of labels in each split."""
+    columns: dict[str, list[str]] = config.classes
+    if not columns and "label" in config.schema.names:
+        columns = {"label": []}
+    for column, names in columns.items():
+        query = f'select "{column}", count(*) from split group by all order by 2 desc, 1'
+        for split, rows in config.splits.items():
+            engine.name("split", rows)
+            counts = engine.rows(query)
+            label, most = counts[0]
+            known = names and label is not None and label >= 0
+            what = f"{column} `{names[label] if known else label}`"
+            chance = 100 / len(names or counts)
+            yield _share(split, what, most, sum(count for _, count in counts), chance)
+
+
+def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
+    """Rows whose texts equal an earlier row's of their split, or one of another split.
+
+    Case, marks and blanks aside. Texts are the columns of strings that hold more than one word.
+    """
+    columns = list(_columns_of_text(config))
+    if not columns:
+        return
+    text = ", ".join(
+        f"""array_to_string("{name}", ' ')""" if listed else f'"{name}"' for name, listed in columns
+    )
+    letters = rf"regexp_replace(lower(concat_ws(' ', {text})), '[^\p{{L}}\p{{N}}]+', '', 'g')"
+    sizes = {}
+    for split, rows in config.splits.items():
+        engine.name("split", rows)
+        engine.run(f'create or replace table "{split}" as select md5({letters}) as key from split')
+        sizes[split], distinct = engine.rows(
+            f'select count(*), count(distinct key) from "{split}"'
+        )[0]
+        yield _share(split, "equal to an earlier row", sizes[split] - distinct, sizes[split])
+    for one, two in combinations(config.splits, 2):
+        found = engine.value(f'select count(*) from "{two}" where key in (select key from "{one}")')
+        yield _share(two, f"equal to a row of {one}", found, sizes[two])
+
+
+def _columns_of_text(config: Configuration) -> Iterator[tuple[str, bool]]:
+    """The columns of strings whose first values hold more than one word, and whether of lists."""
+    some = next(iter(config.splits.values())).head(100)
+    for column in some.schema:
+        listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+        kind = column.type.value_type if listed else column.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            values = [" ".join(v) if listed else v for v in some[column.name].to_pylist() if v]
+            if sum(" " in value for value in values) > len(values) / 2:
+                yield column.name, listed
+
+
+# What people read.
+
+
+def rendered(found: Mapping[str, Audited]) -> str:
+    """The audit in Markdown, as the card has it."""
+    known = any(one.rules for one in found.values())
+    lines = [
+        "Each rule is a logistic regression on what it sees, fitted on training rows and scored on "
+        f"rows of other documents (at most {TRAIN:,} and {TEST:,} rows, drawn with a fixed seed): "
+        "per cent right, with 95 % intervals. "
+        + "; ".join(f"*{rule}*: {what}" for rule, what in RULES.items())
+        + ". Released data: the same rules on files that others published."
+    ]
+    lines = lines if known else []
+    for name, one in found.items():
+        lines.append(_head(name, one))
+        others = released().get(one.kind, {})
+        if one.rules:
+            lines += [
+                "| rule | measure | reached | interval | chance | released data |",
+                "| --- | --- | ---: | ---: | ---: | --- |",
+            ]
+            lines[-2:] = ["\n".join([*lines[-2:], *(_row(rule, others) for rule in one.rules)])]
+        if one.above:
+            said = "".join(f"\n- {line}" for line in one.above)
+            lines.append(f"**Further above chance than on released data:**\n{said}")
+        shares = [
+            f"| {share.split} | {share.what} | {share.value} | {share.low} to {share.high} | "
+            f"{share.chance or ''} | {share.n:,} |"
+            for share in (*one.labels, *one.duplicates)
+        ]
+        if shares:
+            head = "| split | rows | per cent | interval | chance | of |"
+            lines.append("\n".join([head, "| --- | --- | ---: | ---: | ---: | ---: |", *shares]))
+    return "\n\n".join(lines)
+
+
+def _head(name: str, one: Audited) -> str:
+    if one.left_out:
+        return f"`{name}`: no rule was tried, {one.left_out}."
+    how = " (each quarter of the rows is scored once)" if one.divisions > 1 else ""
+    return (
+        f"`{name}`: {one.train:,} rows to train on, {one.test:,} scored, of {one.units:,} "
+        f"documents or rows of their own{how}."
+    )
+
+
+def _row(rule: Reached, others: Mapping[str, Mapping[str, float]]) -> str:
+    there = ", ".join(f"{value} ({data})" for data, value in others.get(rule.rule, {}).items())
+    cells = (rule.rule, rule.measure, rule.value, f"{rule.low} to {rule.high}", rule.chance, there)
+    return f"| {' | '.join(map(str, cells))} |"

@@ -1,0 +1,293 @@
+"""What rules reach: divided, fitted, scored, with intervals.
+
+Protocol. A rule is one logistic regression on features of `corpora.audit.features` (numbers are
+standardised, C 0.1; bags of words C 0.05), fitted on training rows and scored on rows of the other
+splits whose documents do not train. Without a training split each quarter of the rows is scored
+once by a fit on the others. Intervals are of 1,000 bootstrap draws of documents.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corpora.audit.features import Array, Features, Kind, Matrix, Text
+
+SEED = 13
+FEWEST_TRAIN, FEWEST_TEST = 40, 20
+DRAWS = 1_000
+UNEVEN = 1.1
+"""Classes are uneven where the largest holds more than that many times its even share."""
+ALIKE = 0.8
+"""Texts are nearly equal if their sets of words have this Jaccard similarity."""
+ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A row as the rules see it.
+
+    `texts`: its text, or the better and the worse one. `unit` is its document, or what stands in
+    for it; rows with one `item` are two forms of one text. `tenth` is that of the split; `columns`
+    what the row's other columns say of the position; `place` the text's length and which of its
+    sentences is another one.
+    """
+
+    texts: tuple[Text, ...]
+    label: Hashable
+    unit: str
+    item: tuple[str, int]
+    tenth: int
+    columns: Hashable = None
+    place: tuple[int, int] | None = None
+
+
+class Division(NamedTuple):
+    train: list[Example]
+    test: list[Example]
+
+
+class Reached(NamedTuple):
+    """What a rule reaches on `n` rows, in per cent, with its interval and what chance reaches."""
+
+    rule: str
+    measure: str
+    value: float
+    low: float
+    high: float
+    chance: float
+    n: int
+
+
+def divided(train: list[Example], test: list[Example]) -> list[Division]:
+    """One division, or four where one of the lists is empty: each quarter is the test once."""
+    if train and test:
+        parts = [(train, test)]
+    else:
+        rows = train or test
+        number = {item: i for i, item in enumerate(dict.fromkeys(row.item for row in rows))}
+        quarters: list[list[Example]] = [[] for _ in range(4)]
+        for row in rows:
+            quarters[4 * number[row.item] // len(number)].append(row)
+        parts = [
+            ([row for other in quarters if other is not own for row in other], own)
+            for own in quarters
+        ]
+    out = []
+    for learn, judge in parts:
+        known = {row.unit for row in learn}
+        out.append(Division(learn, [row for row in judge if row.unit not in known]))
+    return out
+
+
+def too_few(division: Division) -> str:
+    """Why nothing can be fitted, or an empty string."""
+    train, test = len(division.train), len(division.test)
+    if train < FEWEST_TRAIN or test < FEWEST_TEST:
+        return (
+            f"{train} rows to train on and {test} rows of other documents to score "
+            f"({FEWEST_TRAIN} and {FEWEST_TEST} are needed)"
+        )
+    if len({row.label for row in division.train}) < 2 and len(division.train[0].texts) == 1:
+        return "all rows to train on have one label"
+    return ""
+
+
+def reached(kind: Kind, divisions: Sequence[Division]) -> list[Reached]:
+    """What every rule reaches."""
+    tests = [row for division in divisions for row in division.test]
+    units, labels = [row.unit for row in tests], [row.label for row in tests]
+    trained = Counter(row.label for row in divisions[0].train)
+    classes = 2 if kind.ranked else len(trained)
+    uneven = not kind.ranked and any(
+        max(count.values()) * classes > UNEVEN * count.total()
+        for count in (trained, Counter(labels))
+    )
+    earned: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for train, test in divisions:
+        for rule, (a, b) in _matrices(kind, train, test).items():
+            if kind.ranked:
+                earned[rule, "pairwise"] += _ranked(a, b, len(train))
+                continue
+            earned[rule, "accuracy"] += _classified(a, b, train, test, None)
+            if uneven:
+                earned[rule, "balanced"] += _classified(a, b, train, test, "balanced")
+        if kind.ranked:
+            continue
+        looked_up: dict[str, list[Any]] = {"majority": [0] * (len(train) + len(test))}
+        looked_up["order"] = [row.tenth for row in (*train, *test)]
+        if train[0].columns:
+            looked_up["columns"] = [row.columns for row in (*train, *test)]
+        for rule, keys in looked_up.items():
+            cases = list(zip(keys, (row.label for row in (*train, *test)), strict=True))
+            earned[rule, "accuracy"] += _usual(cases, len(train))[0]
+    usual = 100 / classes
+    if uneven:
+        usual = with_interval(earned["majority", "accuracy"], [0] * len(units), units)[0]
+    out = []
+    for (rule, measure), gain in earned.items():
+        by = labels if measure == "balanced" else [0] * len(gain)
+        chance = usual if measure == "accuracy" else 100 / classes
+        figures = with_interval(gain, by, units)
+        out.append(Reached(rule, measure, *figures, round(chance, 1), len(gain)))
+    return [*sorted(out, key=lambda each: each.rule != "majority"), *_position(divisions)]
+
+
+def _position(divisions: Sequence[Division]) -> list[Reached]:
+    """How often the place of the changed sentence is the usual one in texts of that length."""
+    right: list[float] = []
+    chances: list[float] = []
+    units: list[str] = []
+    for train, test in divisions:
+        places = [row.place for row in train if row.place]
+        changed = [row for row in test if row.place]
+        found, chance = _usual([*places, *(row.place for row in changed if row.place)], len(places))
+        right, chances = right + found, chances + chance
+        units += [row.unit for row in changed]
+    if not right:
+        return []
+    figures = with_interval(right, [0] * len(right), units)
+    return [Reached("position", "accuracy", *figures, _percent(np.mean(chances)), len(right))]
+
+
+def _matrices(
+    kind: Kind, train: Sequence[Example], test: Sequence[Example]
+) -> dict[str, tuple[Matrix, Matrix]]:
+    """By rule the features of the training and of the test rows; of ranked texts differences."""
+    learn = [text for row in train for text in row.texts]
+    features = Features(kind, learn, (text for row in test for text in row.texts))
+
+    def of(rows: Sequence[Example]) -> dict[str, Matrix]:
+        one, *two = (features.of(side) for side in zip(*(row.texts for row in rows), strict=True))
+        return {rule: one[rule] - two[0][rule] for rule in one} if two else one
+
+    a, b = of(train), of(test)
+    return {rule: (a[rule], b[rule]) for rule in a}
+
+
+def _model(matrix: Matrix, weight: str | None, *, ranked: bool) -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    dense = isinstance(matrix, np.ndarray)
+    model = LogisticRegression(
+        C=0.1 if dense else 0.05, max_iter=300, class_weight=weight, fit_intercept=not ranked
+    )
+    return make_pipeline(StandardScaler(with_mean=not ranked), model) if dense else model
+
+
+def _fit(model: Any, matrix: Matrix, labels: Any) -> Any:
+    with warnings.catch_warnings():
+        # 300 steps are enough: nobody reads the weights.
+        warnings.filterwarnings("ignore", message="(?s).*failed to converge")
+        return model.fit(matrix, labels)
+
+
+def _classified(
+    a: Matrix, b: Matrix, train: Sequence[Example], test: Sequence[Example], weight: str | None
+) -> list[float]:
+    """1 for each test row whose label is found, else 0."""
+    classes = {label: n for n, label in enumerate(dict.fromkeys(r.label for r in (*train, *test)))}
+    fitted = _fit(_model(a, weight, ranked=False), a, [classes[row.label] for row in train])
+    right = fitted.predict(b) == [classes[row.label] for row in test]
+    return [float(value) for value in right]
+
+
+def _ranked(a: Matrix, b: Matrix, trained: int) -> list[float]:
+    """1 for each pair whose better text is ranked higher, 1/2 for a tie; of one number its sign."""
+    dense = isinstance(a, np.ndarray)
+    if dense:
+        a, b = a.round(9), b.round(9)  # a tie is not broken by the order of a sum
+    if a.shape[1] == 1:
+        direction = 1 if (a > 0).sum() >= (a < 0).sum() else -1
+        z = direction * b[:, 0]
+    else:
+        # Every other pair is turned round, so that there are two classes.
+        turn = np.where(np.arange(trained) % 2, -1.0, 1.0)[:, None]
+        turned = a * turn if dense else a.multiply(turn).tocsr()
+        z = _fit(_model(a, None, ranked=True), turned, turn[:, 0] > 0).decision_function(b)
+    return [float(value) for value in np.where(np.abs(z) < 1e-9, 0.5, z > 0)]
+
+
+def _usual(
+    cases: Sequence[tuple[Hashable, Hashable]], trained: int
+) -> tuple[list[float], list[float]]:
+    """Whether each later case has the value that training cases with its key have most often.
+
+    And 1 over the number of values that those have: what guessing reaches.
+    """
+    counts: dict[Hashable, Counter[Hashable]] = defaultdict(Counter)
+    for key, value in cases[:trained]:
+        counts[key][value] += 1
+        counts[None][value] += 1
+    found = [(counts[key if key in counts else None], value) for key, value in cases[trained:]]
+    right = [float(count.most_common(1)[0][0] == value) for count, value in found]
+    return right, [1 / len(count) for count, _ in found]
+
+
+@lru_cache(2)
+def _draws(units: int) -> Array:
+    """How often each unit is in each of the bootstrap's draws."""
+    even = np.full(units, 1 / units)
+    return np.random.default_rng(SEED).multinomial(units, even, size=DRAWS).astype(float)
+
+
+def with_interval(
+    earned: Sequence[float] | Array, classes: Sequence[Hashable], units: Sequence[str]
+) -> tuple[float, float, float]:
+    """The mean over classes of what their rows earn, in per cent, and its 95 % interval."""
+    column = {label: n for n, label in enumerate(dict.fromkeys(classes))}
+    row = {unit: n for n, unit in enumerate(dict.fromkeys(units))}
+    where = [row[unit] for unit in units], [column[label] for label in classes]
+    won, rows = np.zeros((2, len(row), len(column)))
+    np.add.at(won, where, earned)
+    np.add.at(rows, where, 1)
+    times = _draws(len(row))
+    with np.errstate(invalid="ignore"):  # a draw without a row of some class
+        draws = np.nanmean((times @ won) / (times @ rows), axis=1)
+    value = (won.sum(0) / rows.sum(0)).mean()
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return _percent(value), _percent(low), _percent(high)
+
+
+def _percent(share: Any) -> float:
+    return round(100 * float(share), 1)
+
+
+def nearly_equal(division: Division) -> dict[str, tuple[float, float, float, int]]:
+    """The share of test texts that nearly equal a training text, or another test text.
+
+    With its interval and the number of texts. Not counted: equal texts, and forms of one item.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    def once(rows: Sequence[Example]) -> list[Example]:
+        return list({tuple(sorted(row.texts[0])): row for row in reversed(rows)}.values())
+
+    train, test = once(division.train), once(division.test)
+    items = {item: n for n, item in enumerate(dict.fromkeys(r.item for r in (*train, *test)))}
+    item = np.array([items[row.item] for row in (*train, *test)])
+    texts = [" ".join(row.texts[0]) for row in (*train, *test)]
+    words = CountVectorizer(binary=True, token_pattern=r"\w+|[^\w\s]", dtype=np.float32)
+    bags = words.fit_transform(texts)
+    size: Array = np.asarray(bags.sum(1), float).ravel()
+    alike = []
+    for start in range(len(train), len(texts), ROWS_AT_ONCE):
+        part = slice(start, min(start + ROWS_AT_ONCE, len(texts)))
+        shared = (bags[part] @ bags.T).toarray()
+        similar = shared >= ALIKE * (size[part, None] + size - shared)
+        similar[item[part, None] == item] = False
+        alike.append(np.c_[similar[:, : len(train)].any(1), similar[:, len(train) :].any(1)])
+    found = np.concatenate(alike).astype(float)
+    units = [row.unit for row in test]
+    return {
+        name: (*with_interval(found[:, side], [0] * len(test), units), len(test))
+        for side, name in enumerate(("train", "test"))
+    }

@@ -1,0 +1,180 @@
+"""Adjacent sentences and the marker that began the second (Discovery, Sileo et al. 2019)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
+from typing import Annotated
+
+import pyarrow as pa
+from pydantic import Field, field_validator
+
+from corpora.document import Document
+from corpora.errors import ConfigError
+from corpora.prose import units
+from corpora.schemas import marked
+from corpora.splits import SPLITS
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder
+from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.candidates import Candidates
+
+ABOUT = ("doc", "group")
+_LIST = """
+additionally, afterwards, again, also, alternatively, anyway, apparently, as a consequence,
+as a result, at first, at last, at the same time, besides, by comparison, by contrast, clearly,
+consequently, conversely, eventually, evidently, finally, first, for example, for instance,
+fortunately, further, furthermore, hence, however, in addition, in any case, in comparison,
+in conclusion, in contrast, in fact, in general, in other words, in particular, in short,
+in that case, in the end, in the meantime, in turn, indeed, initially, instead, interestingly,
+ironically, lastly, later, likewise, luckily, meanwhile, moreover, naturally, nevertheless,
+next, nonetheless, now, obviously, of course, on the contrary, on the other hand,
+on the whole, originally, otherwise, overall, perhaps, presumably, previously, rather, recently,
+sadly, second, similarly, soon, specifically, still, strangely, subsequently, suddenly, surely,
+surprisingly, that is, then, thereafter, therefore, third, thus, to begin with, traditionally,
+typically, ultimately, unfortunately, usually, yet
+"""
+MARKERS = tuple(marker.strip() for marker in _LIST.split(","))
+"""Words and phrases that link an English sentence to the one before it, or comment on it."""
+
+_TOO = re.compile("too ?,", re.IGNORECASE)
+"""*Then, too,* is one marker more."""
+PAIRED = (("(", ")"), ("[", "]"), ("“", "”"))
+
+CARD = Card(
+    title="Adjacent sentences and the marker between them",
+    summary=(
+        "Two adjacent sentences, and the discourse marker with which the second began. The form of "
+        "Discovery (Sileo et al. 2019), on texts of your own."
+    ),
+    method=(
+        "Sileo et al. 2019. The second sentence begins with a marker of a list and a comma: "
+        "without the comma an initial *however* or *now* is often no marker of its own (*However "
+        "hard he tried*, *Now that*). Marker and comma are removed, and the next word gets a "
+        "capital. Both sentences stand in one paragraph; quotation marks and brackets that one of "
+        "them opens it also closes. Unlike in the paper the markers are a given list, not mined "
+        "from the texts."
+    ),
+    fields={
+        "doc": "id of the document",
+        "group": "the book or file it is from",
+        "s1": "the first sentence",
+        "s2": "the sentence after it, marker removed",
+        "label": "the marker",
+    },
+    citation="""@inproceedings{sileo-etal-2019-mining,
+  title = {Mining Discourse Markers for Unsupervised Sentence Representation Learning},
+  author = {Sileo, Damien and Van De Cruys, Tim and Pradel, Camille and Muller, Philippe},
+  booktitle = {Proceedings of NAACL},
+  pages = {3477--3486},
+  year = {2019}
+}""",
+    limits=(
+        "Several markers can fit a pair: no model, and no reader, can be right on all.",
+        "Sentences are split by a program; a wrong boundary gives a wrong example.",
+        "Some of the markers comment on a sentence (*sadly*) and do not relate it to the one "
+        "before.",
+    ),
+    tags=("discourse-markers",),
+)
+
+
+class Discovery(Builder):
+    """Adjacent sentences and the marker with which the second began."""
+
+    name, version = "discovery", 1
+    paper = "Sileo et al. 2019"
+    card = CARD
+    gives = {"default": marked([], ABOUT)}
+    columns = pa.schema([(name, pa.string()) for name in ("label", "s1", "s2")])
+    equal = ("label", "s1", "s2")
+
+    markers: Annotated[tuple[str, ...], Field(min_length=1)] = MARKERS
+    """What the second sentence may begin with, before a comma; letter case aside."""
+    min_words: Annotated[int, Field(ge=1)] = 3
+    """The fewest words of a sentence (at white space), marker removed."""
+    max_words: int = 32
+    """The most words of a sentence."""
+    min_count: Annotated[int, Field(ge=1)] = 10
+    """A marker with fewer pairs is left out."""
+    per_marker: Annotated[int, Field(ge=0)] = 10_000
+    """The most pairs of a marker (as in the release); 0 for all."""
+    train: Part = 0.9
+    validation: Part = 0.05
+    test: Part = 0.05
+
+    @field_validator("markers")
+    @classmethod
+    def _distinct(cls, markers: tuple[str, ...]) -> tuple[str, ...]:
+        folded = tuple(" ".join(marker.lower().split()) for marker in markers)
+        if len(set(folded)) != len(folded) or not all(folded):
+            raise ConfigError(
+                f"markers = {list(markers)}", hint="name each marker once, and none empty"
+            )
+        return folded
+
+    @cached_property
+    def _opening(self) -> re.Pattern[str]:
+        longest_first = sorted(self.markers, key=len, reverse=True)
+        return re.compile(rf"({'|'.join(map(re.escape, longest_first))}) ?, ?(?=\S)", re.IGNORECASE)
+
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """The pairs of adjacent sentences of a paragraph whose second begins with a marker."""
+        for paragraph in units(document, document.sentence_texts(), "paragraph"):
+            for s1, second in pairwise(paragraph):
+                if not (opening := self._opening.match(second)):
+                    continue
+                rest = second[opening.end() :]
+                s2 = rest[0].upper() + rest[1:]
+                lengths = [len(s1.split()), len(s2.split())]
+                if self._opening.match(rest) or _TOO.match(rest):
+                    reject("two_markers")
+                elif min(lengths) < self.min_words:
+                    reject("sentence_too_short")
+                elif max(lengths) > self.max_words:
+                    reject("sentence_too_long")
+                elif not (_closed(s1) and _closed(s2)):
+                    reject("open_quotation_or_bracket")
+                else:
+                    yield Row((opening[1].lower(), s1, s2))
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """The pairs of the markers that are frequent enough, at most `per_marker` of each."""
+        counts = dict(taken.engine.rows(_MARKERS))
+        names = [name for name in self.markers if counts.get(name, 0) >= self.min_count]
+        rare = sum(number for name, number in counts.items() if name not in names)
+        dataset.reject("marker_too_rare", rare)
+        cap = self.per_marker or max(counts.values(), default=0)
+        dataset.reject("not_needed", sum(max(0, counts[name] - cap) for name in names))
+        enough = f"have at least {self.min_count} pairs"
+        dataset.note(f"{len(names)} of the {len(self.markers)} markers {enough}.")
+        for split in SPLITS:
+            columns = marked(names, ABOUT)
+            writer = dataset.writer("default", split, columns, texts=("s1", "s2"))
+            values = {"names": names, "cap": cap, "split": split}
+            taken.write(writer, taken.engine.batches(_IN_ORDER, values))
+
+
+def _closed(text: str) -> bool:
+    """Whether a sentence closes the quotation marks and brackets that it opens."""
+    return text.count('"') % 2 == 0 and all(text.count(a) == text.count(b) for a, b in PAIRED)
+
+
+_MARKERS = """
+select label, count(*) from kept join candidate using (part, doc, number) group by label
+"""
+
+_IN_ORDER = """
+with ranked as (
+    select doc, number, split,
+        row_number() over (partition by label order by kept.priority, doc, number) as place
+    from kept join candidate using (part, doc, number)
+    where list_contains($names, label)
+)
+select candidate.* replace (list_position($names, label) - 1 as label)
+from ranked join candidate using (doc, number)
+where split = $split and place <= $cap
+order by priority, doc, number
+"""

@@ -1,0 +1,266 @@
+"""The audit finds what tells labels apart, says so, and agrees with released figures."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from corpora import schemas
+from corpora.audit import Audited, audited, released, rendered
+from corpora.audit.features import clean, open_quotes, shape_of
+from corpora.audit.opening import opened
+from corpora.errors import ConfigError, InputError
+from corpora.store.atomic import staged
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, Stage
+
+CARD = Card(title="T", summary="S.", method="M.", fields={}, citation="")
+SUBJECTS = ["The miller", "A tall boat", "Her brother", "This old map", "The second train"]
+VERBS = ["carried", "forgot", "followed", "painted", "sold", "counted", "lost"]
+ENDS = ["the keys", "nine stones", "a letter from the coast", "some bread", "her coat", "it all"]
+
+
+def sentence(draw: random.Random) -> str:
+    return f"{draw.choice(SUBJECTS)} {draw.choice(VERBS)} {draw.choice(ENDS)} at {draw.random()}."
+
+
+def pairs(split: str, number: int, shortcut: str) -> list[dict]:
+    """Pairs and their swaps; the shortcut ends the first sentence of the original."""
+    draw, rows = random.Random(split), []
+    for i in range(number):
+        one, two = sentence(draw)[:-1] + shortcut, sentence(draw)
+        for label, first, second in ((1, one, two), (0, two, one)):
+            row = {"doc": f"{split}-{i // 2}", "label": label}
+            rows.append({**row, "sentence1": first, "sentence2": second})
+    return rows
+
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def make(tmp_path: Path, stage: Stage) -> Make:
+    def make(splits: Mapping[str, list[dict]], schema: pa.Schema = schemas.BSO) -> Path:
+        folder = tmp_path / "data"
+        with staged(folder) as partial, DatasetFolder(partial, "x", stage, CARD) as dataset:
+            for split, rows in splits.items():
+                dataset.write("default", split, rows, schema)
+            dataset.count_licence("CC0-1.0", 1)
+            dataset.finish("default")
+        return folder
+
+    return make
+
+
+def read(folder: Path, tmp_path: Path, kind: str = "") -> Audited:
+    return audited(opened(str(folder), kind=kind), tmp_path)["default"]
+
+
+def value(found: Audited, rule: str, measure: str = "accuracy") -> float:
+    (one,) = (each for each in found.rules if (each.rule, each.measure) == (rule, measure))
+    return one.value
+
+
+def test_a_shortcut_is_found_warned_of_and_shown(make, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        folder = make({"train": pairs("train", 150, "?"), "test": pairs("test", 60, "?")})
+    assert "further above chance than released" in caplog.text and "surface" in caplog.text
+    told = json.loads((folder / "audit.json").read_text())["configs"]["default"]
+    rules = {rule["rule"]: rule for rule in told["rules"]}
+    assert rules["surface"]["value"] > 95 and rules["surface"]["low"] > 90
+    assert rules["majority"]["value"] == rules["surface"]["chance"] == 50.0
+    assert told["train"], told["test"] == (300, 120)
+    card = (folder / "README.md").read_text()
+    assert "## What rules that read nothing reach" in card
+    assert f"| surface | accuracy | {rules['surface']['value']} |" in card
+    assert "**Further above chance than on released data:**" in card
+    again = read(folder, tmp_path)
+    assert again.to_dict() == {**told, "rules": [{**rule} for rule in told["rules"]]}
+
+
+def test_without_a_shortcut_rules_stay_at_chance_and_nothing_is_warned_of(make, tmp_path, caplog):
+    folder = make({"train": pairs("train", 150, "."), "test": pairs("test", 60, ".")})
+    found = read(folder, tmp_path)
+    assert all(rule.low <= 50 <= rule.high for rule in found.rules)
+    assert not found.above and "further above" not in caplog.text
+
+
+def test_too_few_rows_are_said(make):
+    folder = make({"train": pairs("train", 3, "."), "test": pairs("test", 2, ".")})
+    assert "`default`: no rule was tried, 6 rows to train on and 4 rows of other documents" in (
+        folder / "README.md"
+    ).read_text(encoding="utf-8")
+
+
+def test_rows_of_documents_that_train_are_not_scored(make, tmp_path):
+    test = pairs("test", 60, ".")
+    for row in test[:40]:
+        row["doc"] = "train-0#7"
+    found = read(make({"train": pairs("train", 100, "."), "test": test}), tmp_path)
+    assert (found.train, found.test) == (200, 80)
+
+
+def test_an_unknown_kind_has_its_labels_and_duplicates_counted(make, tmp_path):
+    schema = schemas.schema(words=schemas.STRING, label=["a", "b"])
+    rows = [{"words": f"It rained on day {i}.", "label": int(i < 10)} for i in range(50)]
+    same = [{"words": "IT RAINED, on day 3", "label": 0}]
+    found = read(make({"train": [*rows, *same], "test": same * 4}, schema), tmp_path)
+    assert not found.rules and "kind" in found.left_out
+    shares = {(each.split, each.what): (each.value, each.n) for each in found.duplicates}
+    assert shares["train", "equal to an earlier row"] == (2.0, 51)
+    assert shares["test", "equal to an earlier row"] == (75.0, 4)
+    assert shares["test", "equal to a row of train"] == (100.0, 4)
+    train = found.labels[0]
+    assert (train.split, train.what, train.value) == ("train", "label `a`", 80.4)
+    assert train.low < train.value < train.high and train.chance == 50.0
+
+
+def test_near_duplicates_of_other_items_are_counted(make, tmp_path):
+    train, test = pairs("train", 100, "."), pairs("test", 40, ".")
+    for i in range(0, 20, 2):
+        one, two = f"Now {train[i]['sentence1']}", train[i]["sentence2"]
+        test[i] |= {"sentence1": one, "sentence2": two}
+        test[i + 1] |= {"sentence1": two, "sentence2": one}
+    found = read(make({"train": train, "test": test}), tmp_path)
+    shares = {each.what: each.value for each in found.duplicates if each.split == "scored"}
+    assert shares["nearly equal to a training row"] == 25.0
+    assert shares["nearly equal to another scored row"] == 0.0
+
+
+def test_the_place_of_the_intruder_is_a_rule(make, tmp_path):
+    def rows(split: str, number: int) -> list[dict]:
+        draw = random.Random(split)
+        made = []
+        for i in range(number):
+            pos = [sentence(draw) for _ in range(4)]
+            at = 2 if i % 8 else 1
+            neg = [*pos[:at], sentence(draw), *pos[at + 1 :]]
+            alike = {"similarity": 0.1, "replaced_similarity": 0.1}
+            row = {"doc": f"{split}{i}", "donor": "d", "position": at, **alike}
+            made.append({**row, "pos": pos, "neg": neg})
+        return made
+
+    folder = make({"train": rows("train", 80), "test": rows("t", 40)}, schemas.INTRUSION_PAIRWISE)
+    found = read(folder, tmp_path)
+    position = next(rule for rule in found.rules if rule.rule == "position")
+    assert (position.value, position.chance) == (87.5, 50.0)
+    assert {rule.measure for rule in found.rules} == {"pairwise", "accuracy"}
+
+
+def test_uneven_labels_are_judged_balanced_too(make, tmp_path):
+    def rows(split: str, number: int) -> list[dict]:
+        draw = random.Random(split)
+        return [
+            {"doc": f"{split}{i}", "label": int(i % 4 == 0)}
+            | {"arg1": sentence(draw), "arg2": sentence(draw)[: -1 if i % 4 else None]}
+            for i in range(number)
+        ]
+
+    folder = make({"train": rows("train", 200), "test": rows("t", 80)}, schemas.PDTB_MARKED)
+    found = read(folder, tmp_path)
+    assert value(found, "majority") == 75.0
+    assert value(found, "surface", "balanced") > 95
+    chances = {(rule.rule, rule.measure): rule.chance for rule in found.rules}
+    assert chances["surface", "accuracy"] == 75.0 and chances["surface", "balanced"] == 50.0
+
+
+def test_a_schema_with_a_kind_that_does_not_fit_is_refused(make):
+    schema = schemas.schema(audit="dc", words=schemas.STRING, label=["a", "b"])
+    with pytest.raises(ConfigError, match="has the kind 'dc'"):
+        make({"train": [{"words": "a b", "label": 0}]}, schema)
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """A folder of JSON Lines, without a word about what it is."""
+    folder = tmp_path / "foreign"
+    folder.mkdir()
+    draw = random.Random(3)
+    rows = [
+        {"pos": [sentence(draw) for _ in range(3)], "neg": [sentence(draw)[3:] for _ in range(3)]}
+        for _ in range(120)
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "pairs.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_foreign_dataset_is_read_by_its_kind(foreign, tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    found = read(foreign, tmp_path, "intrusion")
+    assert found.divisions == 4 and found.test == 120  # no split to train on: each quarter once
+    assert value(found, "surface", "pairwise") > 95
+    assert "each quarter of the rows is scored once" in rendered({"default": found})
+    with pytest.raises(InputError, match="not of the kind sp: it has no column label"):
+        opened(str(foreign), kind="sp")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"kind": "intrution"}, "did you mean 'intrusion'"),
+        ({"config": "two"}, "no configuration 'two'"),
+    ],
+)
+def test_bad_names_are_errors(make, arguments, said):
+    folder = make({"train": pairs("train", 2, ".")})
+    with pytest.raises(ConfigError) as error:
+        opened(str(folder), **arguments)
+    assert said in str(error.value)
+
+
+def test_what_is_counted_in_a_sentence():
+    assert clean('`` Yes , \'\' he said - "no" ("so")') == "“ Yes , ” he said - “no” (“so”)"
+    shape = shape_of("“But why, Tom?”")
+    assert shape[:2] == [15, 3] and shape[4:14] == [5, 1, 1, 0, 1, 0, 0, 1, 0, 0]
+    assert shape[14:] == [1, 0, 0, 0, 2]
+    assert open_quotes(["He said.” “Go", "on.” “No”", "“A “b"]) == [1, 1, 1]
+
+
+RELEASED = [
+    *(("bso", f"BSO/{name}", data) for name, data in (("wiki", "Wikipedia"), ("arxiv", "arXiv"))),
+    *(("dc", f"DC/{name}", data) for name, data in (("chat", "chat"), ("wiki", "Wikipedia"))),
+    *(("sp", f"SP/{name}", data) for name, data in (("wiki", "Wikipedia"), ("arxiv", "arXiv"))),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "place", "data"), RELEASED)
+def test_released_data_give_the_figures_of_the_table(discorpora_data, tmp_path, kind, place, data):
+    """The table is of another program with the same protocol."""
+    folder = discorpora_data / "discoeval" / place
+    if not folder.is_dir():
+        pytest.skip(f"no released files at {folder}")
+    found = read(folder, tmp_path, kind)
+    reached = {rule.rule: rule for rule in found.rules}
+    assert not found.above
+    for rule, figures in released()[kind].items():
+        if f"DiscoEval, {data}" in figures:
+            low, high = reached[rule].low, reached[rule].high
+            # A rule that is right on nearly all rows or none has an interval without a width.
+            assert low - 0.2 <= figures[f"DiscoEval, {data}"] <= high + 0.2, rule
+
+
+@pytest.mark.slow
+def test_insted_gives_the_figures_of_the_table(discorpora_data, tmp_path, monkeypatch):
+    file = discorpora_data / "coherence" / "instead_wikipedia.jsonl"
+    if not file.is_file():
+        pytest.skip(f"no {file}")
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    (tmp_path / "insted").mkdir()
+    (tmp_path / "insted" / file.name).symlink_to(file)
+    found = read(tmp_path / "insted", tmp_path, "intrusion")
+    for rule in found.rules:
+        assert rule.low <= released()["intrusion"][rule.rule]["INSteD, Wikipedia"] <= rule.high
+
+
+def test_every_kind_of_our_schemas_is_declared():
+    own = [value for value in vars(schemas).values() if isinstance(value, pa.Schema)]
+    kinds = {(each.metadata or {}).get(schemas.AUDIT, b"").decode() for each in own}
+    assert kinds == {"", "bso", "sp", "dc", "intrusion", "permuted", "pairs", "labelled"}
