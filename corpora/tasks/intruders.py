@@ -112,6 +112,7 @@ class Pool:
         # The measures of all sentences in their own places, and which of them may be replaced.
         own = [self._own(number) for number in range(len(texts))]
         self.own: Matrix = np.concatenate(own)
+        self.may_change = self.usable.copy()
         self.replaceable = np.flatnonzero(self.usable)
         self._sorted = np.sort(self.own[self.replaceable], axis=0)
         self._scale = self.own[self.replaceable].std(axis=0) + 1e-9
@@ -119,8 +120,9 @@ class Pool:
 
     def intruders(self) -> Iterator[Intruder]:
         """The intruders of each text, at most `per_text`."""
+        across = self.profiles.T.tocsr()
         for start in range(0, len(self.documents), TEXTS_A_BATCH):
-            similarity = self.profiles[start : start + TEXTS_A_BATCH] @ self.profiles.T
+            similarity = self.profiles[start : start + TEXTS_A_BATCH] @ across
             for host, row in enumerate(similarity.toarray(), start):
                 yield from islice(self._intruders(host, row), self.settings.per_text)
 
@@ -135,7 +137,7 @@ class Pool:
         # Nearly a copy of no sentence of the text, the replaced one included.
         fits = cosines[0].max(axis=0) <= self.settings.max_similarity
         means = weights(len(own)) @ cosines
-        for sentence in self.draw.permutation(np.intersect1d(own, self.replaceable)).tolist():
+        for sentence in self.draw.permutation(own[self.may_change[own]]).tolist():
             place = sentence - own[0]
             alike = fits & self.usable[guests] & (self.form[guests] == self.form[sentence])
             ratio = self.words[guests] / self.words[sentence]
