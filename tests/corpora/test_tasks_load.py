@@ -33,9 +33,8 @@ SOURCES = {
 ALL_TRAIN = {"train": 1, "validation": 0, "test": 0}
 SETTINGS = {
     "intrusion": ALL_TRAIN,
-    "discovery": {"markers": ("Then", "But", "And", "So"), "min_count": 1, **ALL_TRAIN},
     "conpono": {"merge_above": 7, **ALL_TRAIN},
-    "discovery": {"min_count": 1},
+    "discovery": {"min_count": 1, **ALL_TRAIN},
     "pdtb_explicit": {"min_count": 1},
     "pdtb_implicit": {"min_count": 1},
 }
