@@ -87,12 +87,12 @@ def build(rows: Sequence[Row], folder: Path) -> None:
         dissent.build([pairs], Target(partial, Stage("dissent", 1, folder.name), 13))
 
 
-def train(model: str, data: Path, folder: Path, backbone: str) -> None:
+def train(model: str, data: Path, folder: Path, backbone: str, rows: int) -> None:
     if is_complete(folder):
         return
     recipe, settings = MODELS[model]
     if model == "MiniLM":
-        settings = {**settings, "backbone": backbone}
+        settings = {**settings, "backbone": backbone, "max_train_rows": rows}
     words = [word for key, value in settings.items() for word in (f"--{key}", str(value))]
     command = [sys.executable, "-m", "zoo.train", recipe, "--dataset", f"{data}@all"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
@@ -154,6 +154,7 @@ def main() -> None:
     parser.add_argument("--gold", required=True, help="pdtb:DIR")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--backbone", default="", help="without one MiniLM is left out")
+    parser.add_argument("--rows", type=int, default=0, help="the most training pairs of MiniLM")
     options = parser.parse_args()
     old, new = read(options.old), read(options.new)
     sets = {
@@ -169,7 +170,7 @@ def main() -> None:
                 data = options.output / f"{name}-{version}"
                 build(rows, data)
                 folder = options.output / f"{name}-{version}-{model}"
-                train(model, data, folder, options.backbone)
+                train(model, data, folder, options.backbone, options.rows)
                 classifier = PairClassifier.load(folder)
                 chosen = classifier.probabilities(pairs).argmax(axis=1)
                 guesses[version] = np.array(classifier.labels)[chosen]
