@@ -293,6 +293,8 @@ class Extractor:
         rows = batch.row[matches.first]
         doc = batch.row_doc[rows]
         (s1, s2), text = sides.spans, self.settings.text
+        # "but if he sings, we stay": the "but" is in S1's span, its text begins behind S2.
+        begin = sides.spoken[0]
         # The marker's spans: one, or two of a correlative.
         first = np.stack([matches.first, matches.second], axis=1).ravel()
         length = np.stack([matches.length, matches.second_length], axis=1).ravel()
@@ -313,7 +315,7 @@ class Extractor:
             marker=matches.sequence,
             pattern=matches.row,
             previous=matches.s1 == PREVIOUS,
-            s1_first=s1.start[s1.offsets[:-1]] < s2.start[s2.offsets[:-1]],
+            s1_first=begin.start[begin.offsets[:-1]] < s2.start[s2.offsets[:-1]],
             has_clauses=sides.has_clauses,
             marker_spans=SpanColumn.of(counts, batch.start[first[length > 0]], batch.end[last]),
             s1_spans=s1,

@@ -156,3 +156,10 @@ def test_a_pipeline_that_is_not_installed_says_how_to_install_it() -> None:
 def test_gold_parsing_needs_gold_trees() -> None:
     with pytest.raises(InputError, match="no gold trees"):
         list(Extractor(parser="gold").pairs([story()]))
+
+
+def test_the_order_is_that_of_the_texts() -> None:
+    """A "but" before S2 that belongs to S1's span alone does not make S1 the first."""
+    text = "We waited a while, but if the rain does not stop soon, we will go home without you."
+    pairs = Extractor(mode="recall").pairs([Document(id="a", text=text)])
+    assert {p.order for p in pairs if p.marker == "if"} == {"s2_first"}
