@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import pyarrow as pa
 from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
-from corpora.prose import Quotes, prose
+from corpora.prose import Quotes, prose, quoted
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS, PERMUTED_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.atomic import sha256
@@ -43,8 +43,9 @@ CARD = Card(
         "within a configuration no permutation of a document occurs twice, and none is the "
         "original. Headings, captions, author and date lines are no sentences. With `quotes = "
         "balance` a sentence that is part of a longer quotation has quotation marks of its own, as "
-        "marks without partners tell the order. Where sentences of a document are equal, the "
-        "permuted texts differ. The "
+        "marks without partners tell the order. With `speech = keep` a sentence takes only places "
+        "of its kind (speech, narration, or both in one), as speech stands beside speech. Where "
+        "sentences of a document are equal, the permuted texts differ. The "
         "sentences stand once, in `documents`; a negative is "
         "`[sentences[i] for i in order]`."
     ),
@@ -83,7 +84,7 @@ CARD = Card(
 class Permuted(Prescribed):
     """Documents and permutations of their sentences, stored as orders."""
 
-    name, version = "permuted", 3
+    name, version = "permuted", 4
     paper = "Jwalapuram, Joty and Lin 2022, section 2.1"
     card = CARD
     gives = {
@@ -100,6 +101,9 @@ class Permuted(Prescribed):
     quotes: Quotes = "balance"
     """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
     marks without partners tell the order; `keep`: as written."""
+    speech: Literal["keep", "move"] = "keep"
+    """`keep`: a sentence takes only places of its kind (speech, narration, or both in one), as
+    speech beside speech tells the order; `move`: any place, as in the paper."""
     min_sentences: Annotated[int, Field(ge=2)] = 4
     """Shorter documents (and blocks) are left out."""
     block_from: Annotated[int, Field(le=LARGEST + 1)] = 20
@@ -199,10 +203,11 @@ class Permuted(Prescribed):
                 ids, sentences = batch["id"].to_pylist(), batch["sentences"].to_pylist()
                 for config, size in ROWS_PER_GROUP.items():
                     keys = document_keys(target.seed, f"{target.stage.name}/{config}", ids)
-                    rows = order_rows(keys, ids, sentences, partial(self.rows, config))
+                    kind = quoted if self.speech == "keep" else None
+                    rows = order_rows(keys, ids, sentences, partial(self.rows, config), kind)
                     if rows is not None:
-                        kind = self.gives[config]
-                        writer = dataset.writer(config, split, kind, rows_per_group=size)
+                        schema = self.gives[config]
+                        writer = dataset.writer(config, split, schema, rows_per_group=size)
                         writer.append(rows)
 
 
