@@ -108,7 +108,7 @@ class Intrusion(Builder):
     document (the whole document where it has no sections), as in INSteD."""
     within: Literal["paragraph", "section", "document"] = "section"
     """The unit that is cut into texts; a chapter of a book is a document."""
-    min_sentences: Annotated[int, Field(ge=2)] = 3
+    min_sentences: Annotated[int, Field(ge=3)] = 3
     """The fewest sentences of a text; the first and the last are not replaced."""
     max_sentences: Annotated[int, Field(le=127)] = 8
     """The most sentences of a text; a lead is cut to them."""
