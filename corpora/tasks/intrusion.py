@@ -137,11 +137,8 @@ class Intrusion(Builder):
     """`matched`: intruders about as similar to their text as its own sentences; `random`: any
     within the bounds, which is easier."""
     train: Part = 0.8
-    """The share of the documents in the training split."""
     validation: Part = 0.1
-    """The share of the documents in the validation split."""
     test: Part = 0.1
-    """The share of the documents in the test split."""
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
@@ -150,7 +147,6 @@ class Intrusion(Builder):
                 f"min_sentences {self.min_sentences} and max_sentences {self.max_sentences}",
                 hint="min_sentences <= max_sentences",
             )
-        self.shares()
         return self
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:

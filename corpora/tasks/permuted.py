@@ -123,11 +123,8 @@ class Permuted(Prescribed):
     min_ranked: Annotated[int, Field(ge=1)] = 5
     """The fewest negatives of a row of `ranked`."""
     train: Part = 0.8
-    """The share of the documents in the training split."""
     validation: Part = 0.1
-    """The share of the documents in the validation split."""
     test: Part = 0.1
-    """The share of the documents in the test split."""
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
@@ -142,7 +139,6 @@ class Permuted(Prescribed):
                 f"min_ranked = {self.min_ranked}, ranked = {self.ranked}",
                 hint="min_ranked <= ranked",
             )
-        self.shares()
         return self
 
     def identity(self) -> dict[str, Any]:
