@@ -21,6 +21,7 @@ from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row
 from corpora.tasks.candidates import Candidates
+from corpora.tasks.permuted import CITATION
 
 if TYPE_CHECKING:
     from corpora.tasks.builder import Target
@@ -64,22 +65,16 @@ CARD = Card(
         "pos": "the sentences as written",
         "neg": "the same with the intruder",
     },
-    citation="""@article{shen-etal-2021-evaluating,
-  title = {Evaluating Document Coherence Modeling},
-  author = {Shen, Aili and Mistica, Meladel and Salehi, Bahar and Li, Hang and Baldwin, Timothy
-            and Qi, Jianzhong},
-  journal = {Transactions of the Association for Computational Linguistics},
-  volume = {9},
-  pages = {621--640},
-  year = {2021}
-}
-@inproceedings{jwalapuram-etal-2022-rethinking,
-  title = {Rethinking Self-Supervision Objectives for Generalizable Coherence Modeling},
-  author = {Jwalapuram, Prathyusha and Joty, Shafiq and Lin, Xiang},
-  booktitle = {Proceedings of ACL},
-  pages = {6044--6059},
-  year = {2022}
-}""",
+    citation=f"""@article{{shen-etal-2021-evaluating,
+  title = {{Evaluating Document Coherence Modeling}},
+  author = {{Shen, Aili and Mistica, Meladel and Salehi, Bahar and Li, Hang and Baldwin, Timothy
+            and Qi, Jianzhong}},
+  journal = {{Transactions of the Association for Computational Linguistics}},
+  volume = {{9}},
+  pages = {{621--640}},
+  year = {{2021}}
+}}
+{CITATION}""",
     configurations={
         "detection": "a text a row, as it is or with an intruder, and where that stands",
         "pairwise": "a text and the same with an intruder a row: which is the coherent one?",

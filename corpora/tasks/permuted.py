@@ -30,6 +30,14 @@ DOCUMENTS_PER_BATCH = 256
 CountTokens = Callable[[Sequence[str]], list[int]]
 ROWS_PER_GROUP = {"pairwise": 16_384, "contrastive": 8_192, "ranked": 1_024}
 
+CITATION = """@inproceedings{jwalapuram-etal-2022-rethinking,
+  title = {Rethinking Self-Supervision Objectives for Generalizable Coherence Modeling},
+  author = {Jwalapuram, Prathyusha and Joty, Shafiq and Lin, Xiang},
+  booktitle = {Proceedings of ACL},
+  pages = {6044--6059},
+  year = {2022}
+}"""
+
 CARD = Card(
     title="Permuted documents",
     summary=(
@@ -57,13 +65,7 @@ CARD = Card(
         "repetition": "which repetition of this positive, from 0",
         "orders": "the negatives, each a permutation of `0 .. n-1`",
     },
-    citation="""@inproceedings{jwalapuram-etal-2022-rethinking,
-  title = {Rethinking Self-Supervision Objectives for Generalizable Coherence Modeling},
-  author = {Jwalapuram, Prathyusha and Joty, Shafiq and Lin, Xiang},
-  booktitle = {Proceedings of ACL},
-  pages = {6044--6059},
-  year = {2022}
-}""",
+    citation=CITATION,
     configurations={
         "documents": "the sentences of each document or block in their original order",
         "pairwise": "a document and one permutation a row, for pairwise ranking",
