@@ -29,8 +29,8 @@ log = logging.getLogger("zoo")
 
 Pooling = Literal["first", "last", "mean"]
 
-LAST_TOKEN = frozenset({"xlnet"})
-"""Backbones that have a [CLS] token, but at the end of the text."""
+LAST_TOKEN = frozenset({"xlnet", "t5", "mt5", "umt5"})
+"""Encoders whose texts end, not begin, with a token of their own: XLNet's [CLS], T5's `</s>`."""
 
 AFTER_PADDING = frozenset(
     {"camembert", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke"}
@@ -151,7 +151,7 @@ def is_decoder(config: PretrainedConfig) -> bool:
 
 
 def stands_last(config: PretrainedConfig) -> bool:
-    """Whether a text's vector is that of its last token: of a decoder, and of XLNet's [CLS]."""
+    """Whether a text's vector is its last token's: a decoder's, XLNet's [CLS], T5's `</s>`."""
     return config.model_type in LAST_TOKEN or is_decoder(config)
 
 

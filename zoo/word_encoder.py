@@ -75,18 +75,25 @@ class WordEncoder(WordModel):
         """Encode `input_ids [batch, tokens]`, padded on the right.
 
         Returns `last_hidden_state [batch, tokens, 2 * hidden]` (zeros at padding) and the
-        sentence vector `pooler_output [batch, 2 * hidden]`. A row needs at least one token.
+        sentence vector `pooler_output [batch, 2 * hidden]`. A row needs at least one token. With
+        `drop_unknown` words whose vector is zero are left out: states are those of the others.
         """
         if attention_mask is None:
             attention_mask = torch.ones_like(input_ids)
-        lengths = attention_mask.sum(1)
+        words, real = self.embeddings(input_ids), attention_mask > 0
+        if getattr(self.config, "drop_unknown", False):
+            real &= (words != 0).any(2)
+            # What is left of a text moves to its left.
+            order = real.int().argsort(dim=1, descending=True, stable=True)
+            words = words.gather(1, order.unsqueeze(2).expand_as(words))
+            real = real.gather(1, order)
+        lengths = real.sum(1)
         run = run_packed if input_ids.is_cuda else run_in_groups
-        states = run(getattr(self, self.cell), self.embeddings(input_ids), lengths)
+        states = run(getattr(self, self.cell), words, lengths)
         if self.config.pooling == "mean":
             vectors = states.sum(1) / lengths.unsqueeze(1)
         else:
-            hidden = attention_mask.unsqueeze(2) == 0
-            vectors = states.masked_fill(hidden, float("-inf")).amax(1)
+            vectors = states.masked_fill(~real.unsqueeze(2), float("-inf")).amax(1)
         return BaseModelOutputWithPooling(states, vectors)
 
 

@@ -21,7 +21,6 @@ from zoo.backbones import (
 )
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.conpono.backbones import check_packing
-from zoo.conpono.modeling import ConponoModel
 from zoo.declared import BackboneRecipe
 from zoo.modeling import load_backbone
 from zoo.vocabularies import train_subwords
@@ -34,7 +33,6 @@ TABLE = {
     "intermediate_size": 16,
 }
 
-GPT2 = {"n_embd": 16, "n_layer": 1, "n_head": 2}
 OTHER = TABLE | {"model_type": "albert", "embedding_size": 16}
 
 
@@ -123,12 +121,3 @@ def test_a_trial_draws_no_random_numbers() -> None:
     before = torch.random.get_rng_state()
     assert padding_shows(yoso) and yoso.training
     assert torch.equal(before, torch.random.get_rng_state())
-
-
-def test_a_decoder_has_no_first_token_for_conpono() -> None:
-    s = BackboneRecipe(dataset="", output="", backbone_config={"model_type": "gpt2", **GPT2})
-    tokenizer = train_subwords(["It was dark.", "She lit the lamp."], 300, lower=True)
-    backbone = backbone_of(s, tokenizer)
-    with pytest.raises(ConfigError, match="first token of gpt2"):
-        ConponoModel.from_backbone(backbone, mlm=False)
-    assert ConponoModel.from_backbone(backbone, mlm=False, vector="mean")

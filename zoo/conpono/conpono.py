@@ -15,6 +15,7 @@ from corpora.errors import ConfigError
 from zoo.backbones import (
     backbone_of,
     max_positions,
+    pooling_of,
     set_attention,
     tokenizer_for,
     training_attention,
@@ -128,9 +129,18 @@ def train(recipe: Conpono, job: Job) -> None:
 
 
 def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) -> ConponoModel:
-    """The backbone with new heads, or those of the model that it is; its limit is noted."""
+    """The backbone with new heads, or those of the model that it is; its limit is noted.
+
+    Raises `ConfigError` if [CLS] is wanted of a backbone whose texts do not begin with it.
+    """
     torch.manual_seed(recipe.seed)
     backbone = backbone_of(recipe, tokenizer)
+    if recipe.vector == "cls" and pooling_of(backbone.config, tokenizer) != "first":
+        raise ConfigError(
+            f"a text of {backbone.config.model_type} does not begin with [CLS]",
+            where="vector",
+            hint='set vector = "mean", or take a backbone such as BERT',
+        )
     limit = min(recipe.max_tokens, max_positions(backbone.config) or recipe.max_tokens)
     model = ConponoModel.from_backbone(
         backbone,

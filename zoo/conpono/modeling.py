@@ -24,11 +24,10 @@ from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import logging
 from transformers.utils.generic import ModelOutput
 
-from corpora.errors import ConfigError
-from zoo.backbones import is_decoder, warn_of_padding
+from zoo.backbones import warn_of_padding
 from zoo.conpono.backbones import mask_of, takes_types, takes_vectors
 from zoo.conpono.segments import KEPT
-from zoo.modeling import ZooModel, known_to_auto
+from zoo.modeling import ZooModel, encoder_from, known_to_auto
 from zoo.training.throughput import operations
 
 STANDARD_DEVIATION = 0.02
@@ -178,7 +177,7 @@ class ConponoModel(ZooModel):
 
     def __init__(self, config: ConponoConfig) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
+        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
         width = self.backbone.config.hidden_size
         if config.objective == "bso":
             self.ordering = Ordering(width)
@@ -194,15 +193,8 @@ class ConponoModel(ZooModel):
     def from_backbone(cls, backbone: PreTrainedModel, **settings: Any) -> ConponoModel:
         """A model around `backbone` with new heads; `settings` are fields of the configuration.
 
-        Raises `ConfigError` for a decoder whose [CLS] is wanted: it has seen nothing but itself.
         Warns of a backbone that does not hide padding.
         """
-        if settings.get("vector", "cls") == "cls" and is_decoder(backbone.config):
-            raise ConfigError(
-                f"the first token of {backbone.config.model_type} has not seen the text",
-                where="vector",
-                hint='set vector = "mean", or take a backbone that reads in both directions',
-            )
         warn_of_padding(backbone)
         model = cls(ConponoConfig(backbone_config=backbone.config, **settings))
         model.backbone = backbone
