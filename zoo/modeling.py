@@ -155,14 +155,14 @@ def load_backbone(
             where=name,
             hint="they would be drawn at random: was it stored by another library?",
         )
+    if hasattr(model, "backbone"):
+        return model.backbone
     if model.main_input_name != "input_ids":
         raise ConfigError(
             f"{config.model_type} reads {model.main_input_name}, not texts",
             where=name,
             hint="name an encoder of texts, such as google-bert/bert-base-uncased",
         )
-    if hasattr(model, "backbone"):
-        return model.backbone
     if model.config.model_type.startswith("discorpora-"):
         raise ConfigError(
             f"a model of type {model.config.model_type!r} has no backbone to go on from",

@@ -12,7 +12,6 @@ from corpora.errors import ConfigError
 from zoo.backbones import (
     HIDE_PADDING,
     backbone_of,
-    differ,
     padding_shows,
     pooling_of,
     set_attention,
@@ -20,7 +19,6 @@ from zoo.backbones import (
     warn_of_padding,
 )
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.conpono.backbones import check_packing
 from zoo.declared import BackboneRecipe
 from zoo.modeling import load_backbone
 from zoo.vocabularies import train_subwords
@@ -95,14 +93,6 @@ def drawn(kind: str, **own: Any) -> Any:
 @pytest.mark.parametrize("kind", sorted(HIDE_PADDING))
 def test_backbones_that_are_not_tried_hide_padding(kind: str) -> None:
     assert not padding_shows(drawn(kind))
-
-
-def test_rounding_in_bfloat16_is_no_trace_of_padding_or_of_another_text() -> None:
-    backbone, one = drawn("bert"), torch.ones(4)
-    assert differ(backbone, one, one + 0.01) and not differ(backbone, one, one + 1e-6)
-    set_attention(backbone, "bf16")
-    assert differ(backbone, one, one + 0.1) and not differ(backbone, one, one + 0.01)
-    check_packing(backbone)
 
 
 def test_a_backbone_that_shows_padding_is_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
 from zoo.backbones import (
@@ -21,7 +21,6 @@ from zoo.backbones import (
     training_attention,
 )
 from zoo.conpono.accuracy import FIRST, evaluate, validation_metrics, write_plot
-from zoo.conpono.backbones import check_packing, first_position
 from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
@@ -75,7 +74,7 @@ def train(recipe: Conpono, job: Job) -> None:
         cut, total = cut_texts(part)
         if cut:
             job.note(f"{split}: {cut} of {total} texts and pairs are cut to {limit} tokens")
-    collator = make_collator(recipe, model.backbone, tokenizer.pad_token_id, limit)
+    collator = Collator(tokenizer.pad_token_id, recipe.block_tokens, recipe.shortest_row)
     training = spread(drawn["train"], recipe.max_train_rows)
 
     # Trainer, with the objective inside the model
@@ -178,14 +177,6 @@ def make_examples(
             raise
     job.note(f"{split} is too small for {recipe.candidates} candidates: random ones are from train")
     return Candidates(store, stores["train"], **shared)
-
-
-def make_collator(recipe: Conpono, backbone: PreTrainedModel, pad_id: int, width: int) -> Collator:
-    """Lays a batch into blocks, packed rows of `width`; positions as the backbone counts them."""
-    if recipe.layout == "packed":
-        check_packing(backbone)
-    first = first_position(backbone)
-    return Collator(pad_id, recipe.layout, recipe.block_tokens, width, recipe.shortest_row, first)
 
 
 def worker_count(setting: int) -> int:
