@@ -175,8 +175,9 @@ class Unc(StepRecipe):
     eval_batch_size: Positive = 32
     learning_rate: Above0 = 1e-4
     decay: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """The learning rate's factor after each `decay_epochs` epochs; both are ours."""
+    """The learning rate's factor after each `decay_epochs` epochs (ours)."""
     decay_epochs: Positive = 3
+    """Epochs between two steps of the learning rate (ours)."""
     margin: AtLeast0 = 5.0
     """The distance at each position; wide, as the scores are sums of unbounded layers."""
     language_weight: AtLeast0 = 1.0

@@ -128,10 +128,7 @@ def train(recipe: Conpono, job: Job) -> None:
 
 
 def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) -> ConponoModel:
-    """The backbone with new heads, or those of the model that it is; its limit is noted.
-
-    Raises `ConfigError` if [CLS] is wanted of a backbone whose texts do not begin with it.
-    """
+    """The backbone with new heads, or those of the model that it is; its limit is noted."""
     torch.manual_seed(recipe.seed)
     backbone = backbone_of(recipe, tokenizer)
     if recipe.vector == "cls" and pooling_of(backbone.config, tokenizer) != "first":
@@ -150,9 +147,8 @@ def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) ->
     for note in load_heads(model, recipe.backbone) if recipe.backbone else ():
         job.note(note)
     if limit < recipe.max_tokens:
-        job.note(
-            f"max_tokens lowered from {recipe.max_tokens} to {limit}: the backbone takes no more"
-        )
+        said = f"max_tokens lowered from {recipe.max_tokens} to {limit}"
+        job.note(f"{said}: the backbone takes no more")
     set_attention(model.backbone, recipe.attention)
     model.recompute = recipe.recompute
     tokenizer.model_max_length = limit
