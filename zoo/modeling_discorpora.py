@@ -49,25 +49,15 @@ def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
     return (states * weights).sum(1) / weights.sum(1)
 
 
-class BackboneConfig(PretrainedConfig):
-    """A backbone's configuration inside that of a model around it."""
-
-    def __init__(self, backbone_config: Any = None, **kwargs: Any) -> None:
-        if isinstance(backbone_config, dict):
-            backbone_config = AutoConfig.for_model(**backbone_config)
-        self.backbone_config = backbone_config
-        super().__init__(**kwargs)
-
-
-class ConponoConfig(BackboneConfig):
+class ConponoConfig(PretrainedConfig):
     model_type = "discorpora-conpono"
 
 
-class PairConfig(BackboneConfig):
+class PairConfig(PretrainedConfig):
     model_type = "discorpora-dissent-transformer"
 
 
-class ScorerConfig(BackboneConfig):
+class ScorerConfig(PretrainedConfig):
     model_type = "discorpora-coherence-scorer"
 
     def __init__(self, **kwargs: Any) -> None:
@@ -89,6 +79,14 @@ class CriteriaConfig(PretrainedConfig):
     model_type = "discorpora-criteria"
 
 
+def backbone_of(config: Any) -> PreTrainedModel:
+    """The backbone that a configuration describes, its weights not yet loaded."""
+    part = config.backbone_config
+    own = AutoConfig.for_model(**part) if isinstance(part, dict) else part
+    model: PreTrainedModel = AutoModel.from_config(own)
+    return model
+
+
 class BackboneModel(PreTrainedModel):
     """The backbone alone."""
 
@@ -98,7 +96,7 @@ class BackboneModel(PreTrainedModel):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.backbone = AutoModel.from_config(config.backbone_config)
+        self.backbone = backbone_of(config)
         self.post_init()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -127,7 +125,7 @@ class _Classifier(PreTrainedModel):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.backbone = AutoModel.from_config(config.backbone_config)
+        self.backbone = backbone_of(config)
         layer = nn.Linear(self.backbone.config.hidden_size, config.num_labels)
         setattr(self, self.head, layer)
         self.post_init()
