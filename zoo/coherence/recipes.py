@@ -5,7 +5,7 @@ Nothing here loads torch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -70,7 +70,7 @@ class ScorerRecipe(BackboneRecipe):
 
     reads = (PERMUTED, INTRUDED)
     can = frozenset({SCORES, ENCODES, GOES_ON})
-    differs = ("Padding is masked, and changes no score.",)
+    differs: ClassVar[tuple[str, ...]] = ("Padding is masked, and changes no score.",)
 
     batch_size: Positive = 1
     eval_batch_size: Positive = 16
