@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Literal
 
 import torch
-from torch import Tensor
 from transformers import (
     AutoTokenizer,
     PretrainedConfig,
@@ -23,11 +21,11 @@ from corpora.errors import ConfigError
 from zoo.attention import FAMILIES, register
 from zoo.declared import BackboneRecipe
 from zoo.modeling import check_there, load_backbone, uses_bf16
+from zoo.modeling_discorpora import Pooling as Pooling
+from zoo.modeling_discorpora import pooled as pooled
 from zoo.vocabularies import train_subwords
 
 log = logging.getLogger("zoo")
-
-Pooling = Literal["first", "last", "mean"]
 
 LAST_TOKEN = frozenset({"xlnet", "t5", "mt5", "umt5"})
 """Encoders whose texts end, not begin, with a token of their own: XLNet's [CLS], T5's `</s>`."""
@@ -153,20 +151,6 @@ def is_decoder(config: PretrainedConfig) -> bool:
 def stands_last(config: PretrainedConfig) -> bool:
     """Whether a text's vector is its last token's: a decoder's, XLNet's [CLS], T5's `</s>`."""
     return config.model_type in LAST_TOKEN or is_decoder(config)
-
-
-def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
-    """One vector a text, `[batch, width]`, from `states [batch, tokens, width]`.
-
-    `mask [batch, tokens]` is 1 at real tokens, which stand on the left.
-    """
-    if pooling == "first":
-        return states[:, 0]
-    if pooling == "last":
-        rows = torch.arange(len(mask), device=mask.device)
-        return states[rows, mask.sum(1) - 1]
-    weights = mask.unsqueeze(2).to(states.dtype)
-    return (states * weights).sum(1) / weights.sum(1)
 
 
 def max_positions(config: PretrainedConfig) -> int | None:

@@ -17,10 +17,12 @@ from transformers import (
     AutoModelForTextEncoding,
     PretrainedConfig,
     PreTrainedModel,
+    PreTrainedTokenizerBase,
 )
 
 import zoo
 from corpora.errors import ConfigError, DiscorporaError, InputError
+from zoo.folders import auto_map, write_modules
 from zoo.presets import shipped
 
 DROPOUTS = {
@@ -307,10 +309,20 @@ def uses_bf16(setting: bool | str) -> bool:
 
 
 def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
-    """Write config.json, model.safetensors and the tokenizer. No path of this machine is kept."""
-    model.config._name_or_path = ""
+    """Write config.json, model.safetensors, the tokenizer, and what others load the model with.
+
+    No path of this machine is kept. Texts are padded on the right, as our models read them.
+    """
+    for config in (model.config, getattr(model.config, "backbone_config", None)):
+        if config is not None:
+            config._name_or_path = ""
+    if classes := auto_map(model.config):
+        model.config.auto_map = classes
+    if isinstance(tokenizer, PreTrainedTokenizerBase):
+        tokenizer.padding_side = "right"
     with explained(folder):
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+        write_modules(model, folder)
     for weights in folder.glob("*.safetensors"):
         weights.chmod((folder / "config.json").stat().st_mode)  # safetensors makes them private

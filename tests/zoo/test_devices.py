@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import BertConfig, masking_utils
 
-from zoo import word_encoder
+from zoo import modeling_discorpora
 from zoo.backbones import Pooling, set_attention
 from zoo.coherence.modeling import CoherenceConfig, CoherenceScorer
 from zoo.coherence.objectives import (
@@ -56,7 +56,7 @@ def one_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # there is none
     # transformers itself asks at each forward pass whether a mask is all ones.
     monkeypatch.setattr(masking_utils, "_ignore_bidirectional_mask_sdpa", lambda *_, **__: False)
-    monkeypatch.setattr(word_encoder, "run_in_groups", _states)  # which is the CPU's own
+    monkeypatch.setattr(modeling_discorpora, "run_in_groups", _states)  # which is the CPU's own
     with OneDevice():
         yield
 

@@ -5,7 +5,7 @@ Nothing here loads torch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -70,6 +70,7 @@ class ScorerRecipe(BackboneRecipe):
 
     reads = (PERMUTED, INTRUDED)
     can = frozenset({SCORES, ENCODES, GOES_ON})
+    differs: ClassVar[tuple[str, ...]] = ("Padding is masked, and changes no score.",)
 
     batch_size: Positive = 1
     eval_batch_size: Positive = 16
@@ -127,6 +128,14 @@ class Full(ScorerRecipe):
     """
 
     paper = "Jwalapuram, Joty and Lin 2022, section 3.4"
+    differs = (
+        *ScorerRecipe.differs,
+        "Of the momentum encoder the difference from the start is kept, in float32: with m = "
+        "0.9999999 a step is less than float32 can hold beside a weight.",
+        "The momentum encoder reads a random contiguous slice of four sentences or more, as the "
+        "paper says; the authors' code takes the first ones (`--slices prefix`).",
+        "The queue is one tensor, and the negatives of the step are in it when its loss is taken.",
+    )
     config = "ranked"
 
     anneal_calls: Positive = 50
@@ -169,6 +178,13 @@ class Unc(StepRecipe):
     paper = "Moon, Mohiuddin, Joty and Xu 2019"
     reads = (PERMUTED,)
     can = frozenset({SCORES})
+    differs = (
+        "The paper's words have ELMo's vectors, which depend on the sentence; `--vectors FILE` takes "
+        "one vector a word, and without it they are trained from scratch.",
+        "Sizes, the margin (5), the steps of the learning rate and bilinear features without a "
+        "nonlinearity are ours.",
+        "Positions that are alike in both texts count too.",
+    )
     config = "pairwise"
 
     batch_size: Positive = 8

@@ -26,12 +26,6 @@ from zoo.vocabularies import load_vectors, train_words
 if TYPE_CHECKING:
     from zoo.coherence.recipes import Unc
 
-USAGE = """
-from zoo.coherence.unc_modeling import UncModel
-scorer = UncModel.from_pretrained(FOLDER)
-scorer.score(["She opened the door. It was dark inside.", "It was dark inside. She opened it."])
-"""
-
 
 class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
     """A document and one permutation a row; a batch's sentences are encoded once each."""
@@ -147,7 +141,6 @@ def train(recipe: Unc, job: Job) -> None:
         model,
         tokenizer,
         orders,
-        USAGE,
         headline=("test accuracy, document against permutation", f"{value:.3f}"),
         metrics=metrics,
         data={"vocabulary": len(tokenizer)},

@@ -137,7 +137,7 @@ class UncModel(ZooModel):
         """Words `[sentences, words]`: their states, and `[sentences, 2 * hidden]` sentence
         vectors, the last states of both directions."""
         lengths = attention_mask.sum(1)
-        # On a GPU in float32, for the reason that `zoo.word_encoder.run_packed` has.
+        # On a GPU in float32, for the reason that `zoo.modeling_discorpora.run_packed` has.
         with torch.autocast("cuda", enabled=False):
             packed = pack_padded_sequence(
                 self.embeddings(input_ids), lengths.cpu(), batch_first=True, enforce_sorted=False

@@ -40,15 +40,6 @@ WORKERS = 4
 MODEL = ("objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector")
 """The settings that the model's configuration holds too."""
 VALIDATED = ("eval_accuracy_k", *(f"eval_{part}" for part in PARTS))
-USAGE = """
-import zoo; zoo.register()
-from transformers import AutoModel, AutoTokenizer
-model = AutoModel.from_pretrained(FOLDER)          # W_k and the masked-word head included
-tokenizer = AutoTokenizer.from_pretrained(FOLDER)
-pair = tokenizer("It was dark.", "She lit the lamp.", return_tensors="pt")
-vector = model.backbone(**pair).{vector}      # what it was trained with
-"""
-VECTORS = {"cls": "pooler_output", "mean": "last_hidden_state.mean(1)"}
 
 
 def train(recipe: Conpono, job: Job) -> None:
@@ -118,9 +109,7 @@ def train(recipe: Conpono, job: Job) -> None:
         model,
         tokenizer,
         dataset,
-        USAGE.replace("{vector}", VECTORS[recipe.vector]),
         headline=(FIRST[recipe.objective], f"{metrics['test_clean']['accuracy']['value']:.3f}"),
-        pipeline="feature-extraction",
         metrics=metrics,
         data={split: {"examples": len(part)} for split, part in drawn.items()},
         training={**history(state), "parts": validations},

@@ -35,6 +35,14 @@ class Conpono(BackboneRecipe):
     paper = "Iter, Guu, Lansing and Jurafsky 2020"
     reads = (Form(("doc", "sentences", "bounds")),)
     can = frozenset({ENCODES, GOES_ON})
+    differs = (
+        "A target has all its sentences; in the released code one at a paragraph's end may have "
+        "fewer.",
+        "Random segments come from all other documents; the released code takes four neighbouring "
+        "records.",
+        "Where anchor and target do not both fit, the longer loses its end; the released code cuts "
+        "sentences to 70 tokens.",
+    )
 
     batch_size: Positive = 32
     """Anchors a step (the default of the released code; the paper gives no number)."""

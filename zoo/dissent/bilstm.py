@@ -28,15 +28,6 @@ SIZES = (
     *("embedding_size", "hidden_size", "projection_size", "linear_layers", "pooling"),
     *("train_embeddings", "drop_unknown"),
 )
-USAGE = """
-import zoo; zoo.register()
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
-tokenizer = AutoTokenizer.from_pretrained(FOLDER)
-model = AutoModelForSequenceClassification.from_pretrained(FOLDER)
-pair = tokenizer(["It rained all day.", "We stayed inside."], padding=True, return_tensors="pt")
-ids, mask = pair["input_ids"][None], pair["attention_mask"][None]    # [1, 2, tokens]
-probabilities = model(ids, mask).logits.softmax(-1)
-"""
 
 
 def train(recipe: Bilstm, job: Job) -> None:
@@ -104,7 +95,6 @@ def train(recipe: Bilstm, job: Job) -> None:
         model,
         tokenizer,
         data.data,
-        USAGE,
         headline=headline("test", metrics["test"]),
         metrics=metrics,
         data={

@@ -36,6 +36,11 @@ class Bilstm(StepRecipe, WordRecipe, ClassifierRecipe):
     paper = "Nie, Bennett and Goodman 2019, sections 3.1 and 6"
     reads = (LABELLED[0],)
     can = frozenset({CLASSIFIES, ENCODES})
+    differs = (
+        "Words are split by BERT's rules, not by the tokenizers of Stanford and NLTK.",
+        "A sentence is cut at 64 words.",
+        "`<s>` and `</s>` have random vectors where the file has none.",
+    )
 
     batch_size: Positive = 64
     eval_batch_size: Positive = 256
