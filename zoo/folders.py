@@ -68,11 +68,9 @@ def _conpono(model: Any) -> str:
 
 
 SENTENCE = "from sentence_transformers import SentenceTransformer"
-ENCODE = f"vectors = SentenceTransformer(folder).encode({SENTENCES})"
-ENCODE_BY_CODE = (
-    "encoder = SentenceTransformer(folder, trust_remote_code=True)",
-    f"vectors = encoder.encode({SENTENCES})",
-)
+STANDARD = "encoder = SentenceTransformer(folder)"
+ENCODE = f"vectors = encoder.encode({SENTENCES})"
+ENCODE_BY_CODE = ("encoder = SentenceTransformer(folder, trust_remote_code=True)", ENCODE)
 PREDICT = (
     "from zoo.dissent import predict",
     'predict(folder, [("It rained all day.", "We stayed inside.")])  # a probability a label',
@@ -94,6 +92,7 @@ FAMILIES = {
             'classify = pipeline("text-classification", folder, trust_remote_code=True)',
             'pair = {"text": "It rained all day.", "text_pair": "We stayed inside."}',
             "label = classify(pair)",
+            STANDARD,
             ENCODE,
         ),
         PREDICT,
@@ -131,7 +130,7 @@ FAMILIES = {
         ("ConponoConfig", "ConponoEncoder"),
         _conpono,
         (SENTENCE,),
-        (ENCODE,),
+        (STANDARD, ENCODE),
         (
             "from zoo.conpono import ConponoModel",
             "model = ConponoModel.from_pretrained(folder)  # W_k and the masked-word head included",
@@ -145,8 +144,10 @@ FAMILIES = {
         ("from sentence_transformers import CrossEncoder, SentenceTransformer",),
         (
             *TEXTS,
-            "scores = CrossEncoder(folder, trust_remote_code=True).predict(texts)",
-            "vectors = SentenceTransformer(folder).encode(texts)",
+            "scorer = CrossEncoder(folder, trust_remote_code=True)",
+            "scores = [scorer.predict(text) for text in texts]  # two in a list would be a pair",
+            STANDARD,
+            "vectors = encoder.encode(texts)",
         ),
         (
             "from zoo.coherence import CoherenceScorer",

@@ -50,26 +50,22 @@ root, folders, texts, out = json.loads(sys.argv[1])
 sys.path = [path for path in sys.path if Path(path or ".").resolve() != Path(root)]
 sys.meta_path = [finder for finder in sys.meta_path if "editable" not in str(finder).lower()]
 assert find_spec("zoo") is None and find_spec("corpora") is None
-from sentence_transformers import CrossEncoder, SentenceTransformer
-from transformers import AutoModel, pipeline
+from transformers import AutoModel
 
 found = {}
 for name, (folder, example) in folders.items():
     os.chdir(folder)
     made = {}
     exec(example, made)  # as the card prints it
-    code = "SentenceTransformer(folder, trust_remote_code=True)" in example
-    encoder = SentenceTransformer(folder, trust_remote_code=code)
     found[name] = {
-        "vectors": encoder.encode([*texts, texts[0]]).tolist(),
-        "shape": list(made["vectors"].shape) if "vectors" in made else None,
+        "vectors": made["encoder"].encode([*texts, texts[0]]).tolist(),
+        "shape": list(made["vectors"].shape),
         "model": type(AutoModel.from_pretrained(folder, trust_remote_code=True)).__name__,
     }
     if "classify" in made:
         found[name]["label"] = made["label"]
-    if "CrossEncoder" in example:
-        scorer = CrossEncoder(folder, trust_remote_code=True)
-        found[name]["scores"] = scorer.predict(texts).tolist()
+    if "scorer" in made:
+        found[name]["scores"] = [float(made["scorer"].predict(text)) for text in texts]
 Path(out).write_text(json.dumps(found))
 """
 
