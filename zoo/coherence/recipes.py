@@ -179,8 +179,8 @@ class Unc(StepRecipe):
     reads = (PERMUTED,)
     can = frozenset({SCORES})
     differs = (
-        "The paper's words have ELMo's vectors, which depend on the sentence; `--vectors FILE` takes "
-        "one vector a word, and without it they are trained from scratch.",
+        "The paper's words have ELMo's vectors, which depend on the sentence; `--vectors FILE` "
+        "takes one vector a word, and without it they are trained from scratch.",
         "Sizes, the margin (5), the steps of the learning rate and bilinear features without a "
         "nonlinearity are ours.",
         "Positions that are alike in both texts count too.",
