@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from corpora.document import Document, Span
-from corpora.errors import ConfigError, InputError
+from corpora.errors import InputError
 from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
 from corpora.rng import stream
@@ -113,8 +113,6 @@ def test_markers_inside_longer_connectives(
     gold: list[Document], policy: str, expected: list[float]
 ) -> None:
     # "If ... then" and "Even though": the pair of "if" stands inside the first.
-    result = validate(some_pairs(gold), gold, gold, MARKERS, multiword=policy)
-    assert scores(result["strict"]["overall"], "occurrence")[:2] == pytest.approx(expected)
     multiword = validate(some_pairs(gold), gold, gold, MARKERS)["settings"]["multiword"]
     assert multiword["policy"] == "other" and multiword["gold"] == 2
     shown = multiword["occurrence"][policy]
@@ -132,11 +130,6 @@ def test_a_connective_in_two_places_goes_by_either_name(gold: list[Document]) ->
     assert pairs
     strict = validate(pairs, gold, gold, ["if ... then"])["strict"]
     assert scores(strict["per_marker"]["if ... then"], "exact") == [1, 1, 1]
-
-
-def test_an_unknown_policy_is_refused_with_the_choices(gold: list[Document]) -> None:
-    with pytest.raises(ConfigError, match="did you mean 'head'"):
-        validate([], gold, gold, MARKERS, multiword="heads")
 
 
 def test_a_connective_without_span_is_scored_apart(gold: list[Document]) -> None:
@@ -256,15 +249,14 @@ def test_the_result_has_the_agreed_form_and_is_json(gold: list[Document]) -> Non
     assert result["settings"]["parser"] == "gold"
 
 
-def test_the_same_seed_gives_the_same_intervals(discorpora_data: Path) -> None:
+def test_the_intervals_are_the_same_every_time(discorpora_data: Path) -> None:
     documents = list(read_gold(discorpora_data / "gdtb"))[:20]
     pairs = gold_pairs(documents, ALL15)[::2]
     rows = [
-        validate(pairs, documents, documents, ALL15, seed=seed)["strict"]["overall"]["occurrence"]
-        for seed in (1, 1, 2)
+        validate(pairs, documents, documents, ALL15)["strict"]["overall"]["occurrence"]
+        for _ in range(2)
     ]
-    assert rows[0] == rows[1]
-    assert rows[0]["ci"] != rows[2]["ci"]
+    assert rows[0] == rows[1] and rows[0]["ci"]
     assert rows[0]["ci"][0] < rows[0]["f1"] < rows[0]["ci"][1]
 
 
