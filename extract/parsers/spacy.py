@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,14 +48,11 @@ class SpacyParser(SentenceParser):
         self.name = f"spacy:{self.pipeline}" if self.pipeline else "embedded"
         self.strings = StringTable()
         self._codes: dict[int, int] = {}
-        self._nlp: Language | None = None
 
-    @property
+    @cached_property
     def nlp(self) -> Language:
         """The loaded pipeline."""
-        if self._nlp is None:
-            self._nlp = _installed(self.pipeline) if self.pipeline else embedded.load()
-        return self._nlp
+        return _installed(self.pipeline) if self.pipeline else embedded.load()
 
     @property
     def scheme(self) -> str:

@@ -19,6 +19,7 @@ DERIVED = ("subject", "copula", "finite", "complement", "object", "clause", "sta
 """Properties that follow from a token's children, beside those that `[properties]` names."""
 SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
 LABEL_KEYS = ("deprels", "s2_deprels", "s1_deprels", "s1_not", "climb")
+WORD_KEYS = ("not_before", "after_words", "compared", "s2_words")
 PROPERTY_KEYS = ("tags", "s2_needs", "s2_lacks", "s1_needs", "s1_lacks")
 CHILD = re.compile(r"(<|>>?)?[=@]?[a-z]+(:[a-z]+)*(\+(clause|subject))?")
 
