@@ -195,8 +195,8 @@ class Standalone(Table):
     """Words that deny what they modify."""
 
 
-class PatternFile(Table):
-    """The pattern table of a language, or what a file adds to it."""
+class _OfLanguage(Table):
+    """What a file may say of a language, and a table of one says."""
 
     language: str = ""
     spaces: bool = True
@@ -208,10 +208,15 @@ class PatternFile(Table):
     frequent: Names = ()
     """Frequent words that other languages do not have: a text without them is in another one."""
     sets: dict[str, Names] = Field(default_factory=dict)
-    classes: dict[Scheme, Classes] = Field(default_factory=dict)
     properties: dict[str, Tags] = Field(default_factory=dict)
     spans: Spans = Spans()
     standalone: Standalone = Standalone()
+
+
+class PatternFile(_OfLanguage):
+    """The pattern table of a language, or what a file adds to it."""
+
+    classes: dict[Scheme, Classes] = Field(default_factory=dict)
     multiword: tuple[Multiword, ...] = ()
     pattern: tuple[Pattern, ...] = ()
     _file: TomlFile = PrivateAttr()
@@ -286,25 +291,16 @@ class PatternFile(Table):
                 yield ("sets", key), marker, whole.choices
 
 
-class PatternTable(Table):
+class PatternTable(_OfLanguage):
     """All rows of one language for one label scheme, from all files that make it."""
 
-    language: str
     scheme: Scheme
-    sets: dict[str, Names] = Field(default_factory=dict)
     classes: Classes
-    properties: dict[str, Tags] = Field(default_factory=dict)
     multiwords: tuple[Multiword, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     """The rows of the scheme."""
-    spans: Spans = Spans()
-    standalone: Standalone = Standalone()
     markers: Names = ()
     """All markers with rows, be they of this scheme or another."""
-    spaces: bool = True
-    stop: str = "."
-    pro_drop: bool = False
-    frequent: Names = ()
 
     @property
     def choices(self) -> tuple[str, ...]:
