@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from corpora.document import Document
+from corpora.errors import ConfigError, nearest
 from corpora.intervals import FEW
 from corpora.rng import stream
 from extract.pairs import Pair
@@ -31,8 +32,6 @@ from extract.validate.material import DESCRIPTION, Item, Material, connective, g
 
 STAGE = "validate.bootstrap"
 SEED, RESAMPLES = 0, 1000
-POLICY = "other"
-"""How a marker inside a longer gold connective counts (`strict.count`) in all but one figure."""
 
 
 class Alignments(TypedDict):
@@ -64,22 +63,26 @@ def validate(
     *,
     seen: Collection[str] = (),
     settings: Mapping[str, Any] | None = None,
+    multiword: str = "other",
 ) -> Validation:
     """Score pairs against gold relations; the result is the JSON of `discorpora validate`.
 
     `gold` documents (`corpora.readers.pdtb.read_gold`) and `sources` (what was extracted from)
     meet by id; only documents in both count. `seen` are the documents that the parser was
     trained on; `unseen` of the result holds the same blocks without them. `settings` is what
-    the caller knows of the pairs (parser, `trees`), and goes into the result. What the policies of
-    `strict.count` would give stands in `settings.multiword`.
+    the caller knows of the pairs (parser, `trees`), and goes into the result. `multiword` is a
+    policy of `strict.count`; what the others would give stands in `settings.multiword`.
 
     A figure that has nothing to divide by is None. `ci` is the 95 % bootstrap interval of F1
     over documents, None where fewer than `corpora.intervals.FEW` have a pair or a relation of the
     row. Raises `InputError` as `material.gather` does.
     """
+    if multiword not in strict.POLICIES:
+        hint = f"{nearest(multiword, strict.POLICIES)}choices: {', '.join(strict.POLICIES)}"
+        raise ConfigError(f"no policy {multiword!r}", where="multiword", hint=hint)
     material = gather(pairs, gold, sources, markers)
     unseen = [text.index for text in material.texts if text.id not in seen]
-    scoring = Scoring(material, markers)
+    scoring = Scoring(material, markers, multiword)
     everything = scoring.blocks(list(range(len(material.texts))))
     all_unseen = len(unseen) == len(material.texts)
     return {
@@ -101,8 +104,8 @@ def tree_source(parser: str, *, gold_tokens: bool = False, gold_sentences: bool 
 class Scoring:
     """The material of one validation, ready to be scored over any of its documents."""
 
-    def __init__(self, material: Material, markers: Sequence[str]) -> None:
-        self.material, self.names = material, tuple(markers)
+    def __init__(self, material: Material, markers: Sequence[str], policy: str = "other") -> None:
+        self.material, self.names, self.policy = material, tuple(markers), policy
         self.markers = tuple(map(connective, markers))
         self.counts = {p: strict.count(material, self.markers, p) for p in strict.POLICIES}
         self.vocabulary = vocabulary = Vocabulary(material.texts)
@@ -134,7 +137,7 @@ class Scoring:
         """`strict`, `paper` and `control` over pairs and gold of these documents alone."""
         weights = strict.draws(len(documents), RESAMPLES, stream(SEED, STAGE))
         return {
-            "strict": strict.summary(self.counts[POLICY][documents], self.names, weights),
+            "strict": strict.summary(self.counts[self.policy][documents], self.names, weights),
             **self.alignment(documents, "characters"),
         }
 
@@ -166,7 +169,7 @@ class Scoring:
             },
             # Occurrence under each policy for markers inside gold connectives of several words.
             "multiword": {
-                "policy": POLICY,
+                "policy": self.policy,
                 "gold": sum(strict.is_multiword(g, columns) for g in self.material.gold),
                 "occurrence": {p: _occurrence(c) for p, c in self.counts.items()},
                 "unseen": {p: _occurrence(c[unseen]) for p, c in self.counts.items()},

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from corpora.document import Document, Span
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
 from corpora.rng import stream
@@ -113,6 +113,8 @@ def test_markers_inside_longer_connectives(
     gold: list[Document], policy: str, expected: list[float]
 ) -> None:
     # "If ... then" and "Even though": the pair of "if" stands inside the first.
+    result = validate(some_pairs(gold), gold, gold, MARKERS, multiword=policy)
+    assert scores(result["strict"]["overall"], "occurrence")[:2] == pytest.approx(expected)
     multiword = validate(some_pairs(gold), gold, gold, MARKERS)["settings"]["multiword"]
     assert multiword["policy"] == "other" and multiword["gold"] == 2
     shown = multiword["occurrence"][policy]
@@ -130,6 +132,11 @@ def test_a_connective_in_two_places_goes_by_either_name(gold: list[Document]) ->
     assert pairs
     strict = validate(pairs, gold, gold, ["if ... then"])["strict"]
     assert scores(strict["per_marker"]["if ... then"], "exact") == [1, 1, 1]
+
+
+def test_an_unknown_policy_is_refused_with_the_choices(gold: list[Document]) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'head'"):
+        validate([], gold, gold, MARKERS, multiword="heads")
 
 
 def test_a_connective_without_span_is_scored_apart(gold: list[Document]) -> None:

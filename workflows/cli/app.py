@@ -119,7 +119,13 @@ def extract(
 ) -> None:
     """Extract sentence pairs joined by a discourse marker from SOURCE."""
     given = _reader_options(option, language)
-    chosen = _settings(parser, markers, language, mode, patterns, workers)
+    chosen: dict[str, Any] = {
+        "parser": parser,
+        "markers": markers,
+        "language": language,
+        "mode": mode,
+    }
+    chosen |= {"patterns": tuple(map(str, patterns or ())), "workers": workers}
     chosen |= {"text": text, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
     chosen |= {"subjects": subjects, "min_confidence": min_confidence}
     counts = extract_to_file(source, output, reader_options=given, rejects=rejects, **chosen)
@@ -156,7 +162,13 @@ def validate(
 ) -> None:
     """Score the extraction on SOURCE against gold discourse relations of the same documents."""
     given = _reader_options(option, language)
-    chosen = _settings(parser, markers, language, mode, patterns, workers)
+    chosen: dict[str, Any] = {
+        "parser": parser,
+        "markers": markers,
+        "language": language,
+        "mode": mode,
+    }
+    chosen |= {"patterns": tuple(map(str, patterns or ())), "workers": workers}
     chosen |= {"gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
     written = {"document_list": documents, "json_file": json_file, "figures": figures}
     typer.echo(validate_source(source, gold, reader_options=given, **written, **chosen))
@@ -234,20 +246,6 @@ def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
             raise ConfigError(f"--option {pair!r} is not of the form key=value")
         options[key] = value
     return options
-
-
-def _settings(
-    parser: str,
-    markers: str,
-    language: str,
-    mode: str,
-    patterns: list[Path] | None,
-    workers: int,
-) -> dict[str, Any]:
-    """The settings of the extractor that `extract` and `validate` have in common."""
-    files = tuple(map(str, patterns or ()))
-    chosen = {"parser": parser, "markers": markers, "language": language, "mode": mode}
-    return {**chosen, "patterns": files, "workers": workers}
 
 
 COMMANDS = (
