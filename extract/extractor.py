@@ -19,7 +19,7 @@ from corpora.errors import ConfigError
 from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
 from extract.confidence import load_model
-from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match
+from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match_rows
 from extract.pairs import Pair, PairColumns, Reject, SpanColumn
 from extract.parse import BoolArray, Ints, ParsedDocument, Parser
 from extract.parsers import check_language, get_parser
@@ -209,7 +209,7 @@ class Extractor:
             others = matches.take(marked)
             refuse(others, np.zeros(len(others), np.int32), [reason])
         matches = matches.take(asked & ~foreign)
-        match(batch, matches, whole_clauses=self.settings.mode != "recall")
+        match_rows(batch, matches, whole_clauses=self.settings.mode != "recall")
         failed = matches.row < 0
         refuse(matches.take(failed), matches.stage[failed], REASONS)
         matches = matches.take(~failed)

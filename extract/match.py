@@ -163,7 +163,7 @@ def _head_token(batch: Batch, first: Ints, length: Ints) -> Ints:
     return token
 
 
-def match(batch: Batch, matches: Matches, whole_clauses: bool = False) -> None:
+def match_rows(batch: Batch, matches: Matches, whole_clauses: bool = False) -> None:
     """Fill in row, heads and stage: rows in the order of the table, the first that holds wins.
 
     With `whole_clauses`, S1 of a subordinate clause is the nearest clause above that is finite or
