@@ -18,6 +18,7 @@ from corpora.readers import parse_spec
 from corpora.sentences.shards import split_documents
 from corpora.store.documents import iter_documents
 from extract import embedded, stages
+from extract.confidence import threshold
 from extract.parsers import check_language, get_parser
 from extract.patterns import patterns_hash
 from extract.settings import ExtractSettings, PairSettings, ParseSettings
@@ -193,11 +194,14 @@ class Pairs(SourceStage):
     @cached_property
     def chosen(self) -> PairSettings:
         """What shapes the pairs; the build file's confidence is for the pairs of its own mode."""
-        own = self.build.extract
+        own, language = self.build.extract, self.entry.language or "en"
+        asked = own.min_confidence if self.mode_name == own.mode else None
+        with self.build.at("extract", "min_confidence"):
+            least = threshold(language, self.mode_name, asked)
         changed = {
-            "language": self.entry.language or "en",
+            "language": language,
             "mode": self.mode_name,
-            "min_confidence": own.min_confidence if self.mode_name == own.mode else None,
+            "min_confidence": least,
             "patterns": self.build.patterns,
         }
         return PairSettings(**{**own.model_dump(), **changed})
