@@ -87,19 +87,18 @@ def read_storycloze(
 
     A bad row goes to `on_bad`; by default the first one raises `InputError`.
     """
+
+    def build(row: Row, where: str) -> Iterator[ClozeStory]:
+        answer = row[_ANSWER].strip()
+        if answer not in ("1", "2"):
+            raise Refused(f"no answer: {_ANSWER} is {answer[:20]!r}, expected 1 or 2")
+        right, wrong = _texts(row, _QUIZ)[:: 1 if answer == "1" else -1]
+        id, context = row["InputStoryid"].strip(), tuple(_texts(row, _CONTEXT))
+        yield ClozeStory(id, context, right, wrong, where)
+
     columns = ("InputStoryid", *_CONTEXT, *_QUIZ, _ANSWER)
     hint = "the test of 2018 hides its answers; a file of ROCStories is read with rocstories:"
-    return rows_of(table_rows(path, columns, encoding=encoding, hint=hint), _story, on_bad)
-
-
-def _story(row: Row, where: str) -> Iterator[ClozeStory]:
-    answer = row[_ANSWER].strip()
-    if answer not in ("1", "2"):
-        raise Refused(f"no answer: {_ANSWER} is {answer[:20]!r}, expected 1 or 2")
-    endings = _texts(row, _QUIZ)
-    right = int(answer) - 1
-    id, context = row["InputStoryid"].strip(), tuple(_texts(row, _CONTEXT))
-    yield ClozeStory(id, context, endings[right], endings[1 - right], where)
+    return rows_of(table_rows(path, columns, encoding=encoding, hint=hint), build, on_bad)
 
 
 def _texts(row: Row, columns: Sequence[str]) -> list[str]:

@@ -96,32 +96,32 @@ def _record(record: Record) -> Iterator[Row]:
     if isinstance(passage, Mapping):
         text = filled(passage, "text")
         entities = [_entity(text, span) for span in _list(passage, "entities")]
-        for query in _list(record, "qas"):
-            if not isinstance(query, Mapping):
-                raise Refused(f"wrong type: 'qas' holds {typed(query)}, expected objects")
-            given = _list(query, "answers") if query.get("answers") is not None else []
-            answers = [filled(a, "text") if isinstance(a, Mapping) else a for a in given]
-            yield _query(f"{name}-{_id(query)}", text, query, entities, answers)
+        queries = _list(record, "qas")
     elif isinstance(passage, str):
-        entities, answers = _list(record, "entities"), _list(record, "answers")
-        yield _query(name, filled(record, "passage"), record, entities, answers)
+        text, entities, queries = filled(record, "passage"), _list(record, "entities"), [record]
     else:
         raise wrong_type(record, "passage", "an object")
+    for one in queries:
+        if not isinstance(one, Mapping):
+            raise Refused(f"wrong type: 'qas' holds {typed(one)}, expected objects")
+        hidden = one is not record and one.get("answers") is None
+        given = [] if hidden else _list(one, "answers")
+        answers = [filled(a, "text") if isinstance(a, Mapping) else a for a in given]
+        id, query = name if one is record else f"{name}-{_id(one)}", filled(one, "query")
+        if PLACEHOLDER not in query:
+            raise Refused(f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
+        if not all(isinstance(value, str) for value in (*entities, *answers)):
+            raise Refused("wrong type: entities and answers are expected to be strings")
+        check_unicode("".join((*entities, *answers)))
+        lists = {"entities": list(dict.fromkeys(entities)), "answers": list(dict.fromkeys(answers))}
+        yield {"id": id, "passage": text, "query": query, **lists}
 
 
-def _query(id: str, passage: str, record: Record, entities: list[Any], answers: list[Any]) -> Row:
-    query = filled(record, "query")
-    if PLACEHOLDER not in query:
-        raise Refused(f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
-    if not all(isinstance(value, str) for value in (*entities, *answers)):
-        raise Refused("wrong type: entities and answers are expected to be strings")
-    check_unicode("".join((*entities, *answers)))
-    lists = {"entities": list(dict.fromkeys(entities)), "answers": list(dict.fromkeys(answers))}
-    return {"id": id, "passage": passage, "query": query, **lists}
-
-
-Build = Callable[[Record], Iterator[Row]]
-TASKS: dict[str, Build] = {"rte": _rte, "copa": _copa, "record": _record}
+TASKS: dict[str, Callable[[Record], Iterator[Row]]] = {
+    "rte": _rte,
+    "copa": _copa,
+    "record": _record,
+}
 
 
 def _entity(text: str, span: Any) -> str:
