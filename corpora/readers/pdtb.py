@@ -21,7 +21,7 @@ from typing import NamedTuple
 from corpora.document import Document, Relation, Span, Spans
 from corpora.errors import BadRecord, InputError
 from corpora.readers.files import Refused, find_files, read_chunks
-from corpora.readers.source import Encoding, OnBad, Reader, Source, fail
+from corpora.readers.source import Encoded, OnBad, Source, fail
 from corpora.readers.text import START
 
 SIZE_LIMIT = 64 << 20
@@ -45,13 +45,10 @@ _HEADING = re.compile(r"____([A-Za-z0-9]+)____")
 _TEXT, _TEXT_END, _FEATURES = "#### Text ####", "##############", "#### Features ####"
 
 
-class Pdtb(Reader):
+class Pdtb(Encoded):
     """PDTB folders: raw text and gold relations."""
 
     name = "pdtb"
-
-    encoding: Encoding = "utf-8"
-    """The encoding of the files: `latin-1` for the Wall Street Journal where its files are."""
 
     @classmethod
     def find(cls, target: str) -> list[Path]:

@@ -40,19 +40,14 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "group": ("group", "book"),
     "title": ("title", "chapter"),
     "text": ("text", "sentence", "content"),
-    "url": ("url",),
     "author": ("author", "authors"),
-    "categories": ("categories",),
     "licence": ("licence", "license"),
     "language": ("language", "lang"),
-    "paragraphs": ("paragraphs",),
-    "paragraph": ("paragraph",),
-    "sentences": ("sentences",),
-    "sections": ("sections",),
-    "abstract": ("abstract",),
     "turns": ("turns", "messages"),
     "speaker": ("speaker", "nick"),
     "conversation": ("conversation", "thread"),
+    **{name: (name,) for name in ("url", "categories", "paragraphs", "paragraph", "sentences")},
+    **{name: (name,) for name in ("sections", "abstract")},
 }
 """The usual names of the fields; the first one that the first record has is taken."""
 
@@ -423,15 +418,21 @@ def strings(record: Record, role: str) -> list[str]:
     raise wrong_type(record, role, "a list of strings")
 
 
+def value_of(record: Record, role: str, kind: Any, expected: str) -> Any:
+    """The value of a field; `Refused` if it is not of `kind`, which a message calls `expected`."""
+    value = record.get(role)
+    if not isinstance(value, kind):
+        raise wrong_type(record, role, expected)
+    return value
+
+
 def filled(record: Record, role: str) -> str:
     """The text of a field without the white space around it; `Refused` if it is none or empty."""
-    value = record.get(role)
-    if not isinstance(value, str):
-        raise wrong_type(record, role, "a string")
-    if not value.strip():
+    value: str = value_of(record, role, str, "a string").strip()
+    if not value:
         raise Refused(f"no text: {_field(record, role)!r} is empty")
     check_unicode(value)
-    return value.strip()
+    return value
 
 
 def _objects(record: Record, role: str) -> list[Record]:

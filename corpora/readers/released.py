@@ -23,7 +23,7 @@ from corpora.readers.conllu import Conllu
 from corpora.readers.files import Refused, read_lines, read_whole
 from corpora.readers.records import Place, Record, as_document, filled, string, strings, wrong_type
 from corpora.readers.rows import JSON_LINES, json_rows, json_value, parquet_rows
-from corpora.readers.source import Encoding, Reader, Source, rows_of
+from corpora.readers.source import Encoded, Reader, Source, rows_of
 from corpora.readers.stories import table_rows
 from corpora.sentences import split
 from corpora.splits.prescribed import split_of
@@ -287,16 +287,13 @@ class Rated(Release):
         return {"group": row.get("group"), "title": row["title"], "text": row["text"]}
 
 
-class Gcdc(Rated):
+class Gcdc(Encoded, Rated):
     """GCDC: texts with ratings of their coherence from 1 to 3, by experts and by crowd workers."""
 
     name = "gcdc"
     suffixes = (".csv",)
     own_licence = "research-only"
     paper = "Lai and Tetreault 2018"
-
-    encoding: Encoding = "utf-8"
-    """The encoding of the files."""
 
     def records(self, path: Path, source: Source) -> Iterable[Place]:
         """`DOMAIN_SPLIT.csv`, whose texts have line breaks: a place is the line of its end."""

@@ -24,7 +24,7 @@ from corpora.document import PARAGRAPH_BREAK, Document, RstTree, Spans
 from corpora.errors import InputError
 from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files, read_chunks, read_whole
 from corpora.readers.guarded import BadXml, GuardedXml
-from corpora.readers.source import Encoding, Reader, Source, joined, paragraphs_of, with_sentences
+from corpora.readers.source import Encoded, Source, joined, paragraphs_of, with_sentences
 
 NESTING_LIMIT = 200
 """Deepest tree taken; a newspaper article's has a depth of about 20."""
@@ -36,7 +36,7 @@ _TOKEN = re.compile(r"_!(.*?)_!|([()])|([^\s()]+)", re.DOTALL)
 _NOISE = re.compile(r"^//TT_ERR.*$", re.MULTILINE)
 
 
-class Rst(Reader):
+class Rst(Encoded):
     """RST trees: RST-DT .dis, rstWeb .rs3 and .rs4."""
 
     name = "rst"
@@ -44,8 +44,6 @@ class Rst(Reader):
 
     text: Literal["raw", "edus", "tree"] | None = None
     """What the text of `.dis` is taken from; without it from the first of these that is there."""
-    encoding: Encoding = "utf-8"
-    """The encoding of `.dis` and the files beside it."""
 
     @classmethod
     def find(cls, target: str) -> list[Path]:

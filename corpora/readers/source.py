@@ -118,6 +118,13 @@ class Reader(Declared):
         raise NotImplementedError
 
 
+class Encoded(Reader):
+    """A reader of texts that may be in another encoding than UTF-8."""
+
+    encoding: Encoding = "utf-8"
+    """The encoding of the files: `latin-1` where it is needed."""
+
+
 def fail(record: BadRecord) -> None:
     """What becomes of a bad record where nobody takes it."""
     raise InputError(record.reason, where=record.where)

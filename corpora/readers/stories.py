@@ -12,7 +12,7 @@ from corpora.document import Document
 from corpora.errors import BadRecord, InputError
 from corpora.readers.files import Refused, read_lines
 from corpora.readers.records import as_document
-from corpora.readers.source import Encoding, OnBad, Reader, Source, fail, rows_of
+from corpora.readers.source import Encoded, OnBad, Source, fail, rows_of
 
 Row = dict[str, str]
 
@@ -22,15 +22,12 @@ _QUIZ = ("RandomFifthSentenceQuiz1", "RandomFifthSentenceQuiz2")
 _ANSWER = "AnswerRightEnding"
 
 
-class RocStories(Reader):
+class RocStories(Encoded):
     """ROCStories, CSV."""
 
     name = "rocstories"
     suffixes = (".csv", ".tsv")
     own_licence = "research-only"
-
-    encoding: Encoding = "utf-8"
-    """The encoding of the files."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a story: its sentences are the sentence layer, its title the title."""
@@ -56,7 +53,7 @@ class ClozeStory:
     where: str
 
 
-class StoryCloze(Reader):
+class StoryCloze(Encoded):
     """The Story Cloze Test, CSV: four sentences, two endings."""
 
     name = "storycloze"
@@ -65,8 +62,6 @@ class StoryCloze(Reader):
 
     ending: Literal["right", "wrong", "both"] = "right"
     """Which endings the documents have; with both the ids are `ID/right` and `ID/wrong`."""
-    encoding: Encoding = "utf-8"
-    """The encoding of the files."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a story, or two in the group of the story."""

@@ -19,11 +19,12 @@ from corpora.readers.records import (
     as_document,
     lines_have_the_layout,
     sentence_documents,
+    value_of,
     wrong_type,
 )
 from corpora.readers.rows import json_rows, json_value
 from corpora.readers.source import (
-    Encoding,
+    Encoded,
     Reader,
     Source,
     below,
@@ -74,14 +75,11 @@ class Text(Reader):
         yield source.document(stem, text, group=group, sentences=sentences)
 
 
-class Cnn(Reader):
+class Cnn(Encoded):
     """CNN and Daily Mail .story files, without their highlights."""
 
     name = "cnn"
     suffixes = (".story", ".story.gz")
-
-    encoding: Encoding = "utf-8"
-    """The encoding of the files."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a file. `@highlight` and the paragraph after it, a point of the summary, are
@@ -99,15 +97,12 @@ class Cnn(Reader):
         yield as_document({"paragraphs": body}, source, stem)
 
 
-class Wsj(Reader):
+class Wsj(Encoded):
     """The Penn Treebank's raw Wall Street Journal (`raw/wsj/00/wsj_0001`)."""
 
     name = "wsj"
     suffixes = (".txt",)
     own_licence = "LDC"
-
-    encoding: Encoding = "utf-8"
-    """The encoding of the files: `latin-1` where it is needed."""
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
@@ -148,20 +143,14 @@ class Arxiv(Reader):
         categories are arXiv's."""
 
         def build(record: Record, where: str) -> Iterator[Document]:
-            id, categories = record.get("id"), record.get("categories") or ""
+            id = record.get("id")
             if not isinstance(id, str) or "abstract" not in record:
                 expected = "expected the fields 'id' and 'abstract' of arXiv's metadata"
                 raise Refused(f"no abstract: {expected}")
-            if not isinstance(categories, str):
-                raise wrong_type(record, "categories", "a string")
-            paper = {
-                "title": record.get("title"),
-                "text": record["abstract"],
-                "url": f"https://arxiv.org/abs/{id}",
-                "author": record.get("authors"),
-                "categories": categories.split(),
-            }
-            yield as_document(paper, source, id)
+            categories = value_of(record, "categories", str | None, "a string") or ""
+            paper = {"title": record.get("title"), "author": record.get("authors")}
+            paper |= {"text": record["abstract"], "url": f"https://arxiv.org/abs/{id}"}
+            yield as_document({**paper, "categories": categories.split()}, source, id)
 
         yield from rows_of(json_rows(path), build, source.refuse)
 
@@ -206,10 +195,8 @@ def _paper(value: Any) -> Record:
 
 
 def _prose(record: Record, name: str) -> list[str]:
-    text = record.get(name)
-    if not isinstance(text, str | None):
-        raise wrong_type(record, name, "a string")
-    return [line for line in (text or "").split("\n") if any(map(str.isalpha, line))]
+    text = value_of(record, name, str | None, "a string") or ""
+    return [line for line in text.split("\n") if any(map(str.isalpha, line))]
 
 
 def _level(heading: Any) -> int:
