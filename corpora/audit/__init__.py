@@ -178,8 +178,8 @@ def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
             label, most = counts[0]
             known = names and label is not None and label >= 0
             what = f"{column} `{names[label] if known else label}`"
-            chance = 100 / len(names or counts)
-            yield _share(split, what, most, sum(count for _, count in counts), chance)
+            total = sum(count for _, count in counts)
+            yield _share(split, what, most, total, 100 / len(names or counts))
 
 
 def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
@@ -187,28 +187,23 @@ def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
 
     Case, marks and blanks aside. Texts are the columns of strings that hold more than one word.
     """
-    columns = list(_columns_of_text(config))
-    if not columns:
+    if not (text := ", ".join(_columns_of_text(config))):
         return
-    text = ", ".join(
-        f"""array_to_string("{name}", ' ')""" if listed else f'"{name}"' for name, listed in columns
-    )
     letters = rf"regexp_replace(lower(concat_ws(' ', {text})), '[^\p{{L}}\p{{N}}]+', '', 'g')"
     sizes = {}
     for split, rows in config.splits.items():
         engine.name("split", rows)
         engine.run(f'create or replace table "{split}" as select md5({letters}) as key from split')
-        sizes[split], distinct = engine.rows(
-            f'select count(*), count(distinct key) from "{split}"'
-        )[0]
+        counted = engine.rows(f'select count(*), count(distinct key) from "{split}"')
+        sizes[split], distinct = counted[0]
         yield _share(split, "equal to an earlier row", sizes[split] - distinct, sizes[split])
     for one, two in combinations(config.splits, 2):
         found = engine.value(f'select count(*) from "{two}" where key in (select key from "{one}")')
         yield _share(two, f"equal to a row of {one}", found, sizes[two])
 
 
-def _columns_of_text(config: Configuration) -> Iterator[tuple[str, bool]]:
-    """The columns of strings whose first values hold more than one word, and whether of lists."""
+def _columns_of_text(config: Configuration) -> Iterator[str]:
+    """The columns of strings, or lists of them, whose first values hold more than one word."""
     some = next(iter(config.splits.values())).head(100)
     for column in some.schema:
         listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
@@ -216,7 +211,7 @@ def _columns_of_text(config: Configuration) -> Iterator[tuple[str, bool]]:
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             values = [" ".join(v) if listed else v for v in some[column.name].to_pylist() if v]
             if sum(" " in value for value in values) > len(values) / 2:
-                yield column.name, listed
+                yield f"""array_to_string("{column.name}", ' ')""" if listed else f'"{column.name}"'
 
 
 # What people read.
