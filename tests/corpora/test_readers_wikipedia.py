@@ -363,7 +363,7 @@ def test_memory_does_not_grow_with_the_dump(dump: Write, monkeypatch: pytest.Mon
         return used
 
     held(10)
-    assert held(1_000) - held(500) < 500 * 45
+    assert held(2_000) - held(1_000) < 1_000 * 45
 
 
 def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
