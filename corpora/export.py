@@ -7,7 +7,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,24 +35,15 @@ class Layout(NamedTuple):
     labels: str = ""
 
 
-LINES: dict[str, tuple[str, Callable[[Row], list[str] | None]]] = {
+LINES = {
     # Only pairs as written: the original code makes the swapped ones when it reads.
-    "doc, label, sentence1, sentence2": (
-        "BSO",
-        lambda row: [row["sentence1"], row["sentence2"]] if row["label"] == 1 else None,
-    ),
-    "doc, label, sentences": ("SP", lambda row: [str(row["label"]), *row["sentences"]]),
-    "doc, donor, found_by, label, pair, position, sentences": (
-        "DC",
-        lambda row: [str(row["label"]), *row["sentences"]],
-    ),
-    "doc, label, section, sentence": ("SSP", lambda row: [str(row["label"]), row["sentence"]]),
-    "arg1, arg2, connective, doc, label, sense": (
-        "PDTB",
-        lambda row: [str(row["label"]), row["arg1"], row["arg2"]],
-    ),
+    "doc, label, sentence1, sentence2": ("BSO", ("sentence1", "sentence2")),
+    "doc, label, sentences": ("SP", ("label", "sentences")),
+    "doc, donor, found_by, label, pair, position, sentences": ("DC", ("label", "sentences")),
+    "doc, label, section, sentence": ("SSP", ("label", "sentence")),
+    "arg1, arg2, connective, doc, label, sense": ("PDTB", ("label", "arg1", "arg2")),
 }
-"""DiscoEval's tasks by the columns of a dataset, and a row as the fields of a line, or None."""
+"""DiscoEval's tasks by the columns of a dataset, and the columns that are the fields of a line."""
 RST = "doc, label, left, relation, right"
 
 TWO_TEXTS = (("s1", "s2"), ("arg1", "arg2"), ("sentence1", "sentence2"), ("premise", "hypothesis"))
@@ -183,15 +174,19 @@ def _discoeval(manifest: Manifest, config: str, domain: str) -> Layout | None:
         return Layout(files, write_nodes)
     if columns not in LINES:
         return None
-    task, fields = LINES[columns]
+    task, wanted = LINES[columns]
     several = domain and len(configs) > 1 and not configs[config].get("default")
     below = f"{domain}-{config}" if several else domain or config
     if task == "PDTB":
         below = _kind_of_relations(str(manifest.get("name", "")))
 
+    def line(row: Row) -> str:
+        cells = (row[name] for name in wanted)
+        lists = (cell if isinstance(cell, list) else [str(cell)] for cell in cells)
+        return "\t".join(map(tokenised, chain.from_iterable(lists)))
+
     def write(path: Path, rows: Iterator[Row]) -> int:
-        examples = filter(None, map(fields, rows))
-        return _lines(path, ("\t".join(map(tokenised, example)) for example in examples))
+        return _lines(path, (line(row) for row in rows if task != "BSO" or row["label"] == 1))
 
     splits = {"train": "train", "validation": "valid", "test": "test"}
     files = {split: f"{task}/{below}/{name}.txt" for split, name in splits.items()}

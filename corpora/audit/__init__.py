@@ -8,10 +8,9 @@ duplicates, and compares with what the same rules reach on released data. See do
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib import resources
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -84,9 +83,10 @@ class Audited:
 @cache
 def released() -> dict[str, dict[str, dict[str, float]]]:
     """What the rules reach on released data: by kind and rule, by the name of the data."""
-    text = resources.files("corpora").joinpath("audit", "released.toml").read_text("utf-8")
     out: dict[str, dict[str, dict[str, float]]] = {}
-    for entry in tomllib.loads(text)["released"]:
+    for entry in tomllib.loads(Path(__file__).with_name("released.toml").read_text("utf-8"))[
+        "released"
+    ]:
         for rule, value in entry["rules"].items():
             out.setdefault(entry["kind"], {}).setdefault(rule, {})[entry["data"]] = value
     return out
@@ -112,15 +112,12 @@ def to_json(found: Mapping[str, Audited]) -> dict[str, Any]:
 
 
 def _audited(config: Configuration, engine: Engine) -> Audited:
-    labels = list(_labels(config, engine))
-    duplicates = list(_equal(config, engine))
+    labels, duplicates = list(_labels(config, engine)), list(_equal(config, engine))
     if not config.kind:
         left_out = "nothing says of what kind its rows are"
         return Audited("", 0, 0, 0, 0, left_out, [], [], labels, duplicates)
-    kind = KINDS[config.kind]
     train = config.examples("train", TRAIN) if "train" in config.splits else []
-    others = [split for split in config.splits if split != "train"]
-    sizes = {split: config.splits[split].count_rows() for split in others}
+    sizes = {name: rows.count_rows() for name, rows in config.splits.items() if name != "train"}
     test = [
         row
         for split, size in sizes.items()
@@ -128,11 +125,9 @@ def _audited(config: Configuration, engine: Engine) -> Audited:
     ]
     divisions = divided(train, test)
     left_out = next(filter(None, map(too_few, divisions)), "")
-    rules = [] if left_out else reached(kind, divisions)
-    if not left_out:
-        for name, share in nearly_equal(divisions[0]).items():
-            other = "a training row" if name == "train" else "another scored row"
-            duplicates.append(Share("scored", f"nearly equal to {other}", *share))
+    rules = [] if left_out else reached(KINDS[config.kind], divisions)
+    for name, share in ({} if left_out else nearly_equal(divisions[0])).items():
+        duplicates.append(Share("scored", f"nearly equal to {name}", *share))
     return Audited(
         kind=config.kind,
         train=len(divisions[0].train),
@@ -183,8 +178,8 @@ def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
             label, most = counts[0]
             known = names and label is not None and label >= 0
             what = f"{column} `{names[label] if known else label}`"
-            chance = 100 / len(names or counts)
-            yield _share(split, what, most, sum(count for _, count in counts), chance)
+            total = sum(count for _, count in counts)
+            yield _share(split, what, most, total, 100 / len(names or counts))
 
 
 def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
@@ -192,28 +187,23 @@ def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
 
     Case, marks and blanks aside. Texts are the columns of strings that hold more than one word.
     """
-    columns = list(_columns_of_text(config))
-    if not columns:
+    if not (text := ", ".join(_columns_of_text(config))):
         return
-    text = ", ".join(
-        f"""array_to_string("{name}", ' ')""" if listed else f'"{name}"' for name, listed in columns
-    )
     letters = rf"regexp_replace(lower(concat_ws(' ', {text})), '[^\p{{L}}\p{{N}}]+', '', 'g')"
     sizes = {}
     for split, rows in config.splits.items():
         engine.name("split", rows)
         engine.run(f'create or replace table "{split}" as select md5({letters}) as key from split')
-        sizes[split], distinct = engine.rows(
-            f'select count(*), count(distinct key) from "{split}"'
-        )[0]
+        counted = engine.rows(f'select count(*), count(distinct key) from "{split}"')
+        sizes[split], distinct = counted[0]
         yield _share(split, "equal to an earlier row", sizes[split] - distinct, sizes[split])
     for one, two in combinations(config.splits, 2):
         found = engine.value(f'select count(*) from "{two}" where key in (select key from "{one}")')
         yield _share(two, f"equal to a row of {one}", found, sizes[two])
 
 
-def _columns_of_text(config: Configuration) -> Iterator[tuple[str, bool]]:
-    """The columns of strings whose first values hold more than one word, and whether of lists."""
+def _columns_of_text(config: Configuration) -> Iterator[str]:
+    """The columns of strings, or lists of them, whose first values hold more than one word."""
     some = next(iter(config.splits.values())).head(100)
     for column in some.schema:
         listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
@@ -221,7 +211,7 @@ def _columns_of_text(config: Configuration) -> Iterator[tuple[str, bool]]:
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             values = [" ".join(v) if listed else v for v in some[column.name].to_pylist() if v]
             if sum(" " in value for value in values) > len(values) / 2:
-                yield column.name, listed
+                yield f"""array_to_string("{column.name}", ' ')""" if listed else f'"{column.name}"'
 
 
 # What people read.
@@ -229,49 +219,43 @@ def _columns_of_text(config: Configuration) -> Iterator[tuple[str, bool]]:
 
 def rendered(found: Mapping[str, Audited]) -> str:
     """The audit in Markdown, as the card has it."""
-    known = any(one.rules for one in found.values())
-    lines = [
-        "Each rule is a logistic regression on what it sees, fitted on training rows and scored on "
-        f"rows of other documents (at most {TRAIN:,} and {TEST:,} rows, drawn with a fixed seed): "
-        "per cent right, with 95 % intervals. "
-        + "; ".join(f"*{rule}*: {what}" for rule, what in RULES.items())
-        + ". Released data: the same rules on files that others published."
-    ]
-    lines = lines if known else []
+    parts = []
+    if any(one.rules for one in found.values()):
+        parts.append(
+            "Each rule is a logistic regression on what it sees, fitted on training rows and "
+            f"scored on rows of other documents (at most {TRAIN:,} and {TEST:,} rows, drawn with a "
+            "fixed seed): per cent right, with 95 % intervals. "
+            + "; ".join(f"*{rule}*: {what}" for rule, what in RULES.items())
+            + ". Released data: the same rules on files that others published."
+        )
     for name, one in found.items():
-        lines.append(_head(name, one))
+        how = " (each quarter of the rows is scored once)" if one.divisions > 1 else ""
+        told = f"`{name}`: {one.train:,} rows to train on, {one.test:,} scored, of {one.units:,} "
+        told += f"documents or rows of their own{how}."
+        parts.append(f"`{name}`: no rule was tried, {one.left_out}." if one.left_out else told)
         others = released().get(one.kind, {})
-        if one.rules:
-            lines += [
-                "| rule | measure | reached | interval | chance | released data |",
-                "| --- | --- | ---: | ---: | ---: | --- |",
-            ]
-            lines[-2:] = ["\n".join([*lines[-2:], *(_row(rule, others) for rule in one.rules)])]
+        rows = []
+        for rule in one.rules:
+            there = others.get(rule.rule, {}).items()
+            shown = ", ".join(f"{value} ({data})" for data, value in there)
+            span = f"{rule.low} to {rule.high}"
+            rows.append((rule.rule, rule.measure, rule.value, span, rule.chance, shown))
+        head = ("rule", "measure", "reached", "interval", "chance", "released data")
+        parts += _table(head, "lleeel", rows)
         if one.above:
             said = "".join(f"\n- {line}" for line in one.above)
-            lines.append(f"**Further above chance than on released data:**\n{said}")
+            parts.append(f"**Further above chance than on released data:**\n{said}")
         shares = [
-            f"| {share.split} | {share.what} | {share.value} | {share.low} to {share.high} | "
-            f"{share.chance or ''} | {share.n:,} |"
-            for share in (*one.labels, *one.duplicates)
+            (s.split, s.what, s.value, f"{s.low} to {s.high}", s.chance or "", f"{s.n:,}")
+            for s in (*one.labels, *one.duplicates)
         ]
-        if shares:
-            head = "| split | rows | per cent | interval | chance | of |"
-            lines.append("\n".join([head, "| --- | --- | ---: | ---: | ---: | ---: |", *shares]))
-    return "\n\n".join(lines)
+        head = ("split", "rows", "per cent", "interval", "chance", "of")
+        parts += _table(head, "lleeee", shares)
+    return "\n\n".join(parts)
 
 
-def _head(name: str, one: Audited) -> str:
-    if one.left_out:
-        return f"`{name}`: no rule was tried, {one.left_out}."
-    how = " (each quarter of the rows is scored once)" if one.divisions > 1 else ""
-    return (
-        f"`{name}`: {one.train:,} rows to train on, {one.test:,} scored, of {one.units:,} "
-        f"documents or rows of their own{how}."
-    )
-
-
-def _row(rule: Reached, others: Mapping[str, Mapping[str, float]]) -> str:
-    there = ", ".join(f"{value} ({data})" for data, value in others.get(rule.rule, {}).items())
-    cells = (rule.rule, rule.measure, rule.value, f"{rule.low} to {rule.high}", rule.chance, there)
-    return f"| {' | '.join(map(str, cells))} |"
+def _table(head: Sequence[str], sides: str, rows: Sequence[Sequence[object]]) -> list[str]:
+    """A table in Markdown, or nothing without rows; `e` in `sides` is a column of numbers."""
+    rule = ["---:" if side == "e" else "---" for side in sides]
+    lines = (f"| {' | '.join(map(str, cells))} |" for cells in (head, rule, *rows))
+    return ["\n".join(lines)] if rows else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,16 +21,6 @@ from corpora.splits import SPLITS
 if TYPE_CHECKING:
     import pyarrow.dataset as pads
 
-SIDES = (
-    ("sentence1", "sentence2"),
-    ("s1", "s2"),
-    ("arg1", "arg2"),
-    ("left", "right"),
-    ("premise", "hypothesis"),
-    ("sentence",),
-    ("text",),
-)
-"""Columns of one or two texts with a label."""
 ORDER = ("position", "order")
 UNITS = ("doc", "document", "reference_file", "group")
 """Columns that name a row's document; what follows a `#` is the number of a part of it."""
@@ -63,55 +53,55 @@ class Configuration:
 
         Two rows that stand together are drawn together: the two forms of a text.
         """
-        rows = self.splits[split]
-        total = rows.count_rows()
+        total = self.splits[split].count_rows()
         blocks = np.random.default_rng(SEED).permutation(-(-total // 2))[: -(-limit // 2)]
         numbers = np.add.outer(2 * np.sort(blocks), [0, 1]).ravel()
         numbers = numbers[numbers < total]
-        found = _examples(self, split, numbers.tolist(), rows.take(pa.array(numbers)), total)
-        whole = (row for row in found if all(all(text) and text for text in row.texts))
-        return [row for row in whole if row.label not in (None, -1)]  # -1: a hidden label
-
-
-def _examples(
-    config: Configuration, split: str, numbers: Sequence[int], table: pa.Table, total: int
-) -> Iterator[Example]:
-    kind, columns = config.kind, table.schema.names
-    sides = next((names for names in SIDES if {*names} <= {*columns}), ())
-    unit_column = next((name for name in UNITS if name in columns), "")
-    texts: dict[str, list[str]] = {}
-    if kind == "permuted" and "orders" in columns:
-        wanted = pc.field("id").isin(table["document"])
-        for part in config.documents.values():
-            chosen = part.to_table(columns=["id", "sentences"], filter=wanted)
-            texts |= zip(*chosen.to_pydict().values(), strict=True)
-    for number, row in zip(numbers, table.to_pylist(), strict=True):
-        label: Any = 0
-        if texts:
-            pos = texts[row["document"]]
-            both = [pos, [pos[i] for i in row["orders"][0]]]
-        elif KINDS[kind].ranked:
-            both = [[*row.get("prompt", ()), *row[name]] for name in ("pos", "neg")]
-        else:
-            own = [row[name] for name in sides] if kind in ("bso", "labelled") else row["sentences"]
-            both = [[" ".join(side) if isinstance(side, list) else side for side in own]]
-            label = row["label"]
-        unit = str(row[unit_column]).split("#")[0] if unit_column else f"{split} {number}"
-        pair = kind in ("bso", "dc")
-        at = row.get("position") if kind in ("dc", "intrusion") else None
-        yield Example(
-            texts=tuple(tuple(clean(sentence or "") for sentence in text) for text in both),
-            label=label,
-            unit=unit if unit_column or not pair else f"{split} {number // 2}",
-            item=(split, number // 2 if pair else number),
-            tenth=10 * number // total,
-            columns=tuple(map(row.get, ORDER)) if {*ORDER} <= {*columns} else None,
-            place=None if at is None or at < 0 else (len(both[0]), at),
-        )
+        table = self.splits[split].take(pa.array(numbers))
+        columns, pair = {*table.schema.names}, self.kind in ("bso", "dc")
+        names = columns_of(table.schema, self.kind)
+        unit_column = next((name for name in UNITS if name in columns), "")
+        texts: dict[str, list[str]] = {}  # of documents, by their ids
+        if names == ("document", "orders"):
+            wanted = pc.field("id").isin(table["document"])
+            for part in self.documents.values():
+                chosen = part.to_table(columns=["id", "sentences"], filter=wanted)
+                texts |= zip(*chosen.to_pydict().values(), strict=True)
+        examples = []
+        for number, row in zip(numbers.tolist(), table.to_pylist(), strict=True):
+            if texts:
+                pos = texts[row["document"]]
+                both = [pos, [pos[i] for i in row["orders"][0]]]
+            elif KINDS[self.kind].ranked:
+                both = [[*row.get("prompt", ()), *row[name]] for name in names]
+            else:
+                own = row["sentences"] if names == ("sentences",) else [row[name] for name in names]
+                both = [[" ".join(side) if isinstance(side, list) else side for side in own]]
+            unit = str(row[unit_column]).split("#")[0] if unit_column else f"{split} {number}"
+            at = row.get("position") if self.kind in ("dc", "intrusion") else None
+            example = Example(
+                texts=tuple(tuple(clean(sentence or "") for sentence in text) for text in both),
+                label=0 if KINDS[self.kind].ranked else row["label"],
+                unit=unit if unit_column or not pair else f"{split} {number // 2}",
+                item=(split, number // 2 if pair else number),
+                tenth=10 * number // total,
+                columns=tuple(map(row.get, ORDER)) if {*ORDER} <= columns else None,
+                place=None if at is None or at < 0 else (len(both[0]), at),
+            )
+            # A label of -1 is hidden.
+            if all(all(text) and text for text in example.texts) and example.label not in (
+                None,
+                -1,
+            ):
+                examples.append(example)
+        return examples
 
 
 def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:
-    """The configurations of a built folder, whose manifest has these entries."""
+    """The configurations of a built folder, whose manifest has these entries.
+
+    Raises `ConfigError` for files that say another kind of themselves than their columns have.
+    """
     import pyarrow.dataset as pads  # it loads pandas
 
     splits: dict[str, dict[str, pads.Dataset]] = {}
@@ -121,33 +111,28 @@ def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:
             for split in sorted(entry["splits"], key=[*SPLITS, *entry["splits"]].index)
         }
         splits[name] = {split: pads.dataset(own) for split, own in files.items() if own}
-    documents = splits.get("documents", {})
-    return {
-        name: Configuration(own, _kind(next(iter(own.values())).schema), documents)
-        for name, own in splits.items()
-        if own
-    }
+    found = {}
+    for name, own in splits.items():
+        if own:
+            schema = next(iter(own.values())).schema
+            kind = (schema.metadata or {}).get(AUDIT, b"").decode()
+            if kind and (kind not in KINDS or missing(schema, kind)):
+                raise ConfigError(
+                    f"a schema of the columns {', '.join(schema.names)} has the kind {kind!r}",
+                    hint=f"the kinds are: {', '.join(KINDS)}; docs/audit.md says what columns each "
+                    "has",
+                )
+            found[name] = Configuration(own, kind, splits.get("documents", {}))
+    return found
 
 
-def _kind(schema: pa.Schema) -> str:
-    """What the files say of themselves (`corpora.schemas.AUDIT`)."""
-    kind = (schema.metadata or {}).get(AUDIT, b"").decode()
-    if kind and (kind not in KINDS or missing(schema, kind)):
-        raise ConfigError(
-            f"a schema of the columns {', '.join(schema.names)} has the kind {kind!r}",
-            hint=f"the kinds are: {', '.join(KINDS)}; docs/audit.md says what columns each has",
-        )
-    return kind
+def columns_of(schema: pa.Schema, kind: str) -> tuple[str, ...]:
+    """The columns of text of a kind: the first choice that a schema has, else the first one."""
+    choices = KINDS[kind].columns
+    return next((names for names in choices if {*names} <= {*schema.names}), choices[0])
 
 
 def missing(schema: pa.Schema, kind: str) -> str:
     """Which column of a kind's a schema lacks, or an empty string."""
-    there = {*schema.names}
-    if KINDS[kind].ranked and not {"document", "orders"} <= there:
-        wanted: tuple[str, ...] = ("pos", "neg")
-    elif kind in ("bso", "labelled"):
-        pairs = SIDES[:-2] if kind == "bso" else SIDES
-        wanted = ("label", *next((names for names in pairs if {*names} <= there), pairs[0]))
-    else:
-        wanted = () if KINDS[kind].ranked else ("label", "sentences")
-    return next((name for name in wanted if name not in there), "")
+    wanted = (*(() if KINDS[kind].ranked else ("label",)), *columns_of(schema, kind))
+    return next((name for name in wanted if name not in schema.names), "")

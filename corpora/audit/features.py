@@ -107,8 +107,11 @@ def _cohesion_placed(cosines: Array) -> list[float]:
     return [float(np.mean(cosines[order[:-1], order[1:]])) for order in orders]
 
 
-def _each(text: Text) -> Text:
-    return text
+SIDES = (
+    *(("sentence1", "sentence2"), ("s1", "s2"), ("arg1", "arg2"), ("left", "right")),
+    ("premise", "hypothesis"),
+)
+BETTER_AND_WORSE = ("pos", "neg")
 
 
 def _whole(text: Text) -> Text:
@@ -121,15 +124,17 @@ class Kind(NamedTuple):
     `shape`, `cohesion` and `quotes` give features; `bags` the texts of one bag of words each;
     `alone` is what of `cohesion` is a rule by itself. `ranked`: pairs of texts, the first of them
     the better one, whose features are subtracted. `first`: the first sentence is judged alone too.
+    `columns`: the choices of columns of text; what is not ranked has a `label` too.
     """
 
     shape: Callable[[Array], Array]
-    bags: Callable[[Text], Sequence[str]] = _each
+    bags: Callable[[Text], Sequence[str]] = tuple
     cohesion: Callable[[Array], list[float]] | None = _cohesion
     alone: slice = slice(0, 1)
     quotes: Callable[[Text], list[float]] | None = open_quotes
     ranked: bool = False
     first: bool = False
+    columns: tuple[tuple[str, ...], ...] = (("sentences",),)
 
 
 KINDS: Mapping[str, Kind] = {
@@ -137,6 +142,7 @@ KINDS: Mapping[str, Kind] = {
         _sides,
         cohesion=None,  # equal for both orders
         quotes=lambda text: list(np.subtract(open_quotes(text), open_quotes(text[::-1]))),
+        columns=SIDES,
     ),
     "sp": Kind(
         np.ravel,
@@ -151,10 +157,11 @@ KINDS: Mapping[str, Kind] = {
         bags=lambda text: [text[0], text[-1]],
         alone=slice(1, 2),
         ranked=True,
+        columns=(BETTER_AND_WORSE, ("document", "orders")),
     ),
-    "intrusion": Kind(_spread, _whole, ranked=True),
-    "pairs": Kind(_spread, _whole, ranked=True),
-    "labelled": Kind(_sides, quotes=None),
+    "intrusion": Kind(_spread, _whole, ranked=True, columns=(BETTER_AND_WORSE,)),
+    "pairs": Kind(_spread, _whole, ranked=True, columns=(BETTER_AND_WORSE,)),
+    "labelled": Kind(_sides, quotes=None, columns=(*SIDES, ("sentence",), ("text",))),
 }
 """What `corpora.schemas` names a kind of. `pairs` are ranked texts that differ in any way,
 `labelled` one or two texts with a label (DisSent, PDTB, RST, NLI)."""
@@ -187,32 +194,27 @@ class Features:
 
     def of(self, texts: Sequence[Text]) -> dict[str, Matrix]:
         """By rule a matrix with a row for each text; the numbers together are `numbers`."""
-        number = {text: n for n, text in enumerate(dict.fromkeys(texts))}
-        rows = [number[text] for text in texts]
-        return {rule: matrix[rows] for rule, matrix in self._of(list(number)).items()}
-
-    def _of(self, texts: Sequence[Text]) -> dict[str, Matrix]:
-        """The same of texts that differ."""
         from scipy.sparse import hstack
 
-        kind = self.kind
-        rows = [[self.index[sentence] for sentence in text] for text in texts]
+        kind, number = self.kind, {text: n for n, text in enumerate(dict.fromkeys(texts))}
+        rows = [[self.index[sentence] for sentence in text] for text in number]
         out: dict[str, Matrix] = {"surface": np.array([kind.shape(self.shapes[r]) for r in rows])}
         together = [out["surface"]]
         if self.words:
-            columns = zip(*map(kind.bags, texts), strict=True)
+            columns = zip(*map(kind.bags, number), strict=True)
             out["bag"] = hstack([self.words.transform(column) for column in columns]).tocsr()
         if kind.first:
             out["first"] = self.shapes[[row[0] for row in rows]]
             if self.words:
-                out["bag_first"] = self.words.transform([text[0] for text in texts])
+                out["bag_first"] = self.words.transform([text[0] for text in number])
         if kind.cohesion and self.vectors is not None and max(map(len, rows)) > 1:
             together.append(np.array([kind.cohesion(c) for c in self._cosines(self.vectors, rows)]))
             out["cohesion"] = together[-1][:, kind.alone]
         if kind.quotes:
-            out["quotes"] = np.array([kind.quotes(text) for text in texts], float)
+            out["quotes"] = np.array([kind.quotes(text) for text in number], float)
             together.append(out["quotes"])
-        return out | {"numbers": np.hstack(together)}
+        out["numbers"] = np.hstack(together)
+        return {rule: matrix[[number[text] for text in texts]] for rule, matrix in out.items()}
 
     @staticmethod
     def _cosines(vectors: Matrix, rows: Sequence[list[int]]) -> Iterable[Array]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.audit.data import SIDES, Configuration, built, missing
-from corpora.audit.features import KINDS
+from corpora.audit.data import Configuration, built, missing
+from corpora.audit.features import KINDS, SIDES
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.store.atomic import MANIFEST, read_json

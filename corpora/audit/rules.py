@@ -118,23 +118,20 @@ def reached(kind: Kind, divisions: Sequence[Division]) -> list[Reached]:
             earned[rule, "accuracy"] += _classified(a, b, train, test, None)
             if uneven:
                 earned[rule, "balanced"] += _classified(a, b, train, test, "balanced")
-        if kind.ranked:
-            continue
-        looked_up: dict[str, list[Any]] = {"majority": [0] * (len(train) + len(test))}
-        looked_up["order"] = [row.tenth for row in (*train, *test)]
+        rows = [*train, *test]
+        looked_up: dict[str, list[Any]] = {"majority": [0 for _ in rows]}
+        looked_up["order"] = [row.tenth for row in rows]
         if train[0].columns:
-            looked_up["columns"] = [row.columns for row in (*train, *test)]
-        for rule, keys in looked_up.items():
-            cases = list(zip(keys, (row.label for row in (*train, *test)), strict=True))
+            looked_up["columns"] = [row.columns for row in rows]
+        for rule, keys in ({} if kind.ranked else looked_up).items():
+            cases = list(zip(keys, (row.label for row in rows), strict=True))
             earned[rule, "accuracy"] += _usual(cases, len(train))[0]
-    usual = 100 / classes
-    if uneven:
-        usual = with_interval(earned["majority", "accuracy"], [0] * len(units), units)[0]
+    usual = with_interval(earned["majority", "accuracy"], units)[0] if uneven else 100 / classes
     out = []
     for (rule, measure), gain in earned.items():
-        by = labels if measure == "balanced" else [0] * len(gain)
+        balanced = measure == "balanced"
+        figures = with_interval(gain, units, labels if balanced else None)
         chance = usual if measure == "accuracy" else 100 / classes
-        figures = with_interval(gain, by, units)
         out.append(Reached(rule, measure, *figures, round(chance, 1), len(gain)))
     return [*sorted(out, key=lambda each: each.rule != "majority"), *_position(divisions)]
 
@@ -152,7 +149,7 @@ def _position(divisions: Sequence[Division]) -> list[Reached]:
         units += [row.unit for row in changed]
     if not right:
         return []
-    figures = with_interval(right, [0] * len(right), units)
+    figures = with_interval(right, units)
     return [Reached("position", "accuracy", *figures, _percent(np.mean(chances)), len(right))]
 
 
@@ -171,7 +168,7 @@ def _matrices(
     return {rule: (a[rule], b[rule]) for rule in a}
 
 
-def _model(matrix: Matrix, weight: str | None, *, ranked: bool) -> Any:
+def _fit(matrix: Matrix, labels: Any, weight: str | None = None, *, ranked: bool = False) -> Any:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -180,14 +177,11 @@ def _model(matrix: Matrix, weight: str | None, *, ranked: bool) -> Any:
     model = LogisticRegression(
         C=0.1 if dense else 0.05, max_iter=300, class_weight=weight, fit_intercept=not ranked
     )
-    return make_pipeline(StandardScaler(with_mean=not ranked), model) if dense else model
-
-
-def _fit(model: Any, matrix: Matrix, labels: Any) -> Any:
     with warnings.catch_warnings():
         # 300 steps are enough: nobody reads the weights.
         warnings.filterwarnings("ignore", message="(?s).*failed to converge")
-        return model.fit(matrix, labels)
+        scaler = StandardScaler(with_mean=not ranked)
+        return (make_pipeline(scaler, model) if dense else model).fit(matrix, labels)
 
 
 def _classified(
@@ -195,9 +189,8 @@ def _classified(
 ) -> list[float]:
     """1 for each test row whose label is found, else 0."""
     classes = {label: n for n, label in enumerate(dict.fromkeys(r.label for r in (*train, *test)))}
-    fitted = _fit(_model(a, weight, ranked=False), a, [classes[row.label] for row in train])
-    right = fitted.predict(b) == [classes[row.label] for row in test]
-    return [float(value) for value in right]
+    fitted = _fit(a, [classes[row.label] for row in train], weight)
+    return (fitted.predict(b) == [classes[row.label] for row in test]).astype(float).tolist()
 
 
 def _ranked(a: Matrix, b: Matrix, trained: int) -> list[float]:
@@ -212,8 +205,8 @@ def _ranked(a: Matrix, b: Matrix, trained: int) -> list[float]:
         # Every other pair is turned round, so that there are two classes.
         turn = np.where(np.arange(trained) % 2, -1.0, 1.0)[:, None]
         turned = a * turn if dense else a.multiply(turn).tocsr()
-        z = _fit(_model(a, None, ranked=True), turned, turn[:, 0] > 0).decision_function(b)
-    return [float(value) for value in np.where(np.abs(z) < 1e-9, 0.5, z > 0)]
+        z = _fit(turned, turn[:, 0] > 0, ranked=True).decision_function(b)
+    return np.where(np.abs(z) < 1e-9, 0.5, z > 0).tolist()
 
 
 def _usual(
@@ -240,12 +233,14 @@ def _draws(units: int) -> Array:
 
 
 def with_interval(
-    earned: Sequence[float] | Array, classes: Sequence[Hashable], units: Sequence[str]
+    earned: Sequence[float] | Array,
+    units: Sequence[str],
+    classes: Sequence[Hashable] | None = None,
 ) -> tuple[float, float, float]:
     """The mean over classes of what their rows earn, in per cent, and its 95 % interval."""
-    column = {label: n for n, label in enumerate(dict.fromkeys(classes))}
     row = {unit: n for n, unit in enumerate(dict.fromkeys(units))}
-    where = [row[unit] for unit in units], [column[label] for label in classes]
+    column = {label: n for n, label in enumerate(dict.fromkeys(classes or [0]))}
+    where = [row[unit] for unit in units], [column[label] for label in classes or [0] * len(units)]
     won, rows = np.zeros((2, len(row), len(column)))
     np.add.at(won, where, earned)
     np.add.at(rows, where, 1)
@@ -262,7 +257,7 @@ def _percent(share: Any) -> float:
 
 
 def nearly_equal(division: Division) -> dict[str, tuple[float, float, float, int]]:
-    """The share of test texts that nearly equal a training text, or another test text.
+    """The share of test texts that nearly equal a training text, or another test text, by name.
 
     With its interval and the number of texts. Not counted: equal texts, and forms of one item.
     """
@@ -288,6 +283,6 @@ def nearly_equal(division: Division) -> dict[str, tuple[float, float, float, int
     found = np.concatenate(alike).astype(float)
     units = [row.unit for row in test]
     return {
-        name: (*with_interval(found[:, side], [0] * len(test), units), len(test))
-        for side, name in enumerate(("train", "test"))
+        name: (*with_interval(found[:, side], units), len(test))
+        for side, name in enumerate(("a training row", "another scored row"))
     }

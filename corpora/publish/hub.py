@@ -56,14 +56,12 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class PublishSettings:
-    """How much goes into one commit, and how patient we are.
+    """How patient we are.
 
-    `commit_operations` is the Hub's own limit of files to add or delete in a commit. `attempts`
-    counts the tries of one step; between them we wait `first_wait` seconds, doubled each time, or
-    as long as the Hub asks, never over `longest_wait`.
+    `attempts` counts the tries of one step; between them we wait `first_wait` seconds, doubled each
+    time, or as long as the Hub asks, never over `longest_wait`.
     """
 
-    commit_operations: int = 25_000
     attempts: int = 6
     first_wait: float = 1.0
     longest_wait: float = 300.0

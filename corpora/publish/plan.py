@@ -43,11 +43,6 @@ TOKEN_LIKE = re.compile(r"\bhf_[A-Za-z0-9]{30,}")
 """What the Hub's tokens look like; long enough that no word of a text is one."""
 
 BEGIN, END = "<!-- discorpora:begin -->", "<!-- discorpora:end -->"
-UNFINISHED = "being-published"
-NOTICE = """\
-> **Not whole: a new version is being published.** Come back later, or load an older revision.
-> If this stays, the publication broke off and has to be run again.
-"""
 MEND = "mend the card on the Hub, then publish again"
 LICENCE_KEYS = ("license", "license_name", "license_link")
 
@@ -188,21 +183,6 @@ class Publication:
         if self.licence.hub == "other":
             ours.data["license_name"] = self.licence.id.lower()
         return merged_card(ours, theirs, where=f"the card of {self.repo_id} on the Hub")
-
-    def unfinished_card(self, card: str) -> str:
-        """The card for as long as the repository holds only a part of the files: nothing loads.
-
-        `datasets` reads what the metadata's configurations name, and without any whatever is
-        there: so the only configuration is one of files that never exist.
-        """
-        page = read_card(card, where="the card to publish")
-        for key in ("configs", "dataset_info"):
-            page.data.pop(key)
-        if self.kind == "dataset":
-            none = {"config_name": UNFINISHED, "data_files": f"{UNFINISHED}.parquet"}
-            page.data["configs"] = [none]
-        page.text = page.text.replace(BEGIN, f"{BEGIN}\n{NOTICE}", 1)
-        return str(page)
 
 
 def plan_publication(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.publish.hub import Hub
-from corpora.publish.plan import CARD, NOTICE, OURS, Manifest, Publication, PublishedFile
+from corpora.publish.plan import CARD, OURS, Manifest, Publication, PublishedFile
 from corpora.store.atomic import MANIFEST
 
 FILES_AN_UPLOAD = 256
@@ -62,13 +62,8 @@ class Remote:
 
         def content(path: str) -> bytes | None:
             # Past the client's cache: what the Hub holds now is compared.
-            url = hf_hub_url(
-                plan.repo_id,
-                path,
-                repo_type=plan.kind,
-                revision=revision,
-                endpoint=hub.api.endpoint,
-            )
+            at = {"repo_type": plan.kind, "revision": revision, "endpoint": hub.api.endpoint}
+            url = hf_hub_url(plan.repo_id, path, **at)
             return hub.request("GET", url) if path in files else None
 
         return cls(revision, files, content(MANIFEST), content(CARD))
@@ -103,7 +98,6 @@ class Remote:
         return (
             self.manifest == (plan.folder / MANIFEST).read_bytes()
             and self.card is not None
-            and NOTICE.encode() not in self.card
             and not self.stale(plan)
             and all(self.has(plan, file) for file in plan.data_files)
         )
@@ -158,21 +152,20 @@ class Push:
         hub.request("POST", f"{hub.api.endpoint}/api/validate-yaml", json=about)
         changed = [file.path for file in plan.data_files if not remote.has(plan, file)]
         self._upload(changed)
-        name, limit = plan.manifest.name or plan.folder.name, hub.settings.commit_operations
         stale = remote.stale(plan)
         operations: list[Operation] = [*map(CommitOperationDelete, stale)]
         operations += [self.uploads[path] for path in changed]
-        if len(operations) + len(OURS) > limit:
-            # Before the first of several commits the card says so, and loads nothing.
-            notice = CommitOperationAdd(CARD, plan.unfinished_card(card).encode("utf-8"))
-            self._commit(f"Begin to publish {name}", [notice])
-        while len(operations) + len(OURS) > limit:
-            self._commit("Publish data files with discorpora", operations[:limit])
-            operations = operations[limit:]
         operations.append(CommitOperationAdd(CARD, card.encode("utf-8")))
         own = [file.path for file in plan.files if file.path in OURS and file.path != CARD]
         operations += [CommitOperationAdd(path, plan.folder / path) for path in own]
-        self._commit(f"Publish {name} with discorpora", operations)
+        made = hub.api.create_commit(
+            plan.repo_id,
+            operations,
+            commit_message=f"Publish {plan.manifest.name or plan.folder.name} with discorpora",
+            repo_type=plan.kind,
+            parent_commit=self.revision,
+        )
+        self.revision = str(made.oid)
         self.card = card.encode("utf-8")
         self.written, self.deleted = (*changed, CARD, *own), tuple(stale)
 
@@ -191,16 +184,6 @@ class Push:
             )
             self.hub.call(f"uploading files of {self.plan.repo_id}", send)
             self.uploads |= batch
-
-    def _commit(self, title: str, operations: Sequence[Operation]) -> None:
-        made = self.hub.api.create_commit(
-            self.plan.repo_id,
-            operations,
-            commit_message=title,
-            repo_type=self.plan.kind,
-            parent_commit=self.revision,
-        )
-        self.revision = str(made.oid)
 
     def compare(self) -> None:
         """Read the pushed revision back; raise `DiscorporaError` if it is not what was sent.

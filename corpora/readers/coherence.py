@@ -11,7 +11,7 @@ article's), `model_id`, `decoded` (the summary) and `expert_annotations`, rating
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -20,13 +20,13 @@ from typing import Any, Literal, get_args
 from pydantic import field_validator
 
 from corpora.document import Document
-from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files
+from corpora.errors import ConfigError, InputError, nearest
+from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files, taken
 from corpora.readers.guarded import load_plain
 from corpora.readers.records import Record, as_document, filled, strings, typed, wrong_type
-from corpora.readers.released import Example, Rated
+from corpora.readers.released import Columns, Rated
 from corpora.readers.rows import JSON_LINES, json_rows
-from corpora.readers.source import OnBad, Reader, Source, check_id, check_unicode, fail, rows_of
+from corpora.readers.source import OnBad, Reader, Source, check_id, check_unicode, fail
 
 TestSet = Literal[
     "insted",
@@ -153,18 +153,13 @@ def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
     """
     coders, count = _votes_beside(path), 0
     for count, (where, record) in enumerate(_records(path), 1):
-        if isinstance(record, BadRecord):
-            on_bad(record)
-            continue
         votes = tuple(coder[count - 1] for coder in coders if count <= len(coder))
         name = f"{path.name.partition('.')[0]}-{count - 1:04d}"
         try:
-            pairs = list(_pairs(record, name, where, votes))
+            yield from list(_pairs(taken(record), name, where, votes))
         except Refused as refusal:
             # A list of a pickle may hold itself many times over: it is never written out.
             on_bad(refusal.record(where, type(record)))
-        else:
-            yield from pairs
     if any(len(coder) != count for coder in coders):
         raise InputError(
             f"{count} records, but annotations of {', '.join(str(len(v)) for v in coders)}",
@@ -197,30 +192,32 @@ def annotations_of(path: Path) -> list[Path]:
     return [file for file in files if is_annotations(file) and file.stem.lower() == wanted][:1]
 
 
-def _votes_beside(path: Path) -> list[list[int]]:
-    """For each annotator the votes, in the order of the records of `path`; none without a file."""
-    for beside in annotations_of(path):
-        coders = load_plain(beside)
-        lists = isinstance(coders, list | tuple)
-        if not lists or not all(isinstance(coder, list | tuple) for coder in coders):
-            expected = "expected a list of votes for each annotator"
-            raise InputError(f"a pickle of {typed(coders)}, {expected}", where=str(beside))
-        return [
-            [_VOTES.get(vote, -1) if isinstance(vote, str | int) else -1 for vote in coder]
-            for coder in coders
-        ]
-    return []
-
-
-def _records(path: Path) -> Iterator[tuple[str, Any]]:
-    if not path.name.endswith(PICKLES):
-        yield from json_rows(path)
-        return
+def _pickled(path: Path, expected: str) -> Sequence[Any]:
+    """The list that a pickle of plain values holds."""
     value = load_plain(path)
     if not isinstance(value, list | tuple):
-        raise InputError(f"a pickle of {typed(value)}, expected a list of pairs", where=str(path))
-    for number, record in enumerate(value, 1):
-        yield f"{path}:{number}", record
+        raise InputError(f"a pickle of {typed(value)}, expected {expected}", where=str(path))
+    return value
+
+
+def _votes_beside(path: Path) -> list[list[int]]:
+    """For each annotator the votes, in the order of the records of `path`; none without a file."""
+    expected = "a list of votes for each annotator"
+    coders = [coder for beside in annotations_of(path) for coder in _pickled(beside, expected)]
+    if not all(isinstance(coder, list | tuple) for coder in coders):
+        where = str(annotations_of(path)[0])
+        raise InputError(f"a pickle of {typed(coders)}, expected {expected}", where=where)
+    return [
+        [_VOTES.get(vote, -1) if isinstance(vote, str | int) else -1 for vote in coder]
+        for coder in coders
+    ]
+
+
+def _records(path: Path) -> Iterable[tuple[str, Any]]:
+    if not path.name.endswith(PICKLES):
+        return json_rows(path)
+    pairs = enumerate(_pickled(path, "a list of pairs"), 1)
+    return ((f"{path}:{number}", record) for number, record in pairs)
 
 
 def _pairs(record: Any, name: str, where: str, votes: tuple[int, ...]) -> Iterator[CoherencePair]:
@@ -237,16 +234,16 @@ def _pairs(record: Any, name: str, where: str, votes: tuple[int, ...]) -> Iterat
     own = record.get("votes", ())
     if not isinstance(own, list | tuple) or any(vote not in (-1, 0, 1) for vote in own):
         raise wrong_type(record, "votes", "1, 0 and -1")
+    negatives: Any = record.get("negs")
     if "neg" in record:
-        neg, votes = _sentences(record["neg"], "neg"), votes or tuple(map(int, own))
-        yield CoherencePair(id, id, pos, neg, where, reference, prompt, votes)
-        return
-    negatives = record.get("negs")
-    if not isinstance(negatives, list | tuple) or not 0 < len(negatives) <= _SENTENCES:
-        raise Refused("not a pair: expected 'neg' or a list 'negs'")
-    for number, negative in enumerate(negatives):
-        neg = _sentences(negative, "negs")
-        yield CoherencePair(f"{id}:{number}", id, pos, neg, where, reference, prompt, votes)
+        names, negatives, votes = [id], [record["neg"]], votes or tuple(map(int, own))
+    else:
+        if not isinstance(negatives, list | tuple) or not 0 < len(negatives) <= _SENTENCES:
+            raise Refused("not a pair: expected 'neg' or a list 'negs'")
+        names = [f"{id}:{number}" for number in range(len(negatives))]
+    for own_id, negative in zip(names, negatives, strict=True):
+        neg = _sentences(negative, "neg" if "neg" in record else "negs")
+        yield CoherencePair(own_id, id, pos, neg, where, reference, prompt, votes)
 
 
 def _sentences(value: Any, name: str) -> tuple[str, ...]:
@@ -268,43 +265,20 @@ class SummEval(Rated):
     suffixes = JSON_LINES
     paper = "Fabbri et al. 2021"
 
-    def examples(self, path: Path, stem: str, source: Source) -> Iterator[Example]:
-        """The summaries, those of an article in one group; the rating is the experts' mean."""
-        for summary in read_summaries(path, source.refuse):
-            about = {"id": f"{summary.document}/{summary.system}", "group": summary.document}
-            rated = {"ratings": list(summary.ratings), "rating": fmean(summary.ratings)}
-            row = {**about, "title": "", "text": summary.text, **rated}
-            yield Example("summeval", "test", row, summary.where)
+    def columns(self, record: Record, path: Path) -> Iterator[Columns]:
+        """A summary, those of an article in one group; the rating is the experts' mean.
 
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A system's summary of an article; `ratings` of its coherence, one an expert, 1 to 5."""
-
-    document: str
-    system: str
-    text: str
-    ratings: tuple[float, ...]
-    where: str
-
-
-def read_summaries(path: Path, on_bad: OnBad = fail) -> Iterator[Summary]:
-    """The summaries of a file, in its order.
-
-    A record of another form, or without ratings, goes to `on_bad`; by default the first one
-    raises `InputError`.
-    """
-    return rows_of(json_rows(path), _summary, on_bad)
-
-
-def _summary(record: Record, where: str) -> Iterator[Summary]:
-    document, system = (check_id(filled(record, name)) for name in ("id", "model_id"))
-    text, annotations = filled(record, "decoded"), record.get("expert_annotations")
-    if not isinstance(annotations, list) or not annotations:
-        raise Refused("no ratings: 'expert_annotations' is no list of ratings")
-    ratings: list[Any] = [
-        one.get(RATING) if isinstance(one, Mapping) else None for one in annotations
-    ]
-    if not all(isinstance(rating, int | float) and 1 <= rating <= 5 for rating in ratings):
-        raise Refused(f"no ratings: {RATING!r} is not from 1 to 5 for each expert")
-    yield Summary(document, system, text, tuple(map(float, ratings)), where)
+        The id is `ARTICLE/SYSTEM`; `ratings` of its coherence are from 1 to 5, one an expert.
+        """
+        document, system = (check_id(filled(record, name)) for name in ("id", "model_id"))
+        text, annotations = filled(record, "decoded"), record.get("expert_annotations")
+        if not isinstance(annotations, list) or not annotations:
+            raise Refused("no ratings: 'expert_annotations' is no list of ratings")
+        given: list[Any] = [
+            one.get(RATING) if isinstance(one, Mapping) else None for one in annotations
+        ]
+        if not all(isinstance(rating, int | float) and 1 <= rating <= 5 for rating in given):
+            raise Refused(f"no ratings: {RATING!r} is not from 1 to 5 for each expert")
+        row = {"id": f"{document}/{system}", "group": document, "title": "", "text": text}
+        ratings = list(map(float, given))
+        yield "summeval", {**row, "ratings": ratings, "rating": fmean(ratings), "split": "test"}

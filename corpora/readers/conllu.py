@@ -43,10 +43,9 @@ class Conllu(Reader):
             document = building.document()
             if document is not None:
                 document.licence = self.licence_of(building.genre)
-            for ready in (held, document) if number else ():
-                if ready is not None:
-                    ready.group = stem
-                    yield ready
+            for ready in filter(None, (held, document) if number else ()):
+                ready.group = stem
+                yield ready
             held = None if number else document
         if held is not None:
             yield held
@@ -182,8 +181,8 @@ class _Building:
                 rows[-1] = (level, name, start if first == last else first, end)
             elif start or text[start:end].casefold() != title:
                 rows.append((2, text[start:end], end, end))
-        levels, names, starts, ends = zip(*(rows if rows[0][3] else rows[1:]), strict=True)
-        return Sections(list(levels), list(names), list(starts), list(ends))
+        columns = zip(*(rows if rows[0][3] else rows[1:]), strict=True)
+        return Sections(*map(list, columns))
 
 
 def add_sentence(lines: list[str], at: int, tokens: Tokens) -> tuple[str, bool]:

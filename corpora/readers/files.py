@@ -10,8 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from typing import TypeVar
 
 from corpora.errors import BadRecord, InputError, nearest
+
+T = TypeVar("T")
 
 DOCUMENT_LIMIT = 64 << 20
 """Longest document taken, in characters."""
@@ -40,13 +43,21 @@ class Refused(Exception):
     The reason is `category: detail`, so that counts by what stands before the colon make sense.
     """
 
-    def __init__(self, reason: str, where: str = "") -> None:
-        self.where = where
+    def __init__(self, reason: str, where: str = "", value: str | None = None) -> None:
+        self.where, self.value = where, value
         super().__init__(reason)
 
     def record(self, where: object, value: object = "") -> BadRecord:
-        """What is told of it; `where` is its place if it does not know one itself."""
+        """What is told of it; its place and value are these if it does not know them itself."""
+        value = value if self.value is None else self.value
         return BadRecord(self.where or str(where), str(self), str(value)[:200])
+
+
+def taken(record: T | BadRecord) -> T:
+    """The record, if it is a good one; `Refused` with the reason of a bad one."""
+    if isinstance(record, BadRecord):
+        raise Refused(record.reason, record.where, record.value)
+    return record
 
 
 def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]:
@@ -102,10 +113,8 @@ def _opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File
     try:
         with path.open("rb") as packed:
             file: BufferedReader | gzip.GzipFile | bz2.BZ2File = packed
-            if archive == "gzip":
-                file = gzip.GzipFile(fileobj=packed)
-            elif archive:
-                file = bz2.BZ2File(packed)
+            if archive:
+                file = gzip.GzipFile(fileobj=packed) if archive == "gzip" else bz2.BZ2File(packed)
             start = file.peek(8192)[:8192]
             for magic, name in _FOREIGN.items():
                 if start.startswith(magic) if magic else b"\0" in start:

@@ -13,7 +13,7 @@ from pydantic import Field
 from corpora.document import Document, Turns
 from corpora.errors import BadRecord, InputError
 from corpora.readers.files import Refused, find_files, read_lines
-from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined
+from corpora.readers.source import OnBad, Reader, Source, clean, joined
 
 LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
 CONTEXT = 1000
@@ -45,7 +45,7 @@ class Irc(Reader):
 
     layout: Literal["log", "conversation"] = "log"
     """What a document is: a log, or each conversation of it."""
-    context: Annotated[Whole, Field(ge=0)] | None = None
+    context: Annotated[int, Field(ge=0)] | None = None
     """How many messages at the beginning are left out: 1,000 where the log has an annotation, as
     these were not annotated, else 0."""
     system: bool = False
@@ -54,7 +54,8 @@ class Irc(Reader):
     @classmethod
     def find(cls, target: str) -> list[Path]:
         """The logs and the annotations beside them."""
-        logs = [path for path in find_files(target, cls.suffixes, kind=cls.name) if _is_log(path)]
+        files = find_files(target, cls.suffixes, kind=cls.name)
+        logs = [path for path in files if not path.name.endswith(ANNOTATION)]
         if not logs:
             wanted = f"irc: wants NAME{LOG} and NAME{ANNOTATION}"
             raise InputError(f"no log in {target!r}", hint=wanted)
@@ -67,7 +68,7 @@ class Irc(Reader):
         -1 where it is not known. Messages without text are no turns. A log is the group of its
         conversations, whose id is `LOG/FIRST`.
         """
-        if not _is_log(path):
+        if path.name.endswith(ANNOTATION):
             return
         everything, context = read_log(path, source.refuse), self.context
         if context is None:
@@ -84,14 +85,10 @@ class Irc(Reader):
                 parts.setdefault(f"{stem}/{turn.conversation:06d}", []).append(turn)
         for name, said in parts.items():
             text, spans = joined([turn.text for turn in said])
-            speakers = [turn.speaker for turn in said]
-            conversations = [turn.conversation for turn in said]
-            layer = Turns(speakers, conversations, spans.start, spans.end)
+            layer = Turns(start=spans.start, end=spans.end)
+            layer.speaker = [turn.speaker for turn in said]
+            layer.conversation = [turn.conversation for turn in said]
             yield source.document(name, text, group=stem, turns=layer)
-
-
-def _is_log(path: Path) -> bool:
-    return not path.name.endswith(ANNOTATION)
 
 
 def annotation_of(log: Path) -> Path:

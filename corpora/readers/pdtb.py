@@ -21,7 +21,7 @@ from typing import NamedTuple
 from corpora.document import Document, Relation, Span, Spans
 from corpora.errors import BadRecord, InputError
 from corpora.readers.files import Refused, find_files, read_chunks
-from corpora.readers.source import Encoding, OnBad, Reader, Source, fail
+from corpora.readers.source import Encoded, OnBad, Source, fail
 from corpora.readers.text import START
 
 SIZE_LIMIT = 64 << 20
@@ -32,34 +32,23 @@ _SUFFIXES = (".pdtb", ".pipe", ".txt")
 _LAYOUT = "expected DIR/gold/SECTION/ID with the relations and DIR/raw/SECTION/ID with the texts"
 
 
-class _Columns(NamedTuple):
-    """Where a pipe format keeps what; the connective is the first of its columns not empty."""
-
-    connective_spans: int
-    arg1: int
-    arg2: int
-    connective: tuple[int, ...]
-    senses: tuple[int, ...]
-
-
-_COLUMNS = {
-    34: _Columns(1, 14, 20, connective=(7,), senses=(8, 9, 11, 12)),
+_COLUMNS: dict[int, tuple[tuple[int, ...], ...]] = {
+    34: ((0, 1, 14, 20), (7,), (8, 9, 11, 12)),
     # 8 is the connective's head, 9 the annotators' choice for Implicit, 5 the text (AltLex).
-    48: _Columns(3, 22, 32, connective=(8, 9, 5), senses=(11, 12, 13, 14)),
+    48: ((0, 3, 22, 32), (8, 9, 5), (11, 12, 13, 14)),
 }
+"""By the number of fields the columns of kind, connective's span and arguments; those of the
+connective, of which the first counts that is not empty; those of senses."""
 _SPAN = re.compile(r"(\d{1,9})\.\.(\d{1,9})")
 _RULE = re.compile(r"_{20,}")
 _HEADING = re.compile(r"____([A-Za-z0-9]+)____")
 _TEXT, _TEXT_END, _FEATURES = "#### Text ####", "##############", "#### Features ####"
 
 
-class Pdtb(Reader):
+class Pdtb(Encoded):
     """PDTB folders: raw text and gold relations."""
 
     name = "pdtb"
-
-    encoding: Encoding = "utf-8"
-    """The encoding of the files: `latin-1` for the Wall Street Journal where its files are."""
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
@@ -105,11 +94,11 @@ def read_gold(
     for name, path in _files(folder, "gold").items():
         if ids is not None and name not in ids:
             continue
+        rows, relations = [], []
         try:
             if name not in texts:
                 where = str(folder / "raw" / path.parent.name / name)
                 raise Refused(f"the raw text of {str(path)!r} is missing", where)
-            rows = []
             for row in parse_rows(_read(path, encoding), str(path)):
                 if isinstance(row, BadRecord):
                     on_bad(row)
@@ -122,7 +111,6 @@ def read_gold(
         except Refused as refusal:
             on_bad(refusal.record(path))
             continue
-        relations = []
         for row in rows:
             spans = (*row.connective_spans, *row.arg1_spans, *row.arg2_spans)
             if outside := next((f"{a}..{b}" for a, b in spans if b > len(text)), ""):
@@ -177,8 +165,7 @@ def _read(path: Path, encoding: str) -> str:
 def _reading(text: str, rows: list[Relation]) -> str:
     """The text, with `\\r\\n` as one character if the offsets were counted so.
 
-    A checkout may have given a file other line ends than its annotators saw. The explicit
-    connectives tell: they must stand under their spans.
+    The explicit connectives tell: they must stand under their spans.
     """
 
     def misfits(text: str) -> int:
@@ -240,27 +227,21 @@ class _Row(NamedTuple):
     """A relation as its file has it."""
 
     kind: str
-    connective: str
     connective_spans: str
     arg1: str
     arg2: str
+    connective: str
     senses: list[str]
 
 
 def _pipe_row(line: str) -> _Row:
     fields = line.split("|")
-    columns = _COLUMNS.get(len(fields))
-    if columns is None:
+    if len(fields) not in _COLUMNS:
         expected = "expected 34 (PDTB 3, GDTB) or 48 (PDTB 2)"
         raise Refused(f"{len(fields)} fields separated by '|', {expected}")
-    return _Row(
-        fields[0].strip(),
-        next((fields[c] for c in columns.connective if fields[c].strip()), ""),
-        fields[columns.connective_spans],
-        fields[columns.arg1],
-        fields[columns.arg2],
-        [fields[column] for column in columns.senses],
-    )
+    ones, connectives, senses = ([fields[c] for c in some] for some in _COLUMNS[len(fields)])
+    kind, spans, arg1, arg2 = ones
+    return _Row(kind.strip(), spans, arg1, arg2, next(filter(str.strip, connectives), ""), senses)
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -282,8 +263,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
 def _block_row(block: list[str]) -> _Row:
     """A `.pdtb` relation: the lines under each `____Heading____`, the quoted text left out."""
     sections: dict[str, list[str]] = {}
-    lines: list[str] = []
-    quoting = False
+    quoting, kind = False, block[0].strip("_")
     for line in block:
         if quoting or line == _TEXT:
             quoting = line != _TEXT_END
@@ -292,21 +272,17 @@ def _block_row(block: list[str]) -> _Row:
         else:
             # A blank line stays: where the spans belong it is a connective without any.
             lines.append(line)
-    kind = block[0].strip("_")
     for part in ("Arg1", "Arg2"):
         if not sections.get(part):
             raise Refused(f"{kind} relation without its ____{part}____ section")
     head = sections[kind]
-    connective, senses = "", list[str]()
-    if _FEATURES in head:
-        # First the attribution; its own span and Gorn address follow where it has any. Then the
-        # connective (its head, or the one inferred) and the senses.
-        rest = [line for line in head[head.index(_FEATURES) + 2 :] if line]
-        rest = rest[2:] if rest and _SPAN.match(rest[0]) else rest
-        rows = [line.split(",") for line in rest]
-        named = kind in ("Explicit", "Implicit")
-        connective = rows[0][0] if named and rows else ""
-        senses = [sense for row in rows for sense in (row[1:] if named else row)]
-    marked = kind in ("Explicit", "AltLex", "AltLexC")
-    spans = head[0] if marked and head else ""
-    return _Row(kind, connective, spans, sections["Arg1"][0], sections["Arg2"][0], senses)
+    # First the attribution; its own span and Gorn address follow where it has any. Then the
+    # connective (its head, or the one inferred) and the senses.
+    rest = [line for line in head[head.index(_FEATURES) + 2 :] if line] if _FEATURES in head else []
+    rest = rest[2:] if rest and _SPAN.match(rest[0]) else rest
+    rows = [line.split(",") for line in rest]
+    named = kind in ("Explicit", "Implicit")
+    connective = rows[0][0] if named and rows else ""
+    senses = [sense for row in rows for sense in (row[1:] if named else row)]
+    spans = head[0] if kind in ("Explicit", "AltLex", "AltLexC") and head else ""
+    return _Row(kind, spans, sections["Arg1"][0], sections["Arg2"][0], connective, senses)

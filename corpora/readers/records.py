@@ -15,12 +15,11 @@ from pydantic import Field, model_validator
 
 from corpora.document import Document, Sections, Turns
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.files import DOCUMENT_LIMIT, Refused
+from corpora.readers.files import DOCUMENT_LIMIT, Refused, taken
 from corpora.readers.source import (
     Reader,
     SeenIds,
     Source,
-    Whole,
     check_id,
     check_unicode,
     clean,
@@ -41,19 +40,14 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "group": ("group", "book"),
     "title": ("title", "chapter"),
     "text": ("text", "sentence", "content"),
-    "url": ("url",),
     "author": ("author", "authors"),
-    "categories": ("categories",),
     "licence": ("licence", "license"),
     "language": ("language", "lang"),
-    "paragraphs": ("paragraphs",),
-    "paragraph": ("paragraph",),
-    "sentences": ("sentences",),
-    "sections": ("sections",),
-    "abstract": ("abstract",),
     "turns": ("turns", "messages"),
     "speaker": ("speaker", "nick"),
     "conversation": ("conversation", "thread"),
+    **{name: (name,) for name in ("url", "categories", "paragraphs", "paragraph", "sentences")},
+    **{name: (name,) for name in ("sections", "abstract")},
 }
 """The usual names of the fields; the first one that the first record has is taken."""
 
@@ -94,7 +88,7 @@ class RecordReader(Reader):
     """What one record is: a whole document, an article with sections, a conversation or one of its
     turns, a paragraph, a sentence. Without it the fields of the first record tell (never `lines`).
     """
-    document_lines: Annotated[Whole, Field(ge=1)] | None = None
+    document_lines: Annotated[int, Field(ge=1)] | None = None
     """With the layout `lines`: how many sentences are a document (2,000)."""
     id: FieldName = None
     """Field with what tells documents apart."""
@@ -160,21 +154,15 @@ class RecordReader(Reader):
             for where, key, run in _runs(rows, source, stem if single else ""):
                 whole = Roles(run[0].record, names)
                 whole |= {"turns": [row.record for row in run], "sentences": None}
+                whole["paragraphs"] = [clean(string(row, "text")) for row in run]
                 with source.refusing(where, f"document {key!r}"):
-                    if single:
-                        yield as_conversation(whole, source, key)
-                    else:
-                        whole["paragraphs"] = [clean(string(row, "text")) for row in run]
-                        yield as_document(whole, source, key)
+                    yield (as_conversation if single else as_document)(whole, source, key)
         else:
-            builds = {"document": as_document, "article": as_article, "turns": as_conversation}
+            build = {"article": as_article, "turns": as_conversation}.get(layout, as_document)
             for number, (where, row) in enumerate(rows, 1):
-                if isinstance(row, BadRecord):
-                    source.refuse(row)
-                    continue
                 with source.refusing(where, row):
-                    name = string(row, "id") or f"{stem}:{number:06d}"
-                    yield builds[layout](row, source, name)
+                    good = taken(row)
+                    yield build(good, source, string(good, "id") or f"{stem}:{number:06d}")
 
     def _names(self, first: Record, where: str) -> dict[str, str]:
         """The field of each role: the one named, else the first usual one that `first` has.
@@ -215,7 +203,7 @@ def _sentences(rows: Iterable[tuple[str, Roles | BadRecord]]) -> Iterator[str | 
     """The text of each record, of the layout `lines`."""
     for where, row in rows:
         try:
-            yield row if isinstance(row, BadRecord) else string(row, "text")
+            yield string(taken(row), "text")
         except Refused as refusal:
             yield refusal.record(where, row)
 
@@ -231,19 +219,20 @@ def _runs(
     seen, run, size = SeenIds(), list[Roles](), 0
     key = start = hole = broken = ""
     for where, row in chain(rows, [("", None)]):
-        new = ""
+        new = text = ""
         try:
-            if isinstance(row, BadRecord):
-                raise Refused(row.reason)
-            if row is not None:
-                new, text = _key(row) or stem, clean(string(row, "text"))
+            good = taken(row)
+            if good is not None:
+                # `group/id`, as ids repeat over books.
+                new, group = string(good, "id"), string(good, "group")
+                new = f"{group}/{new}" if group and new and not new.startswith(f"{group}/") else new
+                new, text = new or stem, clean(string(good, "text"))
                 if not new:
-                    raise Refused(f"no id: no {_field(row, 'id')!r} names the document")
+                    raise Refused(f"no id: no {_field(good, 'id')!r} names the document")
                 if not text:
                     raise Refused("no text: the record has none")
         except Refused as refusal:
-            value = row.value if isinstance(row, BadRecord) else row
-            source.refuse(refusal.record(where, value))
+            source.refuse(refusal.record(where, row))
             broken = where
             continue
         if new == key:
@@ -262,9 +251,9 @@ def _runs(
                 )
             key, start, run, size, hole = new, where, [], 0, ""
         broken = ""
-        if row is None:
+        if good is None:
             return
-        run.append(row)
+        run.append(good)
         size += len(text)
         if size > DOCUMENT_LIMIT:
             raise InputError(
@@ -272,12 +261,6 @@ def _runs(
                 where=start,
                 hint="does the option id name the field that tells documents apart?",
             )
-
-
-def _key(row: Roles) -> str:
-    """The id of the document that a record is a part of: `group/id`, as ids repeat over books."""
-    name, group = string(row, "id"), string(row, "group")
-    return f"{group}/{name}" if group and name and not name.startswith(f"{group}/") else name
 
 
 def sentence_documents(
@@ -333,13 +316,13 @@ def as_article(record: Record, source: Source, name: str) -> Document:
         for section in _objects(record, "sections"):
             heading = section.get("heading") or section.get("title") or ""
             if not isinstance(heading, str):
-                reason = f"a section's heading is {typed(heading)}, expected a string"
-                raise Refused(f"wrong type: {reason}")
+                what = typed(heading)
+                raise Refused(f"wrong type: a section's heading is {what}, expected a string")
             check_unicode(heading)
             level = section.get("level", 2 if heading else 1)
             if type(level) is not int or not 0 < level < 100:
-                reason = f"a section's level is {str(level)[:40]}, expected 1 to 99"
-                raise Refused(f"wrong type: {reason}")
+                what = str(level)[:40]
+                raise Refused(f"wrong type: a section's level is {what}, expected 1 to 99")
             bodies = strings({"paragraphs": section.get("text"), **section}, "paragraphs")
             parts.append((level, clean(heading), [p for b in bodies for p in paragraphs_of(b)]))
     else:
@@ -435,15 +418,21 @@ def strings(record: Record, role: str) -> list[str]:
     raise wrong_type(record, role, "a list of strings")
 
 
+def value_of(record: Record, role: str, kind: Any, expected: str) -> Any:
+    """The value of a field; `Refused` if it is not of `kind`, which a message calls `expected`."""
+    value = record.get(role)
+    if not isinstance(value, kind):
+        raise wrong_type(record, role, expected)
+    return value
+
+
 def filled(record: Record, role: str) -> str:
     """The text of a field without the white space around it; `Refused` if it is none or empty."""
-    value = record.get(role)
-    if not isinstance(value, str):
-        raise wrong_type(record, role, "a string")
-    if not value.strip():
+    value: str = value_of(record, role, str, "a string").strip()
+    if not value:
         raise Refused(f"no text: {_field(record, role)!r} is empty")
     check_unicode(value)
-    return value.strip()
+    return value
 
 
 def _objects(record: Record, role: str) -> list[Record]:

@@ -91,25 +91,18 @@ class Hub(RecordReader):
         """
         import datasets
 
-        where = f"hub:{target}[{split}]"
+        where, number = f"hub:{target}[{split}]", 0
         folder = Path(target).expanduser()
         name = str(folder) if folder.is_dir() else target
+        options = {"split": split, "revision": self.revision, "streaming": True}
         try:
-            rows = iter(
-                datasets.load_dataset(
-                    name, config, split=split, revision=self.revision, streaming=True
-                )
-            )
-            number = 0
-            while (row := next(rows, None)) is not None:
-                number += 1
-                yield f"hub:{target}[{split}]:{number}", row
-                where = f"hub:{target}[{split}]:{number + 1}"
+            for number, row in enumerate(datasets.load_dataset(name, config, **options), 1):
+                yield f"{where}:{number}", row
         except Exception as error:  # the library raises whatever lies below: network, Arrow, ...
             reason = (str(error).strip().splitlines() or [""])[0][:300]
             raise InputError(
                 f"cannot be read: {type(error).__name__}: {reason}",
-                where=where,
+                where=f"{where}:{number + 1}" if number else where,
                 hint="check the name, config, split and revision, the network, "
                 "and HF_TOKEN if it is gated",
             ) from error

@@ -24,14 +24,7 @@ from corpora.document import PARAGRAPH_BREAK, Document, RstTree, Spans
 from corpora.errors import InputError
 from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files, read_chunks, read_whole
 from corpora.readers.guarded import BadXml, GuardedXml
-from corpora.readers.source import (
-    Encoding,
-    Reader,
-    Source,
-    joined,
-    paragraphs_of,
-    with_sentences,
-)
+from corpora.readers.source import Encoded, Source, joined, paragraphs_of, with_sentences
 
 NESTING_LIMIT = 200
 """Deepest tree taken; a newspaper article's has a depth of about 20."""
@@ -43,7 +36,7 @@ _TOKEN = re.compile(r"_!(.*?)_!|([()])|([^\s()]+)", re.DOTALL)
 _NOISE = re.compile(r"^//TT_ERR.*$", re.MULTILINE)
 
 
-class Rst(Reader):
+class Rst(Encoded):
     """RST trees: RST-DT .dis, rstWeb .rs3 and .rs4."""
 
     name = "rst"
@@ -51,8 +44,6 @@ class Rst(Reader):
 
     text: Literal["raw", "edus", "tree"] | None = None
     """What the text of `.dis` is taken from; without it from the first of these that is there."""
-    encoding: Encoding = "utf-8"
-    """The encoding of `.dis` and the files beside it."""
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
@@ -92,12 +83,10 @@ class Rst(Reader):
             lines = read_whole(beside["edus"], self.encoding).split("\n")
             edus = [line.strip() for line in lines if line.strip()]
             if len(edus) != len(texts):
-                reason = f"{len(edus)} EDUs, but the tree has {len(texts)} leaves"
-                raise Refused(f"bad EDUs: {reason}", str(beside["edus"]))
-            texts = [
-                f"{edu}{PARAGRAPH_MARK}" if text.rstrip().endswith(PARAGRAPH_MARK) else edu
-                for edu, text in zip(edus, texts, strict=True)
-            ]
+                reason = f"bad EDUs: {len(edus)} EDUs, but the tree has {len(texts)} leaves"
+                raise Refused(reason, str(beside["edus"]))
+            ends = (text.rstrip().endswith(PARAGRAPH_MARK) for text in texts)
+            texts = [edu + PARAGRAPH_MARK * end for edu, end in zip(edus, ends, strict=True)]
         if "raw" in beside and self.text in (None, "raw"):
             raw = read_whole(beside["raw"], self.encoding)
             raw = raw.replace(PARAGRAPH_MARK, PARAGRAPH_BREAK)
@@ -161,6 +150,23 @@ class _Open:
     fields: dict[str, list[str]] = field(default_factory=dict)
     children: list[Node] = field(default_factory=list)
 
+    def closed(self, texts: dict[int, str]) -> Node:
+        """The node of the bracket; the text of a leaf goes to `texts`."""
+        relation = " ".join(self.fields.get("rel2par", [])) or SPAN
+        node = Node(self.head != "Satellite", relation, children=self.children)
+        leaf = self.fields.get("leaf")
+        if leaf is None and self.children:
+            return node
+        number = leaf[0] if leaf else ""
+        if self.children or not re.fullmatch("[0-9]{1,8}", number):
+            reason = f"bad tree: a {self.head} that is neither a leaf nor a span"
+            raise Refused(reason, self.where)
+        if int(number) in texts:
+            raise Refused(f"bad tree: the leaf {number} comes twice", self.where)
+        node.edu = int(number) - 1
+        texts[int(number)] = " ".join(self.fields.get("text", []))
+        return node
+
 
 def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
     """The tree of a `.dis` file and its EDUs' texts (with `<P>` at the end of a paragraph).
@@ -192,40 +198,21 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
             if done.head not in ROLES:
                 stack[-1].fields[done.head] = done.values
             elif stack:
-                stack[-1].children.append(_closed(done, texts))
+                stack[-1].children.append(done.closed(texts))
             else:
-                root = _closed(done, texts)
+                root = done.closed(texts)
         elif word and not stack[-1].head:
             stack[-1].head = word
         else:
             stack[-1].values.append(word or quoted)
     if stack:
-        reason = f"not a tree: the bracket {stack[-1].head!r} is not closed"
-        raise Refused(reason, stack[-1].where)
+        open_ = stack[-1]
+        raise Refused(f"not a tree: the bracket {open_.head!r} is not closed", open_.where)
     if root is None:
         raise Refused("no text: the file has no tree", f"{path}:1")
     if sorted(texts) != list(range(1, len(texts) + 1)):
-        reason = "bad tree: leaves are not numbered from 1 on without a gap"
-        raise Refused(reason, f"{path}:1")
+        raise Refused("bad tree: leaves are not numbered from 1 on without a gap", f"{path}:1")
     return root, [texts[number] for number in sorted(texts)]
-
-
-def _closed(done: _Open, texts: dict[int, str]) -> Node:
-    """The node of a bracket; the text of a leaf goes to `texts`."""
-    relation = " ".join(done.fields.get("rel2par", [])) or SPAN
-    node = Node(done.head != "Satellite", relation, children=done.children)
-    leaf = done.fields.get("leaf")
-    if leaf is None and done.children:
-        return node
-    number = leaf[0] if leaf else ""
-    if done.children or not re.fullmatch("[0-9]{1,8}", number):
-        reason = f"bad tree: a {done.head} that is neither a leaf nor a span"
-        raise Refused(reason, done.where)
-    if int(number) in texts:
-        raise Refused(f"bad tree: the leaf {number} comes twice", done.where)
-    node.edu = int(number) - 1
-    texts[int(number)] = " ".join(done.fields.get("text", []))
-    return node
 
 
 @dataclass(slots=True)
@@ -325,10 +312,9 @@ def binary_tree(root: Node, edus: Spans) -> RstTree:
     any nucleus.
     """
     tree = RstTree(list(edus.start), list(edus.end))
-    whole = _build(tree, root)
-    if (whole.first, whole.last) != (0, len(edus) - 1):
-        covered = f"it covers the EDUs {whole.first + 1} to {whole.last + 1} of {len(edus)}"
-        raise Refused(f"bad tree: {covered}")
+    _, first, last, *_ = _build(tree, root)
+    if (first, last) != (0, len(edus) - 1):
+        raise Refused(f"bad tree: it covers the EDUs {first + 1} to {last + 1} of {len(edus)}")
     return tree
 
 
@@ -342,12 +328,13 @@ def _build(tree: RstTree, node: Node) -> _Part:
     if len(parts) > 1:
         if not nuclei:
             raise Refused(f"bad tree: no nucleus over the EDUs from {parts[0].first + 1} on")
-        wholes = []  # each nucleus with the satellites between it and the next one
-        for at, end in zip(nuclei, [*nuclei[1:], nuclei[-1] + 1], strict=True):
-            whole = parts[at]
-            for part in parts[at + 1 : end]:
-                whole = _join(tree, whole, part, part.relation, "NS")
-            wholes.append(whole)
+        wholes: list[_Part] = []  # each nucleus with the satellites between it and the next one
+        for part in parts[nuclei[0] : nuclei[-1] + 1]:
+            if part.nucleus:
+                wholes.append(part)
+            else:
+                wholes[-1] = _join(tree, wholes[-1], part, part.relation, "NS")
+        whole = wholes[-1]
         for part in reversed(wholes[:-1]):
             named = [p.relation for p in (part, whole) if p.relation != SPAN]
             whole = _join(tree, part, whole, named[0] if named else SPAN, "NN")

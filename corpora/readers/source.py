@@ -15,12 +15,12 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BeforeValidator, field_validator
+from pydantic import AfterValidator, field_validator
 
 from corpora.declared import Declared
-from corpora.document import PARAGRAPH_BREAK, Document, Spans
+from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
 from corpora.errors import BadRecord, ConfigError, InputError
-from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files
+from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files, taken
 from corpora.splits.prescribed import split_of
 
 OnBad = Callable[[BadRecord], None]
@@ -31,12 +31,6 @@ BAD_FROM_THE_START = 100
 """So many bad records before the first good document mean another format, not bad luck."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-
-
-def _no_switch(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ConfigError(f"{value!r}: expected a whole number")
-    return value
 
 
 def _known_encoding(name: str) -> str:
@@ -51,8 +45,6 @@ def _known_encoding(name: str) -> str:
     )
 
 
-Whole = Annotated[int, BeforeValidator(_no_switch)]
-"""A whole number; on the command line it is written as text."""
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 """An encoding that contains ASCII: `utf-8`, `latin-1`, `cp1252`."""
 
@@ -60,8 +52,7 @@ Encoding = Annotated[str, AfterValidator(_known_encoding)]
 class Reader(Declared):
     """One kind of source. `name` is the kind, what a spec `KIND:PATH` begins with.
 
-    The options of a source are the fields. The option `name` (what `Document.source` says) is the
-    source's and not the reader's: `corpora.readers.opened` takes it.
+    The options of a source are the fields, and `name` (`corpora.readers.opened`).
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
@@ -125,6 +116,13 @@ class Reader(Declared):
         """The documents of a file, which `stem` names: its path below the source's folder, without
         its suffix. `Refused` refuses the whole file; a bad record goes to `source.refuse`."""
         raise NotImplementedError
+
+
+class Encoded(Reader):
+    """A reader of texts that may be in another encoding than UTF-8."""
+
+    encoding: Encoding = "utf-8"
+    """The encoding of the files: `latin-1` where it is needed."""
 
 
 def fail(record: BadRecord) -> None:
@@ -195,15 +193,10 @@ def rows_of(
     A record that is bad, or that `build` refuses, goes to `on_bad`.
     """
     for where, record in records:
-        if isinstance(record, BadRecord):
-            on_bad(record)
-            continue
         try:
-            rows = list(build(record, where))
+            yield from list(build(taken(record), where))
         except Refused as refusal:
             on_bad(refusal.record(where, record))
-        else:
-            yield from rows
 
 
 def root_of(target: str) -> Path:
@@ -213,10 +206,8 @@ def root_of(target: str) -> Path:
     wildcard, else all of `target`, a folder or a file.
     """
     head, mark, _ = target.partition("/./")
-    if mark:
-        return Path(head or "/").expanduser()
-    root = Path(target).expanduser()
-    while glob.has_magic(str(root)):
+    root = Path((head or "/") if mark else target).expanduser()
+    while not mark and glob.has_magic(str(root)):
         root = root.parent
     return root
 
@@ -238,12 +229,9 @@ class SeenIds:
     def add(self, key: str) -> bool:
         """Whether `key` is new; it is known from then on."""
         code = hash(key)
-        if code in self._latest:
+        place = int(np.searchsorted(self._sorted, code))
+        if code in self._latest or code in self._sorted[place : place + 1]:
             return False
-        if len(self._sorted):
-            place = int(np.searchsorted(self._sorted, code))
-            if place < len(self._sorted) and int(self._sorted[place]) == code:
-                return False
         self._latest.add(code)
         if len(self._latest) > max(1 << 15, len(self._sorted) // 4):
             latest = np.fromiter(self._latest, dtype=np.int64)
@@ -266,6 +254,7 @@ def check_id(name: str) -> str:
 
 
 def check_unicode(text: str) -> None:
+    """Raise `Refused` for half a surrogate pair, which no file in UTF-8 holds."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -285,19 +274,14 @@ def blocks_of(lines: Iterable[str]) -> list[list[str]]:
 
 def paragraphs_of(text: str) -> list[str]:
     """The paragraphs of a running text: blocks of lines that blank lines separate."""
-    lines = map(str.strip, text.splitlines())
-    return [" ".join(block) for filled, block in groupby(lines, bool) if filled]
+    return list(map(" ".join, blocks_of(text.splitlines())))
 
 
 def joined(paragraphs: Sequence[str]) -> tuple[str, Spans]:
     """The text of a document and its paragraph layer; `Refused` if it cannot be stored."""
     text = PARAGRAPH_BREAK.join(paragraphs)
     check_unicode(text)
-    spans, start = Spans(), 0
-    for paragraph in paragraphs:
-        spans.add(start, start + len(paragraph))
-        start += len(paragraph) + len(PARAGRAPH_BREAK)
-    return text, spans
+    return text, paragraph_spans(text)
 
 
 def with_sentences(paragraphs: Iterable[Iterable[str]]) -> tuple[str, Spans]:

@@ -12,7 +12,7 @@ from corpora.document import Document
 from corpora.errors import BadRecord, InputError
 from corpora.readers.files import Refused, read_lines
 from corpora.readers.records import as_document
-from corpora.readers.source import Encoding, OnBad, Reader, Source, fail, rows_of
+from corpora.readers.source import Encoded, OnBad, Source, fail, rows_of
 
 Row = dict[str, str]
 
@@ -22,15 +22,12 @@ _QUIZ = ("RandomFifthSentenceQuiz1", "RandomFifthSentenceQuiz2")
 _ANSWER = "AnswerRightEnding"
 
 
-class RocStories(Reader):
+class RocStories(Encoded):
     """ROCStories, CSV."""
 
     name = "rocstories"
     suffixes = (".csv", ".tsv")
     own_licence = "research-only"
-
-    encoding: Encoding = "utf-8"
-    """The encoding of the files."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a story: its sentences are the sentence layer, its title the title."""
@@ -56,7 +53,7 @@ class ClozeStory:
     where: str
 
 
-class StoryCloze(Reader):
+class StoryCloze(Encoded):
     """The Story Cloze Test, CSV: four sentences, two endings."""
 
     name = "storycloze"
@@ -65,8 +62,6 @@ class StoryCloze(Reader):
 
     ending: Literal["right", "wrong", "both"] = "right"
     """Which endings the documents have; with both the ids are `ID/right` and `ID/wrong`."""
-    encoding: Encoding = "utf-8"
-    """The encoding of the files."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a story, or two in the group of the story."""
@@ -87,19 +82,18 @@ def read_storycloze(
 
     A bad row goes to `on_bad`; by default the first one raises `InputError`.
     """
+
+    def build(row: Row, where: str) -> Iterator[ClozeStory]:
+        answer = row[_ANSWER].strip()
+        if answer not in ("1", "2"):
+            raise Refused(f"no answer: {_ANSWER} is {answer[:20]!r}, expected 1 or 2")
+        right, wrong = _texts(row, _QUIZ)[:: 1 if answer == "1" else -1]
+        id, context = row["InputStoryid"].strip(), tuple(_texts(row, _CONTEXT))
+        yield ClozeStory(id, context, right, wrong, where)
+
     columns = ("InputStoryid", *_CONTEXT, *_QUIZ, _ANSWER)
     hint = "the test of 2018 hides its answers; a file of ROCStories is read with rocstories:"
-    return rows_of(table_rows(path, columns, encoding=encoding, hint=hint), _story, on_bad)
-
-
-def _story(row: Row, where: str) -> Iterator[ClozeStory]:
-    answer = row[_ANSWER].strip()
-    if answer not in ("1", "2"):
-        raise Refused(f"no answer: {_ANSWER} is {answer[:20]!r}, expected 1 or 2")
-    endings = _texts(row, _QUIZ)
-    right = int(answer) - 1
-    id, context = row["InputStoryid"].strip(), tuple(_texts(row, _CONTEXT))
-    yield ClozeStory(id, context, endings[right], endings[1 - right], where)
+    return rows_of(table_rows(path, columns, encoding=encoding, hint=hint), build, on_bad)
 
 
 def _texts(row: Row, columns: Sequence[str]) -> list[str]:

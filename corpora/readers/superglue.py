@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from corpora.document import Document
 from corpora.errors import InputError
 from corpora.readers.files import Refused
-from corpora.readers.records import Place, Record, as_document, filled, typed, wrong_type
+from corpora.readers.records import Place, Record, as_document, filled, typed, value_of, wrong_type
 from corpora.readers.rows import JSON_LINES, json_rows
 from corpora.readers.source import OnBad, Reader, Source, check_unicode, fail, rows_of
 
@@ -95,33 +95,30 @@ def _record(record: Record) -> Iterator[Row]:
     passage, name = record.get("passage"), _id(record)
     if isinstance(passage, Mapping):
         text = filled(passage, "text")
-        entities = [_entity(text, span) for span in _list(passage, "entities")]
-        for query in _list(record, "qas"):
-            if not isinstance(query, Mapping):
-                raise Refused(f"wrong type: 'qas' holds {typed(query)}, expected objects")
-            given = _list(query, "answers") if query.get("answers") is not None else []
-            answers = [filled(a, "text") if isinstance(a, Mapping) else a for a in given]
-            yield _query(f"{name}-{_id(query)}", text, query, entities, answers)
+        entities = [_entity(text, span) for span in value_of(passage, "entities", list, "a list")]
+        queries = value_of(record, "qas", list, "a list")
     elif isinstance(passage, str):
-        entities, answers = _list(record, "entities"), _list(record, "answers")
-        yield _query(name, filled(record, "passage"), record, entities, answers)
+        text, queries = filled(record, "passage"), [record]
+        entities = value_of(record, "entities", list, "a list")
     else:
         raise wrong_type(record, "passage", "an object")
+    for one in queries:
+        if not isinstance(one, Mapping):
+            raise Refused(f"wrong type: 'qas' holds {typed(one)}, expected objects")
+        hidden = one is not record and one.get("answers") is None
+        given = [] if hidden else value_of(one, "answers", list, "a list")
+        answers = [filled(a, "text") if isinstance(a, Mapping) else a for a in given]
+        id, query = name if one is record else f"{name}-{_id(one)}", filled(one, "query")
+        if PLACEHOLDER not in query:
+            raise Refused(f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
+        if not all(isinstance(value, str) for value in (*entities, *answers)):
+            raise Refused("wrong type: entities and answers are expected to be strings")
+        check_unicode("".join((*entities, *answers)))
+        lists = {"entities": list(dict.fromkeys(entities)), "answers": list(dict.fromkeys(answers))}
+        yield {"id": id, "passage": text, "query": query, **lists}
 
 
-def _query(id: str, passage: str, record: Record, entities: list[Any], answers: list[Any]) -> Row:
-    query = filled(record, "query")
-    if PLACEHOLDER not in query:
-        raise Refused(f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
-    if not all(isinstance(value, str) for value in (*entities, *answers)):
-        raise Refused("wrong type: entities and answers are expected to be strings")
-    check_unicode("".join((*entities, *answers)))
-    lists = {"entities": list(dict.fromkeys(entities)), "answers": list(dict.fromkeys(answers))}
-    return {"id": id, "passage": passage, "query": query, **lists}
-
-
-Build = Callable[[Record], Iterator[Row]]
-TASKS: dict[str, Build] = {"rte": _rte, "copa": _copa, "record": _record}
+TASKS = {"rte": _rte, "copa": _copa, "record": _record}
 
 
 def _entity(text: str, span: Any) -> str:
@@ -150,10 +147,3 @@ def _id(record: Record) -> str:
     if isinstance(value, int | str) and not isinstance(value, bool):
         return str(value)[:80]
     raise Refused(f"no id: field 'idx' is {typed(value)}, expected a number")
-
-
-def _list(record: Record, name: str) -> list[Any]:
-    value = record.get(name)
-    if not isinstance(value, list):
-        raise wrong_type(record, name, "a list")
-    return value

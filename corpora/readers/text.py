@@ -1,29 +1,41 @@
-"""Plain text: `text:`, `cnn:` (Hermann et al. 2015) and `wsj:`, the raw Wall Street Journal."""
+"""Texts: `text:`, `cnn:` (Hermann et al. 2015), `wsj:`, the raw Wall Street Journal; and papers:
+`arxiv:`, abstracts of arXiv's metadata, and `peerread:` (Kang et al. 2018)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import InputError
 from corpora.readers.files import Refused, find_files, read_lines, read_whole
-from corpora.readers.records import as_document, lines_have_the_layout, sentence_documents
+from corpora.readers.records import (
+    Record,
+    as_article,
+    as_document,
+    lines_have_the_layout,
+    sentence_documents,
+    value_of,
+    wrong_type,
+)
+from corpora.readers.rows import json_rows, json_value
 from corpora.readers.source import (
-    Encoding,
+    Encoded,
     Reader,
     Source,
-    Whole,
     below,
     blocks_of,
     joined,
     paragraphs_of,
+    rows_of,
     with_sentences,
 )
 
+_NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?\s+\S")
 START = ".START"
 _HIGHLIGHT = "@highlight"
 _CUT = ' (or set document_lines with layout = "lines")'
@@ -37,7 +49,7 @@ class Text(Reader):
 
     layout: Literal["paragraphs", "lines"] = "paragraphs"
     """`paragraphs`: blank lines separate them. `lines`: every line is a sentence as well."""
-    document_lines: Annotated[Whole, Field(ge=1)] | None = None
+    document_lines: Annotated[int, Field(ge=1)] | None = None
     """With the layout `lines`: cut a file into documents of so many sentences."""
     group: Literal["file", "folder"] = "file"
     """What splits keep together: the documents of a file, or of the folder that it lies in."""
@@ -63,14 +75,11 @@ class Text(Reader):
         yield source.document(stem, text, group=group, sentences=sentences)
 
 
-class Cnn(Reader):
+class Cnn(Encoded):
     """CNN and Daily Mail .story files, without their highlights."""
 
     name = "cnn"
     suffixes = (".story", ".story.gz")
-
-    encoding: Encoding = "utf-8"
-    """The encoding of the files."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """A document a file. `@highlight` and the paragraph after it, a point of the summary, are
@@ -88,15 +97,12 @@ class Cnn(Reader):
         yield as_document({"paragraphs": body}, source, stem)
 
 
-class Wsj(Reader):
+class Wsj(Encoded):
     """The Penn Treebank's raw Wall Street Journal (`raw/wsj/00/wsj_0001`)."""
 
     name = "wsj"
     suffixes = (".txt",)
     own_licence = "LDC"
-
-    encoding: Encoding = "utf-8"
-    """The encoding of the files: `latin-1` where it is needed."""
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
@@ -123,3 +129,78 @@ class Wsj(Reader):
         blocks = blocks_of("" if line.strip() == START else line for line in lines)
         text, sentences = with_sentences(blocks)
         yield source.document(stem, text, sentences=sentences)
+
+
+class Arxiv(Reader):
+    """Abstracts of the Kaggle arXiv metadata, which are CC0."""
+
+    name = "arxiv"
+    suffixes = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+    own_licence = "CC0-1.0"
+
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        """A document an abstract (a line of `arxiv-metadata-oai-snapshot.json`); id, title and
+        categories are arXiv's."""
+
+        def build(record: Record, where: str) -> Iterator[Document]:
+            id = record.get("id")
+            if not isinstance(id, str) or "abstract" not in record:
+                expected = "expected the fields 'id' and 'abstract' of arXiv's metadata"
+                raise Refused(f"no abstract: {expected}")
+            categories = value_of(record, "categories", str | None, "a string") or ""
+            paper = {"title": record.get("title"), "author": record.get("authors")}
+            paper |= {"text": record["abstract"], "url": f"https://arxiv.org/abs/{id}"}
+            yield as_document({**paper, "categories": categories.split()}, source, id)
+
+        yield from rows_of(json_rows(path), build, source.refuse)
+
+
+class PeerRead(Reader):
+    """PeerRead's parsed papers: abstract and sections (`parsed_pdfs/*.pdf.json`)."""
+
+    name = "peerread"
+    suffixes = (".pdf.json",)
+
+    def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
+        """A document a paper, called `acl_2017/train/104`.
+
+        The abstract is the first section (level 1, heading `Abstract`); the depth of a heading's
+        number gives the level of the others (`3.1 Data` is 3, without a number 2). A line of the
+        PDF's text is a paragraph; lines without any letter (line and page numbers) are dropped.
+        """
+        name = stem.replace("parsed_pdfs/", "")  # the folder says nothing
+        yield as_article(_paper(json_value(read_whole(path))), source, name)
+
+
+def _paper(value: Any) -> Record:
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if not isinstance(metadata, dict):
+        raise Refused("no paper: expected an object with the object 'metadata'")
+    sections = metadata.get("sections") or []
+    if not isinstance(sections, list) or not all(isinstance(s, dict) for s in sections):
+        raise wrong_type(metadata, "sections", "a list of objects")
+    return {
+        "title": metadata.get("title"),
+        "author": metadata.get("authors"),
+        "abstract": _prose(metadata, "abstractText"),
+        "sections": [
+            {
+                "heading": section.get("heading"),
+                "level": _level(section.get("heading")),
+                "paragraphs": _prose(section, "text"),
+            }
+            for section in sections
+        ],
+    }
+
+
+def _prose(record: Record, name: str) -> list[str]:
+    text = value_of(record, name, str | None, "a string") or ""
+    return [line for line in text.split("\n") if any(map(str.isalpha, line))]
+
+
+def _level(heading: Any) -> int:
+    if not isinstance(heading, str) or not heading.strip():
+        return 1
+    numbered = _NUMBERED.match(heading.strip())
+    return min(99, 2 + numbered[1].count(".")) if numbered else 2

@@ -122,7 +122,7 @@ class Wikipedia(Reader):
         parser = require("mwparserfromhell", EXTRA, "to read wikitext")
         for where, page, site in _pages(path, source):
             with source.refusing(where, page.title):
-                if kind := _skipped(page):
+                if kind := page.skipped():
                     source.skipped[kind] += 1
                 else:
                     yield _document(page, site, parser, source)
@@ -178,15 +178,14 @@ class _Page:
             # An older revision of a history dump is overwritten: one is held at a time.
             self.text = revision.text or ""
 
-
-def _skipped(page: _Page) -> str:
-    """Why a page is no article, or nothing."""
-    if page.namespace != 0:
-        return "other namespace"
-    if page.redirect or _REDIRECT.match(page.text):
-        return "redirect"
-    titled = bool(page.title) and page.title.endswith("(disambiguation)")
-    return "disambiguation" if titled or _DISAMBIGUATION.search(page.text) else ""
+    def skipped(self) -> str:
+        """Why it is no article, or nothing."""
+        if self.namespace != 0:
+            return "other namespace"
+        if self.redirect or _REDIRECT.match(self.text):
+            return "redirect"
+        titled = (self.title or "").endswith("(disambiguation)")
+        return "disambiguation" if titled or _DISAMBIGUATION.search(self.text) else ""
 
 
 def _document(page: _Page, site: Site, parser: Any, source: Source) -> Document:
@@ -194,7 +193,16 @@ def _document(page: _Page, site: Site, parser: Any, source: Source) -> Document:
         raise Refused(f"too long: more than {PAGE_LIMIT:,} characters of wikitext")
     if page.id is None or not page.title:
         raise Refused("bad page: it has no id or no title")
-    article = _parsed(page.text, parser, site)
+    text = _PARAGRAPH_TAG.sub("\n\n", page.text.translate(_OWN_CODES))
+    if unclosed(text, UNCLOSED_LIMIT) > UNCLOSED_LIMIT:
+        raise Refused(f"not wikitext: more than {UNCLOSED_LIMIT} brackets or tags are not closed")
+    try:
+        code = parser.parse(text)
+    except (parser.parser.ParserError, RecursionError) as error:
+        raise Refused(f"not wikitext: {error}"[:200]) from None
+    article = _Extract(site)
+    article.walk(code)
+    article.close()
     address = quote(page.title.replace(" ", "_"), safe="/:(),'!*")
     record = {
         "title": page.title,
@@ -207,8 +215,8 @@ def _document(page: _Page, site: Site, parser: Any, source: Source) -> Document:
     return as_article(record, source, name)
 
 
-def _parsed(text: str, parser: Any, site: Site) -> _Extract:
-    """The sections and categories of a page's wikitext; `parser` is `mwparserfromhell`.
+class _Extract:
+    """Walks parsed wikitext and collects categories, and the text of the section that it is in.
 
     Tables, lists, references, files and comments are dropped, links and formatting leave their
     text, templates what `corpora.readers.templates` knows of them. A sentence with a formula or
@@ -216,23 +224,7 @@ def _parsed(text: str, parser: Any, site: Site) -> _Extract:
     their own are no part of a sentence. Brackets that a template has left empty go with it, and a
     paragraph in which markup is left over (a table or template that its author did not close) is
     dropped. The lead is level 1, `== x ==` level 2.
-    Raises `Refused` for wikitext that the parser cannot take.
     """
-    text = _PARAGRAPH_TAG.sub("\n\n", text.translate(_OWN_CODES))
-    if unclosed(text, UNCLOSED_LIMIT) > UNCLOSED_LIMIT:
-        raise Refused(f"not wikitext: more than {UNCLOSED_LIMIT} brackets or tags are not closed")
-    try:
-        code = parser.parse(text)
-    except (parser.parser.ParserError, RecursionError) as error:
-        raise Refused(f"not wikitext: {error}"[:200]) from None
-    extract = _Extract(site)
-    extract.walk(code)
-    extract.close()
-    return extract
-
-
-class _Extract:
-    """Walks the parsed nodes and collects the text of the section that it is in."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -301,11 +293,10 @@ class _Extract:
                 self.heading = _mended(" ".join(heading.split()))
             elif kind == "Wikilink":
                 self._link(node, str(node.title).strip())
-            elif kind == "ExternalLink":
-                if node.title is not None:
-                    self.walk(node.title)
-                elif not node.brackets:
-                    self.parts.append(str(node.url))
+            elif kind == "ExternalLink" and node.title is not None:
+                self.walk(node.title)
+            elif kind == "ExternalLink" and not node.brackets:
+                self.parts.append(str(node.url))
             elif kind == "HTMLEntity":
                 with suppress(ValueError, OverflowError):
                     character = node.normalize()
@@ -341,16 +332,17 @@ class _Extract:
             self.parts.append(title.removeprefix(":").replace("_", " "))
 
     def _tag(self, node: Any, name: str) -> None:
-        around = ["\n\n"] if name in _BLOCKS or name in _ITEMS else []
-        if name in _ITEMS and node.self_closing:
-            self.parts += [*around, _ITEM]
-            self.in_item = True
-        elif name == "br":
+        item = name in _ITEMS
+        around = ["\n\n"] if name in _BLOCKS or item else []
+        if name == "br":
             self.parts.append("\n")
         elif name in _UNREADABLE:
             self.parts.append(GAP)
         elif name not in _DROPPED:
-            self.parts += [*around, _ITEM] if name in _ITEMS else around
+            self.parts += [*around, _ITEM] if item else around
+            if item and node.self_closing:
+                self.in_item = True
+                return
             if node.contents is not None:
                 self.walk(node.contents)
             self.parts += around

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from corpora.errors import ConfigError, InputError
@@ -40,8 +40,7 @@ def by_section(document: str, sections: str) -> str | None:
 
     None for another document.
     """
-    article = _WSJ.match(document)
-    if article is None:
+    if not (article := _WSJ.match(document)):
         return None
     parts = SECTIONS[sections].items()
     return next((split for split, numbers in parts if int(article[1]) in numbers), "")
@@ -97,11 +96,7 @@ def table_hash(table: str) -> str:
     """
     if not table:
         return ""
-    path = Path(table)
-    if path.is_dir():
-        return hashlib.sha256(repr(sorted(read_table(path).items())).encode()).hexdigest()
-    read_table(path)
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(repr(sorted(read_table(Path(table)).items())).encode()).hexdigest()
 
 
 def read_table(path: Path) -> dict[str, str]:
@@ -112,8 +107,28 @@ def read_table(path: Path) -> dict[str, str]:
     without folders and suffixes. Raises `ConfigError` for what is none of these, and for a
     document in two splits.
     """
-    if path.is_dir():
-        return _read_lists(path)
+    found: dict[str, str] = {}
+    for split, name, where in _in_lists(path) if path.is_dir() else _in_table(path):
+        if found.setdefault(name, split) != split:
+            raise ConfigError(
+                f"the document {name!r} is in two splits, {found[name]} and {split}",
+                where=where,
+                hint="name each document once",
+            )
+    if path.is_dir() and not found:
+        raise ConfigError(
+            "no list of files in this folder",
+            where=str(path),
+            hint="call the lists train, dev and test (list.train, test.txt): a file a line",
+        )
+    return found
+
+
+Listed = Iterator[tuple[str, str, str]]
+"""A split, a document in it, and the place that says so."""
+
+
+def _in_table(path: Path) -> Listed:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -121,7 +136,8 @@ def read_table(path: Path) -> dict[str, str]:
         if path.suffix == ".parquet":
             table = pq.read_table(path, columns=["doc", "split"])
             codes = zip(table["doc"].to_pylist(), table["split"].to_pylist(), strict=True)
-            return {doc: SPLITS[code] for doc, code in codes if code < len(SPLITS)}
+            yield from [(SPLITS[code], doc, str(path)) for doc, code in codes if code < len(SPLITS)]
+            return
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError, pa.ArrowException, TypeError, IndexError) as error:
         raise ConfigError(
@@ -130,25 +146,17 @@ def read_table(path: Path) -> dict[str, str]:
             hint="`table` names a file of lines SPLIT<TAB>DOCUMENT, or the division.parquet of a "
             "build",
         ) from error
-    split_of: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        split, tab, name = line.strip().partition("\t")
-        split, name = _NAMES.get(split, split), name.strip()
-        message, hint = "", f"expected SPLIT<TAB>DOCUMENT, with {', '.join(SPLITS)} or dev"
-        if not tab or split not in SPLITS:
-            message = f"no split and document: {line[:60]!r}"
-        elif split_of.setdefault(name, split) != split:
-            message = f"the document {name!r} is in two splits, {split_of[name]} and {split}"
-            hint = "name each document once"
-        if message:
-            raise ConfigError(message, where=f"{path}:{number}", hint=hint)
-    return split_of
+    for number, line in enumerate(map(str.strip, lines), 1):
+        split, tab, name = line.partition("\t")
+        split, where = _NAMES.get(split, split), f"{path}:{number}"
+        if line and (not tab or split not in SPLITS):
+            hint = f"expected SPLIT<TAB>DOCUMENT, with {', '.join(SPLITS)} or dev"
+            raise ConfigError(f"no split and document: {line[:60]!r}", where=where, hint=hint)
+        if line:
+            yield split, name.strip(), where
 
 
-def _read_lists(folder: Path) -> dict[str, str]:
-    listed: dict[str, str] = {}
+def _in_lists(folder: Path) -> Listed:
     for path in sorted(folder.iterdir()):
         split = split_of(path.name)
         if not split or not path.is_file():
@@ -158,20 +166,8 @@ def _read_lists(folder: Path) -> dict[str, str]:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"no list of files: {error}", where=str(path)) from error
         for number, line in enumerate(map(str.strip, lines), 1):
-            name = _last(line).partition(".")[0]
-            if name and listed.setdefault(name, split) != split:
-                raise ConfigError(
-                    f"the document {name!r} is in two splits, {listed[name]} and {split}",
-                    where=f"{path}:{number}",
-                    hint="name each document in one list",
-                )
-    if not listed:
-        raise ConfigError(
-            "no list of files in this folder",
-            where=str(folder),
-            hint="call the lists train, dev and test (list.train, test.txt): a file a line",
-        )
-    return listed
+            if name := _last(line).partition(".")[0]:
+                yield split, name, f"{path}:{number}"
 
 
 def _last(name: str) -> str:

@@ -8,7 +8,6 @@ By hand: scikit-multilearn's stratification takes neither weights nor groups.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -45,21 +44,15 @@ class Table:
 
     @classmethod
     def read(cls, sources: Sequence[Served]) -> Table:
-        documents, groups = array("Q"), array("Q")
-        weights, source = array("q"), array("i")
-        for number, (_, sizes) in enumerate(sources):
-            for name, group, size in sizes:
-                documents.append(stable_id(name))
-                groups.append(stable_id(group))
-                weights.append(max(1, size))
-                source.append(number)
-        return cls(
-            np.array(documents, np.uint64),
-            np.array(groups, np.uint64),
-            np.array(weights, np.int64),
-            np.array(source, np.int32),
-            [frozenset(names) for names, _ in sources],
+        rows = (
+            (stable_id(name), stable_id(group), max(1, size), number)
+            for number, (_, sizes) in enumerate(sources)
+            for name, group, size in sizes
         )
+        columns = np.fromiter(rows, "u8, u8, i8, i4")
+        documents, groups, weights, source = (columns[f"f{n}"] for n in range(4))
+        served = [frozenset(names) for names, _ in sources]
+        return cls(documents, groups, weights, source, served)
 
     @property
     def datasets(self) -> list[str]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from corpora.document import paragraph_spans
 from corpora.readers.coherence import (
     Coherence,
-    Summary,
+    SummEval,
     is_annotations,
     read_pairs,
-    read_summaries,
     with_group,
 )
 from corpora.readers.source import Reader, Source
@@ -40,8 +40,8 @@ def sets_of(reader: Reader, source: Source, splitter: str, dataset: DatasetFolde
                 yield reader.set_of(path), str(path), _pairs(path, source)
         elif isinstance(reader, StoryCloze):
             yield "storycloze", str(path), _stories(path, reader, source)
-        else:
-            yield "summeval", str(path), _summaries(path, source, splitter, dataset)
+        elif isinstance(reader, SummEval):
+            yield "summeval", str(path), _summaries(path, reader, source, splitter, dataset)
 
 
 def _pairs(path: Path, source: Source) -> Iterator[Test]:
@@ -61,33 +61,36 @@ def _stories(path: Path, reader: StoryCloze, source: Source) -> Iterator[Test]:
         yield _test(story.id, story.id, pos, neg)
 
 
-def _summaries(path: Path, source: Source, splitter: str, dataset: DatasetFolder) -> Iterator[Test]:
+def _summaries(
+    path: Path, reader: SummEval, source: Source, splitter: str, dataset: DatasetFolder
+) -> Iterator[Test]:
     """Each two summaries of an article; all summaries (1,600 in the release) are held."""
-    articles: dict[str, list[Summary]] = {}
-    for summary in read_summaries(path, source.refuse):
+    articles: dict[str, list[Test]] = {}
+    for _, _, row, _ in reader.examples(path, "", source):
         source.good += 1
-        articles.setdefault(summary.document, []).append(summary)
+        articles.setdefault(row["group"], []).append(row)
     for summaries in articles.values():
-        for one, two in combinations(sorted(summaries, key=lambda s: s.system), 2):
+        for one, two in combinations(sorted(summaries, key=itemgetter("id")), 2):
             if (test := _rated(one, two, splitter, source, dataset)) is not None:
                 yield test
 
 
 def _rated(
-    one: Summary, two: Summary, splitter: str, source: Source, dataset: DatasetFolder
+    one: Test, two: Test, splitter: str, source: Source, dataset: DatasetFolder
 ) -> Test | None:
     """The pair of two summaries, the better rated first; none for equal means."""
-    if len(one.ratings) != len(two.ratings):
+    if len(one["ratings"]) != len(two["ratings"]):
         dataset.reject("other_number_of_experts")
         return None
-    if sum(one.ratings) == sum(two.ratings):
+    if sum(one["ratings"]) == sum(two["ratings"]):
         dataset.reject("equal_rating")
         return None
-    pos, neg = (one, two) if sum(one.ratings) > sum(two.ratings) else (two, one)
-    votes = [(a > b) - (a == b) for a, b in zip(pos.ratings, neg.ratings, strict=True)]
-    texts = (_sentences(s.text, splitter, source.language) for s in (pos, neg))
-    name = f"{one.document}/{one.system}-{two.system}"
-    return _test(name, one.document, *texts) | {"votes": votes}
+    pos, neg = (one, two) if sum(one["ratings"]) > sum(two["ratings"]) else (two, one)
+    votes = [(a > b) - (a == b) for a, b in zip(pos["ratings"], neg["ratings"], strict=True)]
+    texts = (_sentences(s["text"], splitter, source.language) for s in (pos, neg))
+    group = one["group"]
+    name = f"{one['id']}-{two['id'].removeprefix(f'{group}/')}"
+    return _test(name, group, *texts) | {"votes": votes}
 
 
 def _sentences(text: str, splitter: str, language: str) -> list[str]:

@@ -11,26 +11,20 @@ from typing import Annotated, ClassVar
 import pyarrow as pa
 from pydantic import Field
 
-from corpora.errors import BadRecord
 from corpora.readers.coherence import SummEval
 from corpora.readers.released import Example, Release
 from corpora.readers.source import Source
 from corpora.rng import stable_id
-from corpora.schemas import (
-    INSTED_DETECTION,
-    INSTED_PAIRWISE,
-    RATED,
-    TAGGED,
-    marked,
-)
+from corpora.schemas import INSTED_DETECTION, INSTED_PAIRWISE, RATED, TAGGED, marked
 from corpora.schemas import disrpt as disrpt_schema
 from corpora.splits import SPLITS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.store.rows import hub_features
+from corpora.tasks.discovery import CARD as DISCOVERY
+from corpora.tasks.dissent import CARD as DISSENT
 from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
-
-Labelled = Callable[[Sequence[str]], pa.Schema]
+from corpora.tasks.intrusion import CARD as INTRUSION
 
 
 class Released(FromSources):
@@ -39,7 +33,7 @@ class Released(FromSources):
     A release of several files is one source, its folder: the labels are those of all its files.
     """
 
-    labelled: ClassVar[Mapping[str, Labelled]] = {}
+    labelled: ClassVar[Mapping[str, Callable[[Sequence[str]], pa.Schema]]] = {}
     """Of configurations whose labels the data name: their columns, by the names of the labels."""
     group: ClassVar[str] = "id"
     """The column whose equal values stay in one split."""
@@ -55,13 +49,14 @@ class Released(FromSources):
             labels: dict[str, set[str]] = {}
             found: dict[tuple[Path, str], set[str]] = {}
             for path in source.files:
-                for example in _examples(reader, path, source):
+                for config, split, row, _ in _examples(reader, path, source):
                     source.good += 1
-                    found.setdefault((path, example.config), set()).add(example.split)
-                    if example.config in self.labelled:
-                        labels.setdefault(example.config, set()).add(example.row["label"])
+                    found.setdefault((path, config), set()).add(split)
+                    labels.setdefault(config, set()).add(row.get("label", ""))
             for reason, number in sorted(source.skipped.items()):
                 dataset.reject(reason, number)
+            # What is bad or left out was counted now.
+            silent = replace(source, on_bad=lambda record: None, skipped=source.skipped.copy())
             for split, ((path, config), splits) in product(SPLITS, found.items()):
                 of_config = (own for (_, name), own in found.items() if name == config)
                 hold = self.held_out if "validation" not in set().union(*of_config) else 0.0
@@ -69,31 +64,23 @@ class Released(FromSources):
                     schema = self.gives[config]
                     if config in self.labelled:
                         schema = self.labelled[config](sorted(labels[config]))
-                    rows = self._rows(reader, path, source, (config, split, hold), schema)
+                    examples = (e for e in _examples(reader, path, silent) if e.config == config)
+                    rows = self._rows(examples, split, hold, schema)
                     yield Part(config, split, reader.licence_of(), rows, schema)
 
     def _rows(
-        self,
-        reader: Release,
-        path: Path,
-        source: Source,
-        wanted: tuple[str, str, float],
-        schema: pa.Schema,
+        self, examples: Iterable[Example], split: str, hold: float, schema: pa.Schema
     ) -> Rows:
-        """The rows of one split; what is bad or left out was counted before."""
-        config, split, hold = wanted
+        """The rows of one split, their labels as numbers."""
         names: list[str] = hub_features(schema).get("label", {}).get("names", [])
         number = {name: i for i, name in enumerate(names)}
-        silent = replace(source, on_bad=_ignored, skipped=source.skipped.copy())
-        for example in _examples(reader, path, silent):
-            if example.config != config:
-                continue
-            of = example.split
-            if hold and of == "train" and _share(example.row[self.group]) < hold:
+        for _, of, row, where in examples:
+            group = row.setdefault(self.group, row["id"])
+            # A number from 0 to 1 that is always the same for a group.
+            if of == "train" and stable_id(f"held_out/{group}") / 2**64 < hold:
                 of = "validation"
             if of == split:
-                label = {"label": number[example.row["label"]]} if names else {}
-                yield example.where, {**example.row, **label}
+                yield where, {**row, "label": number[row["label"]]} if names else row
 
 
 def _examples(reader: Release, path: Path, source: Source) -> Iterator[Example]:
@@ -101,18 +88,10 @@ def _examples(reader: Release, path: Path, source: Source) -> Iterator[Example]:
         yield from reader.examples(path, source.stem(path, reader.suffixes), source)
 
 
-def _ignored(record: BadRecord) -> None:
-    """What becomes of a bad record that was counted before."""
-
-
-def _share(group: str) -> float:
-    """A number from 0 to 1 that is always the same for a group."""
-    return stable_id(f"held_out/{group}") / 2**64
-
-
 LIMITS = (
     "The rows are the release's: nothing is filtered, and what their texts give away stays in.",
 )
+ID = "the file, and the number of the row in it"
 
 
 class MarkerPairs(Released):
@@ -137,25 +116,12 @@ class MarkerPairs(Released):
             "release's, in alphabetical order."
         ),
         fields={
-            "id": "the file, and the number of the row in it",
+            "id": ID,
             "s1": "the first sentence, or the clause that the other is joined to",
             "s2": "the sentence or clause that the marker introduced, marker removed",
             "label": "the marker, as the release writes it",
         },
-        citation="""@inproceedings{sileo-etal-2019-mining,
-  title = {Mining Discourse Markers for Unsupervised Sentence Representation Learning},
-  author = {Sileo, Damien and Van De Cruys, Tim and Pradel, Camille and Muller, Philippe},
-  booktitle = {Proceedings of NAACL},
-  pages = {3477--3486},
-  year = {2019}
-}
-@inproceedings{nie-etal-2019-dissent,
-  title = {{DisSent}: Learning Sentence Representations from Explicit Discourse Relations},
-  author = {Nie, Allen and Bennett, Erin and Goodman, Noah},
-  booktitle = {Proceedings of ACL},
-  pages = {4497--4510},
-  year = {2019}
-}""",
+        citation=f"{DISCOVERY.citation}\n{DISSENT.citation}",
         configurations={
             "discovery": "adjacent sentences of a web corpus, the second without its first marker",
             "dissent": "clauses of BookCorpus without the marker between them",
@@ -186,7 +152,7 @@ class Insted(Released):
             "The release says what is training and what is test data."
         ),
         fields={
-            "id": "the file, and the number of the row in it",
+            "id": ID,
             "doc": "`file_id` of the release",
             "label": "`coherent` (0) or `intruded` (1)",
             "position": "the place of the intruder, counted from 0; -1 without one",
@@ -194,13 +160,7 @@ class Insted(Released):
             "pos": "the original text",
             "neg": "the same with the intruder",
         },
-        citation="""@article{shen-etal-2021-evaluating,
-  title = {Evaluating Document Coherence Modeling},
-  author = {Shen, Aili and Mistica, Meladel and Salehi, Bahar and Li, Hang and Baldwin, Timothy
-            and Qi, Jianzhong},
-  journal = {Transactions of the ACL},
-  year = {2021}
-}""",
+        citation=INTRUSION.citation,
         configurations={
             "detection": "a text a row, as it was or with an intruder, and where that stands",
             "pairwise": "a text and the same with an intruder a row",
@@ -233,7 +193,7 @@ class Disrpt(Released):
             "`Conn` and `Seg`. Rows whose text is masked in the release are left out."
         ),
         fields={
-            "id": "the file, and the number of the row in it",
+            "id": ID,
             "doc": "id of the document",
             "corpus": "such as `eng.pdtb.gum`: language, formalism, corpus",
             "arg1": "the unit that begins first; `<*>` stands for a gap",

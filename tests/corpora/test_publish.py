@@ -238,10 +238,6 @@ def test_a_model_is_published_the_same_way(server: HubServer, send: Publish, mod
     assert send(model, "lab/scorer", kind="model").status == "unchanged"
 
 
-def titles(server: HubServer, id: str = ID) -> list[str]:
-    return [title for _, title, _ in server.repository(id).commits[1:]]
-
-
 def test_an_upload_broken_off_changes_nothing_and_goes_on_from_there(
     server: HubServer, send: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,57 +272,6 @@ def test_each_batch_of_uploads_has_its_own_tries(
     cut()
     assert send(attempts=2).status == "published"
     assert server.count("POST .*/preupload/") > 9 and server.count("PUT /lfs/") == 5
-
-
-def test_more_than_a_commit_takes_loads_as_nothing_until_it_is_whole(
-    server: HubServer, send: Publish, folder: Path, tmp_path: Path
-) -> None:
-    send()
-    new = make(tmp_path / "new", word="line", rows=40, licence="CC0-1.0")
-    server.once(ROUTES["commit"], lambda: None)
-    server.once(ROUTES["commit"], lambda: server.fail(ROUTES["commit"], status=403), late=True)
-    with pytest.raises(DiscorporaError, match="may not do this"):
-        send(new, commit_operations=4)
-    assert titles(server)[1:] == ["Begin to publish sample", "Publish data files with discorpora"]
-    send(new, commit_operations=4)
-    assert {**remote(server), "README.md": b""} == {**files_of(new), "README.md": b""}
-    assert b"Not whole" not in remote(server)["README.md"]
-    said = child(
-        server,
-        f"""
-        from datasets import load_dataset
-        for revision in {[name for name, _, _ in server.repository(ID).commits[1:]]}:
-            for config in (None, "one"):
-                # A cache of its own: with an older version in the cache `datasets` gives that.
-                options = dict(revision=revision, cache_dir=f"{{revision}}{{config}}")
-                try:
-                    rows = load_dataset({ID!r}, config, split="train", **options)
-                    print("ROWS", len(rows), sorted({{row["text"].split()[0] for row in rows}}))
-                except (ValueError, FileNotFoundError) as error:
-                    print("NONE", "being-published" in str(error))
-        """,
-        tmp_path,
-    )
-    found = [line for line in said.splitlines() if line.startswith(("ROWS", "NONE"))]
-    none = len(server.repository(ID).commits) - 3
-    old, whole = ["ROWS 24 ['row']"] * 2, ["ROWS 40 ['line']"] * 2
-    assert found == [*old, *["NONE True"] * 2 * none, *whole] and none > 2
-
-
-def test_back_to_the_old_version_after_a_publication_broke_off(
-    server: HubServer, send: Publish, folder: Path, tmp_path: Path
-) -> None:
-    send()
-    before = remote(server)
-    new = make(tmp_path / "new", word="line", rows=40)
-    server.once(ROUTES["commit"], lambda: server.fail(ROUTES["commit"], status=403), late=True)
-    with pytest.raises(DiscorporaError):
-        send(new, commit_operations=4)
-    assert b"Not whole" in remote(server)["README.md"]
-    assert send().status == "published"
-    after = remote(server)
-    assert RepoCard(after.pop("README.md").decode()).content == before.pop("README.md").decode()
-    assert after == before
 
 
 def test_private_is_private(server: HubServer, send: Publish) -> None:

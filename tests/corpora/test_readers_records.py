@@ -149,7 +149,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         tracemalloc.stop()
         return used
 
-    assert peak(600) < 1 << 20  # of a file of 21 MB
+    assert peak(150) < 1 << 20  # of a file of 5 MB
 
 
 def test_the_shared_novels_and_articles(discorpora_data: Path) -> None:

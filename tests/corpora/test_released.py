@@ -11,7 +11,8 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
-from corpora.readers.released import split_of
+from corpora.readers.released import DisSent
+from corpora.readers.source import Source
 from corpora.schemas import marked
 from corpora.store.rows import write_parquet
 from tests.corpora.conftest import rows_of
@@ -114,8 +115,10 @@ def test_a_header_of_other_columns_is_an_error(build, tmp_path):
         ("the_latest.tsv", "train"),
     ],
 )
-def test_a_files_name_says_its_split(name, split):
-    assert split_of(Path(name)) == split
+def test_a_files_name_says_its_split(name, split, tmp_path):
+    path = write(tmp_path / name, "She left .\tIt rained .\tbecause")
+    (example,) = DisSent().examples(path, "x", Source("dissent", str(path), [path]))
+    assert (example.split, example.row["id"]) == (split, "x:0000001")
 
 
 # INSteD.
