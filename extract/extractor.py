@@ -18,6 +18,7 @@ from pydantic import Field
 from corpora.declared import Table
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError
+from corpora.processes import in_order
 from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
 from extract.confidence import load_model
@@ -27,7 +28,7 @@ from extract.parse import BoolArray, Ints, ParsedDocument, Parser
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.patterns.compiled import CompiledPatterns
-from extract.pool import by_words, in_order
+from extract.pool import by_words
 from extract.prefilter import Prefilter
 from extract.standalone import REASONS as STANDALONE
 from extract.standalone import Judge

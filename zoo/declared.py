@@ -101,7 +101,7 @@ class Recipe(Declared):
     not_identity: ClassVar[frozenset[str]] = frozenset(
         {
             *("dataset", "dataset_config", "output", "logging_steps", "report_to"),
-            *("keep_checkpoints", "processes"),
+            *("keep_checkpoints", "processes", "workers"),
         }
     )
     """Settings that change no weight. The dataset counts by its revision and configuration."""
@@ -162,10 +162,13 @@ class StepRecipe(Recipe):
     """Maximum gradient norm; 0 disables clipping."""
     processes: Positive = 1
     """Processes that train together, each on a GPU of its own (`accelerate launch`)."""
-    bf16: bool | Literal["auto"] = False
+    bf16: bool | Literal["auto"] = "auto"
     """bfloat16 in the forward pass; `auto`: on a GPU that has it."""
     compile: bool = False
     """Compile the model with `torch.compile`: pays on a GPU and over many steps."""
+    workers: Annotated[int, Field(ge=-1)] = -1
+    """Processes that make tokens, and those that make batches beside each training process; -1: as
+    many as there are cores for tokens, and for batches 4 on a GPU, none on a CPU."""
     save_steps: Count = 0
     """Steps between checkpoints inside an epoch (0: a checkpoint at its end only)."""
     eval_steps: Count = 0

@@ -16,7 +16,7 @@ import luigi
 
 from corpora.errors import ConfigError, InputError
 from corpora.store.atomic import is_complete
-from workflows import console, engines
+from workflows import console, devices, engines
 from workflows.settings import looking, options
 from workflows.stage import StageTask, plan
 from workflows.tasks.datasets import Dataset, Validate
@@ -242,6 +242,7 @@ def run_build(config: str, output: str, workers: int, *, retrain: bool = False) 
             if isinstance(stage, Train) and stage.other_code():
                 log.info("%s: built by other code, trained again", stage.title)
                 shutil.rmtree(stage.folder)
+        workers = max(workers, len(devices.there()))  # a training on each
         done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
     return 0 if done else 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,8 +34,6 @@ from zoo.training.trainer import fit, history, training_arguments
 if TYPE_CHECKING:
     from zoo.conpono.recipes import Conpono
 
-WORKERS = 4
-"""Processes that draw examples while a GPU computes, unless a recipe says how many."""
 MODEL = ("objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector")
 """The settings that the model's configuration holds too."""
 VALIDATED = ("eval_accuracy_k", *(f"eval_{part}" for part in PARTS))
@@ -59,7 +56,7 @@ def train(recipe: Conpono, job: Job) -> None:
     texts = (text for row in rows_of(rows["train"], ("sentences",)) for text in row["sentences"])
     tokenizer = tokenizer_for(recipe, texts, recipe.max_tokens)
     geometry = Geometry(recipe.anchor_sentences, recipe.target_sentences, recipe.k)
-    stores = token_stores(dataset, tokenizer, geometry, Path(recipe.output))
+    stores = token_stores(dataset, tokenizer, geometry, recipe.output, recipe.workers)
 
     # Model
     model = make_model(recipe, job, tokenizer)
@@ -78,12 +75,10 @@ def train(recipe: Conpono, job: Job) -> None:
     training = spread(drawn["train"], recipe.max_train_rows)
 
     # Trainer, with the objective inside the model
-    workers = worker_count(recipe.workers)
     arguments = training_arguments(
         job,
         lr_scheduler_type="linear",
         warmup_steps=recipe.warmup,
-        dataloader_num_workers=workers,
         torch_compile=False,  # the backbone alone is compiled
     )
     trainer = ConponoTrainer(
@@ -102,6 +97,7 @@ def train(recipe: Conpono, job: Job) -> None:
         return
 
     # Evaluation
+    workers = arguments.dataloader_num_workers
     metrics = evaluate(model, shown, collator, geometry.distances, recipe.seed, workers)
     if recipe.objective == "conpono":
         write_plot(job.folder / "accuracy.svg", metrics)
@@ -176,13 +172,6 @@ def make_collator(recipe: Conpono, backbone: PreTrainedModel, pad_id: int, width
         check_packing(backbone)
     first = first_position(backbone)
     return Collator(pad_id, recipe.layout, recipe.block_tokens, width, recipe.shortest_row, first)
-
-
-def worker_count(setting: int) -> int:
-    """The processes that draw examples: as set, or, for -1, some on a GPU and none on a CPU."""
-    if setting >= 0:
-        return setting
-    return WORKERS if torch.accelerator.is_available() else 0
 
 
 def cut_texts(examples: Examples) -> tuple[int, int]:

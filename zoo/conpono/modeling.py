@@ -282,7 +282,7 @@ class ConponoModel(ZooModel):
             if number == len(blocks) or sum(len(each) for _, each in held) >= WORDS_AT_ONCE:
                 gathered, labels = (torch.cat(parts) for parts in zip(*held, strict=True))
                 held.clear()
-                if self.config.mlm and labels.numel():
+                if self.config.mlm:
                     loss = self.masked_words(gathered, table.weight, labels)
             losses.append(loss)
         return torch.cat(vectors), torch.stack(losses).sum()

@@ -10,10 +10,13 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.data import Sampler
@@ -25,6 +28,7 @@ from transformers import (
     TrainingArguments,
 )
 from transformers.trainer_callback import PrinterCallback, TrainerCallback
+from transformers.training_args import ParallelMode
 
 from corpora.errors import DiscorporaError
 from corpora.rng import stream
@@ -38,6 +42,9 @@ log = logging.getLogger("zoo")
 
 Schedule = Callable[[Optimizer, int], LRScheduler]
 """Takes the optimizer and the number of optimizer steps in an epoch."""
+
+WORKERS = 4
+"""Processes that make batches while a GPU computes, unless a recipe says how many."""
 
 WINDOW = 50
 """Batches in one window: rows are sorted inside a window only, so that batches still vary."""
@@ -63,6 +70,9 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "bf16": uses_bf16(recipe.bf16),
         "use_cpu": not torch.accelerator.is_available(),
         "torch_compile": recipe.compile,
+        # Which parameters a step leaves out is found once: see `ignore_unused`.
+        "ddp_find_unused_parameters": False,
+        "ddp_broadcast_buffers": False,
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
         # The count of validations without a new best one goes on after a resume.
@@ -75,6 +85,7 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         # Our losses are means over the batch, not sums over tokens.
         "average_tokens_across_devices": False,
         "remove_unused_columns": False,
+        "dataloader_num_workers": worker_count(recipe.workers),
         "label_names": ["labels"],
         # A batch is sent while the GPU computes, which it must not wait for.
         "dataloader_pin_memory": torch.cuda.is_available(),
@@ -83,6 +94,13 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     arguments = TrainingArguments(**{**values, **more})
     take_one_gpu(arguments, "; all of them: accelerate launch -m zoo.train ...")
     return arguments
+
+
+def worker_count(setting: int) -> int:
+    """The processes that make batches: as set, or, for -1, some on a GPU and none on a CPU."""
+    if setting >= 0:
+        return setting
+    return WORKERS if torch.accelerator.is_available() else 0
 
 
 def take_one_gpu(arguments: TrainingArguments, others: str = "") -> None:
@@ -205,6 +223,49 @@ def class_accuracy(prediction: Any) -> dict[str, float]:
     return {"accuracy": float((prediction.predictions == prediction.label_ids).mean())}
 
 
+@contextmanager
+def tensor_cores() -> Iterator[None]:
+    """Products in TF32 where a model trains on a GPU; what is reported is float32's."""
+
+    def allow(tf32: bool) -> None:
+        torch.set_float32_matmul_precision("high" if tf32 else "highest")
+        torch.backends.cudnn.allow_tf32 = tf32
+
+    if not torch.cuda.is_available():
+        yield
+        return
+    allow(True)
+    try:
+        yield
+    finally:
+        allow(False)
+
+
+def ignore_unused(model: nn.Module, loss: Callable[[], torch.Tensor]) -> None:
+    """Tell several processes which weights a step leaves without a gradient (such as a pooler).
+
+    Found by one step, so that nobody has to look for them at each. DDP raises an error if a
+    later step leaves out others.
+    """
+    with torch.random.fork_rng():
+        loss().backward()
+    unused = [n for n, p in model.named_parameters() if p.requires_grad and p.grad is None]
+    model.zero_grad()
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, unused)
+
+
+def _first_loss(trainer: ZooTrainer) -> torch.Tensor:
+    """The loss of the first rows."""
+    rows: Any = trainer.train_dataset
+    inputs = trainer._prepare_inputs(trainer.data_collator([rows[0], rows[len(rows) - 1]]))
+    labels = inputs["labels"]
+    model: Any = trainer.model
+    with trainer.compute_loss_context_manager():
+        outputs = model.train()(**inputs)
+        loss = trainer.compute_loss_func(outputs, labels) if trainer.compute_loss_func else None
+    return outputs.loss if loss is None else loss
+
+
 def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
     """Train, or go on from the newest whole checkpoint; the best weights end in the model.
 
@@ -231,13 +292,12 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
             trainer.state, state.best_model_checkpoint = state, str(best)
             trainer._load_best_model()
             return state
-        before = len([*start.glob("rng_state_*.pth")]) or 1
-        if before != trainer.args.world_size:
-            job.note(
-                f"{before} processes began, {trainer.args.world_size} went on from {start.name}"
-            )
+        job.note_processes(start, "rng_state_*.pth", trainer.args.world_size)
+    if trainer.args.parallel_mode == ParallelMode.DISTRIBUTED:
+        ignore_unused(cast(nn.Module, trainer.model), lambda: _first_loss(trainer))
     try:
-        trainer.train(resume_from_checkpoint=str(start) if start else None)
+        with tensor_cores():
+            trainer.train(resume_from_checkpoint=str(start) if start else None)
     except torch.cuda.OutOfMemoryError as error:
         raise out_of_memory(job) from error
     trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
