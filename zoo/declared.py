@@ -101,7 +101,7 @@ class Recipe(Declared):
     not_identity: ClassVar[frozenset[str]] = frozenset(
         {
             *("dataset", "dataset_config", "output", "logging_steps", "report_to"),
-            *("keep_checkpoints", "processes", "workers"),
+            *("keep_checkpoints", "processes", "workers", "recompute"),
         }
     )
     """Settings that change no weight. The dataset counts by its revision and configuration."""
@@ -212,6 +212,16 @@ class BackboneRecipe(StepRecipe):
     """How attention is computed; `auto`: `bf16` (`zoo.attention`) while training in bfloat16 on a
     CPU, where torch's fused kernel is slow backward (`eager` for a backbone that cannot), and else
     the backbone's own way."""
+    recompute: bool = False
+    """Keep the input of each layer alone, and compute the rest again going backward (gradient
+    checkpointing): a third more time, a fraction of the memory."""
+    lora_rank: Count = 0
+    """Train matrices of this rank beside the encoder's own (LoRA, by `peft`), which are added to
+    them at the end; 0: train all of it."""
+    lora_alpha: Positive = 16
+    """What the product of the two matrices is multiplied by, times the rank."""
+    lora_dropout: Dropout = 0.0
+    """Dropout of what goes into the matrices."""
     pad_token: str = ""
     """A token of the vocabulary to pad with, for a tokenizer that has no pad token."""
     vocab_size: Words = 8000

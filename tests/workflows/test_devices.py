@@ -14,6 +14,7 @@ from typing import Any
 import luigi
 import pytest
 
+from corpora.errors import ConfigError
 from corpora.store.atomic import MANIFEST, staged, write_json
 from workflows import devices, training
 from workflows.settings import options
@@ -119,6 +120,6 @@ def test_devices_change_no_model(tmp_path: Path) -> None:
 def test_processes_are_the_builds_to_choose(tmp_path: Path) -> None:
     config = Path(written(tmp_path, {"a": 1}))
     config.write_text(config.read_text() + "settings = { processes = 2 }\n")
-    with options(str(config), str(tmp_path / "out")):
-        with pytest.raises(Exception, match="it follows from `devices` of the model"):
-            _ = Train(config=str(config), name="a").chosen
+    refused = pytest.raises(ConfigError, match="it follows from `devices` of the model")
+    with options(str(config), str(tmp_path / "out")), refused:
+        _ = Train(config=str(config), name="a").chosen

@@ -31,11 +31,7 @@ PLACES = ("backbone", "vectors")
 
 class ModelStage(StageTask):
     name = luigi.Parameter(description="a [models.NAME] table's name")
-
-    @property
-    def resources(self) -> dict[str, int]:
-        """GPUs, of which no more are given than there are; without any one task at a time."""
-        return {"training": 1}
+    resources = {"training": 1}  # a GPU; where there is none, one at a time
 
     @property
     def entry(self) -> Model:
@@ -52,8 +48,7 @@ class Train(ModelStage):
     stage = "model"
     by_code = False
 
-    @property
-    def resources(self) -> dict[str, int]:
+    def process_resources(self) -> dict[str, int]:
         return {"training": devices.processes(self.chosen.recipe, self.entry.devices)}
 
     def requires(self) -> list[StageTask]:

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from accelerate.utils import DistributedDataParallelKwargs, broadcast_object_list, gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from safetensors.torch import load_model
 from torch import Tensor
 
@@ -41,6 +41,7 @@ from zoo.coherence.objectives import (
     MomentumEncoder,
     NegativeQueue,
 )
+from zoo.lora import merge_lora
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job, is_main_process
@@ -106,7 +107,6 @@ class FullTraining:
             project_dir=job.logs,
             # The schedule counts the steps of all processes together.
             step_scheduler_with_optimizer=False,
-            kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
         )
         self.processes = self.accelerator.num_processes
         optimizer = torch.optim.AdamW(
@@ -165,7 +165,6 @@ class FullTraining:
         with tensor_cores():
             while not self._ended():
                 self._round()
-        self.accelerator.end_training()
         mining, training = progress.seconds["mining"], max(progress.seconds["training"], 1e-9)
         figures = {
             "recipe": self.job.name,
@@ -181,7 +180,10 @@ class FullTraining:
             write_json(self.job.run_file, figures)
         best = self.checkpoint(progress.best_step) / "model.safetensors"
         if best.is_file():
-            load_model(self.model, best, device=str(self.accelerator.device))
+            load_model(self.model, best)
+        merge_lora(self.model)
+        self.accelerator.wait_for_everyone()  # the checkpoints go when the run ends
+        self.accelerator.end_training()
         return {
             "steps": progress.step,
             "best_step": progress.best_step,
@@ -345,10 +347,11 @@ class FullTraining:
         own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
         return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())
 
-    def _padded(self, texts: list[Any]) -> tuple[Tensor, ...]:
+    def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor]:
         ids, mask = pad(texts, self.prepared.model.config.pad_token_id or 0)
         self.progress.tokens += int(mask.sum())
-        return on_device(self.accelerator.device, ids, mask)
+        ids, mask = on_device(self.accelerator.device, ids, mask)
+        return ids, mask
 
 
 def _sum_of_scores(model: CoherenceScorer, ids: Tensor, mask: Tensor) -> Tensor:

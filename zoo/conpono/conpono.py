@@ -141,7 +141,6 @@ def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) ->
             f"max_tokens lowered from {recipe.max_tokens} to {limit}: the backbone takes no more"
         )
     set_attention(model.backbone, recipe.attention)
-    model.recompute = recipe.recompute
     tokenizer.model_max_length = limit
     if recipe.compile:
         model.backbone.compile()

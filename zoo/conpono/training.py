@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -37,9 +36,9 @@ class EpochRows(Sampler[tuple[int, int]]):
 
 
 class PipelineThroughput(Throughput):
-    """Also the time that training waited for data, and the share of places that held an id."""
+    """Also the share of places that held an id, and the parts of the loss."""
 
-    waited, slots = 0.0, 0
+    slots = 0
 
     def count(self, inputs: Mapping[str, Any]) -> None:
         self.examples += len(inputs["labels"])
@@ -56,7 +55,6 @@ class PipelineThroughput(Throughput):
         if state.is_world_process_zero:
             figures = json.loads(self.path.read_text(encoding="utf-8"))
             figures["real_token_share"] = self.real_share
-            figures["seconds_waiting_for_data"] = round(self.waited, 3)
             # Means since the last log, or since the run was resumed: they belong to this run.
             figures["losses"] = [
                 {key: entry[key] for key in ("step", "loss", *PARTS)}
@@ -81,12 +79,6 @@ class ConponoTrainer(ZooTrainer):
 
     def _get_eval_sampler(self, eval_dataset: Any) -> Any:
         return SequentialSampler(eval_dataset)
-
-    def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
-        begin = time.perf_counter()
-        samples = super().get_batch_samples(*args, **kwargs)
-        self.throughput.waited += time.perf_counter() - begin
-        return samples
 
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, *args: Any, **kwargs: Any

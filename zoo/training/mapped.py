@@ -157,7 +157,7 @@ def tokenized(
     and may be removed when no run needs it. Of runs that start side by side one makes it, the
     others wait, and so do the processes of a run but the main one.
 
-    `workers` processes make it (-1: as many as there are cores and work for); their number changes
+    At most `workers` processes make it (-1: one a core), fewer of little text; their number changes
     no byte. `finish` makes further arrays of those of the whole split.
     """
     sizes = {split: part.num_rows for split, part in splits.items()}
@@ -193,9 +193,9 @@ def tokenized(
 
 
 def _process_count(workers: int, size: int) -> int:
-    """Processes for `size` bytes of text: as set, or a core each where there is enough of it."""
+    """Processes for `size` bytes of text: at most `workers` (-1: one a core), each with enough."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return workers if workers >= 0 else min(there or 1, size // BYTES_A_WORKER)
+    return min(workers if workers >= 0 else there or 1, size // BYTES_A_WORKER)
 
 
 def _text_bytes(split: Shards | pa.Table) -> int:

@@ -9,6 +9,7 @@ import logging
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, cast
@@ -33,6 +34,7 @@ from transformers.training_args import ParallelMode
 from corpora.errors import DiscorporaError
 from corpora.rng import stream
 from zoo.declared import StepRecipe
+from zoo.lora import merge_lora
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
@@ -72,7 +74,6 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "torch_compile": recipe.compile,
         # Which parameters a step leaves out is found once: see `ignore_unused`.
         "ddp_find_unused_parameters": False,
-        "ddp_broadcast_buffers": False,
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
         # The count of validations without a new best one goes on after a resume.
@@ -160,6 +161,12 @@ class ZooTrainer(Trainer):
         self.lr_scheduler = cast(Any, made)
         self._created_lr_scheduler = True
         return made
+
+    def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
+        begin = time.perf_counter()
+        samples = super().get_batch_samples(*args, **kwargs)
+        self.throughput.waited += time.perf_counter() - begin
+        return samples
 
     def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
         self.throughput.count(inputs)
@@ -291,6 +298,7 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
             best = job.checkpoints / f"checkpoint-{state.best_global_step or state.global_step}"
             trainer.state, state.best_model_checkpoint = state, str(best)
             trainer._load_best_model()
+            merge_lora(cast(nn.Module, trainer.model))
             return state
         job.note_processes(start, "rng_state_*.pth", trainer.args.world_size)
     if trainer.args.parallel_mode == ParallelMode.DISTRIBUTED:
@@ -301,6 +309,7 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
     except torch.cuda.OutOfMemoryError as error:
         raise out_of_memory(job) from error
     trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
+    merge_lora(cast(nn.Module, trainer.model))
     return trainer.state
 
 
@@ -310,7 +319,7 @@ def out_of_memory(job: Job) -> DiscorporaError:
     lower = "lower {name} (now {now})"
     ways = {
         "gradient_accumulation": "raise {name} (now {now})",
-        "recompute": "set recompute = true, which keeps the activations of one block at a time",
+        "recompute": "set recompute = true, which keeps the input of each layer alone",
         "block_tokens": lower,
         "max_tokens": lower,
     }
