@@ -167,8 +167,8 @@ class StepRecipe(Recipe):
     compile: bool = False
     """Compile the model with `torch.compile`: pays on a GPU and over many steps."""
     workers: Annotated[int, Field(ge=-1)] = -1
-    """Processes that make tokens, and those that make batches beside each training process; -1: as
-    many as there are cores for tokens, and for batches 4 on a GPU, none on a CPU."""
+    """Processes that make tokens; -1: as many as there are cores. For CONPONO also those that draw
+    examples beside each training process; -1: 4 on a GPU, none on a CPU."""
     save_steps: Count = 0
     """Steps between checkpoints inside an epoch (0: a checkpoint at its end only)."""
     eval_steps: Count = 0

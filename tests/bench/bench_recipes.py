@@ -4,8 +4,9 @@
     python -m tests.bench.bench_recipes tokens [--rows 20000] [--workers 2]
     python -m tests.bench.bench_recipes profile [--steps 200] [--backbone FOLDER] [--tiny]
 
-`simulate` takes the time that training waits for data while a step is a pause of `--step` seconds,
-as a share of it (baseline: the pause). `tokens` makes the tokens of each kind of data in one
+`simulate` takes the processor time that the training process spends on a batch, while a step is a
+pause of `--step` seconds, as a share of it (baseline: the pause). `--workers 0` makes batches in
+that process, others in processes beside it. `tokens` makes the tokens of each kind of data in one
 process and in several (baseline: one). `profile` trains each recipe, as it is and with
 `--compile true`: examples/s, real tokens/s, share of the GPU's peak in bfloat16, the ratio of the
 two, the hours of the paper's run at that speed, and the operations that take most time by
@@ -33,7 +34,11 @@ from corpora import schemas
 from corpora.rng import stream
 from tests.bench.bench_conpono import LEXICON, documents
 from tests.zoo.conftest import orders_of, write_dataset
+from zoo.coherence import loop
+from zoo.coherence.data import pad
 from zoo.coherence.loop import FullTraining, slice_of
+from zoo.coherence.modeling import CoherenceScorer
+from zoo.texts import batches_by_length
 from zoo.train import train
 from zoo.training import mapped
 from zoo.training.trainer import ZooTrainer
@@ -74,6 +79,7 @@ def articles(number: int, random: np.random.Generator) -> Iterator[dict[str, Any
         yield {
             **{"doc": f"d{i}", "group": "g", "title": sentences[0], "sentences": sentences},
             **{"headings": [sentences[1]], "paragraph_bin": [0] * 20, **places},
+            **{"paragraph": [0] * 20, "sentence_position": [*range(20)]},
         }
 
 
@@ -120,40 +126,61 @@ def replaced(place: Any, name: str, value: Any) -> Iterator[Any]:
 
 
 def simulate(folder: Path, name: str, options: Any) -> str:
-    """Seconds that a step of the recipe's own batch waits for data, beside the pause."""
+    """Processor time that the recipe's own batch takes to make, beside the pause."""
     kind, _, _ = PAPER[name]
-    data, waited = made(folder / "data", kind, 4 * options.rows), [0.0]
-    backbone = {} if name in ("dissent/bilstm", "criteria/bigru") else {**BERT, **TINY}
-    if backbone:
-        backbone |= {"backbone": "", "backbone_config.max_position_embeddings": 640}
-    if name == "dissent/bilstm":
-        backbone = {"train_embeddings": "true", "hidden_size": 16}
+    data, spent = made(folder / "data", kind, options.rows), {"batches": [], "mining": []}
+    backbone: dict[str, Any] = {**BERT, **TINY, "backbone": ""}
+    backbone["backbone_config.max_position_embeddings"] = 640
+    backbone = {
+        "dissent/bilstm": {"train_embeddings": "true", "hidden_size": 16},
+        "criteria/bigru": {"hidden_size": 16, "embedding_size": 16, "decoder_size": 16},
+    }.get(name, backbone)
     more = {"max_steps": options.steps, "logging_steps": 10_000, "workers": options.workers}
+
+    def timed(part: str, function: Any, *rest: Any, **named: Any) -> Any:
+        began = time.thread_time()
+        found = function(*rest, **named)
+        count = len(found[0]) if part == "batches" and found else 1  # of accumulated ones several
+        spent[part].append((time.thread_time() - began) / count)
+        return found
 
     def pause(self: Any, model: Any, inputs: Any, *_: Any, **__: Any) -> torch.Tensor:
         self.throughput.count(inputs)
-        if not self.state.global_step:
-            self.throughput.waited = 0.0  # until here workers have started
         time.sleep(options.step)
-        return torch.zeros((), requires_grad=True).detach()
+        return torch.zeros(())
 
-    def loss(self: FullTraining, batch: list[Any]) -> torch.Tensor:
-        began = time.perf_counter()
+    def padded(self: FullTraining, batch: list[Any]) -> None:
         self._padded([text for row in batch for text in self.documents.texts(row)])
         seen = self.progress.seen
         self._padded([slice_of(self.documents, name, self.recipe, seen) for name, _ in batch])
-        waited[0] += time.perf_counter() - began
+
+    def loss(self: FullTraining, batch: list[Any]) -> torch.Tensor:
+        timed("batches", padded, self, batch)
         time.sleep(options.step)
         return sum(p.sum() for p in self.model.parameters()) * 0
 
-    output = folder / "model"
-    with replaced(ZooTrainer, "training_step", pause), replaced(FullTraining, "loss", loss):
-        train(words(name, data, output, **backbone, **more))
-    if not waited[0]:
-        figures = json.loads(output.with_name("model.train.json").read_text())
-        waited[0] = figures["seconds_waiting_for_data"]
-    share = waited[0] / options.steps / options.step
-    return f"{name:24} {1000 * waited[0] / options.steps:7.2f} ms a step, {100 * share:5.1f} %"
+    def scored(self: Any, texts: list[Any], size: int = 16384, **_: Any) -> list[float]:
+        for rows in batches_by_length([len(text) for text in texts], size):
+            pad([texts[row] for row in rows], 0)
+        return [0.0] * len(texts)
+
+    batches, mine = ZooTrainer.get_batch_samples, loop.mined
+    score = scored if name == "coherence/full" else CoherenceScorer.score_ids
+    with (
+        replaced(ZooTrainer, "training_step", pause),
+        replaced(
+            ZooTrainer, "get_batch_samples", lambda *a, **k: timed("batches", batches, *a, **k)
+        ),
+        replaced(loop, "mined", lambda *a: timed("mining", mine, *a)),
+        replaced(FullTraining, "loss", loss),
+        replaced(CoherenceScorer, "score_ids", score),
+    ):
+        train(words(name, data, folder / "model", **backbone, **more))
+    took = 1000 * float(np.median(spent["batches"]))
+    said = f"{name:24} {took:7.2f} ms a batch, {took / options.step / 10:5.1f} % of the pause"
+    if spent["mining"]:
+        said += f"; mining {1000 * np.median(spent['mining']) / 200:.2f} ms an instance"
+    return said
 
 
 def tokens(folder: Path, name: str, options: Any) -> str:

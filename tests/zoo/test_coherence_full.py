@@ -234,8 +234,10 @@ def training(ranked_folder: Path, tmp_path: Path) -> Callable[..., FullTraining]
     return make
 
 
-def test_the_configuration_may_stand_at_the_datasets_end(ranked_folder: Path) -> None:
-    given = {"dataset": f"{ranked_folder}@pairwise", "output": "o"}
+def test_the_configuration_may_stand_at_the_datasets_end(
+    ranked_folder: Path, tmp_path: Path
+) -> None:
+    given = {"dataset": f"{ranked_folder}@pairwise", "output": str(tmp_path / "o")}
     recipe = read_preset("coherence/full_tiny").recipe(given)
     assert isinstance(recipe, Full)
     assert prepare(recipe).dataset.config == "pairwise"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
-from zoo.conpono.training import PARTS, ConponoTrainer
+from zoo.conpono.training import PARTS, ConponoTrainer, flattened
 from zoo.training.data import SPLITS, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
@@ -34,6 +35,8 @@ from zoo.training.trainer import fit, history, training_arguments
 if TYPE_CHECKING:
     from zoo.conpono.recipes import Conpono
 
+WORKERS = 4
+"""Processes that draw examples while a GPU computes, unless a recipe says how many."""
 MODEL = ("objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector")
 """The settings that the model's configuration holds too."""
 VALIDATED = ("eval_accuracy_k", *(f"eval_{part}" for part in PARTS))
@@ -79,6 +82,7 @@ def train(recipe: Conpono, job: Job) -> None:
         job,
         lr_scheduler_type="linear",
         warmup_steps=recipe.warmup,
+        dataloader_num_workers=worker_count(recipe.workers),
         torch_compile=False,  # the backbone alone is compiled
     )
     trainer = ConponoTrainer(
@@ -86,7 +90,7 @@ def train(recipe: Conpono, job: Job) -> None:
         arguments,
         job=job,
         lengths=np.broadcast_to(np.int64(1), len(training)),
-        data_collator=collator,
+        data_collator=partial(flattened, collator),
         train_dataset=training,
         eval_dataset=shown["validation"],
         compute_metrics=lambda made: validation_metrics(made, geometry.distances),
@@ -171,6 +175,13 @@ def make_collator(recipe: Conpono, backbone: PreTrainedModel, pad_id: int, width
         check_packing(backbone)
     first = first_position(backbone)
     return Collator(pad_id, recipe.layout, recipe.block_tokens, width, recipe.shortest_row, first)
+
+
+def worker_count(setting: int) -> int:
+    """The processes that draw examples: as set, or, for -1, some on a GPU and none on a CPU."""
+    if setting >= 0:
+        return setting
+    return WORKERS if torch.accelerator.is_available() else 0
 
 
 def cut_texts(examples: Examples) -> tuple[int, int]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.data import Sampler, SequentialSampler
 
 from corpora.store.atomic import write_json
+from zoo.conpono.examples import Collator, Example
 from zoo.conpono.modeling import ConponoOutput
 from zoo.training.throughput import Throughput
 from zoo.training.trainer import EpochSampler, ZooTrainer
@@ -80,6 +82,9 @@ class ConponoTrainer(ZooTrainer):
     def _get_eval_sampler(self, eval_dataset: Any) -> Any:
         return SequentialSampler(eval_dataset)
 
+    def _prepare_inputs(self, inputs: Any) -> Any:
+        return unflattened(super()._prepare_inputs(inputs))
+
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, *args: Any, **kwargs: Any
     ) -> Any:
@@ -106,6 +111,33 @@ class ConponoTrainer(ZooTrainer):
             logs["real_token_share"] = self.throughput.real_share
             self._parts.clear()
         super().log(logs, *args, **kwargs)
+
+
+def flattened(collator: Collator, examples: Sequence[Example]) -> dict[str, Any]:
+    """A batch with all its numbers in one tensor, `flat`, and what stands where in it.
+
+    A batch has some hundred small tensors: to hand over each takes as long as to draw them.
+    """
+    inputs = collator(examples)
+    tensors = [leaf.flatten() for leaf in tree_leaves(inputs) if isinstance(leaf, Tensor)]
+    shapes = tree_map(lambda leaf: leaf.shape if isinstance(leaf, Tensor) else leaf, inputs)
+    counted = {name: inputs[name] for name in ("labels", "real_tokens", "slots")}
+    return {**counted, "flat": torch.cat(tensors), "shapes": shapes}
+
+
+def unflattened(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The batch that `flattened` had, in views of its one tensor."""
+
+    def is_shape(part: Any) -> bool:
+        return isinstance(part, torch.Size)
+
+    shapes = tree_leaves(inputs["shapes"], is_leaf=is_shape)
+    tensors = iter(inputs["flat"].split([shape.numel() for shape in shapes if is_shape(shape)]))
+
+    def view(part: Any) -> Any:
+        return next(tensors).view(part) if is_shape(part) else part
+
+    return tree_map(view, inputs["shapes"], is_leaf=is_shape)
 
 
 def _parts_of(outputs: ConponoOutput) -> Tensor:

@@ -45,9 +45,6 @@ log = logging.getLogger("zoo")
 Schedule = Callable[[Optimizer, int], LRScheduler]
 """Takes the optimizer and the number of optimizer steps in an epoch."""
 
-WORKERS = 4
-"""Processes that make batches while a GPU computes, unless a recipe says how many."""
-
 WINDOW = 50
 """Batches in one window: rows are sorted inside a window only, so that batches still vary."""
 
@@ -86,7 +83,6 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         # Our losses are means over the batch, not sums over tokens.
         "average_tokens_across_devices": False,
         "remove_unused_columns": False,
-        "dataloader_num_workers": worker_count(recipe.workers),
         "label_names": ["labels"],
         # A batch is sent while the GPU computes, which it must not wait for.
         "dataloader_pin_memory": torch.cuda.is_available(),
@@ -95,13 +91,6 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
     arguments = TrainingArguments(**{**values, **more})
     take_one_gpu(arguments, "; all of them: accelerate launch -m zoo.train ...")
     return arguments
-
-
-def worker_count(setting: int) -> int:
-    """The processes that make batches: as set, or, for -1, some on a GPU and none on a CPU."""
-    if setting >= 0:
-        return setting
-    return WORKERS if torch.accelerator.is_available() else 0
 
 
 def take_one_gpu(arguments: TrainingArguments, others: str = "") -> None:
@@ -308,6 +297,13 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
             trainer.train(resume_from_checkpoint=str(start) if start else None)
     except torch.cuda.OutOfMemoryError as error:
         raise out_of_memory(job) from error
+    if trainer.is_fsdp_enabled:  # each process holds a part of the model only
+        raise DiscorporaError(
+            "trained with FSDP: what is left takes one process",
+            where=job.name,
+            hint="run the same command without accelerate launch: it goes on from the last "
+            "checkpoint, evaluates and writes the model",
+        )
     trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
     merge_lora(cast(nn.Module, trainer.model))
     return trainer.state

@@ -44,7 +44,7 @@ from tests.zoo.conpono.conftest import CRAFTS, sequences
 from zoo.backbones import set_attention
 from zoo.conpono import backbones, modeling
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
-from zoo.conpono.conpono import cut_texts, make_collator
+from zoo.conpono.conpono import cut_texts, make_collator, worker_count
 from zoo.conpono.examples import Candidates, Collator, Orderings, pack
 from zoo.conpono.modeling import ConponoModel, Relations, contrast, load_heads
 from zoo.conpono.recipes import Conpono
@@ -56,7 +56,6 @@ from zoo.evaluate.suites import DiscoEval
 from zoo.modeling import load_backbone, save_model
 from zoo.training.data import open_streamed
 from zoo.training.throughput import operations
-from zoo.training.trainer import worker_count
 from zoo.vocabularies import train_subwords
 
 Make = Callable[..., Candidates]
