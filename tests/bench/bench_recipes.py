@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,7 @@ def tokens(folder: Path, name: str, options: Any) -> str:
     for workers in (0, options.workers):
         place = {"pairs": "zoo.dissent.data", "permuted": "zoo.coherence.data"}.get(kind)
         place = place or {"conpono": "zoo.conpono.tokens", "criteria": "zoo.criteria.data"}[kind]
-        with replaced(sys.modules[place], "tokenized", timed):
+        with replaced(import_module(place), "tokenized", timed):
             train(words(tiny, data, folder / f"w{workers}" / "m", max_steps=1, max_eval_rows=8))
     one, several = rates.values()
     return f"{name:24} {one:9,.0f} rows/s in one process, {several / one:.2f} times in {workers}"
@@ -222,11 +223,12 @@ def profile(folder: Path, name: str, options: Any) -> str:
         found = json.loads(output.with_name(f"{output.name}.train.json").read_text())
         speeds.append(found.get("examples_per_second") or found["instances_per_second"])
         share = found.get("share_of_peak_flops")
+        hours = 0 if options.tiny else examples / speeds[-1] / 3600
         said.append(
             f"{name:24} {'compiled' if compiled else '':9} {speeds[-1]:9.1f} examples/s "
             f"{found['real_tokens_per_second']:10,.0f} tokens/s, share of peak {share}, "
             f"{speeds[-1] / speeds[0]:.2f} times"
-            + (f", {examples / speeds[-1] / 3600:.1f} h for the paper's run" if examples else "")
+            + (f", {hours:.1f} h for the paper's run" if hours else "")
         )
     activities = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
