@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError
+from corpora.processes import in_order
 from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
 from extract.confidence import load_model, threshold
@@ -25,7 +26,7 @@ from extract.parse import BoolArray, Ints, ParsedDocument, Parser
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.patterns.compiled import CompiledPatterns
-from extract.pool import by_words, in_order
+from extract.pool import by_words
 from extract.prefilter import Prefilter
 from extract.settings import PairSettings
 from extract.standalone import REASONS as STANDALONE

@@ -13,13 +13,14 @@ from typing import Any
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
+from corpora.processes import in_order
 from corpora.store.atomic import write_json
 from extract.extractor import Extractor, batches
 from extract.pairs import POSITIONS, Reject
 from extract.parse import ParsedDocument
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
-from extract.pool import WHOLE, Part, by_words, in_order
+from extract.pool import WHOLE, Part, by_words
 from extract.prefilter import Prefilter
 from extract.settings import ExtractSettings, PairSettings, ParseSettings
 from extract.shards import (

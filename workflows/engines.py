@@ -26,7 +26,7 @@ import luigi
 from luigi.interface import core
 
 from corpora.errors import ConfigError, DiscorporaError, nearest
-from extract.pool import in_order
+from corpora.processes import in_order
 from workflows.config import DATA_VARIABLE
 from workflows.settings import options
 from workflows.tables import Engine

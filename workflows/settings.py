@@ -12,6 +12,8 @@ from contextvars import ContextVar
 
 import luigi
 
+from workflows import devices
+
 
 class discorpora(luigi.Config):
     """The section `[discorpora]` of `luigi.cfg`."""
@@ -49,6 +51,7 @@ def set_defaults() -> None:
     if not any(name in given or settings.has_option("core", name) for name in named):
         # Luigi's default is one at localhost:8082, which few have: a minute's wait and a traceback.
         defaults["core", "local_scheduler"] = "true"
+    defaults["resources", "training"] = _gpus()
     for (section, key), value in defaults.items():
         if not settings.has_option(section, key):
             settings.set(section, key, value)
@@ -66,6 +69,7 @@ def options(config: str, output: str, workers: int = 1, *, fresh: bool = True) -
         ("discorpora", "config"): config,
         ("discorpora", "output"): output,
         ("core", "workers"): str(workers),
+        ("resources", "training"): _gpus(),
     }
     before = {place: settings.get(*place, None) for place in wanted}
     if fresh:
@@ -80,6 +84,11 @@ def options(config: str, output: str, workers: int = 1, *, fresh: bool = True) -
                 settings.remove_option(section, key)
             else:
                 settings.set(section, key, value)
+
+
+def _gpus() -> str:
+    """What trainings share: the GPUs, or the machine, for one of them at a time."""
+    return str(max(1, len(devices.there())))
 
 
 _planning: ContextVar[bool] = ContextVar("planning", default=False)

@@ -232,7 +232,8 @@ class Model(WithSettings):
 
     `base` names another model of the build file: its encoder is the backbone to start from.
     `suite` evaluates it on the dataset's test split, on `limit` rows spread over it (0: all);
-    without one only `[evaluations]` do.
+    without one only `[evaluations]` do. `devices` are the GPUs that train it together, if there are
+    as many and they divide its batch; they change nothing of the model.
     """
 
     recipe: str
@@ -241,6 +242,7 @@ class Model(WithSettings):
     base: str = ""
     suite: str = ""
     limit: int = Field(0, ge=0)
+    devices: int = Field(1, ge=1)
     get: str = ""
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from corpora.declared import anchored, portable
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import BUILD_VARIABLE
-from workflows import usage
+from workflows import devices, usage
 from workflows.tables import BuildFile, Evaluation, Model
 from zoo.declared import BackboneRecipe, Recipe, Suite
 from zoo.evaluate import SUITES
@@ -30,6 +30,7 @@ OF_THE_BUILD = {
     "dataset": "`dataset` of the model",
     "dataset_config": "`config` of the model",
     "output": "--output of the build",
+    "processes": "`devices` of the model",
 }
 """Settings of a recipe that its model's table says in another place."""
 
@@ -128,7 +129,10 @@ def train(
     if base:
         words += ["--backbone", str(base)]
     words += options({key: chosen.table[key] for key in model.settings})
-    command, reason, _ = _run("zoo.train", words, recipe.threads)
+    together = devices.processes(recipe, model.devices)
+    if together > 1:
+        words += ["--processes", str(together)]
+    command, reason, _ = _run("zoo.train", words, recipe.threads, number=together)
     if reason:
         known = type(recipe).model_fields.keys() - OF_THE_BUILD.keys()
         raise _failure(reason, command, f"models.{name}", known)
@@ -180,22 +184,27 @@ def evaluate(
 
 
 def _run(
-    module: str, words: Sequence[str], threads: int, text: str = ""
+    module: str, words: Sequence[str], threads: int, text: str = "", number: int = 1
 ) -> tuple[list[str], str, str]:
     """Run `python -m MODULE WORDS` with `text` as its standard input; its log goes through.
 
-    The command, why it failed ("" if it did not), and its standard output.
+    It has `number` of the GPUs to itself, where there are any. Returns the command, why it failed
+    ("" if it did not), and its standard output.
     """
     command = [sys.executable, "-m", module, *words]
     log.debug("%s", " ".join(command))
     own = {BUILD_VARIABLE: str(os.getpid()), "OMP_NUM_THREADS": str(threads)}
     tail: list[str] = []
-    with tempfile.TemporaryFile("w+") as source, tempfile.TemporaryFile("w+") as answer:
+    with (
+        devices.held(number) as gpus,
+        tempfile.TemporaryFile("w+") as source,
+        tempfile.TemporaryFile("w+") as answer,
+    ):
         source.write(text)
         source.seek(0)
         with subprocess.Popen(
             command,
-            env={**os.environ, **ENVIRONMENT, **own},
+            env={**os.environ, **ENVIRONMENT, **own, **gpus},
             stdin=source,
             stdout=answer,
             stderr=subprocess.PIPE,

@@ -20,6 +20,7 @@ import zoo
 from corpora.errors import ConfigError
 from zoo.attention import FAMILIES, register
 from zoo.declared import BackboneRecipe
+from zoo.lora import add_lora
 from zoo.modeling import check_there, load_backbone, uses_bf16
 from zoo.modeling_discorpora import Pooling as Pooling
 from zoo.modeling_discorpora import pooled as pooled
@@ -91,7 +92,19 @@ def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> P
     if table:
         table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
     dropouts = (recipe.attention_dropout, recipe.hidden_dropout)
-    return load_backbone(recipe.backbone, table, *dropouts)
+    backbone = load_backbone(recipe.backbone, table, *dropouts)
+    if recipe.recompute:
+        try:
+            backbone.activation_checkpointing_enable({"use_reentrant": False})
+        except ValueError as error:
+            raise ConfigError(
+                f"{backbone.config.model_type} cannot recompute its layers",
+                where="recompute = true",
+                hint="raise gradient_accumulation instead",
+            ) from error
+    if recipe.lora_rank:
+        add_lora(backbone, recipe)
+    return backbone
 
 
 def set_attention(backbone: PreTrainedModel, way: str) -> None:

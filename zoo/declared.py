@@ -103,7 +103,7 @@ class Recipe(Declared):
     not_identity: ClassVar[frozenset[str]] = frozenset(
         {
             *("dataset", "dataset_config", "output", "logging_steps", "report_to"),
-            *("keep_checkpoints", "processes"),
+            *("keep_checkpoints", "processes", "workers", "recompute"),
         }
     )
     """Settings that change no weight. The dataset counts by its revision and configuration."""
@@ -164,10 +164,13 @@ class StepRecipe(Recipe):
     """Maximum gradient norm; 0 disables clipping."""
     processes: Positive = 1
     """Processes that train together, each on a GPU of its own (`accelerate launch`)."""
-    bf16: bool | Literal["auto"] = False
+    bf16: bool | Literal["auto"] = "auto"
     """bfloat16 in the forward pass; `auto`: on a GPU that has it."""
     compile: bool = False
     """Compile the model with `torch.compile`: pays on a GPU and over many steps."""
+    workers: Annotated[int, Field(ge=-1)] = -1
+    """Processes that make tokens; -1: as many as there are cores. For CONPONO also those that draw
+    examples beside each training process; -1: 4 on a GPU, none on a CPU."""
     save_steps: Count = 0
     """Steps between checkpoints inside an epoch (0: a checkpoint at its end only)."""
     eval_steps: Count = 0
@@ -211,6 +214,16 @@ class BackboneRecipe(StepRecipe):
     """How attention is computed; `auto`: `bf16` (`zoo.attention`) while training in bfloat16 on a
     CPU, where torch's fused kernel is slow backward (`eager` for a backbone that cannot), and else
     the backbone's own way."""
+    recompute: bool = False
+    """Keep the input of each layer alone, and compute the rest again going backward (gradient
+    checkpointing): a third more time, a fraction of the memory."""
+    lora_rank: Count = 0
+    """Train matrices of this rank beside the encoder's own (LoRA, by `peft`), which are added to
+    them at the end; 0: train all of it."""
+    lora_alpha: Positive = 16
+    """What the product of the two matrices is multiplied by, times the rank."""
+    lora_dropout: Dropout = 0.0
+    """Dropout of what goes into the matrices."""
     pad_token: str = ""
     """A token of the vocabulary to pad with, for a tokenizer that has no pad token."""
     vocab_size: Words = 8000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from corpora.errors import ConfigError, InputError
 from zoo.declared import ClassifierRecipe, LabelledRecipe
-from zoo.training.data import SPLITS, Dataset, open_dataset, spread, text_columns
+from zoo.training.data import SPLITS, Dataset, batches, open_dataset, spread, text_columns
 from zoo.training.job import Job
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Labelled:
     data: Dataset
     columns: tuple[str, str]
     labels: list[str]
-    tables: Mapping[str, pa.Table]
+    tables: dict[str, pa.Table]
     notes: list[str] = field(default_factory=list)
     empty_classes: list[str] = field(default_factory=list)
 
@@ -38,9 +38,16 @@ class Labelled:
         """The label of each row, `[rows]`."""
         return self.tables[split]["label"].to_numpy().astype(np.int64)
 
-    def all_texts(self, split: str) -> list[str]:
-        one, two = self.texts(split)
-        return [*one, *two]
+    def all_texts(self, split: str) -> Iterator[str]:
+        """All first texts of a split, then all second ones."""
+        for column in self.columns:
+            for batch in batches(self.tables[split], (column,), 10_000):
+                yield from batch.column(0).to_pylist()
+
+    def free_texts(self) -> None:
+        """Give back the memory that the texts take, once their tokens are made."""
+        for tables in (self.tables, self.data.splits):
+            tables |= {split: table.select(["label"]) for split, table in tables.items()}
 
     @property
     def names(self) -> dict[str, Any]:
@@ -96,10 +103,10 @@ def load(
     tables = {}
     for split in [name for name in SPLITS if name in {*required, *data.splits}]:
         whole = data[split]
-        labelled = whole.filter(pa.array(whole["label"].to_numpy() >= 0))
-        if labelled.num_rows < whole.num_rows:
-            notes.append(f"{split}: {whole.num_rows - labelled.num_rows} rows without a label")
-        tables[split] = labelled
+        known = whole["label"].to_numpy() >= 0
+        if not known.all():
+            notes.append(f"{split}: {(~known).sum()} rows without a label")
+        tables[split] = whole if known.all() else whole.filter(pa.array(known))
     if classes:
         names, tables, left_out = _most_frequent(names, tables, classes)
         notes += [f"{split}: {rows} rows of rarer labels left out" for split, rows in left_out]

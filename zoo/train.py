@@ -93,7 +93,8 @@ def _launch(words: Sequence[str], processes: int, threads: int) -> None:
         )
     launch = ["--multi_gpu", "--quiet", "--num_machines", "1", "--mixed_precision", "no"]
     launch += ["--dynamo_backend", "no", "--num_processes", str(processes)]
-    launch += ["--num_cpu_threads_per_process", str(threads)]
+    # Port 0 is any that is free: a build starts several.
+    launch += ["--num_cpu_threads_per_process", str(threads), "--main_process_port", "0"]
     command = ["accelerate.commands.launch", *launch, "-m", "zoo.train", *words]
     environment = {**os.environ, LAUNCHED: "1"}
     if subprocess.run([sys.executable, "-m", *command], env=environment, check=False).returncode:

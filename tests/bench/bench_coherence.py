@@ -90,7 +90,7 @@ class Ours:
         return self.model.score_ids(texts, bf16=self.bf16)
 
     def mine(self, rows: list[Any]) -> list[Any]:
-        return mined(self.model, self.documents, rows, NEGATIVES, bf16=self.bf16)[0]
+        return mined(self.model, self.documents, rows, NEGATIVES, bf16=self.bf16)
 
     def train(self, rows: list[Any]) -> None:
         self.model.train()

@@ -14,9 +14,10 @@ import pytest
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, DiscorporaError, InputError
+from corpora.processes import in_order
 from corpora.sentences import split
 from extract import Extractor
-from extract.pool import by_words, in_order
+from extract.pool import by_words
 from extract.stages import (
     ExtractSettings,
     ParseSettings,

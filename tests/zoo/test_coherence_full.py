@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +15,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, normalize
 
 from tests.zoo.conftest import orders_of, story_documents, write_dataset
-from tests.zoo.test_resume import kill_at, killed
+from tests.zoo.test_resume import ROOT, TOGETHER, kill_at, killed
 from zoo.coherence import CoherenceScorer
 from zoo.coherence.contrastive import prepare
 from zoo.coherence.data import Documents, candidates
@@ -172,15 +175,15 @@ def test_the_mined_negatives_are_the_hardest() -> None:
     orders = [random.permutation(5).tolist() for _ in range(50)]
     orders = [list(order) for order in dict.fromkeys(map(tuple, orders))]
     scored: Any = Scored({tuple(order): float(random.normal()) for order in orders})
-    [(_, chosen)], texts = mined(scored, scored, [("d", orders)], keep=5)
+    [(_, chosen)] = mined(scored, scored, [("d", orders)], keep=5)
     best = sorted(orders, key=lambda order: -scored.scores[tuple(order)])[:5]
     assert chosen == best
-    assert scored.batches == 1 and texts == len(orders)
+    assert scored.batches == 1
 
 
 def test_equal_scores_and_few_negatives() -> None:
     scored: Any = Scored({(1,): 0.0, (2,): 0.0})
-    assert mined(scored, scored, [("d", [[1], [2]])], keep=3)[0] == [("d", [[1], [2], [1]])]
+    assert mined(scored, scored, [("d", [[1], [2]])], keep=3) == [("d", [[1], [2], [1]])]
 
 
 def test_the_first_round_draws_at_random_and_the_same_for_the_same_seed() -> None:
@@ -231,8 +234,10 @@ def training(ranked_folder: Path, tmp_path: Path) -> Callable[..., FullTraining]
     return make
 
 
-def test_the_configuration_may_stand_at_the_datasets_end(ranked_folder: Path) -> None:
-    given = {"dataset": f"{ranked_folder}@pairwise", "output": "o"}
+def test_the_configuration_may_stand_at_the_datasets_end(
+    ranked_folder: Path, tmp_path: Path
+) -> None:
+    given = {"dataset": f"{ranked_folder}@pairwise", "output": str(tmp_path / "o")}
     recipe = read_preset("coherence/full_tiny").recipe(given)
     assert isinstance(recipe, Full)
     assert prepare(recipe).dataset.config == "pairwise"
@@ -495,6 +500,22 @@ def test_a_tiny_full_model_learns_fifty_documents(ranked_folder: Path, tmp_path:
     coherent = model.score([sentences[name] for name, _ in rows])
     other = model.score([[sentences[name][i] for i in orders[0]] for name, orders in rows])
     assert np.mean(np.array(coherent) > np.array(other)) == 1.0
+
+
+def test_two_processes_mine_and_train_as_one(ranked_folder: Path, tmp_path: Path) -> None:
+    """Rounds of batches of 4, shared out, and a last one of 1, computed by both; no dropout."""
+    words = [*FULL, "--max_steps", "9", "--mine_every", "13", "--momentum", "0.9"]
+    words += ["--backbone_config.hidden_dropout_prob", "0", "--dataset", str(ranked_folder)]
+    words += ["--backbone_config.attention_probs_dropout_prob", "0", "--output"]
+    train([*words, str(tmp_path / "one")])
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    command = [*TOGETHER, *words, str(tmp_path / "two")]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    for name, weight in one.items():
+        torch.testing.assert_close(weight, two[name], atol=1e-4, rtol=1e-3, msg=name)
+    results = json.loads((tmp_path / "two" / "results.json").read_text(encoding="utf-8"))
+    assert results["training"]["processes"] == 2 and results["training"]["rounds"] >= 2
 
 
 def test_the_full_model_refuses_what_it_does_not_do(

@@ -18,7 +18,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.publish import plan_publication, publish
 from corpora.publish.plan import Kind
 from corpora.store.atomic import is_complete
-from workflows import console, engines
+from workflows import console, devices, engines
 from workflows.report import write_report
 from workflows.settings import looking, options
 from workflows.stage import StageTask, plan
@@ -240,6 +240,7 @@ def run_build(config: str, output: str, workers: int, *, retrain: bool = False) 
             if isinstance(stage, Train) and stage.other_code():
                 log.info("%s: built by other code, trained again", stage.title)
                 shutil.rmtree(stage.folder)
+        workers = max(workers, len(devices.there()))  # a training on each
         done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
     return 0 if done else 1
 

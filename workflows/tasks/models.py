@@ -16,7 +16,7 @@ from corpora.declared import portable
 from corpora.errors import DiscorporaError
 from corpora.processes import stop_with_build
 from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
-from workflows import console, fits, usage
+from workflows import console, devices, fits, usage
 from workflows.sources import SourceRecord, files_hash
 from workflows.stage import StageTask, plan
 from workflows.tables import Evaluation, Model
@@ -31,7 +31,7 @@ PLACES = ("backbone", "vectors")
 
 class ModelStage(StageTask):
     name = luigi.Parameter(description="a [models.NAME] table's name")
-    resources = {"training": 1}  # one at a time
+    resources = {"training": 1}  # a GPU; where there is none, one at a time
 
     @property
     def entry(self) -> Model:
@@ -47,6 +47,9 @@ class Train(ModelStage):
 
     stage = "model"
     by_code = False
+
+    def process_resources(self) -> dict[str, int]:
+        return {"training": devices.processes(self.chosen.recipe, self.entry.devices)}
 
     def requires(self) -> list[StageTask]:
         """The dataset, and the model that this one starts from, if any."""

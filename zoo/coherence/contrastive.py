@@ -17,15 +17,15 @@ from transformers import PreTrainedTokenizerBase
 
 from corpora.store.atomic import write_json
 from zoo.backbones import backbone_of, set_attention, tokenizer_for, training_attention
-from zoo.coherence.data import Documents, encode_documents, instances, intrusion_tables
+from zoo.coherence.data import Documents, instances, intrusion_tables, mapped_documents
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.scoring import REFERENCE, quantiles, score_orders
 from zoo.evaluate.scores import Ranking
-from zoo.texts import TextEncoder
 from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
+from zoo.training.mapped import rows_of
 from zoo.training.trainer import KEEP_BEST, fit, history, trainer_over
 
 if TYPE_CHECKING:
@@ -97,15 +97,16 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
         dataset.need("doc", "position")
         for split in SPLITS:
             documents[split], orders[split] = intrusion_tables(dataset[split])
-        pairs = orders
+        pairs, texts_of = orders, dataset
     else:
         dataset.need("document", "orders")
-        whole = open_dataset(folder, "documents").need("id", "sentences")
+        texts_of = open_dataset(folder, "documents").need("id", "sentences")
         pairwise = open_dataset(folder, "pairwise").need("document", "orders")
         documents, orders, pairs = (
-            {split: part[split] for split in SPLITS} for part in (whole, dataset, pairwise)
+            {split: part[split] for split in SPLITS} for part in (texts_of, dataset, pairwise)
         )
-    sentences = (text for row in documents["train"]["sentences"].to_pylist() for text in row)
+    read = rows_of(documents["train"], ("sentences",))
+    sentences = (text for row in read for text in row["sentences"])
     tokenizer = tokenizer_for(recipe, sentences, recipe.max_tokens)
     torch.manual_seed(recipe.seed)
     model = CoherenceScorer.from_backbone(
@@ -118,9 +119,7 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
     set_attention(model.backbone, recipe.attention)
     limit, most = model.config.max_tokens, recipe.max_eval_rows
     tokenizer.model_max_length = limit
-    texts = {
-        split: encode_documents(documents[split], TextEncoder(tokenizer, limit)) for split in SPLITS
-    }
+    texts = mapped_documents(recipe, texts_of, documents, tokenizer, limit)
     chosen = {
         split: spread(orders[split], recipe.max_train_rows if split == "train" else most)
         for split in SPLITS

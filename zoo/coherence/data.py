@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,14 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
+from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError, InputError
 from corpora.prose import Quotes
+from zoo.declared import BackboneRecipe
 from zoo.texts import TextEncoder, as_sentences
+from zoo.training.data import Dataset as StoredDataset
+from zoo.training.mapped import Part, Texts, bounds_of, mapped, tokenized
 
 Row = tuple[str, list[list[int]]]
 """A document's id and the orders of its negatives."""
@@ -80,35 +85,97 @@ class Documents:
         return made
 
 
+class Kept(Mapping[str, list[np.ndarray]]):
+    """The kept sentences of documents by name: document `i` has those of `bounds[i:i + 2]`."""
+
+    def __init__(self, names: Sequence[str], sizes: np.ndarray, texts: Texts) -> None:
+        self.numbers = {name: number for number, name in enumerate(names)}
+        self.bounds, self.texts = bounds_of(sizes), texts
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.numbers)
+
+    def __getitem__(self, name: str) -> list[np.ndarray]:
+        number = self.numbers[name]
+        return [self.texts[i] for i in range(self.bounds[number], self.bounds[number + 1])]
+
+
 def encode_documents(table: pa.Table, encoder: TextEncoder, quotes: Quotes = "keep") -> Documents:
     """Tokenise each sentence of a `documents` table once, and cut each document.
 
-    `quotes` are the model's, where the table may have been built with others.
+    `quotes` are the model's, where the table may have been built with others. See `kept_of`.
+    """
+    return _documents(table, encoder, kept_of(encoder, quotes, table))
+
+
+def mapped_documents(
+    recipe: BackboneRecipe,
+    dataset: StoredDataset,
+    tables: Mapping[str, pa.Table],
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int,
+) -> dict[str, Documents]:
+    """The documents of each split, tokenised once beside the recipe's output, mapped from there."""
+    encoder = TextEncoder(tokenizer, max_tokens)
+    columns = ["sentences", "intruder"][: 1 + ("intruder" in tables["train"].column_names)]
+    folders = tokenized(
+        dataset,
+        tables,
+        tokenizer,
+        recipe.output,
+        ("documents", max_tokens, columns),
+        columns,
+        partial(kept_of, encoder, "keep"),
+        workers=recipe.workers,
+    )
+    return {
+        split: _documents(tables[split], TextEncoder(tokenizer, max_tokens), mapped(folder))
+        for split, folder in folders.items()
+    }
+
+
+def _documents(table: pa.Table, encoder: TextEncoder, arrays: Mapping[str, Any]) -> Documents:
+    names, extra = table["id"].to_pylist(), arrays["extra"]
+    encoder.cut = int(arrays["cut"].sum())
+    intruded = {names[i]: int(extra[i]) for i in np.flatnonzero(extra >= 0)}
+    return Documents(encoder, Kept(names, arrays["sizes"], arrays["tokens"]), intruded)
+
+
+def kept_of(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Table) -> Part:
+    """The kept sentences of some documents, how many they are, and the number of an intruder.
 
     A table with the column `intruder` (`intrusion_tables`) gives each document its intruder. Of
     both texts the same sentences are kept, wherever it stands: those that fit with the intruder
     in the place of the shortest. One that would not fit by itself is cut, as a first sentence is.
     """
-    kept: dict[str, list[np.ndarray]] = {}
-    extra: dict[str, int] = {}
-    for row in table.to_pylist():
+    kept: list[np.ndarray] = []
+    sizes, extra, first = [], [], encoder.cut
+    for row in rows.to_pylist():
         ids, before = encoder.sentences(as_sentences(row["sentences"], quotes)), encoder.cut
         own = encoder.kept(ids)
-        kept[row["id"]] = own
-        if "intruder" not in row:
-            continue
-        [whole] = encoder.sentences([row["intruder"]])
-        intruder = whole[: encoder.budget]
-        while len(own) > 1:
-            sizes = [len(sentence) for sentence in own]
-            if sum(sizes) - min(sizes) + len(intruder) <= encoder.budget:
-                break
-            own.pop()
-        lost = len(own) < len(ids) or len(intruder) < len(whole)
-        encoder.cut = max(encoder.cut, before + lost)
-        own.append(intruder)
-        extra[row["id"]] = len(ids)
-    return Documents(encoder, kept, extra)
+        if "intruder" in row:
+            [whole] = encoder.sentences([row["intruder"]])
+            intruder = whole[: encoder.budget]
+            while len(own) > 1:
+                lengths = [len(sentence) for sentence in own]
+                if sum(lengths) - min(lengths) + len(intruder) <= encoder.budget:
+                    break
+                own.pop()
+            lost = len(own) < len(ids) or len(intruder) < len(whole)
+            encoder.cut = max(encoder.cut, before + lost)
+            own.append(intruder)
+        extra.append(len(ids) if "intruder" in row else -1)
+        sizes.append(len(own))
+        kept += own
+    return {
+        "tokens": Texts.of(kept),
+        "sizes": np.array(sizes, np.int64),
+        "extra": np.array(extra, np.int64),
+        "cut": np.array([encoder.cut - first]),
+    }
 
 
 def intrusion_tables(pairs: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -213,3 +280,10 @@ def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:
         ids[row, : len(text)] = torch.as_tensor(text)
         mask[row, : len(text)] = 1
     return ids, mask
+
+
+def on_device(device: torch.device, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """`tensors` on the device; a GPU fetches them while it computes, and nobody waits."""
+    if device.type != "cuda":
+        return tuple(tensor.to(device) for tensor in tensors)
+    return tuple(tensor.pin_memory().to(device, non_blocking=True) for tensor in tensors)

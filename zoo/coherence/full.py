@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zoo.coherence.contrastive import leave, note_cut, prepare
 from zoo.coherence.data import candidates
 from zoo.coherence.loop import FullTraining
-from zoo.training.job import Job
+from zoo.training.job import Job, is_main_process
 
 if TYPE_CHECKING:
     from zoo.coherence.recipes import Full
@@ -25,4 +25,5 @@ def train(recipe: Full, job: Job) -> None:
     dropped = {"train": lost}
     note_cut(job, prepared, dropped)
     history = FullTraining(recipe, job, prepared, rows).run()
-    leave(recipe, job, prepared, history, dropped)
+    if is_main_process():
+        leave(recipe, job, prepared, history, dropped)

@@ -3,6 +3,9 @@
 The data depend on the model, so the loop is written out. A round is 200 instances: their hardest
 negatives are mined with the model as it stands, then they train. Checkpoints fall between rounds,
 so that a resumed run mines what it would have mined.
+
+Several processes share out the mining, and the batches that divide by them; the queue takes the
+negatives of all, so that they learn what one process does.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +24,16 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from accelerate.utils import broadcast_object_list, gather_object
 from safetensors.torch import load_model
 from torch import Tensor
 
-from corpora.errors import ConfigError, DiscorporaError
+from corpora.errors import DiscorporaError
 from corpora.rng import stream
 from corpora.store.atomic import write_json
 from zoo.backbones import training_attention
 from zoo.coherence.contrastive import Prepared, annealed
-from zoo.coherence.data import Documents, Row, pad
+from zoo.coherence.data import Documents, Row, on_device, pad
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import (
     ContrastiveMargin,
@@ -36,9 +41,11 @@ from zoo.coherence.objectives import (
     MomentumEncoder,
     NegativeQueue,
 )
+from zoo.lora import merge_lora
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
-from zoo.training.job import Job
+from zoo.training.job import Job, is_main_process
+from zoo.training.trainer import ignore_unused, tensor_cores
 
 if TYPE_CHECKING:
     from zoo.coherence.recipes import Full
@@ -87,6 +94,7 @@ class FullTraining:
 
     def __init__(self, recipe: Full, job: Job, prepared: Prepared, rows: list[Row]) -> None:
         self.recipe, self.job, self.prepared, self.rows = recipe, job, prepared, rows
+        self.progress = Progress()
         self.documents: Documents = prepared.texts["train"]
         self.bf16 = uses_bf16(recipe.bf16)
         job.trained_on = len(rows)
@@ -97,27 +105,30 @@ class FullTraining:
             cpu=not torch.accelerator.is_available(),
             log_with=list(recipe.report_to) or None,
             project_dir=job.logs,
+            # The schedule counts the steps of all processes together.
+            step_scheduler_with_optimizer=False,
         )
-        if self.accelerator.num_processes > 1:
-            raise ConfigError(
-                "the full model trains in one process: its queue is one",
-                where=job.name,
-                hint="start it with python -m zoo.train, or with --num_processes 1",
-            )
+        self.processes = self.accelerator.num_processes
         optimizer = torch.optim.AdamW(
             prepared.model.parameters(),
             lr=recipe.learning_rate,
             weight_decay=recipe.weight_decay,
             eps=recipe.adam_epsilon,
         )
-        model, self.optimizer, self.schedule = self.accelerator.prepare(
+        if self.processes > 1:
+            prepared.model.to(self.accelerator.device)
+            texts = self._padded(self.documents.texts(rows[0]))
+            ignore_unused(prepared.model, partial(_sum_of_scores, prepared.model, *texts))
+        self.parallel, self.optimizer, self.schedule = self.accelerator.prepare(
             prepared.model, optimizer, annealed(recipe, optimizer)
         )
         # What computes in bfloat16 says so here; validation scores as the users' model does.
-        self.model: CoherenceScorer = self.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
+        self.model: CoherenceScorer = self.accelerator.unwrap_model(
+            self.parallel, keep_fp32_wrapper=False
+        )
         self.contrast = ContrastiveMargin(recipe.margin)
         self.momentum_contrast = MomentumContrast(recipe.margin)
-        self.progress = Progress()
+        self.losses: list[Tensor] = []
         self.momentum: MomentumEncoder | None = None
         kept: list[Any] = [self.progress]
         if recipe.momentum_weight > 0:
@@ -141,38 +152,44 @@ class FullTraining:
         checkpoints have their seconds, and are no part of share and rates.
         """
         progress, folder = self.progress, self.job.checkpoints
-        for broken in checkpoints.clear_broken(folder):
+        for broken in checkpoints.clear_broken(folder) if is_main_process() else ():
             log.warning("%s is not whole (the run was killed while it was written)", broken.name)
+        self.accelerator.wait_for_everyone()
         start = checkpoints.newest(folder)
         if start is not None:
             log.info("resuming from %s", start)
             self.accelerator.load_state(str(start))
+            self.job.note_processes(start, "random_states_*.pkl", self.processes)
         if self.recipe.report_to:
             self.accelerator.init_trackers(self.job.name.replace("/", "-"))
-        while not self._ended():
-            self._round()
-        self.accelerator.end_training()
+        with tensor_cores():
+            while not self._ended():
+                self._round()
         mining, training = progress.seconds["mining"], max(progress.seconds["training"], 1e-9)
-        write_json(
-            self.job.run_file,
-            {
-                "recipe": self.job.name,
-                "seconds": {name: round(value, 3) for name, value in progress.seconds.items()},
-                "mining_share": round(mining / (mining + training), 3),
-                "instances_per_second": round(progress.seen / (mining + training), 3),
-                "real_tokens_per_second": round(progress.tokens / training),
-                "texts_mined": progress.mined,
-                "device": str(self.accelerator.device),
-            },
-        )
+        figures = {
+            "recipe": self.job.name,
+            "seconds": {name: round(value, 3) for name, value in progress.seconds.items()},
+            "mining_share": round(mining / (mining + training), 3),
+            "instances_per_second": round(progress.seen / (mining + training), 3),
+            "real_tokens_per_second": round(progress.tokens / training),  # of this process
+            "texts_mined": progress.mined,
+            "processes": self.processes,
+            "device": str(self.accelerator.device),
+        }
+        if is_main_process():
+            write_json(self.job.run_file, figures)
         best = self.checkpoint(progress.best_step) / "model.safetensors"
         if best.is_file():
-            load_model(self.model, best, device=str(self.accelerator.device))
+            load_model(self.model, best)
+        merge_lora(self.model)
+        self.accelerator.wait_for_everyone()  # the checkpoints go when the run ends
+        self.accelerator.end_training()
         return {
             "steps": progress.step,
             "best_step": progress.best_step,
             "validations": progress.log,
             "rounds": progress.round,
+            "processes": self.processes,
         }
 
     def _ended(self) -> bool:
@@ -187,9 +204,11 @@ class FullTraining:
         rows = [self.rows[number] for number in numbers]
         with self._part("mining"):
             if progress.round:
+                progress.mined += sum(len(orders) for _, orders in rows)
                 how = recipe.negatives, recipe.mining_tokens, self.bf16
-                rows, texts = mined(self.model, self.documents, rows, *how)
-                progress.mined += texts
+                with self.accelerator.split_between_processes(rows) as own:
+                    own = mined(self.model, self.documents, own, *how)
+                rows = gather_object(own)
             else:
                 rows = [
                     drawn(row, recipe.negatives, recipe.seed, number)
@@ -206,18 +225,21 @@ class FullTraining:
                 if progress.step < self.steps:
                     batch = longest_first[start : start + recipe.batch_size]
                     self._step([rows[index] for index in batch])
+            self._check_losses()
         progress.round += 1
         due = not progress.log or progress.step - progress.log[-1]["step"] >= recipe.eval_steps
         if due or self._ended():
             with self._part("validation"):
                 metrics = self.prepared.ranking("validation").metrics(recipe.seed)
-            accuracy = metrics["accuracy"]["value"]
+            # Of the main process: rounding must not part them.
+            [accuracy] = broadcast_object_list([metrics["accuracy"]["value"]])
             progress.log.append({"step": progress.step, "accuracy": accuracy})
             log.info("step %d: validation accuracy %.4f", progress.step, accuracy)
             self.accelerator.log({"eval_accuracy": accuracy}, step=progress.step)
             if accuracy > progress.best:
                 progress.best, progress.best_step = accuracy, progress.step
-        if due or self._ended() or progress.step - progress.saved >= recipe.save_steps:
+        best = progress.best_step == progress.step
+        if best or self._ended() or progress.step - progress.saved >= recipe.save_steps:
             progress.saved = progress.step
             with self._part("checkpoints"):
                 self._save()
@@ -229,9 +251,11 @@ class FullTraining:
             raise checkpoints.not_finite(self.job, problem)
         with explained(folder):
             self.accelerator.save_state(str(folder))
-        checkpoints.seal(folder)
-        best = self.checkpoint(self.progress.best_step).name
-        checkpoints.rotate(self.job.checkpoints, self.recipe.keep_checkpoints, best)
+        self.accelerator.wait_for_everyone()  # each process writes its own random state
+        if is_main_process():
+            checkpoints.seal(folder)
+            best = self.checkpoint(self.progress.best_step).name
+            checkpoints.rotate(self.job.checkpoints, self.recipe.keep_checkpoints, best)
 
     def checkpoint(self, step: int) -> Path:
         return self.job.checkpoints / f"checkpoint-{step}"
@@ -256,9 +280,7 @@ class FullTraining:
         progress = self.progress
         with self.accelerator.autocast():
             loss = self.loss(batch)
-        if not torch.isfinite(loss):
-            problem = f"the loss is {loss.item()} at step {progress.step + 1}"
-            raise checkpoints.not_finite(self.job, problem)
+        self.losses.append(loss.detach())
         self.accelerator.backward(loss)
         if self.recipe.max_grad_norm > 0:
             self.accelerator.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
@@ -270,15 +292,44 @@ class FullTraining:
         progress.step += 1
         progress.seen += len(batch)
         if progress.step % self.recipe.logging_steps == 0:
-            log.info("step %d: loss %.4g", progress.step, loss.item())
+            log.info("step %d: loss %.4g", progress.step, self._check_losses())
             self.accelerator.log({"loss": loss.item()}, step=progress.step)
 
+    def _check_losses(self) -> float:
+        """The last loss; raises `DiscorporaError` for one since the last check that is not finite.
+
+        Not at each step: reading a loss waits for the device.
+        """
+        if not self.losses:
+            return math.nan
+        losses = torch.stack(self.losses).tolist()
+        first = self.progress.step - len(losses) + 1
+        self.losses.clear()
+        for step, loss in enumerate(losses, first):
+            if not math.isfinite(loss):
+                problem = f"the loss is {loss} at step {step}"
+                raise checkpoints.not_finite(self.job, problem)
+        return losses[-1]
+
     def loss(self, batch: list[Row]) -> Tensor:
-        """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum."""
-        weight = self.recipe.momentum_weight
+        """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum.
+
+        In several processes of this one's share of it, or of all where it does not divide.
+        """
+        weight, first = self.recipe.momentum_weight, 0
+        shared = self.processes > 1 and len(batch) % self.processes == 0
+        if shared:
+            size = len(batch) // self.processes
+            first = size * self.accelerator.process_index
+            batch = batch[first : first + size]
         ids, mask = self._padded([text for row in batch for text in self.documents.texts(row)])
-        vectors = self.model.vectors(ids, mask)
-        scores = self.model.heads(vectors).view(len(batch), -1)
+        if self.processes > 1:
+            outputs = self.parallel(ids, mask, with_vectors=True)
+            vectors, scores = outputs.vectors, outputs.scores
+        else:
+            vectors = self.model.vectors(ids, mask)
+            scores = self.model.heads(vectors)
+        scores = scores.view(len(batch), -1)
         loss: Tensor = self.contrast(scores.float())
         if self.momentum is None:
             return loss
@@ -286,19 +337,25 @@ class FullTraining:
         other_ids, other_mask = (each.view(rows)[:, 1:].flatten(0, 1) for each in (ids, mask))
         slices = [
             slice_of(self.documents, name, self.recipe, self.progress.seen + i)
-            for i, (name, _) in enumerate(batch)
+            for i, (name, _) in enumerate(batch, first)
         ]
         with torch.no_grad():
             encoder = self.momentum.encoder
-            self.queue.push(self.model.vectors(other_ids, other_mask, encoder))
+            negatives = self.model.vectors(other_ids, other_mask, encoder)
+            self.queue.push(self.accelerator.gather(negatives) if shared else negatives)
             followed = self.model.vectors(*self._padded(slices), encoder)
         own = vectors.view(len(batch), -1, vectors.size(-1))[:, 0]
         return (1 - weight) * loss + weight * self.momentum_contrast(own, followed, self.queue())
 
     def _padded(self, texts: list[Any]) -> tuple[Tensor, Tensor]:
-        ids, mask = pad(texts, self.model.config.pad_token_id or 0)
+        ids, mask = pad(texts, self.prepared.model.config.pad_token_id or 0)
         self.progress.tokens += int(mask.sum())
-        return ids.to(self.accelerator.device), mask.to(self.accelerator.device)
+        ids, mask = on_device(self.accelerator.device, ids, mask)
+        return ids, mask
+
+
+def _sum_of_scores(model: CoherenceScorer, ids: Tensor, mask: Tensor) -> Tensor:
+    return model.heads(model.vectors(ids, mask)).sum()
 
 
 def drawn(row: Row, keep: int, seed: int, number: int) -> Row:
@@ -316,13 +373,15 @@ def mined(
     keep: int,
     batch_tokens: int = 16384,
     bf16: bool = False,
-) -> tuple[list[Row], int]:
-    """Each row with its `keep` hardest negatives, hardest first (algorithm 1); texts scored.
+) -> list[Row]:
+    """Each row with its `keep` hardest negatives, hardest first (algorithm 1).
 
     They are those that the model as it stands scores highest; of equal scores the earlier. Where
     a row has fewer, they are repeated. Scoring takes no gradients, and all orders of a document
     have equally many tokens, so that batches hold no padding to speak of.
     """
+    if not rows:  # of several processes one may get none
+        return []
     texts = [documents.permuted(name, order) for name, orders in rows for order in orders]
     scores = np.array(model.score_ids(texts, batch_tokens, bf16=bf16))
     ends = np.cumsum([len(orders) for _, orders in rows])
@@ -330,7 +389,7 @@ def mined(
     for (name, orders), own in zip(rows, np.split(scores, ends[:-1]), strict=True):
         ranked = np.argsort(-own, kind="stable").tolist()
         chosen.append((name, [orders[ranked[i % len(ranked)]] for i in range(keep)]))
-    return chosen, len(texts)
+    return chosen
 
 
 def slice_of(documents: Documents, name: str, recipe: Full, step: int) -> np.ndarray:

@@ -18,7 +18,7 @@ from transformers.utils.generic import ModelOutput
 
 from corpora.prose import Quotes
 from zoo.backbones import Pooling, max_positions, pooled, stands_last, warn_of_padding
-from zoo.coherence.data import encode_documents, pad
+from zoo.coherence.data import encode_documents, on_device, pad
 from zoo.coherence.scoring import score_orders, score_texts
 from zoo.evaluate.scores import Ranking
 from zoo.modeling import ZooModel, encoder_from, known_to_auto
@@ -49,9 +49,13 @@ class CoherenceConfig(PretrainedConfig):
 
 @dataclass
 class ScoreOutput(ModelOutput):
-    """`scores`, of the shape of the input but for its last dimension (the tokens)."""
+    """`scores`, of the shape of the input but for its last dimension (the tokens).
+
+    `vectors [texts, dim]`, what the linear layer saw, where they are asked for.
+    """
 
     scores: Tensor | None = None
+    vectors: Tensor | None = None
 
 
 class CoherenceScorer(ZooModel):
@@ -105,7 +109,13 @@ class CoherenceScorer(ZooModel):
             init.normal_(module.weight, std=0.02)
             init.zeros_(module.bias)
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: object) -> ScoreOutput:
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        with_vectors: bool = False,
+        **kwargs: object,
+    ) -> ScoreOutput:
         """Score `input_ids [..., tokens]`, padded on the right: `scores [...]`.
 
         `[batch, tokens]` gives one score a text, `[batch, 1 + negatives, tokens]` a row of
@@ -113,7 +123,9 @@ class CoherenceScorer(ZooModel):
         """
         *leading, tokens = input_ids.shape
         ids, mask = input_ids.reshape(-1, tokens), attention_mask.reshape(-1, tokens)
-        return ScoreOutput(scores=self.heads(self.vectors(ids, mask)).reshape(leading))
+        vectors = self.vectors(ids, mask)
+        scores = self.heads(vectors).reshape(leading)
+        return ScoreOutput(scores=scores, vectors=vectors if with_vectors else None)
 
     def vectors(
         self, input_ids: Tensor, attention_mask: Tensor, backbone: nn.Module | None = None
@@ -170,11 +182,15 @@ class CoherenceScorer(ZooModel):
         if self.device.type == "cpu":
             batch_tokens = min(batch_tokens, CPU_TOKENS * torch.get_num_threads())
         scores = np.zeros(len(texts))
+        order: list[int] = []
+        found: list[Tensor] = []
         for rows in batches_by_length([len(text) for text in texts], batch_tokens):
-            ids, mask = pad([texts[row] for row in rows], self.config.pad_token_id or 0)
+            padded = pad([texts[row] for row in rows], self.config.pad_token_id or 0)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
-                output = self(ids.to(self.device), mask.to(self.device))
-            scores[rows] = output.scores.float().cpu()
+                found.append(self(*on_device(self.device, *padded)).scores.float())
+            order += rows
+        if found:  # read once: a GPU computes while the next batch is made
+            scores[order] = torch.cat(found).cpu()
         return scores.tolist()
 
 

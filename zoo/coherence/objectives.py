@@ -102,16 +102,14 @@ class MomentumEncoder:
     @torch.no_grad()
     def update(self, encoder: nn.Module) -> None:
         """Equation 4, to be called once before each optimizer step."""
-        for theta, start, difference in zip(
-            encoder.parameters(), self.start, self.difference, strict=True
-        ):
-            difference.lerp_(theta.float() - start, 1 - self.momentum)
+        theta = [parameter.float() for parameter in encoder.parameters()]
+        moved = torch._foreach_sub(theta, self.start)
+        torch._foreach_lerp_(self.difference, moved, 1 - self.momentum)
         self._follow()
 
     def _follow(self) -> None:
-        moved = zip(self.encoder.parameters(), self.start, self.difference, strict=True)
-        for own, start, difference in moved:
-            own.copy_(start + difference)
+        own: list[Tensor] = list(self.encoder.parameters())
+        torch._foreach_copy_(own, torch._foreach_add(self.start, self.difference))
 
     def state_dict(self) -> dict[str, Any]:
         return {"difference": self.difference}

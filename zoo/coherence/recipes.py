@@ -124,7 +124,9 @@ class Contrastive(ScorerRecipe, RankingRecipe):
 class Full(ScorerRecipe):
     """The scorer with hard negatives and a momentum encoder.
 
-    `save_steps` and `eval_steps` count steps, but act between rounds: 0 after each round.
+    `save_steps` and `eval_steps` count steps, but act between rounds: 0 after each round. The best
+    model of the validations is kept too. Several processes share out the mining and, where they
+    divide `batch_size`, the batches; where not, each computes a step whole.
     """
 
     paper = "Jwalapuram, Joty and Lin 2022, section 3.4"
@@ -140,6 +142,8 @@ class Full(ScorerRecipe):
 
     anneal_calls: Positive = 50
     anneal_every: Positive = 1000
+    save_steps: Count = 5000
+    """Steps between checkpoints, which are four times as large as the model."""
     candidates: Positive = 50
     """Negatives of an instance that are scored; `negatives` of them train (algorithm 1)."""
     mine_every: Positive = 200
@@ -165,6 +169,11 @@ class Full(ScorerRecipe):
                 hint="raise batch_size instead",
             )
         return self
+
+    def share_of_batch(self, processes: int) -> int:
+        """Examples of a step in each of `processes`: all, where they do not divide them."""
+        share, rest = divmod(self.batch_size, processes)
+        return self.batch_size if rest else share
 
     def train(self, job: Job) -> None:
         from zoo.coherence.full import train

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
-from zoo.conpono.training import PARTS, ConponoTrainer
+from zoo.conpono.training import PARTS, ConponoTrainer, flattened
 from zoo.training.data import SPLITS, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
@@ -50,7 +50,7 @@ def train(recipe: Conpono, job: Job) -> None:
     texts = (text for row in rows_of(rows["train"], ("sentences",)) for text in row["sentences"])
     tokenizer = tokenizer_for(recipe, texts, recipe.max_tokens)
     geometry = Geometry(recipe.anchor_sentences, recipe.target_sentences, recipe.k)
-    stores = token_stores(dataset, tokenizer, geometry, Path(recipe.output))
+    stores = token_stores(dataset, tokenizer, geometry, recipe.output, recipe.workers)
 
     # Model
     model = make_model(recipe, job, tokenizer)
@@ -69,12 +69,11 @@ def train(recipe: Conpono, job: Job) -> None:
     training = spread(drawn["train"], recipe.max_train_rows)
 
     # Trainer, with the objective inside the model
-    workers = worker_count(recipe.workers)
     arguments = training_arguments(
         job,
         lr_scheduler_type="linear",
         warmup_steps=recipe.warmup,
-        dataloader_num_workers=workers,
+        dataloader_num_workers=worker_count(recipe.workers),
         torch_compile=False,  # the backbone alone is compiled
     )
     trainer = ConponoTrainer(
@@ -82,7 +81,7 @@ def train(recipe: Conpono, job: Job) -> None:
         arguments,
         job=job,
         lengths=np.broadcast_to(np.int64(1), len(training)),
-        data_collator=collator,
+        data_collator=partial(flattened, collator),
         train_dataset=training,
         eval_dataset=shown["validation"],
         compute_metrics=lambda made: validation_metrics(made, geometry.distances),
@@ -93,6 +92,7 @@ def train(recipe: Conpono, job: Job) -> None:
         return
 
     # Evaluation
+    workers = arguments.dataloader_num_workers
     metrics = evaluate(model, shown, collator, geometry.distances, recipe.seed, workers)
     if recipe.objective == "conpono":
         write_plot(job.folder / "accuracy.svg", metrics)
@@ -139,7 +139,6 @@ def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) ->
         said = f"max_tokens lowered from {recipe.max_tokens} to {limit}"
         job.note(f"{said}: the backbone takes no more")
     set_attention(model.backbone, recipe.attention)
-    model.recompute = recipe.recompute
     tokenizer.model_max_length = limit
     if recipe.compile:
         model.backbone.compile()

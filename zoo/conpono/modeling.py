@@ -11,7 +11,6 @@ import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
-from torch.utils.checkpoint import checkpoint
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -169,9 +168,7 @@ class MaskedWords(nn.Module):
 class ConponoModel(ZooModel):
     """Tells the text at distance k from an anchor among candidates.
 
-    `backbone` is the encoder that evaluations take; `recompute` makes training forget a block's
-    activations and compute them again in the backward pass (GradCache's exchange of time for
-    memory: the gradients are those of the whole batch).
+    `backbone` is the encoder that evaluations take.
     """
 
     config_class = ConponoConfig
@@ -189,7 +186,6 @@ class ConponoModel(ZooModel):
         if config.mlm:
             embeddings = self.backbone.get_input_embeddings().weight
             self.masked_words = MaskedWords(self.backbone.config, embeddings.size(1))
-        self.recompute = False
         self.post_init()
 
     @classmethod
@@ -226,14 +222,11 @@ class ConponoModel(ZooModel):
 
         `labels [batch, 2K]` for CONPONO, `[batch, pairs]` for the ordering baseline.
         """
-        if self.recompute and self.training and torch.is_grad_enabled():
-            encoded = [checkpoint(self._encode, [b], use_reentrant=False) for b in blocks]
-        else:
-            encoded = [self._encode(blocks)]
-        vectors = torch.cat([part for part, _ in encoded])[order]
+        vectors, mlm_loss = self._encode(blocks)
+        vectors = vectors[order]
         vectors = vectors.view(len(labels), -1, vectors.size(-1))
         masked = sum(block["mlm_labels"].numel() for block in blocks)
-        mlm_loss = torch.stack([loss for _, loss in encoded]).sum() / max(masked, 1)
+        mlm_loss = mlm_loss / max(masked, 1)
         with torch.autocast(vectors.device.type, enabled=False):
             if self.config.objective == "bso":
                 scores = self.ordering(vectors)
@@ -277,7 +270,7 @@ class ConponoModel(ZooModel):
             if number == len(blocks) or sum(len(each) for _, each in held) >= WORDS_AT_ONCE:
                 gathered, labels = (torch.cat(parts) for parts in zip(*held, strict=True))
                 held.clear()
-                if self.config.mlm and labels.numel():
+                if self.config.mlm:
                     loss = self.masked_words(gathered, table.weight, labels)
             losses.append(loss)
         return torch.cat(vectors), torch.stack(losses).sum()

@@ -78,10 +78,6 @@ class Conpono(BackboneRecipe):
     more padding, which is faster where a step is small, as on a CPU."""
     block_tokens: Positive = 16384
     """The most tokens that go through the encoder at a time."""
-    recompute: bool = False
-    """Keep one block's activations at a time (exact gradients, a third more time)."""
-    workers: Annotated[int, Field(ge=-1)] = -1
-    """Processes that draw examples beside the training process; -1: 4 on a GPU, none on a CPU."""
 
     def train(self, job: Job) -> None:
         from zoo.conpono.conpono import train

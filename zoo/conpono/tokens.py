@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ from corpora.errors import InputError
 from corpora.rng import stable_id
 from zoo.conpono.segments import Geometry
 from zoo.texts import TextEncoder
-from zoo.training.data import Dataset, Shards
-from zoo.training.mapped import ArrayFiles, mapped, rows_of, tokenized
+from zoo.training.data import Dataset
+from zoo.training.mapped import Part, Texts, bounds_of, mapped, tokenized
 
 
 @dataclass(frozen=True)
@@ -62,71 +61,91 @@ class TokenStore:
 
 def open_store(folder: Path) -> TokenStore:
     """A store as it lies on the disk, mapped into memory."""
-    plain = ("sentences", "documents", "examples", "segments", "windows")
+    arrays = mapped(folder)
+    names = ("documents", "examples", "segments", "windows", "keys", "paragraphs")
+    texts: Texts = arrays["tokens"]
     return TokenStore(
-        folder=folder,
-        tokens=mapped(folder, "tokens", "tokens"),
-        paragraphs=mapped(folder, "paragraphs", width=2),
-        keys=mapped(folder, "keys", np.uint64),
-        **{name: mapped(folder, name) for name in plain},
+        folder, texts.ids, sentences=texts.bounds, **{name: arrays[name] for name in names}
     )
 
 
 def token_stores(
-    dataset: Dataset, tokenizer: PreTrainedTokenizerBase, geometry: Geometry, beside: Path
+    dataset: Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    geometry: Geometry,
+    output: str | Path,
+    workers: int = -1,
 ) -> dict[str, TokenStore]:
-    """The stores of a dataset's splits, made once in a hidden folder beside `beside`.
+    """The stores of a dataset's splits, made once beside `output`.
 
     Raises `InputError` for a document whose bounds do not part its sentences, and for a split
     without a paragraph that holds an anchor and a target.
     """
-    encoder = TextEncoder(tokenizer, 1 << 30)  # sentences stay whole here; segments are cut later
-
-    def write(arrays: ArrayFiles, split: Shards | pa.Table) -> None:
-        keys, sizes, bounds = array("Q"), array("q"), array("q")
-        sentences = 0
-        for row in rows_of(split, ("doc", "sentences", "bounds")):
-            ends = row["bounds"]
-            if len(ends) < 2 or ends[0] != 0 or ends[-1] != len(row["sentences"]):
-                raise InputError(
-                    f"bounds {ends} do not part its {len(row['sentences'])} sentences",
-                    where=f"document {row['doc']}",
-                    hint="build the dataset again",
-                )
-            arrays.append_texts("tokens", "sentences", encoder.sentences(row["sentences"]))
-            bounds.extend(sentences + at for pair in pairwise(ends) for at in pair)
-            keys.append(stable_id(row["doc"]))
-            sizes.append(len(ends) - 1)
-            sentences += len(row["sentences"])
-        spans = np.asarray(bounds, np.int64).reshape(-1, 2)
-        _write_index(arrays, spans, np.asarray(keys, np.uint64), np.asarray(sizes), geometry)
-
-    settings = (geometry.anchor, geometry.target)
-    folder = tokenized(dataset, tokenizer, beside.with_name(".tokens"), settings, write)
-    return {split: open_store(folder / split) for split in dataset.splits}
+    folders = tokenized(
+        dataset,
+        dataset.splits,
+        tokenizer,
+        output,
+        ("conpono", geometry.anchor, geometry.target),
+        ("doc", "sentences", "bounds"),
+        # Sentences stay whole here; segments are cut later.
+        partial(_encoded, TextEncoder(tokenizer, 1 << 30)),
+        finish=partial(_index, geometry),
+        workers=workers,
+    )
+    return {split: open_store(folder) for split, folder in folders.items()}
 
 
-def _write_index(
-    arrays: ArrayFiles, spans: np.ndarray, keys: np.ndarray, sizes: np.ndarray, geometry: Geometry
-) -> None:
-    """Paragraphs (`spans` of sentences, in the order of reading) and documents by key, and counts.
+def _encoded(encoder: TextEncoder, rows: pa.RecordBatch) -> Part:
+    """The sentences, the sizes of the paragraphs, and each document's key and paragraphs."""
+    sentences: list[str] = []
+    sizes, counts, keys = [], [], []
+    for row in rows.to_pylist():
+        ends = row["bounds"]
+        if len(ends) < 2 or ends[0] != 0 or ends[-1] != len(row["sentences"]):
+            raise InputError(
+                f"bounds {ends} do not part its {len(row['sentences'])} sentences",
+                where=f"document {row['doc']}",
+                hint="build the dataset again",
+            )
+        sentences += row["sentences"]
+        sizes += np.diff(ends).tolist()
+        counts.append(len(ends) - 1)
+        keys.append(stable_id(row["doc"]))
+    return {
+        "tokens": Texts.of(encoder.sentences(sentences)),
+        "sizes": np.array(sizes, np.int64),
+        "counts": np.array(counts, np.int64),
+        "read_keys": np.array(keys, np.uint64),
+    }
+
+
+def _index(geometry: Geometry, split: str, read: dict[str, Any]) -> Part:
+    """Paragraphs and documents by key, and counts of what can begin where.
 
     For a moment some 50 bytes a paragraph are in memory.
     """
+    keys, counts, ends = read["read_keys"], read["counts"], np.cumsum(read["sizes"])
     order = np.argsort(keys, kind="stable")
-    paragraphs = spans[np.argsort(np.repeat(keys, sizes), kind="stable")]
+    spans = np.stack([ends - read["sizes"], ends], 1)
+    paragraphs = spans[np.argsort(np.repeat(keys, counts), kind="stable")]
     lengths = paragraphs[:, 1] - paragraphs[:, 0]
     examples = np.flatnonzero(lengths >= geometry.window)
     if not len(examples):
         raise InputError(
             f"no paragraph has {geometry.window} sentences (an anchor and a target)",
-            where=arrays.folder.name,
+            where=split,
             hint="build the dataset with merge_above, or lower anchor_sentences",
         )
-    arrays.append("keys", keys[order], np.uint64)
-    arrays.append("documents", np.concatenate([[0], np.cumsum(sizes[order])]))
-    arrays.append("paragraphs", paragraphs)
-    arrays.append("examples", examples)
-    for name, width in {"segments": geometry.target, "windows": geometry.window}.items():
-        places = np.maximum(lengths - width + 1, 0)
-        arrays.append(name, np.concatenate([[0], np.cumsum(places)]))
+
+    def places(width: int) -> np.ndarray:
+        return bounds_of(np.maximum(lengths - width + 1, 0))
+
+    return {
+        "keys": keys[order],
+        "documents": bounds_of(counts[order]),
+        "paragraphs": paragraphs,
+        "examples": examples,
+        "segments": places(geometry.target),
+        "windows": places(geometry.window),
+    }

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.data import Sampler, SequentialSampler
 
 from corpora.store.atomic import write_json
+from zoo.conpono.examples import Collator, Example
 from zoo.conpono.modeling import ConponoOutput
 from zoo.training.throughput import Throughput
 from zoo.training.trainer import EpochSampler, ZooTrainer
@@ -37,9 +38,9 @@ class EpochRows(Sampler[tuple[int, int]]):
 
 
 class PipelineThroughput(Throughput):
-    """Also the time that training waited for data, and the share of places that held an id."""
+    """Also the share of places that held an id, and the parts of the loss."""
 
-    waited, slots = 0.0, 0
+    slots = 0
 
     def count(self, inputs: Mapping[str, Any]) -> None:
         self.examples += len(inputs["labels"])
@@ -56,7 +57,6 @@ class PipelineThroughput(Throughput):
         if state.is_world_process_zero:
             figures = json.loads(self.path.read_text(encoding="utf-8"))
             figures["real_token_share"] = self.real_share
-            figures["seconds_waiting_for_data"] = round(self.waited, 3)
             # Means since the last log, or since the run was resumed: they belong to this run.
             figures["losses"] = [
                 {key: entry[key] for key in ("step", "loss", *PARTS)}
@@ -82,11 +82,8 @@ class ConponoTrainer(ZooTrainer):
     def _get_eval_sampler(self, eval_dataset: Any) -> Any:
         return SequentialSampler(eval_dataset)
 
-    def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
-        begin = time.perf_counter()
-        samples = super().get_batch_samples(*args, **kwargs)
-        self.throughput.waited += time.perf_counter() - begin
-        return samples
+    def _prepare_inputs(self, inputs: Any) -> Any:
+        return unflattened(super()._prepare_inputs(inputs))
 
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, *args: Any, **kwargs: Any
@@ -114,6 +111,33 @@ class ConponoTrainer(ZooTrainer):
             logs["real_token_share"] = self.throughput.real_share
             self._parts.clear()
         super().log(logs, *args, **kwargs)
+
+
+def flattened(collator: Collator, examples: Sequence[Example]) -> dict[str, Any]:
+    """A batch with all its numbers in one tensor, `flat`, and what stands where in it.
+
+    A batch has some hundred small tensors: to hand over each takes as long as to draw them.
+    """
+    inputs = collator(examples)
+    tensors = [leaf.flatten() for leaf in tree_leaves(inputs) if isinstance(leaf, Tensor)]
+    shapes = tree_map(lambda leaf: leaf.shape if isinstance(leaf, Tensor) else leaf, inputs)
+    counted = {name: inputs[name] for name in ("labels", "real_tokens", "slots")}
+    return {**counted, "flat": torch.cat(tensors), "shapes": shapes}
+
+
+def unflattened(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The batch that `flattened` had, in views of its one tensor."""
+
+    def is_shape(part: Any) -> bool:
+        return isinstance(part, torch.Size)
+
+    shapes = tree_leaves(inputs["shapes"], is_leaf=is_shape)
+    tensors = iter(inputs["flat"].split([shape.numel() for shape in shapes if is_shape(shape)]))
+
+    def view(part: Any) -> Any:
+        return next(tensors).view(part) if is_shape(part) else part
+
+    return tree_map(view, inputs["shapes"], is_leaf=is_shape)
 
 
 def _parts_of(outputs: ConponoOutput) -> Tensor:

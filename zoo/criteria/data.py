@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from corpora.errors import InputError
 from zoo.criteria.modeling import CriteriaConfig
 from zoo.training.data import Dataset, Shards
-from zoo.training.mapped import ArrayFiles, mapped, rows_of, tokenized
+from zoo.training.mapped import Part, Texts, bounds_of, mapped, rows_of, tokenized
 
 LABELS = ("level", "sentence_bin", "paragraph_bin")
 ALONG = ("section", *LABELS)
@@ -117,64 +118,97 @@ class Places(TorchDataset[dict[str, np.ndarray]]):
 def open_places(
     dataset: Dataset,
     tokenizer: PreTrainedTokenizerBase,
-    beside: Path,
+    output: str | Path,
     config: CriteriaConfig,
     max_tokens: int,
+    workers: int = -1,
 ) -> dict[str, Places]:
-    """The sentences of each split, from arrays made once in a hidden folder beside `beside`.
+    """The sentences of each split, from arrays made once beside `output`.
 
     Raises `InputError` for a document whose columns are of unlike lengths.
     """
-
-    def ids_of(texts: Sequence[str]) -> list[list[int]]:
-        return list(tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"])
-
-    def write(arrays: ArrayFiles, split: Shards | pa.Table) -> None:
-        headings = 0
-        for row in rows_of(split, COLUMNS):
-            size = len(row["sentences"])
-            for name in ALONG:
-                if len(row[name]) != size:
-                    raise InputError(
-                        f"{len(row[name])} values of {name!r} for {size} sentences",
-                        where=f"document {row['doc']}",
-                        hint="build the dataset again",
-                    )
-            if not size:
-                continue
-            # A sentence without a word is the unknown word; a heading may be empty.
-            ids = [text or [tokenizer.unk_token_id] for text in ids_of(row["sentences"])]
-            arrays.append_texts("tokens", "bounds", ids)
-            arrays.append("first", np.arange(size) == 0, np.bool_)
-            labels = np.array([row[name] for name in LABELS], np.int64).T
-            arrays.append("labels", labels - [1, 0, 0], np.int8)  # levels count from 1
-            above = [*row["headings"], row["title"]]
-            numbers = np.where(above, headings + np.arange(len(above)), NOWHERE)
-            over = [numbers[row["section"]], np.full(size, numbers[-1])]
-            arrays.append("over", np.stack(over, 1))
-            arrays.append_texts("heading_tokens", "heading_bounds", ids_of(above))
-            headings += len(above)
-
-    folder = tokenized(dataset, tokenizer, beside.with_name(".places"), (), write)
+    folders = tokenized(
+        dataset,
+        dataset.splits,
+        tokenizer,
+        output,
+        ("criteria",),
+        COLUMNS,
+        partial(_encoded, tokenizer),
+        finish=_numbered,
+        workers=workers,
+    )
     places = {}
-    for split in dataset.splits:
-        at = folder / split
-        bounds = mapped(at, "bounds")
+    for split, folder in folders.items():
+        arrays = mapped(folder)
+        tokens: Texts = arrays["tokens"]
+        headings: Texts = arrays["headings"]
         places[split] = Places(
-            tokens=mapped(at, "tokens", "tokens"),
-            bounds=bounds,
-            first=mapped(at, "first", np.bool_),
-            labels=mapped(at, "labels", np.int8, len(LABELS)),
-            over=mapped(at, "over", width=2),
-            heading_tokens=mapped(at, "heading_tokens", "tokens"),
-            heading_bounds=mapped(at, "heading_bounds"),
-            rows=np.arange(len(bounds) - 1),
+            tokens=tokens.ids,
+            bounds=tokens.bounds,
+            first=arrays["first"],
+            labels=arrays["labels"],
+            over=arrays["over"],
+            heading_tokens=headings.ids,
+            heading_bounds=headings.bounds,
+            rows=np.arange(len(tokens)),
             bags=config.bags,
             columns=[LABELS.index(name) for name in config.classes],
             max_tokens=max_tokens,
             pad_id=tokenizer.pad_token_id,
         )
     return places
+
+
+def _encoded(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) -> Part:
+    """The sentences of documents with their classes, and their headings."""
+    parts: dict[str, list[Any]] = {name: [] for name in ("first", "labels", "own", "counts")}
+    sentences: list[str] = []
+    headings: list[str] = []
+    for row in rows.to_pylist():
+        size = len(row["sentences"])
+        for name in ALONG:
+            if len(row[name]) != size:
+                raise InputError(
+                    f"{len(row[name])} values of {name!r} for {size} sentences",
+                    where=f"document {row['doc']}",
+                    hint="build the dataset again",
+                )
+        if not size:
+            continue
+        sentences += row["sentences"]
+        parts["first"].append(np.arange(size) == 0)
+        labels = np.array([row[name] for name in LABELS], np.int64).T
+        parts["labels"].append(labels - [1, 0, 0])  # levels count from 1
+        above = [*row["headings"], row["title"]]
+        headings += above
+        there = np.where(above, np.arange(len(above)), NOWHERE)
+        parts["own"].append(np.stack([there[row["section"]], np.full(size, there[-1])], 1))
+        parts["counts"].append(len(above))
+
+    def ids_of(texts: list[str]) -> list[list[int]]:
+        return list(tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
+
+    def joined(name: str, width: int, kind: Any) -> np.ndarray:
+        return np.concatenate([np.zeros((0, width), kind), *parts[name]]).astype(kind)
+
+    # A sentence without a word is the unknown word; a heading may be empty.
+    ids = [text or [tokenizer.unk_token_id] for text in ids_of(sentences)] if sentences else []
+    return {
+        "tokens": Texts.of(ids),
+        "headings": Texts.of(ids_of(headings) if headings else []),
+        "first": np.concatenate([np.zeros(0, np.bool_), *parts["first"]]),
+        "labels": joined("labels", len(LABELS), np.int8),
+        "own": joined("own", 2, np.int32),
+        "counts": np.array(parts["counts"], np.int64),
+    }
+
+
+def _numbered(split: str, read: dict[str, Any]) -> Part:
+    """The numbers of the sentences' headings among those of all documents."""
+    before = bounds_of(read["counts"])[np.cumsum(read["first"]) - 1]
+    own = read["own"]
+    return {"over": np.where(own == NOWHERE, NOWHERE, own + before[:, None])}
 
 
 def spread(places: Places, rows: int) -> Places:

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import TrainerCallback
 
-from zoo.dissent.data import encode_texts
+from zoo.dissent.data import mapped_pairs
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
 from zoo.evaluate.classification import predict, report
 from zoo.labelled import headline, load_for
@@ -44,10 +44,8 @@ def train(recipe: Bilstm, job: Job) -> None:
         ends=recipe.sentence_ends,
     )
     tokenizer.model_max_length = limit
-    rows = {
-        split: encode_texts(*data.texts(split), tokenizer, limit, data.gold(split))
-        for split in SPLITS
-    }
+    rows = mapped_pairs(recipe, data, tokenizer, limit, sides=2)
+    data.free_texts()
     truncated = {split: part.truncated for split, part in rows.items()}
     job.note_counts(f"sentences cut at {limit} tokens", truncated)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 import torch
 from scipy.sparse import hstack
 from torch.utils.data import Dataset
@@ -17,27 +19,27 @@ from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
 from corpora.store.atomic import write_text
+from zoo.declared import StepRecipe
+from zoo.labelled import Labelled
+from zoo.training.mapped import Part, Texts, joined, mapped, tokenized
 
 CHUNK = 10_000
 VOCABULARY = "vocabulary.json"
 
 Row = tuple[list[np.ndarray], np.ndarray | None, int]
 """The sequences of a pair, the segments of its tokens where there are any, and the label."""
-Part = tuple[Sequence[Sequence[int]], Sequence[Sequence[int]], int]
-"""Sequences of some rows, the segments of their tokens (or none), and how many were cut."""
 
 
 @dataclass
 class Pairs(Dataset[Row]):
     """Row `i` is `sides` sequences of ids: both texts as one, or each text by itself.
 
-    Sequence `k` of all is `tokens[bounds[k]:bounds[k + 1]]`; `types` holds the segments of the
-    tokens. `truncated` counts the sequences that were longer than the limit and lost an end.
+    `types` holds the segments of the tokens. `truncated` counts the sequences that were longer
+    than the limit and lost an end.
     """
 
-    tokens: np.ndarray
+    texts: Texts
     types: np.ndarray | None
-    bounds: np.ndarray
     labels: np.ndarray
     pad_id: int
     sides: int
@@ -45,40 +47,32 @@ class Pairs(Dataset[Row]):
 
     @classmethod
     def of(
-        cls, parts: Iterable[Part], rows: int, labels: np.ndarray | None, pad_id: int, sides: int
+        cls,
+        arrays: Mapping[str, Any],
+        tokenizer: PreTrainedTokenizerBase,
+        sides: int,
+        labels: np.ndarray | None = None,
     ) -> Pairs:
-        """Put together `rows` rows; without `labels` they have the label 0."""
-        tokens, types = [np.zeros(0, np.int32)], [np.zeros(0, np.int8)]
-        lengths, truncated = [0], 0
-        for sequences, segments, cut in parts:
-            # One array a part: an array a sequence would cost more than its tokens.
-            tokens.append(np.fromiter(chain.from_iterable(sequences), np.int32))
-            types.append(np.fromiter(chain.from_iterable(segments), np.int8))
-            lengths += map(len, sequences)
-            truncated += cut
-        flat = np.concatenate(types)
-        return cls(
-            np.concatenate(tokens),
-            flat if len(flat) else None,
-            np.cumsum(lengths),
-            np.zeros(rows, np.int64) if labels is None else labels.astype(np.int64),
-            pad_id,
-            sides,
-            truncated,
-        )
+        """The pairs of a part, or of all parts; without `labels` they have the label 0."""
+        texts, types = arrays["tokens"], arrays["types"]
+        if labels is None:
+            labels = np.zeros(len(texts) // sides, np.int64)
+        cut = int(arrays["cut"].sum())
+        types = types if len(types) else None
+        return cls(texts, types, labels.astype(np.int64), tokenizer.pad_token_id, sides, cut)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, row: int) -> Row:
-        bounds = self.bounds[row * self.sides : (row + 1) * self.sides + 1]
+        bounds = self.texts.bounds[row * self.sides : (row + 1) * self.sides + 1]
         types = None if self.types is None else self.types[bounds[0] : bounds[-1]]
-        sequences = [self.tokens[a:b] for a, b in pairwise(bounds)]
+        sequences = [self.texts.ids[a:b] for a, b in pairwise(bounds)]
         return sequences, types, int(self.labels[row])
 
     def lengths(self) -> np.ndarray:
         """The tokens of the longest sequence of each row: what a batch is padded to."""
-        return np.diff(self.bounds).reshape(-1, self.sides).max(axis=1)
+        return self.texts.lengths().reshape(-1, self.sides).max(axis=1)
 
     def collate(self, rows: Sequence[Row]) -> dict[str, Any]:
         """`input_ids`, `attention_mask` (and `token_type_ids`) and `labels [batch]`.
@@ -103,6 +97,46 @@ class Pairs(Dataset[Row]):
         return {**shaped, "labels": labels}
 
 
+NONE: Part = {
+    "tokens": Texts.of([]),
+    "types": np.zeros(0, np.int8),
+    "cut": np.zeros(0, np.int64),
+}
+"""The part of no pairs."""
+
+
+def each_text(
+    tokenizer: PreTrainedTokenizerBase, max_tokens: int, one: Sequence[str], two: Sequence[str]
+) -> Part:
+    """The part of some pairs: each text by itself, cut at `max_tokens`."""
+    texts = list(chain.from_iterable(zip(one, two, strict=True)))
+    rows = tokenizer(texts, verbose=False)["input_ids"]
+    cut = sum(len(ids) > max_tokens for ids in rows)
+    kept = Texts.of([ids[:max_tokens] or [tokenizer.unk_token_id] for ids in rows])
+    return {"tokens": kept, "types": np.zeros(0, np.int8), "cut": np.array([cut])}
+
+
+def both_texts(
+    tokenizer: PreTrainedTokenizerBase, max_tokens: int, one: Sequence[str], two: Sequence[str]
+) -> Part:
+    """The part of some pairs: both texts as one; beyond `max_tokens` the longer loses its end."""
+    texts = list(one), list(two)
+    made = tokenizer(*texts, truncation="longest_first", max_length=max_tokens)
+    full = [row for row, ids in enumerate(made["input_ids"]) if len(ids) >= max_tokens]
+    cut = 0
+    if full:
+        again = ([side[row] for row in full] for side in texts)
+        whole = tokenizer(*again, truncation=False, verbose=False)["input_ids"]
+        cut = sum(len(ids) > max_tokens for ids in whole)
+    segments = made.get("token_type_ids", ()) if _segmented(tokenizer) else ()
+    types = np.fromiter(chain.from_iterable(segments), np.int8)
+    return {"tokens": Texts.of(made["input_ids"]), "types": types, "cut": np.array([cut])}
+
+
+def _segmented(tokenizer: PreTrainedTokenizerBase) -> bool:
+    return "token_type_ids" in tokenizer.model_input_names
+
+
 def encode_texts(
     one: Sequence[str],
     two: Sequence[str],
@@ -110,17 +144,8 @@ def encode_texts(
     max_tokens: int,
     labels: np.ndarray | None = None,
 ) -> Pairs:
-    """Each text by itself, cut at `max_tokens`."""
-
-    def parts() -> Iterator[Part]:
-        for start in range(0, len(one), CHUNK):
-            both = zip(one[start : start + CHUNK], two[start : start + CHUNK], strict=True)
-            texts = list(chain.from_iterable(both))
-            rows = tokenizer(texts, verbose=False)["input_ids"]
-            cut = sum(len(ids) > max_tokens for ids in rows)
-            yield [ids[:max_tokens] or [tokenizer.unk_token_id] for ids in rows], (), cut
-
-    return Pairs.of(parts(), len(one), labels, tokenizer.pad_token_id, sides=2)
+    """Pairs in memory, each text by itself (`each_text`)."""
+    return _in_memory(each_text, 2, one, two, tokenizer, max_tokens, labels)
 
 
 def encode_pairs(
@@ -130,22 +155,60 @@ def encode_pairs(
     max_tokens: int,
     labels: np.ndarray | None = None,
 ) -> Pairs:
-    """Both texts as one sequence; beyond `max_tokens` the longer text loses its end."""
-    segments = "token_type_ids" in tokenizer.model_input_names
+    """Pairs in memory, both texts as one (`both_texts`)."""
+    return _in_memory(both_texts, 1, one, two, tokenizer, max_tokens, labels)
 
-    def parts() -> Iterator[Part]:
-        for start in range(0, len(one), CHUNK):
-            texts = list(one[start : start + CHUNK]), list(two[start : start + CHUNK])
-            made = tokenizer(*texts, truncation="longest_first", max_length=max_tokens)
-            full = [row for row, ids in enumerate(made["input_ids"]) if len(ids) >= max_tokens]
-            cut = 0
-            if full:
-                again = ([side[row] for row in full] for side in texts)
-                whole = tokenizer(*again, truncation=False, verbose=False)["input_ids"]
-                cut = sum(len(ids) > max_tokens for ids in whole)
-            yield made["input_ids"], made["token_type_ids"] if segments else (), cut
 
-    return Pairs.of(parts(), len(one), labels, tokenizer.pad_token_id, sides=1)
+def _in_memory(
+    encode: Callable[..., Part],
+    sides: int,
+    one: Sequence[str],
+    two: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int,
+    labels: np.ndarray | None,
+) -> Pairs:
+    parts = [
+        encode(tokenizer, max_tokens, one[at : at + CHUNK], two[at : at + CHUNK])
+        for at in range(0, len(one), CHUNK)
+    ]
+    return Pairs.of(joined([NONE, *parts]), tokenizer, sides, labels)
+
+
+def mapped_pairs(
+    recipe: StepRecipe,
+    data: Labelled,
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int,
+    sides: Literal[1, 2],
+) -> dict[str, Pairs]:
+    """The pairs of each split, tokenised once beside the recipe's output and mapped from there."""
+    encode = both_texts if sides == 1 else each_text
+    chosen = recipe.model_dump(include={"classes", "validation_split", "test_split"})
+    folders = tokenized(
+        data.data,
+        data.tables,
+        tokenizer,
+        recipe.output,
+        (encode.__name__, max_tokens, _segmented(tokenizer), data.columns, sorted(chosen.items())),
+        data.columns,
+        partial(_of_columns, encode, tokenizer, max_tokens),
+        workers=recipe.workers,
+        rows=CHUNK,
+    )
+    return {
+        split: Pairs.of(mapped(folder), tokenizer, sides, data.gold(split))
+        for split, folder in folders.items()
+    }
+
+
+def _of_columns(
+    encode: Callable[..., Part],
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int,
+    rows: pa.RecordBatch,
+) -> Part:
+    return encode(tokenizer, max_tokens, *(column.to_pylist() for column in rows.columns))
 
 
 @dataclass(frozen=True)
@@ -200,7 +263,8 @@ def encode_ngrams(
     features = hstack([counter.transform(one), counter.transform(two)], format="csr")
     gold = np.zeros(len(one), np.int64) if labels is None else labels
     padding = 2 * len(vocabulary)
-    return Pairs(features.indices, None, features.indptr, gold, padding, sides=1, truncated=0)
+    texts = Texts(features.indices, features.indptr)
+    return Pairs(texts, None, gold, padding, sides=1, truncated=0)
 
 
 def _counter(longest: int, **options: Any) -> Any:

@@ -58,4 +58,4 @@ def _matrix(rows: Pairs) -> csr_matrix:
     """What the model computes its logits from: `[rows, features]`, each row of length 1."""
     sizes = rows.lengths()
     values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes).astype(np.float32)
-    return csr_matrix((values, rows.tokens, rows.bounds), shape=(len(rows), rows.pad_id))
+    return csr_matrix((values, rows.texts.ids, rows.texts.bounds), shape=(len(rows), rows.pad_id))

@@ -162,7 +162,6 @@ class Transformer(BackboneRecipe, LabelledRecipe):
     weight_decay: AtLeast0 = 0.01
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """The share of the steps over which the learning rate rises; then it falls to 0."""
-    bf16: bool | Literal["auto"] = "auto"
     dropout: Dropout = 0.1
     """Dropout of the vector that the classifier reads."""
     max_tokens: Annotated[int, Field(ge=8)] = 128

@@ -56,7 +56,7 @@ def train(recipe: Sif, job: Job) -> None:
         job.note(f"word vectors: {len(ids)} of {words} words are in {name}")
     else:
         train = rows["train"]
-        vectors = pmi_vectors(train.tokens, train.bounds, words, recipe.size, recipe.seed)
+        vectors = pmi_vectors(train.texts.ids, train.texts.bounds, words, recipe.size, recipe.seed)
         vectors[[tokenizer.pad_token_id, tokenizer.unk_token_id]] = 0
         job.note("word vectors: PMI and SVD of the training pairs, no other text")
 
@@ -100,7 +100,7 @@ def _fill(model: SifForMarkers, vectors: np.ndarray, pairs: Pairs, recipe: Sif) 
     from sklearn.utils.extmath import randomized_svd
 
     encoder = model.encoder
-    shares = np.bincount(pairs.tokens, minlength=len(vectors)) / max(len(pairs.tokens), 1)
+    shares = np.bincount(pairs.texts.ids, minlength=len(vectors)) / max(len(pairs.texts.ids), 1)
     weights = recipe.smoothing / (recipe.smoothing + shares) * (vectors != 0).any(1)
     encoder.embeddings.weight.copy_(torch.from_numpy(vectors))
     encoder.word_weight.copy_(torch.from_numpy(weights.astype(np.float32)))

@@ -17,7 +17,7 @@ from zoo.backbones import (
     tokenizer_for,
     training_attention,
 )
-from zoo.dissent.data import encode_pairs
+from zoo.dissent.data import mapped_pairs
 from zoo.dissent.modeling import PairTransformer
 from zoo.labelled import leave, load_for
 from zoo.training.job import Job, is_main_process
@@ -64,10 +64,8 @@ def train(recipe: Transformer, job: Job) -> None:
     limit = tokenizer.model_max_length = model.config.max_tokens
 
     # Data as the model takes it
-    rows = {
-        split: encode_pairs(*data.texts(split), tokenizer, limit, data.gold(split))
-        for split in data.tables
-    }
+    rows = mapped_pairs(recipe, data, tokenizer, limit, sides=1)
+    data.free_texts()
     truncated = {split: part.truncated for split, part in rows.items()}
     job.note_counts(f"pairs cut at {limit} tokens", truncated)
 

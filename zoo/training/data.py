@@ -51,16 +51,18 @@ def text_columns(table: pa.Table, wanted: Sequence[str], where: str) -> tuple[st
     )
 
 
-def batches(split: Shards | pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a split in order, a few at a time: memory holds one batch of `Shards`."""
+def batches(
+    split: Shards | pa.Table, columns: Sequence[str], rows: int = ROWS_PER_BATCH
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a split in order, `rows` at a time: memory holds one batch of `Shards`."""
     if isinstance(split, Shards):
         for path in split.files:
             with pq.ParquetFile(path) as file:
                 check_columns(file.schema_arrow.names, columns, str(path))
-                yield from file.iter_batches(ROWS_PER_BATCH, columns=list(columns))
+                yield from file.iter_batches(rows, columns=list(columns))
         return
     check_columns(split.column_names, columns, "dataset")
-    yield from split.select(columns).to_batches(ROWS_PER_BATCH)
+    yield from split.select(columns).to_batches(rows)
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Dataset:
     name: str
     config: str
     revision: str
-    splits: Mapping[str, pa.Table]
+    splits: dict[str, pa.Table]
     manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
     names: Mapping[str, str] = field(default_factory=dict)
 

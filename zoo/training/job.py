@@ -89,6 +89,12 @@ class Job:
         log.warning("%s", text)
         self.notes.append(text)
 
+    def note_processes(self, start: Path, states: str, now: int) -> None:
+        """Note that other processes go on than began: a checkpoint has a random state of each."""
+        before = len([*start.glob(states)]) or 1
+        if before != now:
+            self.note(f"{before} processes began, {now} went on from {start.name}")
+
     def note_counts(self, what: str, counts: Mapping[str, int]) -> None:
         """Note `what` with its count in each split, unless there is none in any."""
         if any(counts.values()):

@@ -1,83 +1,184 @@
-"""Texts tokenised once, as arrays on disk that every run and worker maps into memory."""
+"""Texts tokenised once, by several processes, as arrays that every run maps into memory."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
+import os
+import pickle
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import DiscorporaError
+from corpora.processes import in_order
 from corpora.store.atomic import MANIFEST, Busy, is_complete, read_json, staged, write_json
 from zoo.training.data import Dataset, Shards, batches
 from zoo.training.job import is_main_process
 
-VERSION = 1
+VERSION = 2
+INDEX = "arrays.json"
+ENCODER = ".encoder.pickle"
+BYTES_A_WORKER = 1 << 25
+"""Text that keeps a process busy for longer than it takes to start."""
 log = logging.getLogger("zoo")
 
 
-class ArrayFiles(ExitStack):
-    """Arrays that grow at their ends, each in the file `NAME.bin` of a folder."""
+@dataclass(frozen=True)
+class Texts(Sequence[np.ndarray]):
+    """Texts as ids, end to end: text `i` is `ids[bounds[i]:bounds[i + 1]]`."""
+
+    ids: np.ndarray
+    bounds: np.ndarray
+
+    @classmethod
+    def of(cls, texts: Iterable[Any]) -> Texts:
+        listed = list(texts)
+        bounds = bounds_of([len(text) for text in listed])
+        return cls(np.fromiter(chain.from_iterable(listed), np.int32, int(bounds[-1])), bounds)
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.ids[self.bounds[number] : self.bounds[number + 1]]
+
+    def lengths(self) -> np.ndarray:
+        """The number of ids of each text, `[texts]`."""
+        return np.diff(self.bounds)
+
+
+def bounds_of(lengths: Any) -> np.ndarray:
+    """Where things of these lengths begin and end, end to end, `[things + 1]`."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+Part = Mapping[str, "np.ndarray | Texts"]
+"""Arrays that some rows of a split become; those of all rows follow one another."""
+Encode = Callable[[pa.RecordBatch], Part]
+"""Makes the part of some rows. It is sent to other processes, so it can be pickled."""
+
+
+def joined(parts: Sequence[Part]) -> dict[str, Any]:
+    """The arrays of parts in memory."""
+    arrays: dict[str, Any] = {}
+    for name, first in parts[0].items():
+        found: list[Any] = [part[name] for part in parts]
+        if isinstance(first, Texts):
+            lengths = np.concatenate([texts.lengths() for texts in found])
+            ids = np.concatenate([texts.ids for texts in found])
+            arrays[name] = Texts(ids, bounds_of(lengths))
+        else:
+            arrays[name] = np.concatenate(found)
+    return arrays
+
+
+class Arrays(ExitStack):
+    """Arrays that grow at their ends, each in a file `NAME.bin` of a folder."""
 
     def __init__(self, folder: Path, tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__()
-        self.folder, self.files = folder, dict[str, IO[bytes]]()
-        self.kind = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
+        self.folder = folder
+        self.files: dict[str, IO[bytes]] = {}
+        self.kinds: dict[str, Any] = {}
         self.ends: Counter[str] = Counter()
+        self.id_kind = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
         folder.mkdir(exist_ok=True)
-        write_json(folder / "tokens.json", {"dtype": self.kind.name})
+        self.callback(lambda: write_json(folder / INDEX, self.kinds))
 
-    def append(self, name: str, values: Any, kind: Any = np.int64) -> None:
+    def so_far(self) -> dict[str, Any]:
+        """The arrays as they are on the disk by now."""
+        for file in self.files.values():
+            file.flush()
+        write_json(self.folder / INDEX, self.kinds)
+        return mapped(self.folder)
+
+    def append(self, part: Part) -> None:
+        """Add a part. Texts become the arrays `NAME` and `NAME.bounds`."""
+        for name, values in part.items():
+            if isinstance(values, Texts):
+                bounds = f"{name}.bounds"
+                self._write(name, values.ids.astype(self.id_kind))
+                self._write(bounds, values.bounds[bounds in self.files :] + self.ends[name])
+                self.ends[name] += int(values.bounds[-1])
+            else:
+                self._write(name, values)
+
+    def _write(self, name: str, values: np.ndarray) -> None:
         if name not in self.files:
             self.files[name] = self.enter_context((self.folder / f"{name}.bin").open("wb"))
-        self.files[name].write(np.asarray(values).astype(kind).tobytes())
+            self.kinds[name] = [values.dtype.name, *values.shape[1:]]
+        self.files[name].write(values.tobytes())
 
-    def append_texts(self, tokens: str, bounds: str, texts: Iterable[Any]) -> None:
-        """Texts end to end in `tokens`; text `i` stands between `bounds[i]` and `bounds[i + 1]`."""
-        if bounds not in self.files:
-            self.append(bounds, [0])
-        texts = list(texts)
-        ends = self.ends[bounds] + np.cumsum([len(text) for text in texts], dtype=np.int64)
-        if len(ends):
-            self.append(tokens, np.concatenate(texts), self.kind)
-            self.append(bounds, ends)
-            self.ends[bounds] = int(ends[-1])
+
+def mapped(folder: Path) -> dict[str, Any]:
+    """The arrays of a folder by name, as they lie on the disk; `Texts` where they are such."""
+    kinds = read_json(folder / INDEX)
+    arrays: dict[str, Any] = {}
+    for name, (kind, *shape) in kinds.items():
+        path = folder / f"{name}.bin"
+        # As plain arrays: a slice of a memory map takes ten times as long.
+        flat = np.asarray(np.memmap(path, kind, "r")) if path.stat().st_size else np.zeros(0, kind)
+        arrays[name] = flat.reshape(-1, *shape)
+    for name in [name for name in arrays if f"{name}.bounds" in arrays]:
+        arrays[name] = Texts(arrays[name], arrays.pop(f"{name}.bounds"))
+    return arrays
 
 
 def tokenized(
     dataset: Dataset,
+    splits: Mapping[str, Any],
     tokenizer: PreTrainedTokenizerBase,
-    folder: Path,
+    output: str | Path,
     settings: Sequence[Any],
-    write: Callable[[ArrayFiles, Shards | pa.Table], None],
-) -> Path:
-    """`folder` with a hash behind its name, in which `write` fills a folder for each split.
+    columns: Sequence[str],
+    encode: Encode,
+    *,
+    finish: Callable[[str, dict[str, Any]], Part] | None = None,
+    workers: int = -1,
+    rows: int = 64,
+) -> dict[str, Path]:
+    """A folder for each split, whose arrays `encode` makes of `rows` rows of `columns` at a time.
 
-    The hash is of the dataset's revision, the tokenizer and `settings`. The folder appears by one
-    rename, and may be removed when no run needs it. Of runs that start side by side one makes it,
-    the others wait, and so do the processes of a run but the main one.
+    They lie in a hidden folder beside `output`, with a hash in its name: of the dataset's
+    revision, what is taken of each split, the tokenizer and `settings`. It appears by one rename,
+    and may be removed when no run needs it. Of runs that start side by side one makes it, the
+    others wait, and so do the processes of a run but the main one.
+
+    At most `workers` processes make it (-1: one a core), fewer of little text; their number changes
+    no byte. `finish` makes further arrays of those of the whole split.
     """
-    rules = tokenizer.backend_tokenizer.to_str()
-    parts = [VERSION, dataset.revision, dataset.config, rules, *settings]
-    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-    folder = folder.with_name(f"{folder.name}-{key}")
+    sizes = {split: part.num_rows for split, part in splits.items()}
+    parts = [VERSION, dataset.name, dataset.revision, dataset.config, sizes, *settings]
+    rules = [tokenizer.backend_tokenizer.to_str(), tokenizer.all_special_tokens, len(tokenizer)]
+    key = hashlib.sha256(json.dumps([*parts, *rules]).encode()).hexdigest()[:16]
+    folder = Path(output).with_name(f".tokens-{key}")
     told = False
     while not is_complete(folder):
         try:
             if is_main_process():
                 with staged(folder) as partial:
-                    for split in dataset.splits:
-                        with ArrayFiles(partial / split, tokenizer) as arrays:
-                            write(arrays, dataset[split])
+                    for split, source in splits.items():
+                        given = batches(source, columns, rows)
+                        with Arrays(partial / split, tokenizer) as arrays:
+                            many = _process_count(workers, _text_bytes(source))
+                            for part in _in_order(encode, given, many, partial):
+                                arrays.append(part)
+                            if finish:
+                                arrays.append(finish(split, arrays.so_far()))
+                    (partial / ENCODER).unlink(missing_ok=True)
                     write_json(partial / MANIFEST, {"key": key})
                 continue
         except Busy:
@@ -88,24 +189,43 @@ def tokenized(
             if not is_complete(folder):
                 raise
         time.sleep(0.2)
-    return folder
+    return {split: folder / split for split in splits}
+
+
+def _process_count(workers: int, size: int) -> int:
+    """Processes for `size` bytes of text: at most `workers` (-1: one a core), each with enough."""
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(workers if workers >= 0 else there or 1, size // BYTES_A_WORKER)
+
+
+def _text_bytes(split: Shards | pa.Table) -> int:
+    if isinstance(split, pa.Table):
+        return int(split.nbytes)
+    files = [pq.read_metadata(path) for path in split.files]
+    return sum(f.row_group(i).total_byte_size for f in files for i in range(f.num_row_groups))
+
+
+def _in_order(
+    encode: Encode, given: Iterator[pa.RecordBatch], workers: int, folder: Path
+) -> Iterator[Part]:
+    if workers <= 1:
+        return map(encode, given)
+    # Once a process, by a file: with each job the tokenizer would be sent again.
+    (folder / ENCODER).write_bytes(pickle.dumps(encode))
+    return in_order(_encode_by, ((folder / ENCODER, batch) for batch in given), workers)
+
+
+@lru_cache(maxsize=1)
+def _stored(path: Path) -> Encode:
+    encode: Encode = pickle.loads(path.read_bytes())
+    return encode
+
+
+def _encode_by(path: Path, batch: pa.RecordBatch) -> Part:
+    return _stored(path)(batch)
 
 
 def rows_of(split: Shards | pa.Table, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows of a split in order, of these columns."""
     for batch in batches(split, columns):
         yield from batch.to_pylist()
-
-
-def mapped(folder: Path, name: str, kind: Any = np.int64, width: int = 1) -> np.ndarray:
-    """The numbers that `ArrayFiles` wrote, `[rows]` or `[rows, width]`, as they lie on the disk.
-
-    Of the `kind` "tokens": as wide as the vocabulary asks for.
-    """
-    if kind == "tokens":
-        kind = read_json(folder / "tokens.json")["dtype"]
-    path = folder / f"{name}.bin"
-    if not path.is_file() or not path.stat().st_size:
-        return np.zeros(0 if width == 1 else (0, width), kind)
-    array = np.memmap(path, kind, mode="r")
-    return array if width == 1 else array.reshape(-1, width)

@@ -65,14 +65,16 @@ def operations(model: nn.Module, examples: int, tokens: int) -> int:
 class Throughput(TrainerCallback):
     """Writes the speed of training (validation left out) to `path`.
 
-    Examples/s, real tokens/s and, on a GPU, the share of its peak operations, of this process.
-    A token is real if its attention mask is 1; padding is not counted. What changes from run to
-    run (seconds, memory, host) stands in this file and nowhere in the model folder.
+    Examples/s, real tokens/s, the seconds that training waited for data and, on a GPU, the share
+    of its peak operations, of this process. A token is real if its attention mask is 1; padding is
+    not counted. What changes from run to run (seconds, memory, host) stands in this file and
+    nowhere in the model folder.
     """
 
     def __init__(self, path: Path, recipe: str) -> None:
         self.path, self.recipe = path, recipe
         self.seconds, self.examples, self.steps = 0.0, 0, 0
+        self.waited = 0.0
         self.tokens: int | torch.Tensor = 0
         self._since = time.perf_counter()
 
@@ -123,6 +125,7 @@ class Throughput(TrainerCallback):
                 "real_tokens_per_second": round(tokens / seconds, 1),
                 "tflops": round(done / seconds / 1e12, 4),
                 "share_of_peak_flops": round(done / seconds / most, 4) if most else None,
+                "seconds_waiting_for_data": round(self.waited, 3),
                 "processes": args.world_size,
                 "device": str(args.device),
                 "gpu": gpu,

@@ -9,11 +9,15 @@ import logging
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.data import Sampler
@@ -25,11 +29,13 @@ from transformers import (
     TrainingArguments,
 )
 from transformers.trainer_callback import PrinterCallback, TrainerCallback
+from transformers.training_args import ParallelMode
 
 from corpora.errors import DiscorporaError
 from corpora.rng import stream
 from zoo import modeling
 from zoo.declared import StepRecipe
+from zoo.lora import merge_lora
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job
@@ -64,6 +70,8 @@ def training_arguments(job: Job, **more: Any) -> TrainingArguments:
         "bf16": uses_bf16(recipe.bf16),
         "use_cpu": not torch.accelerator.is_available(),
         "torch_compile": recipe.compile,
+        # Which parameters a step leaves out is found once: see `ignore_unused`.
+        "ddp_find_unused_parameters": False,
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
         # The count of validations without a new best one goes on after a resume.
@@ -144,6 +152,12 @@ class ZooTrainer(Trainer):
         self._created_lr_scheduler = True
         return made
 
+    def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
+        begin = time.perf_counter()
+        samples = super().get_batch_samples(*args, **kwargs)
+        self.throughput.waited += time.perf_counter() - begin
+        return samples
+
     def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
         self.throughput.count(inputs)
         return super().training_step(model, inputs, *args, **kwargs)
@@ -206,6 +220,49 @@ def class_accuracy(prediction: Any) -> dict[str, float]:
     return {"accuracy": float((prediction.predictions == prediction.label_ids).mean())}
 
 
+@contextmanager
+def tensor_cores() -> Iterator[None]:
+    """Products in TF32 where a model trains on a GPU; what is reported is float32's."""
+
+    def allow(tf32: bool) -> None:
+        torch.set_float32_matmul_precision("high" if tf32 else "highest")
+        torch.backends.cudnn.allow_tf32 = tf32
+
+    if not torch.cuda.is_available():
+        yield
+        return
+    allow(True)
+    try:
+        yield
+    finally:
+        allow(False)
+
+
+def ignore_unused(model: nn.Module, loss: Callable[[], torch.Tensor]) -> None:
+    """Tell several processes which weights a step leaves without a gradient (such as a pooler).
+
+    Found by one step, so that nobody has to look for them at each. DDP raises an error if a
+    later step leaves out others.
+    """
+    with torch.random.fork_rng():
+        loss().backward()
+    unused = [n for n, p in model.named_parameters() if p.requires_grad and p.grad is None]
+    model.zero_grad()
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, unused)
+
+
+def _first_loss(trainer: ZooTrainer) -> torch.Tensor:
+    """The loss of the first rows."""
+    rows: Any = trainer.train_dataset
+    inputs = trainer._prepare_inputs(trainer.data_collator([rows[0], rows[len(rows) - 1]]))
+    labels = inputs["labels"]
+    model: Any = trainer.model
+    with trainer.compute_loss_context_manager():
+        outputs = model.train()(**inputs)
+        loss = trainer.compute_loss_func(outputs, labels) if trainer.compute_loss_func else None
+    return outputs.loss if loss is None else loss
+
+
 def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
     """Train, or go on from the newest whole checkpoint; the best weights end in the model.
 
@@ -231,14 +288,22 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
             best = job.checkpoints / f"checkpoint-{state.best_global_step or state.global_step}"
             trainer.state, state.best_model_checkpoint = state, str(best)
             trainer._load_best_model()
+            merge_lora(cast(nn.Module, trainer.model))
             return state
-        before = len([*start.glob("rng_state_*.pth")]) or 1
-        if before != trainer.args.world_size:
-            job.note(
-                f"{before} processes began, {trainer.args.world_size} went on from {start.name}"
-            )
-    trainer.train(resume_from_checkpoint=str(start) if start else None)
+        job.note_processes(start, "rng_state_*.pth", trainer.args.world_size)
+    if trainer.args.parallel_mode == ParallelMode.DISTRIBUTED:
+        ignore_unused(cast(nn.Module, trainer.model), lambda: _first_loss(trainer))
+    with tensor_cores():
+        trainer.train(resume_from_checkpoint=str(start) if start else None)
+    if trainer.is_fsdp_enabled:  # each process holds a part of the model only
+        raise DiscorporaError(
+            "trained with FSDP: what is left takes one process",
+            where=job.name,
+            hint="run the same command without accelerate launch: it goes on from the last "
+            "checkpoint, evaluates and writes the model",
+        )
     trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
+    merge_lora(cast(nn.Module, trainer.model))
     return trainer.state
 
 
@@ -248,7 +313,7 @@ def out_of_memory(job: Job) -> DiscorporaError:
     lower = "lower {name} (now {now})"
     ways = {
         "gradient_accumulation": "raise {name} (now {now})",
-        "recompute": "set recompute = true, which keeps the activations of one block at a time",
+        "recompute": "set recompute = true, which keeps the input of each layer alone",
         "block_tokens": lower,
         "max_tokens": lower,
     }

@@ -179,7 +179,7 @@ def test_workers_change_nothing(candidates: Make) -> None:
 
 def test_a_pickled_store_maps_the_same_files(store: TokenStore) -> None:
     copy = pickle.loads(pickle.dumps(store))
-    assert isinstance(copy.tokens, np.memmap)
+    assert isinstance(copy.tokens.base, np.memmap)
     assert np.array_equal(copy.tokens, store.tokens)
 
 

@@ -156,7 +156,7 @@ def seen_blocks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, list[Any]]]
 
     def watched(self: ConponoModel, blocks: Any, *args: Any, **kwargs: Any) -> Any:
         if self.training:
-            seen.append((self.recompute, blocks))
+            seen.append((self.backbone.is_activation_checkpointing, blocks))
         return forward(self, blocks, *args, **kwargs)
 
     monkeypatch.setattr(ConponoModel, "forward", watched)

@@ -1,0 +1,75 @@
+"""The GPUs of this machine, shared out among the trainings and evaluations of a build."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from corpora.errors import ConfigError
+from zoo.declared import Recipe, StepRecipe
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+POLL_SECONDS = 0.2
+
+
+def there() -> tuple[str, ...]:
+    """The GPUs that this process may use: those of `CUDA_VISIBLE_DEVICES`, else all."""
+    visible = os.environ.get(VISIBLE)
+    if visible is None:
+        return tuple(map(str, range(len([*Path("/dev").glob("nvidia[0-9]*")]))))
+    names = [name.strip() for name in visible.split(",")]
+    hidden = names.index("-1") if "-1" in names else len(names)
+    return tuple(name for name in names[:hidden] if name)
+
+
+def processes(recipe: Recipe, wanted: int) -> int:
+    """How many of `wanted` devices a training takes: there are as many, and they divide its batch.
+
+    The examples of a step are the same whatever the number, so it is no part of the model.
+    """
+    for number in range(min(wanted, len(there())), 1, -1):
+        try:
+            if isinstance(recipe, StepRecipe) and recipe.share_of_batch(number):
+                return number
+        except ConfigError:
+            continue
+    return 1
+
+
+@contextmanager
+def held(number: int) -> Iterator[dict[str, str]]:
+    """The environment of a process that has `number` of the GPUs to itself, once they are free.
+
+    Other builds of this user keep off them too; a killed process gives them back.
+    """
+    names = there()
+    if not names:
+        yield {}
+        return
+    folder = Path(tempfile.gettempdir()) / f"discorpora-devices-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    with ExitStack() as locks:
+        taken: list[str] = []
+        # One at a time collects: two that hold a half each would wait for ever.
+        with (folder / "gate").open("w") as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            while len(taken) < min(number, len(names)):
+                for name in names:
+                    if name in taken or len(taken) == number:
+                        continue
+                    lock = (folder / name.replace("/", "-")).open("w")
+                    try:
+                        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    except BlockingIOError:
+                        lock.close()
+                        continue
+                    locks.enter_context(lock)
+                    taken.append(name)
+                if len(taken) < min(number, len(names)):
+                    time.sleep(POLL_SECONDS)
+        yield {VISIBLE: ",".join(taken)}

@@ -1,0 +1,44 @@
+"""LoRA (Hu et al. 2022): training small matrices beside an encoder's frozen ones, by `peft`."""
+
+from __future__ import annotations
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from corpora.errors import ConfigError
+from zoo.declared import BackboneRecipe
+
+
+def add_lora(backbone: PreTrainedModel, recipe: BackboneRecipe) -> None:
+    """Freeze the encoder, and put a pair of matrices of rank `lora_rank` beside each linear layer.
+
+    Raises `ConfigError` if `peft` is not installed.
+    """
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError as error:
+        raise ConfigError(
+            f"lora_rank = {recipe.lora_rank}, but peft is not installed",
+            where="lora_rank",
+            hint="pip install 'discorpora[lora]'",
+        ) from error
+    config = LoraConfig(
+        r=recipe.lora_rank,
+        lora_alpha=recipe.lora_alpha,
+        lora_dropout=recipe.lora_dropout,
+        target_modules="all-linear",
+    )
+    inject_adapter_in_model(config, backbone)
+
+
+def merge_lora(model: nn.Module) -> None:
+    """Add what was learned to the frozen matrices: the model is of its own classes again."""
+    if not any(".lora_" in name for name, _ in model.named_parameters()):
+        return
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for name, module in list(model.named_modules()):
+        if isinstance(module, BaseTunerLayer):
+            module.merge()
+            model.set_submodule(name, module.get_base_layer())
+    model.requires_grad_(True)
