@@ -16,8 +16,10 @@ from zoo.evaluate.outcomes import PROBES, Outcomes
 from zoo.evaluate.pairwise_sets import PairSet, open_sets
 from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import (
+    RULES,
     Scorer,
     baseline,
+    beside,
     cut_of,
     default_encoder,
     describe,
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from zoo.evaluate import Request
     from zoo.evaluate.suites import Agreement, Pairwise, Permuted
 
-RULES = ("random", "longer", "shorter", "tfidf")
 CODERS = 100
 """Random coders drawn for the comparison."""
 MISSING = -1
@@ -66,12 +67,17 @@ def evaluate_permuted(suite: Permuted, request: Request) -> Result:
     orders = open_dataset(folder, config or suite.config).need("document", "orders")
     documents = open_dataset(folder, "documents").need("id", "sentences")
     tables = documents[request.split], spread(orders[request.split], request.limit)
+    rules = beside(suite.beside, request.seed)
     model = load_scorer(request.model, request.seed)
     if isinstance(model, DocumentScorer):
         ranking = model.rank_orders(*tables)
     else:
         ranking = rank_texts(model, *tables)
     metrics, about = ranking.metrics(request.seed), orders.describe()
+    for name, rule in rules.items():
+        found = rank_texts(rule, *tables)
+        both = found.coherent, found.permuted
+        metrics["baselines"][name] = ranked(*both, found.documents, request.seed, name)
     right = ranking.coherent > ranking.permuted  # a tie is wrong
     return Result(
         model=describe(request.model, model),
@@ -123,7 +129,7 @@ def evaluate_pairwise(options: Pairwise, request: Request) -> Result:
     elif options.against:
         other = load_scorer(options.against, request.seed)
     model = load_scorer(request.model, request.seed)
-    rules: dict[str, Scorer] = {name: baseline(name, request.seed) for name in RULES}
+    rules = beside((*RULES, *options.beside), request.seed)
     encoder = options.encoder or default_encoder()
     notes = [] if encoder else ["no encoder for the rule cosine: see --encoder"]
     if encoder not in ("", "none"):
@@ -276,11 +282,16 @@ def evaluate_agreement(options: Agreement, request: Request) -> Result:
             where=request.data,
             hint='give @lmvlm or @summeval, or JSON Lines with "votes": [1, 0, -1]',
         )
+    rules = beside(options.beside, request.seed)
     model = load_scorer(request.model, request.seed)
-    sets = {
-        each.name: agreement_on(each, *score_pairs(each, model, options.prompt), request.seed)
-        for each in voted
-    }
+
+    def agreement(each: PairSet, scorer: Scorer) -> dict[str, Any]:
+        return agreement_on(each, *score_pairs(each, scorer, options.prompt), request.seed)
+
+    sets = {each.name: agreement(each, model) for each in voted}
+    for each in voted if rules else ():
+        alphas = {name: agreement(each, rule)["alpha"] for name, rule in rules.items()}
+        sets[each.name]["baselines"] = alphas
     protocol = {"alpha": "nominal", "ties": "missing"}
     return Result(
         model=describe(request.model, model),
