@@ -16,7 +16,7 @@ from zoo.evaluate.suites import DiscoEval
 
 from .conftest import SUBJECTS, VERBS
 
-mteb = pytest.importorskip("mteb", reason="the extra senteval is not installed")
+mteb = pytest.importorskip("mteb", reason="the extra mteb is not installed")
 POINT = 0.01
 QUICK = DiscoEval(cache="", representation="mean", second_opinion=False, seeds=2)
 

@@ -7,7 +7,7 @@
     mteb.evaluate(mteb_tasks.encoder("MODEL"), tasks, cache=None)
 
 The tasks take any model of mteb (a `SentenceTransformer` too); the models go to any task of mteb.
-Needs the extra `senteval`. A task's classifiers are those of our own suites, so that a model has
+Needs the extra `mteb`. A task's classifiers are those of our own suites, so that a model has
 the same figures in both. None is an `AbsTaskPairClassification`: that scores the similarity of
 two texts, which is the same in both orders, and every pair here has an order.
 """
@@ -21,13 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from datasets import Dataset, DatasetDict
-from mteb import TaskMetadata
-from mteb.abstasks.classification import AbsTaskClassification
-from mteb.abstasks.retrieval import AbsTaskRetrieval
-from mteb.models import ModelMeta
-from mteb.models.abs_encoder import AbsEncoder
 from torch.utils.data import DataLoader
 
+from corpora.errors import DiscorporaError
 from zoo.evaluate import pdtb
 from zoo.evaluate.discoeval.data import TaskData, read
 from zoo.evaluate.discoeval.protocol import (
@@ -49,6 +45,19 @@ from zoo.evaluate.pairwise_sets import PairSet, open_sets
 from zoo.evaluate.scorers import load_scorer
 from zoo.evaluate.suites import DiscoEval
 from zoo.labelled import load
+
+try:
+    from mteb import TaskMetadata
+    from mteb.abstasks.classification import AbsTaskClassification
+    from mteb.abstasks.retrieval import AbsTaskRetrieval
+    from mteb.models import ModelMeta
+    from mteb.models.abs_encoder import AbsEncoder
+except ModuleNotFoundError as error:
+    raise DiscorporaError(
+        "mteb is not installed",
+        where="zoo.evaluate.mteb_tasks",
+        hint="pip install 'discorpora[mteb]'",
+    ) from error
 
 if TYPE_CHECKING:
     from zoo.evaluate.scorers import Scorer

@@ -164,9 +164,6 @@ class Pairwise(OfScorers):
     reads = (Form(("pos", "neg")),)
     all_configs = True
 
-    against: str = ""
-    """A second model for McNemar's test, `baseline:NAME`, or the JSON of its result on the same
-    data."""
     encoder: str = ""
     """Of the rule `cosine`: a backbone (MiniLM if it is installed); `none` leaves the rule out."""
     prompt: bool = True
@@ -335,8 +332,8 @@ class DiscoEval(Suite):
         return evaluate(self, request)
 
     def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
-        """`STEM.table.md`; with layers also `STEM.layers.csv`, `.svg` and `.png`."""
-        from zoo.evaluate.discoeval.report import write_files
+        """With layers `STEM.layers.csv`, `.svg` and `.png`."""
+        from zoo.evaluate.discoeval.layers import write_files
 
         write_files(result, stem)
 
@@ -408,27 +405,3 @@ class SuperGlue(Suite):
                 if key in found:
                     cells[name] = percent(found[key], found.get("examples"))
         return {"": cells}
-
-
-class SentEval(Suite):
-    """What of SentEval the library mteb has, in the columns of DiscoEval's table 2.
-
-    mteb runs its tasks with its own protocol and data: `--data hub`.
-    """
-
-    name = "senteval"
-    paper = "Chen, Chu and Gimpel 2019, table 2"
-    needs = frozenset({ENCODES})
-
-    representation: str = "auto"
-    """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
-
-    def evaluate(self, request: Request) -> Result:
-        from zoo.evaluate.senteval import evaluate
-
-        return evaluate(self, request)
-
-    @classmethod
-    def rows(cls, result: Mapping[str, Any]) -> Rows:
-        columns = result["metrics"]["columns"]
-        return {"": {name: percent(found) for name, found in columns.items() if found["complete"]}}

@@ -12,10 +12,9 @@ import numpy as np
 
 from corpora.errors import ConfigError
 from zoo.evaluate import Request, scores
-from zoo.evaluate.discoeval import report
 from zoo.evaluate.discoeval.data import Found, TaskData, read
 from zoo.evaluate.discoeval.probe import Probe, fit
-from zoo.evaluate.discoeval.tasks import Features, Settings
+from zoo.evaluate.discoeval.tasks import TASKS, Features, Settings
 from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder, Text, load_encoder
 from zoo.evaluate.outcomes import Outcomes
 from zoo.evaluate.results import Result
@@ -193,7 +192,7 @@ def evaluate_all(
         untested = "no test set: the accuracy is that of the validation set"
         said = [*data.notes, *([untested] if scored != split else [])]
         notes += [f"{data.name}: {note}" for note in said]
-    metrics = {**report.summary(domains), "skipped": found.skipped}
+    metrics = {**summary(domains), "skipped": found.skipped}
     if options.layers:
         metrics["layers"] = per_layer(found.tasks, encoder, options, split, seed)
     model = {"name": encoder.name, "representation": representation_of(encoder, options)}
@@ -217,6 +216,26 @@ def evaluate_all(
         notes=notes,
         outcomes=outcomes,
     )
+
+
+def summary(domains: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    """`tasks`: the mean over a task's domains; `average`: the mean over the tasks.
+
+    `domains[task][domain]` is what `run_task` found. `average.complete` says whether all seven
+    tasks are in it; only then it can stand beside a published one.
+    """
+    tasks = {
+        task: {
+            "value": float(np.mean([one["value"] for one in found.values()])),
+            # The seeds of a task's domains are independent of each other.
+            "sd": float(np.sqrt(np.sum([one["sd"] ** 2 for one in found.values()])) / len(found)),
+            "domains": dict(found),
+        }
+        for task, found in domains.items()
+    }
+    value = float(np.mean([one["value"] for one in tasks.values()]))
+    average = {"value": value, "tasks": list(tasks), "complete": len(tasks) == len(TASKS)}
+    return {"tasks": tasks, "average": average}
 
 
 def run_task(
