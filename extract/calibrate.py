@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import PrivateAttr
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
@@ -38,6 +39,7 @@ from sklearn.preprocessing import StandardScaler
 from spacy.language import Language
 
 from corpora.document import Document
+from corpora.errors import DiscorporaError
 from corpora.readers import open_source
 from corpora.store.atomic import write_json, write_text
 from extract import embedded
@@ -111,7 +113,7 @@ class Observer(Model):
     numbers: dict[str, float] = {}
     markers: dict[str, float] = {}
     patterns: dict[str, float] = {}
-    _seen: list[dict[str, float]] = []
+    _seen: list[dict[str, float]] = PrivateAttr(default_factory=list)
 
     def confidences(
         self, batch: Batch, matches: Matches, spans: tuple[SpanColumn, SpanColumn]
@@ -122,17 +124,20 @@ class Observer(Model):
         return np.ones(len(matches), dtype=np.float32)
 
 
-def observed(documents: Iterable[Document], mode: str, **settings: Any) -> Rows:
-    """All pairs of some documents with their features."""
+def observed(
+    documents: Iterable[Document], mode: str, model: Model | None = None, **settings: Any
+) -> Rows:
+    """All pairs of some documents: with their features, or with the confidence of a `model`."""
     extractor = Extractor(mode=mode, min_confidence=0, **settings)
-    extractor.model = observer = Observer()
+    observer = Observer()
+    extractor.model = model or observer
     return Rows(list(extractor.pairs(documents)), observer._seen)
 
 
-def against_gold(path: Path, mode: str, parser: SpacyParser) -> Rows:
+def against_gold(path: Path, mode: str, parser: SpacyParser, model: Model | None = None) -> Rows:
     """The pairs of a parser from the raw text of a treebank, right where gold trees agree."""
     documents = list(open_source(f"conllu:{path}"))
-    rows = observed(documents, mode, parser=parser)
+    rows = observed(documents, mode, model, parser=parser)
     gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
     there = {(pair.doc, pair.marker_spans): pair for pair in gold}
     rows.right = [agrees(p, there.get((p.doc, p.marker_spans))) for p in rows.pairs]
@@ -182,10 +187,9 @@ def design(rows: Rows, names: Sequence[str]) -> Array:
 
 def fitted(rows: Rows) -> tuple[dict[str, Any], dict[str, float]]:
     """The weights of a model, and how well it does on documents that it has not seen."""
-    kinds = [f"marker {p.marker}" for p in rows.pairs] + [
-        f"pattern {p.pattern}" for p in rows.pairs
-    ]
-    common = [kind for kind in sorted(set(kinds)) if kinds.count(kind) >= RAREST]
+    kinds = Counter(f"marker {pair.marker}" for pair in rows.pairs)
+    kinds.update(f"pattern {pair.pattern}" for pair in rows.pairs)
+    common = sorted(kind for kind, count in kinds.items() if count >= RAREST)
     names = [*rows.values[0], *common]
     table, right = design(rows, names), np.array(rows.right)
     groups = [pair.doc for pair in rows.pairs]
@@ -250,12 +254,8 @@ def score(options: argparse.Namespace) -> None:
     for mode in MODES:
         rows = Rows()
         for path in options.treebank:
-            rows.extend(against_gold(path, mode, FoldParser()))
-        model = Model.of(models[mode])
-        names = [*model.numbers, *(f"marker {m}" for m in model.markers)]
-        names += [f"pattern {p}" for p in model.patterns]
-        weights = [*model.numbers.values(), *model.markers.values(), *model.patterns.values()]
-        sure = 1 / (1 + np.exp(-(design(rows, names) @ weights + model.bias)))
+            rows.extend(against_gold(path, mode, FoldParser(), Model.of(models[mode])))
+        sure = np.array([pair.confidence for pair in rows.pairs])
         right = np.array(rows.right)
         bins = np.minimum((sure * 10).astype(int), 9)
         report[mode] = {
@@ -301,7 +301,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         each.add_argument("--output", type=Path, required=True)
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    options.run(options)
+    try:
+        options.run(options)
+    except (OSError, DiscorporaError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
     return 0
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpora.declared import Table
+from corpora.errors import ConfigError
 from extract.match import PREVIOUS, Matches
 from extract.pairs import SpanColumn
 from extract.parse import BoolArray, Ints
@@ -32,6 +33,7 @@ KINDS = {
 """Parts of speech (UPOS) of the words at the ends of both sides and around the marker."""
 CLASSES = ("main_clause", "conjunct", "reported_clause", "adverbial_clause")
 MAX_DEPTH = 20
+MORE_LIKELY_RIGHT = 0.5
 NOWHERE = -1
 """Stands for a token that is not there; it is of no kind."""
 
@@ -63,6 +65,24 @@ def load_model(language: str, mode: str) -> Model | None:
     models = json.loads(MODEL.read_text(encoding="utf-8"))
     weights = models.get(language, {}).get(mode)
     return None if weights is None else Model.of(weights, str(MODEL))
+
+
+def threshold(language: str, mode: str, asked: float | None) -> float:
+    """The least confidence of a pair that is kept: what was asked for, or the mode's default.
+
+    The default is .5 in `standalone` where the language has a model, and 0 elsewhere. Raises
+    `ConfigError` for a threshold above 0 where there is no model.
+    """
+    model = load_model(language, mode)
+    if asked is None:
+        return MORE_LIKELY_RIGHT if model is not None and mode == "standalone" else 0.0
+    if asked > 0 and model is None:
+        raise ConfigError(
+            f"min_confidence = {asked}: there is no model of confidence for the language "
+            f"{language!r}",
+            hint="leave min_confidence out",
+        )
+    return asked
 
 
 def features(

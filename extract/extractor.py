@@ -20,7 +20,7 @@ from corpora.document import Document, Spans
 from corpora.errors import ConfigError
 from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
-from extract.confidence import load_model
+from extract.confidence import load_model, threshold
 from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match
 from extract.pairs import Pair, PairColumns, Reject, SpanColumn
 from extract.parse import BoolArray, Ints, ParsedDocument, Parser
@@ -40,7 +40,6 @@ FEW_WORDS = 30
 """With fewer words the language of a document is not looked at."""
 FREQUENT = 0.1
 """The least share of frequent words: English prose has .3 to .5, German .02."""
-MORE_LIKELY_RIGHT = 0.5
 OnReject = Callable[[Reject], object]
 Mode = Literal["recall", "standalone"]
 Subjects = Literal["own", "restored", "shared"]
@@ -126,15 +125,7 @@ class Extractor:
         }
         self.markers = resolve_markers(self.settings.markers, language, self.settings.patterns)
         self.model = load_model(language, mode)
-        self.threshold = min_confidence or 0.0
-        if min_confidence is None and mode == "standalone":
-            self.threshold = MORE_LIKELY_RIGHT
-        if min_confidence and self.model is None:
-            raise ConfigError(
-                f"min_confidence = {min_confidence}: there is no model of confidence for the "
-                f"language {language!r}",
-                hint="leave min_confidence out",
-            )
+        self.threshold = threshold(language, mode, min_confidence)
         self.on_reject = on_reject
         self.reject_counts: Counter[str] = Counter()
         self._waiting: defaultdict[str, list[Reject]] = defaultdict(list)

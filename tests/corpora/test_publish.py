@@ -786,7 +786,14 @@ def test_the_published_dataset_loads_as_the_folder_does(
                 assert there[split].features == here[split].features
                 assert there[split].to_list() == here[split].to_list()
         print("equal", here)
+
+        from corpora.audit.opening import opened
+        for config, data in opened({ID!r}).items():
+            for split, rows in data.splits.items():
+                there = datasets.load_dataset({ID!r}, config, split=split)
+                assert rows.to_table().to_pylist() == there.to_list()
+            print("audited", config)
         """,
         tmp_path,
     )
-    assert "equal" in said
+    assert "equal" in said and "audited one" in said and "audited two" in said

@@ -117,6 +117,15 @@ def test_each_document_is_held_out_of_one_fold(tmp_path: Path) -> None:
     assert sorted(held) == sorted(names)
 
 
+def test_calibration_of_files_that_are_not_there_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = str(tmp_path / "missing.json")
+    arguments = ["score", missing, "--treebank", missing, "--output", str(tmp_path / "out.json")]
+    assert calibrate.main(arguments) == 2
+    assert "missing.json" in capsys.readouterr().err
+
+
 def test_a_fit_learns_what_the_rows_show() -> None:
     """Short pairs are right and long ones wrong: the weights say so."""
     rows = calibrate.Rows()

@@ -13,7 +13,7 @@ from workflows import settings
 from workflows.cli.show import plan as show_plan
 from workflows.config import load_build
 from workflows.settings import options
-from workflows.tasks import BuildAll
+from workflows.tasks import BuildAll, Dataset
 
 BUILD = """
 name = "fits"
@@ -195,6 +195,20 @@ def test_what_does_not_fit_is_refused_when_it_is_planned(
     assert re.match(rf"{tmp_path}/build\.toml:\d+: ", said) and said.count("build.toml") == 1
     for word in words:
         assert word in said, f"{word!r} is not in: {said}"
+
+
+@pytest.mark.parametrize(
+    ("written", "least"),
+    [("", 0.5), ('mode = "recall"', 0.0), ("min_confidence = 0.7", 0.7), ("min_confidence = 0", 0)],
+)
+def test_a_dataset_states_the_threshold_that_its_pairs_passed(
+    written: str, least: float, write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    text = BUILD.replace("threads = 1", f"threads = 1\n[extract]\n{written}")
+    config = str(write_config(text))
+    with options(config, str(tmp_path / "out")), settings.planning():
+        dataset = Dataset(config=config, name="dissent")
+        assert dataset.extraction()["least confidence"] == least
 
 
 def test_planning_writes_nothing(write_config: Callable[[str], Path], tmp_path: Path) -> None:

@@ -201,11 +201,15 @@ class Pairs(SourceStage):
     def mode_name(self) -> str:
         return self.mode or self.build.extract.mode
 
-    @property
-    def min_confidence(self) -> float | None:
-        """The build file's, which is for the pairs of its mode."""
+    @cached_property
+    def min_confidence(self) -> float:
+        """The build file's, which is for the pairs of its mode, or the default of the mode."""
+        from extract.confidence import threshold
+
         chosen = self.build.extract
-        return chosen.min_confidence if self.mode_name == chosen.mode else None
+        asked = chosen.min_confidence if self.mode_name == chosen.mode else None
+        with self.build.at("extract", "min_confidence"):
+            return threshold(self.entry.language or "en", self.mode_name, asked)
 
     @property
     def key(self) -> str:
