@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from zoo.evaluate.scorers import (
 )
 from zoo.evaluate.scores import finite, of_groups, stated, whole_units
 from zoo.texts import as_sentences
-from zoo.training.data import open_dataset, read_manifest, split_spec, spread
+from zoo.training.data import open_configs, spread
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,10 +43,7 @@ def evaluate(options: Ratings, request: Request) -> Result:
 
     Raises `InputError` where no configuration has any in the split.
     """
-    folder, config = split_spec(request.data)
-    one = config or not Path(folder).is_dir()
-    configs = [config] if one else list(read_manifest(Path(folder))["configs"])
-    opened = [open_dataset(folder, name) for name in configs]
+    config, opened = open_configs(request.data)
     # Classes are learnt on the training split, so that they are not judged on it.
     wanted = dict.fromkeys((request.split, "train"))
     tables = {
