@@ -13,7 +13,6 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import COHERENCE_TESTS
-from zoo.evaluate import pairwise_sets
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.pairwise import evaluate_set, mcnemar_of_sets, score_pairs
@@ -218,7 +217,7 @@ def test_texts_of_a_dataset_are_lists_of_sentences(
         table = pa.table({"prompt": ["It rained."], "pos": [pos], "neg": [neg]})
         return Dataset("mine", "default", "r1", {"test": table})
 
-    monkeypatch.setattr(pairwise_sets, "open_dataset", opened)
+    monkeypatch.setattr("zoo.training.data.open_dataset", opened)
     pos, neg = ["It was wet.", "We left."], ["We left.", "It was wet."]
     (found,) = open_sets("owner/mine").sets
     assert found.pairs[0].prompt == ("It rained.",) and found.pairs[0].pos == tuple(pos)
