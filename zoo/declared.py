@@ -98,6 +98,8 @@ class Recipe(Declared):
     """The configuration that is read where none is named; "": the dataset's default one."""
     splits: ClassVar[tuple[str, ...]] = SPLITS
     """The splits that must have rows."""
+    differs: ClassVar[tuple[str, ...]] = ()
+    """Where it differs from the paper, a sentence each: for the card and the page in docs/."""
     not_identity: ClassVar[frozenset[str]] = frozenset(
         {
             *("dataset", "dataset_config", "output", "logging_steps", "report_to"),

@@ -17,11 +17,6 @@ from zoo.training.job import Job
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-USAGE = """
-from zoo.dissent import predict
-predict(FOLDER, [("It rained all day.", "We stayed inside.")])    # a probability a label
-"""
-
 
 @dataclass(frozen=True)
 class Labelled:
@@ -180,7 +175,6 @@ def leave(
         model,
         tokenizer,
         data.data,
-        USAGE,
         headline=headline(split, metrics),
         labels=data.labels,
         metrics={split: metrics},

@@ -41,6 +41,8 @@ class About(Table):
     dataset: str = ""
     published: str = ""
     tier: str = ""
+    differs: tuple[str, ...] = ()
+    """Where its settings differ from the paper's, beside what the recipe itself says."""
 
 
 class _File(Table):

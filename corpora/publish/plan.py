@@ -180,7 +180,7 @@ class Publication:
         text = text.replace(
             f'load_dataset("{self.manifest.name}"', f'load_dataset("{self.repo_id}"'
         )
-        text = text.replace("from_pretrained(FOLDER)", f'from_pretrained("{self.repo_id}")')
+        text = text.replace('folder = "."  # this folder, or', f'folder = "{self.repo_id}"  #')
         ours = read_card(text, where=str(self.folder / CARD))
         for key in LICENCE_KEYS:
             ours.data.pop(key)

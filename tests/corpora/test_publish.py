@@ -117,7 +117,8 @@ def model(tmp_path: Path) -> Path:
     (place / "model.safetensors").write_bytes(bytes(range(256)) * 40)
     write_json(place / "config.json", {"model_type": "discorpora-test"})
     write_json(place / "results.json", {"licences": {"data sample": ["CC0-1.0"]}})
-    card = "---\nlicense: CC0-1.0\ntags: [discorpora]\n---\n\n# M\n\n`A.from_pretrained(FOLDER)`\n"
+    example = 'folder = "."  # this folder, or the id of the model'
+    card = f"---\nlicense: CC0-1.0\ntags: [discorpora]\n---\n\n# M\n\n`{example}`\n"
     (place / "README.md").write_text(card)
     sums = {path.name: sha256(path) for path in place.iterdir()} | {".job.json": "0" * 64}
     write_json(place / MANIFEST, {"settings": {"seed": 0}, "files": sums})
@@ -233,7 +234,7 @@ def test_a_model_is_published_the_same_way(server: HubServer, send: Publish, mod
     assert {**there, "README.md": b""} == {**files_of(model), "README.md": b""}
     card = there["README.md"].decode()
     assert RepoCard(card).data.license == "cc0-1.0"
-    assert 'from_pretrained("lab/scorer")' in card
+    assert 'folder = "lab/scorer"' in card
     assert send(model, "lab/scorer", kind="model").status == "unchanged"
 
 

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import BertConfig, masking_utils
 
-from zoo import word_encoder
+from zoo import modeling_discorpora
 from zoo.backbones import Pooling, set_attention
 from zoo.coherence.modeling import CoherenceConfig, CoherenceScorer
 from zoo.coherence.objectives import (
@@ -25,8 +25,8 @@ from zoo.coherence.objectives import (
     MomentumContrast,
     MomentumEncoder,
     NegativeQueue,
-    PairwiseMargin,
 )
+from zoo.coherence.unc import margin_at_positions
 from zoo.coherence.unc_modeling import UncConfig, UncModel
 from zoo.conpono.modeling import ConponoConfig, ConponoModel
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
@@ -56,7 +56,7 @@ def one_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # there is none
     # transformers itself asks at each forward pass whether a mask is all ones.
     monkeypatch.setattr(masking_utils, "_ignore_bidirectional_mask_sdpa", lambda *_, **__: False)
-    monkeypatch.setattr(word_encoder, "run_in_groups", _states)  # which is the CPU's own
+    monkeypatch.setattr(modeling_discorpora, "run_in_groups", _states)  # which is the CPU's own
     with OneDevice():
         yield
 
@@ -109,7 +109,7 @@ def test_unc() -> None:
     sizes = {"vocab_size": 20, "embedding_size": 4, "hidden_size": 4, "bilinear_size": 3}
     model = UncModel(UncConfig(**sizes, kernel_heads=2, kernel_size=3)).to("meta")
     vectors = torch.ones(6, 8, device="meta")
-    trained(model, PairwiseMargin()(model.score_vectors(vectors, ids(2, 2, 3))))
+    trained(model, margin_at_positions(model.score_vectors(vectors, ids(2, 2, 3)), 1.0))
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -132,16 +132,13 @@ def test_models_of_words(pooling: Any) -> None:
 
 @pytest.mark.parametrize("vector", ["cls", "mean"])
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
-@pytest.mark.parametrize("packed", [False, True])
-def test_conpono(vector: Any, attention: str, packed: bool) -> None:
+def test_conpono(vector: Any, attention: str) -> None:
     model = ConponoModel(ConponoConfig(backbone_config=bert(), k=1, vector=vector)).to("meta")
     set_attention(model.backbone, attention)
     block = {
         "input_ids": ids(2, 6),
         "token_type_ids": ids(2, 6),
-        "position_ids": ids(2, 6) if packed else None,
-        "segments": ids(2, 6),
-        "starts": ids(2),
+        "real": ids(2, 6) > 0,
         "masked": ids(3),
         "mlm_labels": ids(3),
     }

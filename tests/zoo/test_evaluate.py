@@ -190,24 +190,18 @@ def test_another_revision_of_the_models_own_data_is_told(
 
 
 def test_what_a_model_starts_from_counts_as_its_training(tmp_path: Path) -> None:
-    def model(name: str, dataset: str, backbone: str) -> None:
-        (tmp_path / name).mkdir()
-        about = {"name": dataset, "config": "all", "revision": "1", "rows": {}}
-        settings = {"backbone": backbone}
-        found = {"recipe": "a/b", "dataset": about, "settings": settings}
-        (tmp_path / name / "results.json").write_text(json.dumps(found), encoding="utf-8")
-
-    model("second", "permuted", str(tmp_path / "first"))
-    model("first", "dissent", str(tmp_path / "second"))  # no way out
-    found = trained_on(str(tmp_path / "second"))
-    assert [one["name"] for one in found] == ["permuted", "dissent"]
-    tasks = [{"task": "SP", "name": name, "revision": "2"} for name in ("sp", "dissent", "dissent")]
-    assert len(other_revisions(found, tasks)) == 1
-    assert other_revisions(found, {"name": "dissent", "revision": "1"}) == []
-    assert other_revisions(found, {"STS12": {"revision": "2"}}) == []
-    (tmp_path / "first" / "results.json").write_text("[]", encoding="utf-8")
-    assert len(trained_on(str(tmp_path / "second"))) == 1
-    for name in ("baseline:cosine:some/where", "", str(tmp_path)):
+    first, second = ({"name": name, "config": "all", "revision": "1"} for name in "ab")
+    (tmp_path / "model").mkdir()
+    found = {"recipe": "a/b", "dataset": second | {"rows": {}}, "started_from": [first]}
+    (tmp_path / "model" / "results.json").write_text(json.dumps(found), encoding="utf-8")
+    trained = trained_on(str(tmp_path / "model"))
+    assert trained == [second, first]
+    tasks = [{"task": "SP", "name": name, "revision": "2"} for name in ("sp", "a", "a")]
+    assert len(other_revisions(trained, tasks)) == 1
+    assert other_revisions(trained, {"name": "a", "revision": "1"}) == []
+    assert other_revisions(trained, {"STS12": {"revision": "2"}}) == []
+    (tmp_path / "model" / "results.json").write_text("[]", encoding="utf-8")
+    for name in ("baseline:cosine:some/where", "", str(tmp_path), str(tmp_path / "model")):
         assert trained_on(name) == []
 
 

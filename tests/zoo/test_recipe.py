@@ -30,6 +30,16 @@ def test_every_shipped_recipe_is_valid_and_says_what_it_is(name: str) -> None:
     assert len(text.splitlines()) < 200
 
 
+@pytest.mark.parametrize("name", shipped())
+def test_each_difference_from_the_paper_is_on_the_page(name: str) -> None:
+    preset = read_preset(name)
+    family = name.partition("/")[0]
+    page = ROOT / "docs" / f"{'zoo' if family == 'dissent' else family}.md"
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    for line in (*preset.kind.differs, *preset.about.differs):
+        assert line.endswith((".", ").")) and line in text, line
+
+
 def test_the_catalogue_needs_no_torch() -> None:
     code = (
         "import sys; from zoo.presets import catalogue; assert len(catalogue()) >= 4; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from zoo.word_encoder import GROUP, run_in_groups, run_packed
+from zoo.modeling_discorpora import GROUP, run_in_groups, run_packed
 
 
 @pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU])

@@ -31,12 +31,6 @@ from zoo.training.trainer import KEEP_BEST, fit, history, trainer_over
 if TYPE_CHECKING:
     from zoo.coherence.recipes import Contrastive, ScorerRecipe
 
-USAGE = """
-from zoo.coherence import CoherenceScorer
-scorer = CoherenceScorer.from_pretrained(FOLDER)
-scorer.score(["She opened the door. It was dark inside.", "It was dark inside. She opened it."])
-"""
-
 
 @dataclass
 class Prepared:
@@ -184,7 +178,6 @@ def leave(
         prepared.model,
         prepared.tokenizer,
         prepared.dataset,
-        USAGE,
         headline=("test accuracy, one text against one", f"{value:.3f}"),
         metrics=metrics,
         data={"cut": cut, "dropped": dict(dropped)},

@@ -5,7 +5,7 @@ Nothing here loads torch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -70,6 +70,7 @@ class ScorerRecipe(BackboneRecipe):
 
     reads = (PERMUTED, INTRUDED)
     can = frozenset({SCORES, ENCODES, GOES_ON})
+    differs: ClassVar[tuple[str, ...]] = ("Padding is masked, and changes no score.",)
 
     batch_size: Positive = 1
     eval_batch_size: Positive = 16
@@ -127,6 +128,14 @@ class Full(ScorerRecipe):
     """
 
     paper = "Jwalapuram, Joty and Lin 2022, section 3.4"
+    differs = (
+        *ScorerRecipe.differs,
+        "Of the momentum encoder the difference from the start is kept, in float32: with m = "
+        "0.9999999 a step is less than float32 can hold beside a weight.",
+        "The momentum encoder reads a random contiguous slice of four sentences or more, as the "
+        "paper says; the authors' code takes the first ones (`--slices prefix`).",
+        "The queue is one tensor, and the negatives of the step are in it when its loss is taken.",
+    )
     config = "ranked"
 
     anneal_calls: Positive = 50
@@ -169,23 +178,36 @@ class Unc(StepRecipe):
     paper = "Moon, Mohiuddin, Joty and Xu 2019"
     reads = (PERMUTED,)
     can = frozenset({SCORES})
+    differs = (
+        "The paper's words have ELMo's vectors, which depend on the sentence; `--vectors FILE` "
+        "takes one vector a word, and without it they are trained from scratch.",
+        "Sizes, the margin (5), the steps of the learning rate and bilinear features without a "
+        "nonlinearity are ours.",
+        "Positions that are alike in both texts count too.",
+    )
     config = "pairwise"
 
     batch_size: Positive = 8
     eval_batch_size: Positive = 32
-    learning_rate: Above0 = 1e-3
+    learning_rate: Above0 = 1e-4
+    decay: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """The learning rate's factor after each `decay_epochs` epochs (ours)."""
+    decay_epochs: Positive = 3
+    """Epochs between two steps of the learning rate (ours)."""
     margin: AtLeast0 = 5.0
-    """The distance of the ranking loss; wide, as the scores are sums of unbounded layers."""
-    language_weight: AtLeast0 = 0.1
+    """The distance at each position; wide, as the scores are sums of unbounded layers."""
+    language_weight: AtLeast0 = 1.0
     """The weight of the language-model loss beside the ranking loss."""
     patience: Count = 3
     """Validations without a new best accuracy after which training stops (0: never)."""
+    vectors: str = ""
+    """A text file of word vectors in GloVe's form; without one they are trained from scratch."""
     embedding_size: Positive = 300
     """Width of the word vectors."""
     hidden_size: Positive = 256
     """Width of the recurrent layers, of each direction."""
     bilinear_size: Positive = 32
-    """Output of the bilinear layer between adjacent sentences."""
+    """Output of each bilinear layer between adjacent sentences."""
     kernel_size: Positive = 5
     """Sentences that the lightweight convolution sees."""
     kernel_heads: Positive = 8

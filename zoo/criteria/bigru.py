@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 
 SIZES = ("embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings")
 """The settings that the model's configuration holds too."""
-USAGE = """
-import zoo; zoo.register()
-from transformers import AutoModel, AutoTokenizer
-tokenizer = AutoTokenizer.from_pretrained(FOLDER)
-encoder = AutoModel.from_pretrained(FOLDER)          # without the decoders
-found = tokenizer(["It rained all day.", "We stayed inside."], padding=True, return_tensors="pt")
-vectors = encoder(found["input_ids"], found["attention_mask"]).pooler_output
-"""
 
 
 def train(recipe: Bigru, job: Job) -> None:
@@ -112,12 +104,10 @@ def train(recipe: Bigru, job: Job) -> None:
         model,
         tokenizer,
         dataset,
-        USAGE,
         headline=(
             "test, nats a word of the next sentence (by frequency alone)",
             f"{near['value']:.3f} ({near['by_frequency']:.3f})",
         ),
-        pipeline="feature-extraction",
         metrics=metrics,
         data={"sentences": sizes, "truncated": truncated, "vocabulary": len(tokenizer)},
         training={"steps": state.global_step, "validations": validations},

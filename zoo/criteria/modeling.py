@@ -14,8 +14,8 @@ from torch.nn.functional import cross_entropy
 from transformers import PretrainedConfig
 from transformers.utils.generic import ModelOutput
 
-from zoo.modeling import known_to_auto
-from zoo.word_encoder import WordEncoder, WordModel
+from zoo import modeling_discorpora
+from zoo.modeling import ZooModel, known_to_auto
 
 BAGS = {"nsp": ("previous", "next"), "sdt": ("section", "title")}
 """What each criterion's decoders of words predict: neighbours, headings."""
@@ -70,15 +70,13 @@ class CriteriaOutput(ModelOutput):
     predicted: Tensor | None = None
 
 
-class CriteriaEncoder(WordEncoder):
+class CriteriaEncoder(ZooModel, modeling_discorpora.CriteriaEncoder):
     """One sentence to one vector: the mean of a BiGRU's states over the real tokens."""
 
     config_class = CriteriaConfig
-    cell = "gru"
-    _keys_to_ignore_on_load_unexpected = [r"^decoders\."]
 
 
-class CriteriaModel(WordModel):
+class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
     """Predicts from a sentence's vector what stands around and over it.
 
     Each bag of words and each class has a feed-forward network of its own.

@@ -36,6 +36,13 @@ class Bigru(StepRecipe, WordRecipe):
         ),
     )
     can = frozenset({ENCODES})
+    differs = (
+        "The loss of a bag of words is -log p a word: one distribution over the vocabulary for "
+        "each sentence, the mean over the words of what is predicted.",
+        "What is not there is not predicted: no sentence before a document's first, no heading "
+        "over a lead, no title where the source has none.",
+        "Sizes are ours: the paper's stand in a supplement that was not at hand.",
+    )
 
     criteria: Annotated[tuple[Criterion, ...], AfterValidator(_each_once)] = ("nl", "spp")
     """Beside NSP, which every model has (section 4.1): nesting level, positions, titles."""

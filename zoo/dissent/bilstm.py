@@ -24,16 +24,10 @@ from zoo.vocabularies import load_vectors, train_words
 if TYPE_CHECKING:
     from zoo.dissent.recipes import Bilstm
 
-SIZES = ("embedding_size", "hidden_size", "projection_size", "pooling", "train_embeddings")
-USAGE = """
-import zoo; zoo.register()
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
-tokenizer = AutoTokenizer.from_pretrained(FOLDER)
-model = AutoModelForSequenceClassification.from_pretrained(FOLDER)
-pair = tokenizer(["It rained all day.", "We stayed inside."], padding=True, return_tensors="pt")
-ids, mask = pair["input_ids"][None], pair["attention_mask"][None]    # [1, 2, tokens]
-probabilities = model(ids, mask).logits.softmax(-1)
-"""
+SIZES = (
+    *("embedding_size", "hidden_size", "projection_size", "linear_layers", "pooling"),
+    *("train_embeddings", "drop_unknown"),
+)
 
 
 def train(recipe: Bilstm, job: Job) -> None:
@@ -47,6 +41,7 @@ def train(recipe: Bilstm, job: Job) -> None:
         recipe.vocab_size,
         min_frequency=recipe.min_frequency,
         lower=recipe.lower,
+        ends=recipe.sentence_ends,
     )
     tokenizer.model_max_length = limit
     rows = {
@@ -68,7 +63,8 @@ def train(recipe: Bilstm, job: Job) -> None:
     )
     if recipe.vectors:
         table = model.encoder.embeddings
-        job.note(load_vectors(table, tokenizer, Path(recipe.vectors), model.config.embedding_std))
+        std, drop = model.config.embedding_std, recipe.drop_unknown
+        job.note(load_vectors(table, tokenizer, Path(recipe.vectors), std, drop_unknown=drop))
 
     # Objective (the model's cross-entropy) and Trainer
     trainer = trainer_over(
@@ -99,7 +95,6 @@ def train(recipe: Bilstm, job: Job) -> None:
         model,
         tokenizer,
         data.data,
-        USAGE,
         headline=headline("test", metrics["test"]),
         metrics=metrics,
         data={

@@ -8,15 +8,15 @@ import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding_bag
-from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
-from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
+from transformers.modeling_outputs import SequenceClassifierOutput
 
 from zoo.backbones import Pooling, max_positions, pooled, warn_of_padding
 from zoo.dissent.data import NgramVocabulary, encode_ngrams, encode_pairs, encode_texts
-from zoo.modeling import ZooModel, known_to_auto, label_count
-from zoo.word_encoder import WordEncoder, WordModel
+from zoo.modeling import ZooModel, encoder_from, known_to_auto, label_count
+from zoo.modeling_discorpora import BackboneModel, BiLstmEncoder, SifEncoder, WordModel
 
 
 class PairModel(ZooModel):
@@ -72,37 +72,40 @@ class BiLstmConfig(PretrainedConfig):
     pooling: Literal["max", "mean"] = "max"
     train_embeddings: bool = True
     embedding_std: float = 1.0
+    drop_unknown: bool = False
+    linear_layers: Literal[2, 3] = 2
     pad_token_id: int | None = 0
 
 
-class BiLstmModel(WordEncoder):
+class BiLstmModel(ZooModel, BiLstmEncoder):
     """One sentence to one vector: word embeddings, BiLSTM, pooling over the real tokens."""
 
     config_class = BiLstmConfig
-    cell = "lstm"
-    _keys_to_ignore_on_load_unexpected = [r"^(projection|classifier)\."]
 
 
 class BiLstmForMarkers(PairModel, WordModel):
     """Two sentences to the marker that joined them (equations 1 and 2).
 
-    S = [s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2]; logits = W2 (W1 S + b1) + b2
+    S = [s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2]; logits = W2 (W1 S + b1) + b2. With three linear
+    layers one of `projection_size` stands between, as in the released code.
     """
 
     config_class = BiLstmConfig
-    once_a_row = ("projection", "classifier")
+    once_a_row = ("projection", "middle", "classifier")
     encode_pairs = staticmethod(encode_texts)
 
     def __init__(self, config: BiLstmConfig) -> None:
         super().__init__(config)
         self.encoder = BiLstmModel(config)
-        self.projection = nn.Linear(5 * 2 * config.hidden_size, config.projection_size)
-        self.classifier = nn.Linear(config.projection_size, self.num_labels)
+        size = config.projection_size
+        self.projection = nn.Linear(5 * 2 * config.hidden_size, size)
+        self.middle = nn.Linear(size, size) if config.linear_layers == 3 else nn.Identity()
+        self.classifier = nn.Linear(size, self.num_labels)
         self.post_init()
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
         features = encoded_pairs(self.encoder, input_ids, attention_mask)
-        return self.classifier(self.projection(features))
+        return self.classifier(self.middle(self.projection(features)))
 
 
 @strict
@@ -116,55 +119,18 @@ class SifConfig(PretrainedConfig):
     pad_token_id: int | None = 0
 
 
-class _SifPreTrained(ZooModel):
+class SifModel(ZooModel, SifEncoder):
+    """One sentence to one vector: the weighted mean of its words' vectors, less the common part."""
+
     config_class = SifConfig
-    base_model_prefix = "encoder"
-    main_input_name = "input_ids"
-
-    def _init_weights(self, module: nn.Module) -> None:
-        for parameter in module.parameters(recurse=False):
-            init.zeros_(parameter)
 
 
-class SifModel(_SifPreTrained):
-    """v(s) = sum_w a / (a + p(w)) v(w) / |s|, less its part along the first component u.
-
-    Arora, Liang and Ma 2017. `word_weight [vocabulary]` holds a / (a + p(w)), and 0 for padding
-    and for words without a vector, which do not count in |s| either.
-    """
-
-    _input_embed_layer = "embeddings"
-    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]
-
-    def __init__(self, config: SifConfig) -> None:
-        super().__init__(config)
-        self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.word_weight = nn.Parameter(self.embeddings.weight.new_zeros(config.vocab_size))
-        self.component = nn.Parameter(self.embeddings.weight.new_zeros(config.hidden_size))
-        self.requires_grad_(False)
-        self.post_init()
-
-    def forward(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: object
-    ) -> BaseModelOutputWithPooling:
-        """Encode `input_ids [batch, tokens]`.
-
-        Returns the word vectors `last_hidden_state [batch, tokens, size]` and the sentences'
-        `pooler_output [batch, size]`.
-        """
-        vectors = self.embeddings(input_ids)
-        weights = self.word_weight[input_ids]
-        if attention_mask is not None:
-            weights = weights * attention_mask
-        counts = (weights > 0).sum(1, keepdim=True).clamp(min=1)
-        summed = (vectors * weights.unsqueeze(2)).sum(1) / counts
-        common = (summed @ self.component).unsqueeze(1) * self.component
-        return BaseModelOutputWithPooling(vectors, summed - common)
-
-
-class SifForMarkers(PairModel, _SifPreTrained):
+class SifForMarkers(PairModel):
     """logits = W S + b, with S of equation 2 of the SIF vectors."""
 
+    config_class = SifConfig
+    base_model_prefix = "encoder"
+    _init_weights = SifEncoder._init_weights
     encode_pairs = staticmethod(encode_texts)
 
     def __init__(self, config: SifConfig) -> None:
@@ -237,19 +203,8 @@ class _PairPreTrained(ZooModel):
             init.zeros_(module.bias)
 
 
-class PairTransformerModel(_PairPreTrained):
+class PairTransformerModel(_PairPreTrained, BackboneModel):
     """The encoder alone: what `AutoModel` loads from the folder of a fine-tuned model."""
-
-    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]
-
-    def __init__(self, config: PairTransformerConfig) -> None:
-        super().__init__(config)
-        self.backbone = AutoModel.from_config(config.backbone_config)
-        self.post_init()
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """As the backbone's own `forward`."""
-        return self.backbone(*args, **kwargs)
 
 
 class PairTransformer(PairModel, _PairPreTrained):
@@ -263,7 +218,7 @@ class PairTransformer(PairModel, _PairPreTrained):
 
     def __init__(self, config: PairTransformerConfig) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
+        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
         self.dropout = nn.Dropout(config.dropout)
         self.classifier = nn.Linear(self.backbone.config.hidden_size, self.num_labels)
         self.post_init()

@@ -94,18 +94,12 @@ def save(suite: Suite, path: Path, kept: dict[str, Any], outcomes: Sequence[Outc
 def trained_on(model: str) -> list[dict[str, str]]:
     """Name, configuration and revision of the model's dataset, then of those it started from.
 
-    From the results.json that training leaves. A base counts while its folder is where it was;
-    a model of which nothing is known, such as a rule or another project's, has none.
+    From the results.json that training leaves. A model of which nothing is known, such as a rule
+    or another project's, has none.
     """
-    trained: list[dict[str, str]] = []
-    place, been = model, set()
-    while place not in been and (results := _results(place)):
-        been.add(place)
-        trained.append({key: str(results["dataset"].get(key, "")) for key in KEYS})
-        base = str(results.get("settings", {}).get("backbone", ""))
-        # A relative path that is gone would be asked for at the Hub.
-        place = base if Path(base).is_dir() else ""
-    return trained
+    results = _results(model) or {"dataset": {}}
+    sets = [results["dataset"], *results.get("started_from", ())]
+    return [{key: str(about.get(key, "")) for key in KEYS} for about in sets if about]
 
 
 def other_revisions(trained: Sequence[Mapping[str, str]], judged: Any) -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
-from huggingface_hub import RepoCard
+from huggingface_hub import EvalResult, ModelCardData, RepoCard
 from transformers import PreTrainedModel
 
 from corpora import licences
@@ -16,6 +18,9 @@ from corpora.code import versions
 from corpora.declared import Declared
 from corpora.store.atomic import write_json, write_text
 from zoo import file_of
+from zoo.evaluate.results import trained_on
+from zoo.evaluate.table import every_figure
+from zoo.folders import family_of, usage
 from zoo.modeling import parameter_count, save_model
 from zoo.training.data import Dataset
 from zoo.training.job import LIBRARIES, NAMES_FILES, RESULTS, Job
@@ -24,11 +29,7 @@ log = logging.getLogger("zoo")
 
 TEMPLATE = """\
 ---
-library_name: transformers
-pipeline_tag: {pipeline}
-license: {licence}
-language: {languages}
-tags: [discourse, discorpora, {model_type}]
+{metadata}
 ---
 
 # {title}
@@ -38,7 +39,7 @@ tags: [discourse, discorpora, {model_type}]
 | | |
 |---|---|
 | recipe | `{recipe}` |
-| data | {data} |
+{backbone}| data | {data} |
 | rows of the data | {rows} |
 | trained on | {trained_on:,} examples |
 | parameters | {parameters:,} |
@@ -46,11 +47,9 @@ tags: [discourse, discorpora, {model_type}]
 | {headline_name} | {headline} |
 | published by the paper, on its data | {published} |
 
-{notes}## Use
+{differs}{notes}## Use
 
-```python
 {usage}
-```
 
 All figures with their intervals, the settings and the versions are in `results.json`.
 
@@ -62,6 +61,8 @@ All figures with their intervals, the settings and the versions are in `results.
 |---|---|
 {origins}
 """
+KINDS = ("accuracy", "f1", "nats_a_word")
+"""What figures are called on the Hub."""
 
 
 def finish(
@@ -69,36 +70,60 @@ def finish(
     model: PreTrainedModel,
     tokenizer: Any,
     dataset: Dataset,
-    usage: str,
     *,
     headline: tuple[str, str],
-    pipeline: str = "text-classification",
+    metrics: Mapping[str, Any],
     **results: Any,
 ) -> None:
     """Save the trained model, write its card, and results.json last: then the run is finished.
 
-    `headline` is the name and the text of the figure that stands first; `results` are what the
-    recipe has measured (metrics), what became of its data (data) and its steps (training).
+    `headline` is the name and the text of the figure that stands first, `metrics` what was measured
+    by split; `results` say what became of the data (data) and of the steps (training).
     """
     save_model(model, tokenizer, job.folder)
     about, described, name = job.about, dataset.describe(), model.config.model_type
     origins = origins_of(job.recipe, dataset)
     combined = licences.combine(id for own in origins.values() for id in own)
-    notes = "".join(f"- {note}\n" for note in job.notes)
+    settings = {key: job.identity.get(key, own) for key, own in job.recipe.identity().items()}
+    base = str(settings.get("backbone", ""))
+    local = {key: sums for key, sums in job.identity.items() if key.endswith("_files")}
+    family, figures = family_of(model.config), figures_of(metrics)
+    metadata = ModelCardData(
+        library_name=family.library,
+        pipeline_tag=family.task,
+        license=combined.hub,
+        license_name=combined.id.lower() if combined.hub == "other" else None,
+        language=[*dataset.manifest.get("languages", ())],
+        base_model=base or None,
+        datasets=[dataset.name],
+        metrics=sorted({figure.metric_type for figure in figures}),
+        tags=["discourse", "discorpora", name],
+        model_name=about.title or job.name,
+        eval_results=[
+            replace(
+                figure,
+                task_type=family.task or "text-classification",
+                dataset_type=dataset.name,
+                dataset_name=dataset.name,
+                dataset_config=dataset.config,
+                dataset_revision=dataset.revision,
+            )
+            for figure in figures
+        ],
+    )
+    folder = (
+        " (a folder: manifest.json has the sums of its files)" if "backbone_files" in local else ""
+    )
     text = TEMPLATE.format(
+        metadata=metadata.to_yaml(),
         title=about.title or "-",
         objective=about.objective or "-",
         paper=about.paper or "-",
         published=about.published or "-",
-        pipeline=pipeline,
-        languages=yaml.safe_dump(
-            [*dataset.manifest.get("languages", ())], default_flow_style=True
-        ).strip(),
-        licence=combined.hub,
         verdict=combined,
         origins="\n".join(f"| {origin} | {', '.join(own)} |" for origin, own in origins.items()),
-        model_type=name,
         recipe=job.name,
+        backbone=f"| backbone | `{base}`{folder} |\n" if base else "",
         data=f"{dataset.name}, configuration {dataset.config}, revision `{dataset.revision}`",
         rows=", ".join(f"{split} {count:,}" for split, count in described["rows"].items()),
         trained_on=job.trained_on,
@@ -106,8 +131,9 @@ def finish(
         seed=job.recipe.seed,
         headline_name=headline[0],
         headline=headline[1],
-        notes=f"Of the run:\n\n{notes}\n" if notes else "",
-        usage=usage.strip(),
+        differs=_listed("Different from the paper", (*job.recipe.differs, *about.differs)),
+        notes=_listed("Of the run", job.notes),
+        usage=usage(model.config),
     )
     write_text(job.folder / "README.md", text)
     write_json(
@@ -115,20 +141,44 @@ def finish(
         {
             "recipe": job.name,
             "seed": job.recipe.seed,
-            "settings": job.recipe.identity(),
+            "settings": settings,
             "notes": job.notes,
             "trained_on": job.trained_on,
+            "started_from": trained_on(str(getattr(job.recipe, "backbone", ""))),
             "versions": versions(*LIBRARIES),
             "model_type": name,
             "dataset": described,
             "licences": origins,
             "parameters": parameter_count(model),
+            "metrics": metrics,
             **results,
             "headline_name": headline[0],
             "headline": headline[1],
         },
     )
     log.info("%s: %s", *headline)
+
+
+def _listed(what: str, lines: Sequence[str]) -> str:
+    return f"{what}:\n\n" + "".join(f"- {line}\n" for line in lines) + "\n" if lines else ""
+
+
+def figures_of(metrics: Mapping[str, Any]) -> list[EvalResult]:
+    """The figures for the card's model-index: of the test, or of validation where it is judged."""
+    judged = [split for split in metrics if not split.startswith("validation")] or [*metrics]
+    figures = []
+    for split in judged:
+        for name, cell in every_figure(metrics[split]):
+            kind = next((kind for kind in KINDS if kind in name), "")
+            if kind and "baselines" not in name:
+                figures.append(
+                    EvalResult(
+                        *("", "", "", kind, round(cell.value / 100, 6)),
+                        dataset_split=split.partition("_")[0],
+                        metric_name=f"{split} {name}",
+                    )
+                )
+    return figures
 
 
 def origins_of(recipe: Declared, dataset: Dataset) -> dict[str, list[str]]:

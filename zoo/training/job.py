@@ -37,7 +37,7 @@ log = logging.getLogger("zoo")
 RESULTS = "results.json"
 CLAIM = ".job.json"
 NAMES_FILES = ("backbone", "vectors")
-"""Settings that may name a file or a folder, whose contents count beside its path."""
+"""Settings that may name a file or a folder: it counts by its name and its contents."""
 LIBRARIES = ("discorpora", "torch", "transformers", "tokenizers", "accelerate", "numpy")
 
 
@@ -104,8 +104,8 @@ def planned(preset: Preset, recipe: Recipe) -> Job:
     """The run of a recipe, not begun.
 
     Its identity is the settings and what they name: the data's revision and configuration, the
-    contents of files. A configuration counts where it is named: what a recipe reads without one
-    is its own.
+    contents of files, which go by their last name: nothing tells where they lay. A configuration
+    counts where it is named: what a recipe reads without one is its own.
     """
     identity = {**recipe.identity(), "recipe": preset.name}
     identity["dataset_revision"] = revision_of(recipe.dataset)
@@ -117,7 +117,7 @@ def planned(preset: Preset, recipe: Recipe) -> Job:
     for key in NAMES_FILES:
         name = str(getattr(recipe, key, ""))
         if name and (files := _contents(Path(name))):
-            identity[f"{key}_files"] = files
+            identity |= {key: Path(name).absolute().name, f"{key}_files": files}
     return Job(preset.name, preset.about, recipe, partial_path(Path(recipe.output)), identity)
 
 

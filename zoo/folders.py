@@ -1,0 +1,225 @@
+"""How the folder of a trained model loads elsewhere: one row for each `model_type`.
+
+Beside config.json and the weights stand the files that sentence-transformers reads, and
+`modeling_discorpora.py`, the classes that transformers loads with `trust_remote_code=True`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import PretrainedConfig
+
+from corpora.store.atomic import write_json
+from zoo import modeling_discorpora
+
+MODULES = "sentence_transformers.base.modules.transformer.Transformer"
+POOLING = "sentence_transformers.sentence_transformer.modules.pooling.Pooling"
+POOLINGS = {"first": "cls", "last": "lasttoken", "mean": "mean"}
+"""Our names of them, and those of sentence-transformers."""
+POOLER = "pooler"
+"""The vector is what the model itself returns as `pooler_output`."""
+BACKBONE = "backbone_config.json"
+"""The backbone's own configuration: with it sentence-transformers needs no code of ours."""
+SENTENCES = '["It rained all day.", "We stayed inside."]'
+FOLDER = 'folder = "."  # this folder, or the id of the model on the Hub\n'
+"""Publishing puts the id there."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """What the models of one type are loaded with. Class names are of `modeling_discorpora`."""
+
+    library: str = "discorpora"
+    task: str | None = None
+    """The Hub's name of what they do (`pipeline_tag`)."""
+    classes: tuple[str, ...] = ()
+    """For `AutoConfig`, `AutoModel` and, if there is one, `AutoModelForSequenceClassification`."""
+    vector: Callable[[Any], str] | None = None
+    """Where the vector of a sentence comes from: `POOLER` or a key of `POOLINGS`."""
+    imports: tuple[str, ...] = ()
+    anywhere: tuple[str, ...] = ()
+    """The lines of the card's example that need no discorpora."""
+    own: tuple[str, ...] = ()
+    """The lines of the example that do: imports, then calls."""
+
+    @property
+    def standard(self) -> bool:
+        """Whether sentence-transformers loads the encoder without code from the folder."""
+        return bool(self.vector) and self.vector is not _own_vector
+
+
+def _own_vector(model: Any) -> str:
+    return POOLER
+
+
+def _pooling(model: Any) -> str:
+    return str(model.config.pooling)
+
+
+def _conpono(model: Any) -> str:
+    if model.config.vector == "mean":
+        return "mean"
+    return "first" if getattr(model.backbone, "pooler", None) is None else POOLER
+
+
+SENTENCE = "from sentence_transformers import SentenceTransformer"
+STANDARD = "encoder = SentenceTransformer(folder)"
+ENCODE = f"vectors = encoder.encode({SENTENCES})"
+ENCODE_BY_CODE = ("encoder = SentenceTransformer(folder, trust_remote_code=True)", ENCODE)
+PREDICT = (
+    "from zoo.dissent import predict",
+    'predict(folder, [("It rained all day.", "We stayed inside.")])  # a probability a label',
+)
+TEXTS = (
+    "texts = [",
+    '    "She opened the door. It was dark inside.",',
+    '    "It was dark inside. She opened the door.",',
+    "]",
+)
+FAMILIES = {
+    "discorpora-dissent-transformer": Family(
+        "transformers",
+        "text-classification",
+        ("PairConfig", "PairEncoder", "PairClassifier"),
+        _pooling,
+        (SENTENCE, "from transformers import pipeline"),
+        (
+            'classify = pipeline("text-classification", folder, trust_remote_code=True)',
+            'pair = {"text": "It rained all day.", "text_pair": "We stayed inside."}',
+            "label = classify(pair)",
+            STANDARD,
+            ENCODE,
+        ),
+        PREDICT,
+    ),
+    "discorpora-dissent-bilstm": Family(
+        "sentence-transformers",
+        "feature-extraction",
+        ("BiLstmConfig", "BiLstmEncoder"),
+        _own_vector,
+        (SENTENCE,),
+        ENCODE_BY_CODE,
+        PREDICT,
+    ),
+    "discorpora-dissent-sif": Family(
+        "sentence-transformers",
+        "feature-extraction",
+        ("SifConfig", "SifEncoder"),
+        _own_vector,
+        (SENTENCE,),
+        ENCODE_BY_CODE,
+        PREDICT,
+    ),
+    "discorpora-dissent-ngram": Family(own=PREDICT),
+    "discorpora-criteria": Family(
+        "sentence-transformers",
+        "feature-extraction",
+        ("CriteriaConfig", "CriteriaEncoder"),
+        _own_vector,
+        (SENTENCE,),
+        ENCODE_BY_CODE,
+    ),
+    "discorpora-conpono": Family(
+        "sentence-transformers",
+        "feature-extraction",
+        ("ConponoConfig", "ConponoEncoder"),
+        _conpono,
+        (SENTENCE,),
+        (STANDARD, ENCODE),
+        (
+            "from zoo.conpono import ConponoModel",
+            "model = ConponoModel.from_pretrained(folder)  # W_k and the masked-word head included",
+        ),
+    ),
+    "discorpora-coherence-scorer": Family(
+        "sentence-transformers",
+        "text-ranking",
+        ("ScorerConfig", "ScorerEncoder", "Scorer"),
+        _pooling,
+        ("from sentence_transformers import CrossEncoder, SentenceTransformer",),
+        (
+            *TEXTS,
+            "scorer = CrossEncoder(folder, trust_remote_code=True)",
+            "scores = [scorer.predict(text) for text in texts]  # two in a list would be a pair",
+            STANDARD,
+            "vectors = encoder.encode(texts)",
+        ),
+        (
+            "from zoo.coherence import CoherenceScorer",
+            *TEXTS,
+            "scorer = CoherenceScorer.from_pretrained(folder)",
+            "scores = scorer.score(texts)  # long texts in windows, which CrossEncoder cuts",
+        ),
+    ),
+    "discorpora-coherence-unc": Family(
+        own=(
+            "from zoo.coherence.unc_modeling import UncModel",
+            *TEXTS,
+            "scorer = UncModel.from_pretrained(folder)",
+            "scores = scorer.score(texts)",
+        )
+    ),
+}
+
+
+def family_of(config: PretrainedConfig) -> Family:
+    """The row of a model's type; of a plug-in's type one that says nothing."""
+    return FAMILIES.get(config.model_type, Family())
+
+
+def usage(config: PretrainedConfig) -> str:
+    """The card's examples, which run as they are printed in the model's folder."""
+    family, parts = family_of(config), []
+    if family.anywhere:
+        lines = (*family.imports, "", FOLDER.rstrip(), *family.anywhere)
+        parts.append("```python\n" + "\n".join(lines) + "\n```")
+    if any("trust_remote_code" in line for line in family.anywhere):
+        parts.append("`trust_remote_code=True` runs `modeling_discorpora.py` of this folder.")
+    if family.own:
+        lines = (family.own[0], "", FOLDER.rstrip(), *family.own[1:])
+        parts.append("With discorpora installed:\n\n```python\n" + "\n".join(lines) + "\n```")
+    return "\n\n".join(parts)
+
+
+def auto_map(config: PretrainedConfig) -> dict[str, str]:
+    """What config.json says of the classes in `modeling_discorpora.py`."""
+    names = ("AutoConfig", "AutoModel", "AutoModelForSequenceClassification")
+    classes = family_of(config).classes
+    return {name: f"modeling_discorpora.{kind}" for name, kind in zip(names, classes, strict=False)}
+
+
+def write_modules(model: Any, folder: Path) -> None:
+    """Write what other libraries need to load the model in `folder`."""
+    family = family_of(model.config)
+    if family.classes:
+        shutil.copyfile(modeling_discorpora.__file__, folder / "modeling_discorpora.py")
+    if family.vector is None:
+        return
+    vector = family.vector(model)
+    modules, module = [("", MODULES)], dict[str, Any](transformer_task="feature-extraction")
+    if family.standard:
+        model.backbone.config.to_json_file(folder / BACKBONE, use_diff=False)
+        module["config_kwargs"] = {"_configuration_file": BACKBONE}
+        module["model_kwargs"] = {"key_mapping": {r"^backbone\.": ""}}
+    if vector == POOLER:
+        method = {"method": "forward", "method_output_name": "pooler_output"}
+        module |= {"modality_config": {"text": method}, "module_output_name": "sentence_embedding"}
+    else:
+        place = "1_Pooling"
+        modules.append((place, POOLING))
+        (folder / place).mkdir()
+        size = model.backbone.config.hidden_size
+        pooling = {"embedding_dimension": size, "pooling_mode": POOLINGS[vector]}
+        write_json(folder / place / "config.json", pooling)
+    listed = [
+        {"idx": idx, "name": str(idx), "path": path, "type": kind}
+        for idx, (path, kind) in enumerate(modules)
+    ]
+    write_json(folder / "modules.json", listed)
+    write_json(folder / "sentence_bert_config.json", module)
+    write_json(folder / "config_sentence_transformers.json", {"model_type": "SentenceTransformer"})

@@ -1,0 +1,342 @@
+"""The encoders of discorpora's models, in one file that needs torch and transformers alone.
+
+Training writes it beside the weights, so that a model loads where discorpora is not installed:
+
+    AutoModel.from_pretrained(FOLDER, trust_remote_code=True)
+
+A backbone of transformers is read by its own class; words with a bidirectional recurrence by the
+one below. The recurrence runs over texts of different lengths, and spends no step on padding, in
+one of two ways that give the same states up to rounding. On a GPU cuDNN runs packed sequences at
+full speed. On a CPU torch steps through a packed sequence one small product after the other, while
+oneDNN takes a whole padded batch at once, 1.5 to 2 times as fast; so the texts go in groups of
+like length, and each direction by itself, since the backward one must not begin in the padding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForTextEncoding,
+    PretrainedConfig,
+    PreTrainedModel,
+)
+from transformers import initialization as init
+from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
+
+CELLS = {"lstm": nn.LSTM, "gru": nn.GRU}
+Layer = nn.LSTM | nn.GRU
+GROUP = 32
+"""Texts that run together on a CPU."""
+Pooling = Literal["first", "last", "mean"]
+BACKBONE = r"^(?!backbone\.)"
+"""The heads of training."""
+
+
+def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
+    """One vector a text, `[batch, width]`, from `states [batch, tokens, width]`.
+
+    `mask [batch, tokens]` is 1 at real tokens, which stand on the left.
+    """
+    if pooling == "first":
+        return states[:, 0]
+    if pooling == "last":
+        rows = torch.arange(len(mask), device=mask.device)
+        return states[rows, mask.sum(1) - 1]
+    weights = mask.unsqueeze(2).to(states.dtype)
+    return (states * weights).sum(1) / weights.sum(1)
+
+
+class ConponoConfig(PretrainedConfig):
+    model_type = "discorpora-conpono"
+
+
+class PairConfig(PretrainedConfig):
+    model_type = "discorpora-dissent-transformer"
+
+
+class ScorerConfig(PretrainedConfig):
+    model_type = "discorpora-coherence-scorer"
+
+    def __init__(self, **kwargs: Any) -> None:
+        # One label, a score of any size: no sigmoid, neither in CrossEncoder nor in pipelines.
+        activation = {"activation_fn": "torch.nn.modules.linear.Identity"}
+        fixed = {"num_labels": 1, "problem_type": "regression", "sentence_transformers": activation}
+        super().__init__(**{**kwargs, **fixed})
+
+
+class BiLstmConfig(PretrainedConfig):
+    model_type = "discorpora-dissent-bilstm"
+
+
+class SifConfig(PretrainedConfig):
+    model_type = "discorpora-dissent-sif"
+
+
+class CriteriaConfig(PretrainedConfig):
+    model_type = "discorpora-criteria"
+
+
+def backbone_of(config: Any) -> PreTrainedModel:
+    """The backbone that a configuration describes, its weights not yet loaded."""
+    part = config.backbone_config
+    own = AutoConfig.for_model(**part) if isinstance(part, dict) else part
+    # Of T5, which has a decoder too, this is the encoder.
+    of_texts = type(own) in AutoModelForTextEncoding._model_mapping
+    kind: Any = AutoModelForTextEncoding if of_texts else AutoModel
+    model: PreTrainedModel = kind.from_config(own)
+    return model
+
+
+class BackboneModel(PreTrainedModel):
+    """The backbone alone."""
+
+    base_model_prefix = ""
+    main_input_name = "input_ids"
+    _keys_to_ignore_on_load_unexpected = [BACKBONE]
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.backbone = backbone_of(config)
+        self.post_init()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """As the backbone's own `forward`."""
+        return self.backbone(*args, **kwargs)
+
+
+class ConponoEncoder(BackboneModel):
+    config_class = ConponoConfig
+
+
+class PairEncoder(BackboneModel):
+    config_class = PairConfig
+
+
+class ScorerEncoder(BackboneModel):
+    config_class = ScorerConfig
+
+
+class _Classifier(PreTrainedModel):
+    """`logits = W h + b` of a text's vector h, or of two texts' that are read as one."""
+
+    base_model_prefix = ""
+    main_input_name = "input_ids"
+    head: ClassVar[str]
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.backbone = backbone_of(config)
+        layer = nn.Linear(self.backbone.config.hidden_size, config.num_labels)
+        setattr(self, self.head, layer)
+        self.post_init()
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: Any
+    ) -> SequenceClassifierOutput:
+        """`logits [batch, labels]` of `input_ids [batch, tokens]`, padded on the right."""
+        if attention_mask is None:
+            attention_mask = torch.ones_like(input_ids)
+        types = {k: v for k, v in kwargs.items() if k == "token_type_ids"}
+        read = self.backbone(input_ids=input_ids, attention_mask=attention_mask, **types)
+        vectors = pooled(read.last_hidden_state, attention_mask, self.config.pooling)
+        return SequenceClassifierOutput(logits=getattr(self, self.head)(vectors))
+
+
+class PairClassifier(_Classifier):
+    """Two texts to the label between them."""
+
+    config_class = PairConfig
+    head = "classifier"
+
+
+class Scorer(_Classifier):
+    """A text to its coherence, one number."""
+
+    config_class = ScorerConfig
+    head = "score_head"
+
+
+class WordModel(PreTrainedModel):
+    """What models with such an encoder share: its name in them, and how weights are drawn."""
+
+    base_model_prefix = "encoder"
+    main_input_name = "input_ids"
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """torch's own initialisation, as in DisSent's released code; embeddings from a normal."""
+        if isinstance(module, nn.Embedding):
+            init.normal_(module.weight, 0.0, self.config.embedding_std)
+            if not getattr(module.weight, "_is_hf_initialized", False):
+                init.zeros_(module.weight[module.padding_idx])
+        elif isinstance(module, nn.LSTM | nn.GRU | nn.Linear):
+            fan = module.in_features if isinstance(module, nn.Linear) else module.hidden_size
+            for parameter in module.parameters(recurse=False):
+                init.uniform_(parameter, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
+
+
+class WordEncoder(WordModel):
+    """One sentence to one vector: word embeddings, recurrence, pooling over the real tokens.
+
+    Its configuration has `vocab_size`, `embedding_size`, `hidden_size` (of one direction),
+    `pooling` ("max" or "mean"), `train_embeddings` and `embedding_std`.
+    """
+
+    cell: ClassVar[Literal["lstm", "gru"]]
+    _input_embed_layer = "embeddings"
+
+    def __init__(self, config: PretrainedConfig) -> None:
+        super().__init__(config)
+        config = self.config
+        self.embeddings = nn.Embedding(
+            config.vocab_size, config.embedding_size, padding_idx=config.pad_token_id
+        )
+        self.embeddings.weight.requires_grad_(config.train_embeddings)
+        sizes = config.embedding_size, config.hidden_size
+        layer = CELLS[self.cell](*sizes, batch_first=True, bidirectional=True)
+        setattr(self, self.cell, layer)
+        self.post_init()
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: object
+    ) -> BaseModelOutputWithPooling:
+        """Encode `input_ids [batch, tokens]`, padded on the right.
+
+        Returns `last_hidden_state [batch, tokens, 2 * hidden]` (zeros at padding) and the
+        sentence vector `pooler_output [batch, 2 * hidden]`. A row without a token counts as one
+        padding. With `drop_unknown` words whose vector is zero are left out: states are those of
+        the others.
+        """
+        if attention_mask is None:
+            attention_mask = torch.ones_like(input_ids)
+        if not input_ids.size(1):
+            input_ids = attention_mask = input_ids.new_zeros(len(input_ids), 1, dtype=torch.long)
+        # A text without a word is one padding.
+        attention_mask = attention_mask.clone()
+        attention_mask[:, 0] = 1
+        words, real = self.embeddings(input_ids), attention_mask > 0
+        if getattr(self.config, "drop_unknown", False):
+            real &= (words != 0).any(2)
+            # What is left of a text moves to its left.
+            order = real.int().argsort(dim=1, descending=True, stable=True)
+            words = words.gather(1, order.unsqueeze(2).expand_as(words))
+            real = real.gather(1, order)
+            real[:, 0] = True
+        lengths = real.sum(1)
+        run = run_packed if input_ids.is_cuda else run_in_groups
+        states = run(getattr(self, self.cell), words, lengths)
+        if self.config.pooling == "mean":
+            vectors = states.sum(1) / lengths.unsqueeze(1)
+        else:
+            vectors = states.masked_fill(~real.unsqueeze(2), float("-inf")).amax(1)
+        return BaseModelOutputWithPooling(states, vectors)
+
+
+class BiLstmEncoder(WordEncoder):
+    config_class: type[PretrainedConfig] = BiLstmConfig
+    cell = "lstm"
+    _keys_to_ignore_on_load_unexpected = [r"^(projection|middle|classifier)\."]
+
+
+class CriteriaEncoder(WordEncoder):
+    config_class: type[PretrainedConfig] = CriteriaConfig
+    cell = "gru"
+    _keys_to_ignore_on_load_unexpected = [r"^decoders\."]
+
+
+class SifEncoder(PreTrainedModel):
+    """v(s) = sum_w a / (a + p(w)) v(w) / |s|, less its part along the first component u.
+
+    Arora, Liang and Ma 2017. `word_weight [vocabulary]` holds a / (a + p(w)), and 0 for padding
+    and for words without a vector, which do not count in |s| either.
+    """
+
+    config_class: type[PretrainedConfig] = SifConfig
+    base_model_prefix = "encoder"
+    main_input_name = "input_ids"
+    _input_embed_layer = "embeddings"
+    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.word_weight = nn.Parameter(self.embeddings.weight.new_zeros(config.vocab_size))
+        self.component = nn.Parameter(self.embeddings.weight.new_zeros(config.hidden_size))
+        self.requires_grad_(False)
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        for parameter in module.parameters(recurse=False):
+            init.zeros_(parameter)
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: object
+    ) -> BaseModelOutputWithPooling:
+        """Encode `input_ids [batch, tokens]`.
+
+        Returns the word vectors `last_hidden_state [batch, tokens, size]` and the sentences'
+        `pooler_output [batch, size]`.
+        """
+        vectors = self.embeddings(input_ids.long())
+        weights = self.word_weight[input_ids.long()]
+        if attention_mask is not None:
+            weights = weights * attention_mask
+        counts = (weights > 0).sum(1, keepdim=True).clamp(min=1)
+        summed = (vectors * weights.unsqueeze(2)).sum(1) / counts
+        common = (summed @ self.component).unsqueeze(1) * self.component
+        return BaseModelOutputWithPooling(vectors, summed - common)
+
+
+def run_packed(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
+    """The states `[batch, tokens, 2 * hidden]` of `vectors [batch, tokens, size]`.
+
+    Text `i` is the first `lengths[i]` vectors, one at least. States at padding are zeros.
+    In float32: by torch's source (AutocastRNN.cpp) autocast takes float16 for cuDNN's layers,
+    whatever it was told, where small gradients vanish without scaling.
+    """
+    with torch.autocast(vectors.device.type, enabled=False):
+        packed = pack_padded_sequence(
+            vectors.float(), lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        states, width = layer(packed)[0], vectors.size(1)
+    return pad_packed_sequence(states, batch_first=True, total_length=width)[0]
+
+
+def run_in_groups(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
+    """As `run_packed`, a group of texts of like length at a time."""
+    order = lengths.argsort(descending=True, stable=True)
+    groups = []
+    for rows in order.split(GROUP):
+        width = int(lengths[rows[0]])
+        states = _run_group(layer, vectors[rows, :width], lengths[rows])
+        groups.append(pad(states, (0, 0, 0, vectors.size(1) - width)))
+    return torch.cat(groups)[order.argsort()]
+
+
+def _run_group(layer: Layer, vectors: Tensor, lengths: Tensor) -> Tensor:
+    """Both directions over padded texts; the backward one reads each text from its own end."""
+    steps = torch.arange(vectors.size(1), device=vectors.device)
+    real = steps < lengths.unsqueeze(1)
+    mirrored = torch.where(real, lengths.unsqueeze(1) - 1 - steps, steps).unsqueeze(2)
+    weights = layer.all_weights
+    forward = _one_direction(layer, vectors, weights[0])
+    backwards = _one_direction(layer, vectors.gather(1, mirrored.expand_as(vectors)), weights[1])
+    backward = backwards.gather(1, mirrored.expand_as(backwards))
+    return torch.cat([forward, backward], dim=2) * real.unsqueeze(2)
+
+
+def _one_direction(layer: Layer, vectors: Tensor, weights: Sequence[Tensor]) -> Tensor:
+    start = vectors.new_zeros(1, len(vectors), layer.hidden_size)
+    more = (list(weights), True, 1, 0.0, layer.training, False, True)
+    # What the layer's own `forward` calls, with the weights of one direction.
+    if isinstance(layer, nn.GRU):
+        return torch._VF.gru(vectors, start, *more)[0]
+    return torch._VF.lstm(vectors, (start, start), *more)[0]
