@@ -93,14 +93,14 @@ def test_evaluations_of_a_model_share_a_process(
         "for job in jobs:\n"
         "    place = job[job.index('--json') + 1]\n"
         "    json.dump({'examples': 7}, open(place, 'w'))\n"
-        "said = 'limit = 0: is wrong\\n  set --against to another'\n"
+        "said = 'limit = 0: is wrong\\n  set --encoder to another'\n"
         "print(json.dumps([said if job[0] == 'pairwise' else '' for job in jobs]))\n"
     )
     run = training._run
     monkeypatch.setattr(training, "_run", lambda _, *more: run("zoo_evaluate", *more))
     plans = [
         Evaluation(suite=suite, models=("m",), dataset="d", settings=settings)
-        for suite, settings in (("permuted", {}), ("pairwise", {"against": "random"}))
+        for suite, settings in (("permuted", {}), ("pairwise", {"encoder": "random"}))
     ]
     jobs = []
     for plan in plans:
@@ -110,7 +110,7 @@ def test_evaluations_of_a_model_share_a_process(
     good, bad = evaluate(jobs, "m", place / "model", build)  # type: ignore[arg-type]
     assert good == {"examples": 7}
     assert isinstance(bad, DiscorporaError) and bad.message == "limit = 0: is wrong"
-    assert "in the build file: against among the settings of [evaluations.other]" in str(bad)
+    assert "in the build file: encoder among the settings of [evaluations.other]" in str(bad)
     assert "zoo.evaluate pairwise --model" in str(bad)
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from corpora.errors import ConfigError, InputError
 from corpora.schemas import COHERENCE_TESTS
-from zoo.evaluate import pairwise_sets
 from zoo.evaluate.__main__ import main
+from zoo.evaluate.compare import compare
 from zoo.evaluate.pairwise import evaluate_set, mcnemar_of_sets, score_pairs
 from zoo.evaluate.pairwise_sets import PairSet, TextPair, open_sets
 from zoo.evaluate.scorers import adjacent_vectors, baseline, load_scorer
@@ -158,70 +158,29 @@ def test_adjacent_cosines_by_hand() -> None:
 def test_the_suite_with_a_rule_as_its_model(jsonl_folder: Path, tmp_path: Path) -> None:
     out, second = tmp_path / "shorter.json", tmp_path / "longer.json"
     assert run(jsonl_folder, "shorter", out) == 0
-    assert run(jsonl_folder, "longer", second, "--against", str(out)) == 0
+    assert run(jsonl_folder, "longer", second) == 0
     found = json.loads(second.read_text(encoding="utf-8"))
     sets = found["metrics"]["sets"]
     assert sets["stories"]["identical"] == 1 and sets["stories"]["pairs"] == 3
     assert found["metrics"]["means"]["probes"] == {"value": 0.5, "of": 1}
     assert sets["stories"]["accuracy"]["value"] == sets["stories"]["baselines"]["longer"]["value"]
-    test = found["against"]["sets"]["stories"]
-    assert (test["only_this"], test["only_other"], test["p"]) == (1, 1, 1.0)
+    test = mcnemar_of_sets(found, json.loads(out.read_text(encoding="utf-8")))["stories"]
+    assert test == {"only_this": 1, "only_other": 1, "p": 1.0}
+    assert "McNemar exact p = 1" in compare([second, out]).render()
     assert "notes" in found and str(tmp_path) not in second.read_text(encoding="utf-8")
-    # The same against the model itself in place of its result.
-    third = tmp_path / "again.json"
-    assert run(jsonl_folder, "longer", third, "--against", "baseline:shorter") == 0
-    assert json.loads(third.read_text(encoding="utf-8"))["against"]["sets"]["stories"] == test
 
 
 def test_results_of_other_pairs_are_not_tested_against_each_other(
-    jsonl_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    jsonl_folder: Path, tmp_path: Path
 ) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    write_jsonl(other / "stories.jsonl", ROWS[1:])
-    out = tmp_path / "a.json"
-    assert run(other, "shorter", out) == 0
-    assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(out)) == 2
-    assert "was measured with the pairs of 'stories' = " in capsys.readouterr().err
-    assert run(jsonl_folder, "shorter", out, "--prompt", "false") == 0
-    assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(out)) == 2
-    said = capsys.readouterr().err
-    assert "measured with prompt = True" in said and "with prompt = False" in said
-    with pytest.raises(InputError, match="no test set in common"):
-        mcnemar_of_sets({"metrics": {"sets": {"a": {}}}}, {"metrics": {"sets": {"b": {}}}})
-
-
-PROBLEMS = (
-    "no result of the suite pairwise",
-    "no whole result of the suite pairwise",
-    "is not JSON",
-)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        *(None, b"[1]", b"\xff", b"{", b'{"suite": "agreement"}', b'{"suite": "pairwise"}'),
-        b'{"suite": "pairwise", "metrics": {"sets": {"stories": {}}}}',
-    ],
-)
-def test_a_wrong_second_result_is_named_before_anything_is_scored(
-    content: bytes | None,
-    jsonl_folder: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def scored(*_: Any, **__: Any) -> None:
-        raise AssertionError("a set was scored")
-
-    monkeypatch.setattr("zoo.evaluate.pairwise.evaluate_set", scored)
-    other = tmp_path / "other.json"
-    if content is not None:
-        other.write_bytes(content)
-    assert run(jsonl_folder, "longer", tmp_path / "b.json", "--against", str(other)) == 2
-    said = capsys.readouterr().err
-    assert any(f"{other}: {problem}" in said for problem in PROBLEMS)
+    one, two = tmp_path / "a.json", tmp_path / "b.json"
+    assert run(jsonl_folder, "longer", one) == 0
+    assert run(jsonl_folder, "shorter", two, "--prompt", "false") == 0
+    with pytest.raises(InputError, match=r"prompt = True.*prompt = False"):
+        compare([one, two])
+    digests = [{"metrics": {"sets": {"a": {"pairs_digest": d, "outcomes": ""}}}} for d in "xy"]
+    with pytest.raises(InputError, match="set 'a': the two results are of different pairs"):
+        mcnemar_of_sets(*digests)
 
 
 def test_bad_input_is_named(
@@ -239,8 +198,8 @@ def test_bad_input_is_named(
         load_scorer("baseline:shortr")
     with pytest.raises(InputError, match="no model here"):
         load_scorer(str(tmp_path))
-    assert run(jsonl_folder, "shorter", tmp_path / "o.json", "--agianst", "x") == 2
-    assert "did you mean 'against'" in capsys.readouterr().err
+    assert run(jsonl_folder, "shorter", tmp_path / "o.json", "--encodre", "x") == 2
+    assert "did you mean 'encoder'" in capsys.readouterr().err
 
 
 def test_pairs_of_one_prompt_are_one_unit(tmp_path: Path) -> None:
@@ -258,7 +217,7 @@ def test_texts_of_a_dataset_are_lists_of_sentences(
         table = pa.table({"prompt": ["It rained."], "pos": [pos], "neg": [neg]})
         return Dataset("mine", "default", "r1", {"test": table})
 
-    monkeypatch.setattr(pairwise_sets, "open_dataset", opened)
+    monkeypatch.setattr("zoo.training.data.open_dataset", opened)
     pos, neg = ["It was wet.", "We left."], ["We left.", "It was wet."]
     (found,) = open_sets("owner/mine").sets
     assert found.pairs[0].prompt == ("It rained.",) and found.pairs[0].pos == tuple(pos)

@@ -11,6 +11,7 @@ import pytest
 from corpora.schemas import RATED
 from tests.zoo.conftest import write_dataset
 from zoo.evaluate.__main__ import main
+from zoo.evaluate.compare import compare
 from zoo.evaluate.ratings import rho_of, spearman
 
 
@@ -62,3 +63,44 @@ def test_texts_of_one_group_are_drawn_together() -> None:
 def test_scores_that_order_nothing_have_no_correlation() -> None:
     assert spearman(np.ones(3), np.arange(3.0)) == 0
     assert spearman(np.arange(3.0), np.array([1.0, 3, 2])) == pytest.approx(0.5)
+
+
+def test_classes_are_learnt_of_each_domain_on_the_training_split(tmp_path: Path) -> None:
+    """In one domain long texts are good, in the other short ones; a pooled threshold is blind."""
+
+    def texts(split: str, count: int) -> list[dict[str, object]]:
+        rows = []
+        for number in range(count):
+            size = 1 + number % 9
+            high = 1 + (size - 1) // 3
+            for domain, rating in (("Boats", high), ("Piers", 4 - high)):
+                row = rated(number, size, rating, rating)
+                rows.append(
+                    row | {"id": f"{domain}_{split}:{number}", "group": f"{domain}{number}"}
+                )
+        return rows
+
+    sizes = {"train": 60, "test": 18}
+    parts = {("gcdc", split): (texts(split, count), RATED) for split, count in sizes.items()}
+    loose = [row | {"rating": 1.5} for row in texts("x", 12)]
+    parts |= {("summeval", split): (loose, RATED) for split in sizes}
+    data, out = write_dataset(tmp_path / "rated", "rated", parts), tmp_path / "out.json"
+    assert (
+        main(["ratings", "--model", "baseline:longer", "--data", str(data), "--json", str(out)])
+        == 0
+    )
+    sets = json.loads(out.read_text())["metrics"]["sets"]
+    found = sets["gcdc"]["accuracy"]
+    assert found["value"] >= 0.85 and found["trained_on"] == 120
+    assert found["ci"][0] <= found["value"] <= found["ci"][1]
+    assert min(found["domains"].values()) >= 0.85 and {*found["domains"]} == {"Boats", "Piers"}
+    assert sets["gcdc"]["accuracies"]["majority"]["value"] == pytest.approx(1 / 3, abs=0.01)
+    assert sets["gcdc"]["accuracies"]["shorter"]["value"] == found["value"]
+    assert abs(sets["gcdc"]["rho"]["value"]) < 0.2  # the domains cancel each other out
+    assert "accuracy" not in sets["summeval"]  # no classes: means of ratings
+    (table,) = compare([out]).tables
+    assert "gcdc accuracy" in table.columns
+    # Judged on its own training split a set has no accuracy.
+    words = ["ratings", "--model", "baseline:longer", "--data", str(data), "--split", "train"]
+    assert main([*words, "--json", str(out)]) == 0
+    assert "accuracy" not in json.loads(out.read_text())["metrics"]["sets"]["gcdc"]

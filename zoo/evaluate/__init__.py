@@ -24,7 +24,6 @@ SUITES = Registry(
         "ratings": "zoo.evaluate.suites:Ratings",
         "discoeval": "zoo.evaluate.suites:DiscoEval",
         "superglue": "zoo.evaluate.suites:SuperGlue",
-        "senteval": "zoo.evaluate.suites:SentEval",
     },
 )
 

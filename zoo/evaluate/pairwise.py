@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,13 +10,14 @@ import pyarrow as pa
 
 from corpora.errors import InputError, require
 from corpora.rng import stream
-from corpora.store.atomic import read_json
 from zoo.evaluate.outcomes import PROBES, Outcomes
 from zoo.evaluate.pairwise_sets import PairSet, open_sets
 from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import (
+    RULES,
     Scorer,
     baseline,
+    beside,
     cut_of,
     default_encoder,
     describe,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from zoo.evaluate import Request
     from zoo.evaluate.suites import Agreement, Pairwise, Permuted
 
-RULES = ("random", "longer", "shorter", "tfidf")
 CODERS = 100
 """Random coders drawn for the comparison."""
 MISSING = -1
@@ -66,12 +65,17 @@ def evaluate_permuted(suite: Permuted, request: Request) -> Result:
     orders = open_dataset(folder, config or suite.config).need("document", "orders")
     documents = open_dataset(folder, "documents").need("id", "sentences")
     tables = documents[request.split], spread(orders[request.split], request.limit)
+    rules = beside(suite.beside, request.seed)
     model = load_scorer(request.model, request.seed)
     if isinstance(model, DocumentScorer):
         ranking = model.rank_orders(*tables)
     else:
         ranking = rank_texts(model, *tables)
     metrics, about = ranking.metrics(request.seed), orders.describe()
+    for name, rule in rules.items():
+        found = rank_texts(rule, *tables)
+        both = found.coherent, found.permuted
+        metrics["baselines"][name] = ranked(*both, found.documents, request.seed, name)
     right = ranking.coherent > ranking.permuted  # a tie is wrong
     return Result(
         model=describe(request.model, model),
@@ -111,45 +115,21 @@ def rank_texts(model: Scorer, documents: pa.Table, orders: pa.Table) -> Ranking:
 
 
 def evaluate_pairwise(options: Pairwise, request: Request) -> Result:
-    """Accuracy on each test set, beside the rules; `against` where a second model is named."""
+    """Accuracy on each test set, beside the rules."""
     found = open_sets(request.data, request.split, request.limit)
-    protocol = {"ties": "wrong", "prompt": options.prompt, "limit": request.limit}
-    own = {"model": {"name": Path(request.model).name}, "protocol": protocol}
-    # What a second result lacks is said before anything is scored.
-    other: Scorer | None = None
-    second: Mapping[str, Any] = {}
-    if options.against.endswith(".json"):
-        second = _second_result(options.against, found.sets, own)
-    elif options.against:
-        other = load_scorer(options.against, request.seed)
     model = load_scorer(request.model, request.seed)
-    rules: dict[str, Scorer] = {name: baseline(name, request.seed) for name in RULES}
+    rules = beside((*RULES, *options.beside), request.seed)
     encoder = options.encoder or default_encoder()
     notes = [] if encoder else ["no encoder for the rule cosine: see --encoder"]
     if encoder not in ("", "none"):
         rules["cosine"] = baseline(f"cosine:{encoder}")
-
-    def scored(scorer: Scorer, beside: Mapping[str, Scorer]) -> dict[str, Any]:
-        return {
-            each.name: evaluate_set(each, scorer, beside, request.seed, prompt=options.prompt)
-            for each in found.sets
-        }
-
-    sets = scored(model, rules)
+    sets = {
+        each.name: evaluate_set(each, model, rules, request.seed, prompt=options.prompt)
+        for each in found.sets
+    }
     # The paper gives the probes one by one (table 3).
     probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
     mean = {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
-    metrics = {"sets": sets, "means": mean, "resampled": "groups"}
-    more: dict[str, Any] = {"cut": cut_of(model)}
-    more["encoder"] = encoder_name(encoder) if "cosine" in rules else ""
-    if other is not None:
-        about = describe(options.against, other)
-        second = {"model": about, "protocol": protocol, "metrics": {"sets": scored(other, {})}}
-    if second:
-        values = second["metrics"]["sets"]
-        tests = mcnemar_of_sets({**own, "metrics": metrics}, second)
-        joined = {name: {**values[name]["accuracy"], **test} for name, test in tests.items()}
-        more["against"] = {"model": second["model"], "test": "McNemar, exact", "sets": joined}
     outcomes = []
     for each in found.sets:
         right = np.array([letter == RIGHT for letter in sets[each.name]["outcomes"]])
@@ -157,12 +137,15 @@ def evaluate_pairwise(options: Pairwise, request: Request) -> Result:
     return Result(
         model=describe(request.model, model),
         dataset=dict(found.description),
-        protocol=protocol,
+        protocol={"ties": "wrong", "prompt": options.prompt, "limit": request.limit},
         examples=sum(each["pairs"] for each in sets.values()),
-        metrics=metrics,
+        metrics={"sets": sets, "means": mean, "resampled": "groups"},
         notes=notes,
         outcomes=outcomes,
-        more=more,
+        more={
+            "cut": cut_of(model),
+            "encoder": encoder_name(encoder) if "cosine" in rules else "",
+        },
     )
 
 
@@ -199,62 +182,22 @@ def score_pairs(
     return coherent, other
 
 
-def _second_result(
-    against: str, sets: Sequence[PairSet], own: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """The result that `--against` names. Raises `InputError`, also for a result on other pairs."""
-    path = Path(against)
-    found = read_json(path) if path.is_file() else None
-    if not isinstance(found, dict) or found.get("suite") != "pairwise":
-        raise InputError("no result of the suite pairwise", where=against)
-    digests = {each.name: {"pairs_digest": each.digest} for each in sets}
-    try:
-        for name in shared_sets({**own, "metrics": {"sets": digests}}, found):
-            each = found["metrics"]["sets"][name]
-            _ = found["model"], each["accuracy"], each["outcomes"]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"no whole result of the suite pairwise: {error}", where=against) from None
-    return found
-
-
 def mcnemar_of_sets(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, McNemar]:
-    """McNemar for each set that two results of the suite `pairwise` share (`shared_sets`)."""
-    sets, others = one["metrics"]["sets"], two["metrics"]["sets"]
-    return {
-        name: mcnemar(sets[name]["outcomes"], others[name]["outcomes"])
-        for name in shared_sets(one, two)
-    }
+    """McNemar for each set that two results of the suite `pairwise` share.
 
-
-def shared_sets(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
-    """The names of the sets that two results have.
-
-    Raises `InputError` if there are none, a set of the same name holds other pairs, or the
-    protocols differ.
+    Raises `InputError` if a set of the same name holds other pairs.
     """
     sets, others = one["metrics"]["sets"], two["metrics"]["sets"]
-    shared = [name for name in sets if name in others]
-    if not shared:
-        raise InputError(
-            "the two results have no test set in common",
-            where=f"{', '.join(sets)} | {', '.join(others)}",
-        )
-    pairs = {f"the pairs of {name!r}": (sets[name], others[name]) for name in shared}
-    said = {key: (a["pairs_digest"], b["pairs_digest"]) for key, (a, b) in pairs.items()}
-    here, there = one.get("protocol", {}), two.get("protocol", {})
-    said |= {key: (here[key], there[key]) for key in here if key in there}
-    for key, (value, other) in said.items():
-        if value != other:
-            names = [
-                f"{result.get('model', {}).get('name', '?')} on "
-                f"{result.get('dataset', {}).get('revision', '?')}"
-                for result in (one, two)
-            ]
+    found = {}
+    for name in (name for name in sets if name in others):
+        if sets[name]["pairs_digest"] != others[name]["pairs_digest"]:
             raise InputError(
-                f"{names[0]} was measured with {key} = {value}, {names[1]} with {key} = {other}",
+                "the two results are of different pairs",
+                where=f"set {name!r}",
                 hint="evaluate both models alike, on the same data",
             )
-    return shared
+        found[name] = mcnemar(sets[name]["outcomes"], others[name]["outcomes"])
+    return found
 
 
 # `agreement`: whether the model chooses as people do.
@@ -276,11 +219,16 @@ def evaluate_agreement(options: Agreement, request: Request) -> Result:
             where=request.data,
             hint='give @lmvlm or @summeval, or JSON Lines with "votes": [1, 0, -1]',
         )
+    rules = beside(options.beside, request.seed)
     model = load_scorer(request.model, request.seed)
-    sets = {
-        each.name: agreement_on(each, *score_pairs(each, model, options.prompt), request.seed)
-        for each in voted
-    }
+
+    def agreement(each: PairSet, scorer: Scorer) -> dict[str, Any]:
+        return agreement_on(each, *score_pairs(each, scorer, options.prompt), request.seed)
+
+    sets = {each.name: agreement(each, model) for each in voted}
+    for each in voted if rules else ():
+        alphas = {name: agreement(each, rule)["alpha"] for name, rule in rules.items()}
+        sets[each.name]["baselines"] = alphas
     protocol = {"alpha": "nominal", "ties": "missing"}
     return Result(
         model=describe(request.model, model),

@@ -18,9 +18,7 @@ from zoo.training.data import (
     SPLITS,
     Dataset,
     no_split,
-    open_dataset,
-    read_manifest,
-    split_spec,
+    open_configs,
     spread,
 )
 
@@ -117,10 +115,7 @@ def _of_files(path: Path, limit: int) -> tuple[list[PairSet], dict[str, str]]:
 
 def _of_dataset(spec: str, split: str, limit: int) -> tuple[list[PairSet], dict[str, str]]:
     """A set of each configuration that is named, or that there is; a Hub id's default one."""
-    folder, config = split_spec(spec)
-    listed = config or not Path(folder).is_dir()
-    configs = [config] if listed else list(read_manifest(Path(folder))["configs"])
-    opened = [open_dataset(folder, name) for name in configs]
+    config, opened = open_configs(spec)
     if split not in SPLITS:
         raise no_split(split, opened[0].splits, spec)
     sets, described = [], []

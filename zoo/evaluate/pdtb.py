@@ -71,8 +71,8 @@ def evaluate(options: Pdtb, request: Request) -> Result:
         encoder = load_encoder(request.model, options.representation, cache=options.cache or None)
         both = options.protocol == "both"
         for name in ("sentences", "pair") if both else (options.protocol,):
-            predicted, probe = _probe(encoder, data, name)
-            add(name, predicted, **probe)
+            predicted, about = probe(encoder, data, name)
+            add(name, predicted, **about)
     return Result(
         model={"name": Path(request.model).name, "type": model_type(request.model)},
         dataset=data.data.describe(),
@@ -85,7 +85,7 @@ def evaluate(options: Pdtb, request: Request) -> Result:
     )
 
 
-def _probe(encoder: Encoder, data: Labelled, protocol: str) -> tuple[np.ndarray, dict[str, Any]]:
+def probe(encoder: Encoder, data: Labelled, protocol: str) -> tuple[np.ndarray, dict[str, Any]]:
     """What a logistic regression on standardised frozen features predicts of the test split."""
     features = {}
     for split in data.tables:
@@ -105,5 +105,5 @@ def _probe(encoder: Encoder, data: Labelled, protocol: str) -> tuple[np.ndarray,
         grid=GRID,
         iterations=ITERATIONS,
     )
-    probe = {"c": fitted.c, "validation_accuracy": fitted.accuracy, "converged": fitted.converged}
-    return fitted.predict(scaled["test"]), {"probe": probe, "width": len(mean)}
+    about = {"c": fitted.c, "validation_accuracy": fitted.accuracy, "converged": fitted.converged}
+    return fitted.predict(scaled["test"]), {"probe": about, "width": len(mean)}

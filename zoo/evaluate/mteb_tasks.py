@@ -1,0 +1,291 @@
+"""The evaluations of sentence vectors as tasks of the library mteb, and our models as its models.
+
+    import mteb
+    from zoo.evaluate import mteb_tasks
+
+    tasks = mteb_tasks.discoeval("DATA") + mteb_tasks.insted("INSTED@pairwise")
+    mteb.evaluate(mteb_tasks.encoder("MODEL"), tasks, cache=None)
+
+The tasks take any model of mteb (a `SentenceTransformer` too); the models go to any task of mteb.
+Needs the extra `mteb`. A task's classifiers are those of our own suites, so that a model has
+the same figures in both. None is an `AbsTaskPairClassification`: that scores the similarity of
+two texts, which is the same in both orders, and every pair here has an order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from datasets import Dataset, DatasetDict
+from torch.utils.data import DataLoader
+
+from corpora.errors import DiscorporaError
+from zoo.evaluate import pdtb
+from zoo.evaluate.discoeval.data import TaskData, read
+from zoo.evaluate.discoeval.protocol import (
+    classifiers,
+    features_of,
+    inputs_under,
+    split_of,
+    vectors_of,
+)
+from zoo.evaluate.encoders import (
+    AUTO,
+    Encoder,
+    FunctionEncoder,
+    as_encoder,
+    load_encoder,
+    model_key,
+)
+from zoo.evaluate.pairwise_sets import PairSet, open_sets
+from zoo.evaluate.scorers import load_scorer
+from zoo.evaluate.suites import DiscoEval
+from zoo.labelled import load
+
+try:
+    from mteb import TaskMetadata
+    from mteb.abstasks.classification import AbsTaskClassification
+    from mteb.abstasks.retrieval import AbsTaskRetrieval
+    from mteb.models import ModelMeta
+    from mteb.models.abs_encoder import AbsEncoder
+except ModuleNotFoundError as error:
+    raise DiscorporaError(
+        "mteb is not installed",
+        where="zoo.evaluate.mteb_tasks",
+        hint="pip install 'discorpora[mteb]'",
+    ) from error
+
+if TYPE_CHECKING:
+    from zoo.evaluate.scorers import Scorer
+
+DEFAULTS = DiscoEval(cache="")
+TEXTS = "text"
+"""The column that mteb reads."""
+
+
+# Our models as mteb's.
+
+
+def encoder(model: Any, representation: str = AUTO, name: str = "") -> AbsEncoder:
+    """A model folder, an `Encoder`, or a function of texts, as mteb takes it; cosine similarity."""
+    if isinstance(model, str | Path):
+        return _Encoder(load_encoder(str(model), representation), _meta(str(model)))
+    return _Encoder(as_encoder(model, name), ModelMeta.create_empty())
+
+
+def scorer(model: str) -> _Scorer:
+    """A coherence scorer (as in `load_scorer`) as mteb's cross-encoder: it scores the document."""
+    return _Scorer(load_scorer(model), _meta(model))
+
+
+def _meta(model: str) -> ModelMeta:
+    """Of a model of that folder or Hub id; mteb keeps results by the name and the revision."""
+    name = re.sub(r"[^\w.-]", "-", Path(model).name)
+    revision = model_key(model, None)[:16] or None
+    return ModelMeta.create_empty({"name": f"discorpora/{name}", "revision": revision})
+
+
+def _texts(batches: Any) -> list[str]:
+    return [text for batch in batches for text in batch[TEXTS]]
+
+
+class _Encoder(AbsEncoder):
+    """Each batch of a loader goes to the encoder."""
+
+    def __init__(self, model: Encoder, meta: ModelMeta) -> None:
+        self.model, self.mteb_model_meta = model, meta
+
+    def encode(self, inputs: Any, **kwargs: Any) -> np.ndarray:
+        """The vectors of all texts of the loader, `[texts, dim]`."""
+        return np.asarray(self.model.encode(_texts(inputs)))
+
+
+class _Scorer:
+    """A scorer of single texts: the query does not count."""
+
+    def __init__(self, model: Scorer, meta: ModelMeta) -> None:
+        self.model, self.mteb_model_meta = model, meta
+
+    def predict(self, inputs1: Any, inputs2: Any, **kwargs: Any) -> np.ndarray:
+        """The scores of the second inputs, `[texts]`."""
+        return np.array(self.model.score(_texts(inputs2)))
+
+
+# Our evaluations as mteb's tasks.
+
+
+def discoeval(
+    data: str | Path,
+    options: DiscoEval = DEFAULTS,
+    *,
+    split: str = "test",
+    seed: int = 0,
+    limit: int = 0,
+) -> list[AbsTaskClassification]:
+    """A task for each task and domain of `data`, as `zoo.evaluate.discoeval.run` takes it.
+
+    Of the options `protocol`, `tasks`, `seeds`, `hidden` and `lower` count; the vectors are the
+    model's own. With the protocol `pairs` the texts of a pair are joined by a space.
+    """
+
+    def task(one: TaskData) -> AbsTaskClassification:
+        inputs = inputs_under(one, options)
+        how = one.task.features[options.protocol]
+
+        def predictions(encoder: Encoder, scored: str) -> list[np.ndarray]:
+            features = features_of(inputs, vectors_of(encoder, inputs, [""])[""], how)
+            trained = classifiers(one, features, options, seed)
+            return [probe.predict(features[scored]) for probe in trained]
+
+        rows = {
+            name: [" ".join(text for slot in part.slots for text in slot[row]) for row in range(n)]
+            for name, part in one.splits.items()
+            if (n := len(part))
+        }
+        labels = {name: part.labels for name, part in one.splits.items()}
+        name = f"DiscoEval {options.protocol} {one.name}"
+        about = f"{one.task.name} of DiscoEval (Chen et al. 2019), domain {one.domain}"
+        metadata = _metadata(name, about, split_of(one, split), one.revision, "Classification")
+        kept = {key: (rows[key], labels[key].tolist()) for key in rows}
+        return _of(_Probed, metadata)(kept, predictions)
+
+    return [task(one) for one in read(str(data), options.tasks, limit=limit).tasks]
+
+
+def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskClassification]:
+    """Predicting the marker, or the relation, of two texts: frozen vectors, logistic regression.
+
+    `data` is any dataset of labelled pairs (`dissent`, `pdtb_implicit`); features and classifier
+    are those of the suite `pdtb`, protocol `sentences`.
+    """
+    found = load(data, splits={"test": split}, max_eval_rows=limit, empty="warn")
+
+    def predictions(encoder: Encoder, scored: str) -> list[np.ndarray]:
+        return [pdtb.probe(encoder, found, "sentences")[0]]
+
+    about = found.data.describe()
+    rows = {}
+    for name in found.tables:
+        joined = [" ".join(pair) for pair in zip(*found.texts(name), strict=True)]
+        rows[name] = joined, found.gold(name).tolist()
+    name = f"{about['name']} {about['config']}"
+    text = f"The label of two texts, one of {len(found.labels)} (Nie, Bennett and Goodman 2019)"
+    metadata = _metadata(name, text, "test", about["revision"], "Classification")
+    return [_of(_Probed, metadata)(rows, predictions)]
+
+
+def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRetrieval]:
+    """A task for each set of pairs of a coherent and a spoilt text, as the suite `pairwise` reads.
+
+    The query is what both texts share, in order; the two texts are the documents to rank. So a
+    model of vectors finds the text that is closer to its own context, and a scorer (`scorer`) the
+    more coherent one: its `accuracy` is that of the suite `pairwise`.
+    """
+    opened = open_sets(data, split, limit)
+    about, revision = "Which of two texts is coherent", str(opened.description["revision"])
+    tasks = []
+    for each in opened.sets:
+        name = f"Coherent text {each.name}"
+        metadata = _metadata(name, about, split, revision, "Reranking")
+        tasks.append(_of(_Ranked, metadata)(each))
+    return tasks
+
+
+_Predictions = Callable[[Encoder, str], list[np.ndarray]]
+"""From an encoder and a split the classes that each classifier predicts, `[rows]` each."""
+
+
+def _metadata(name: str, about: str, split: str, revision: str, kind: Any) -> TaskMetadata:
+    return TaskMetadata(
+        name="".join(part[:1].upper() + part[1:] for part in name.replace("-", " ").split()),
+        description=about,
+        dataset={"path": f"discorpora/{name.replace(' ', '_')}", "revision": revision or "local"},
+        type=kind,
+        category="t2c" if kind == "Classification" else "t2t",
+        eval_splits=[split],
+        eval_langs=["eng-Latn"],
+        main_score="accuracy",
+    )
+
+
+def _of(kind: type, metadata: TaskMetadata) -> Any:
+    """A class of one task: mteb takes the metadata from the class where it unloads the data."""
+    return type(metadata.name, (kind,), {"metadata": metadata})
+
+
+class _Probed(AbsTaskClassification):
+    """Classifiers on frozen vectors, of an example's texts by themselves and not of its whole text.
+
+    So `text`, the whole, is only for mteb's statistics; `predictions` encodes and trains.
+    """
+
+    def __init__(
+        self, rows: dict[str, tuple[list[str], list[int]]], predictions: _Predictions
+    ) -> None:
+        self.rows, self.predictions = rows, predictions
+        super().__init__()
+
+    def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
+        splits = {
+            name: Dataset.from_dict({TEXTS: texts, "label": labels})
+            for name, (texts, labels) in self.rows.items()
+        }
+        self.dataset = {"default": DatasetDict(splits)}
+        self.data_loaded = True
+
+    def _evaluate_subset(
+        self,
+        model: Any,
+        data_split: Any,
+        *,
+        encode_kwargs: Any,
+        hf_split: str,
+        hf_subset: str,
+        **kwargs: Any,
+    ) -> Any:
+        def encode(texts: Sequence[str]) -> Any:
+            return model.encode(
+                DataLoader(
+                    Dataset.from_dict({TEXTS: list(texts)}),
+                    batch_size=encode_kwargs.get("batch_size", 32),
+                ),
+                task_metadata=self.metadata,
+                hf_split=hf_split,
+                hf_subset=hf_subset,
+                **encode_kwargs,
+            )
+
+        predicted = self.predictions(FunctionEncoder(encode, "mteb"), hf_split)
+        gold = data_split[hf_split]["label"]
+        return self._calculate_avg_scores([self._calculate_scores(gold, one) for one in predicted])
+
+
+class _Ranked(AbsTaskRetrieval):
+    """Two documents a query, given by `top_ranked`."""
+
+    def __init__(self, pairs: PairSet) -> None:
+        self.pairs = pairs
+        super().__init__()
+
+    def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
+        queries, corpus = [], []
+        for number, pair in enumerate(self.pairs.pairs):
+            other = set(pair.neg)
+            shared = [*pair.prompt, *(sentence for sentence in pair.pos if sentence in other)]
+            queries.append({"id": f"q{number}", TEXTS: " ".join(shared)})
+            for side, sentences in (("a", pair.neg), ("b", pair.pos)):
+                text = " ".join((*pair.prompt, *sentences))
+                corpus.append({"id": f"d{number}{side}", TEXTS: text})
+        ids = [query["id"] for query in queries]
+        found = {
+            "queries": Dataset.from_list(queries),
+            "corpus": Dataset.from_list(corpus),
+            "relevant_docs": {id: {f"d{id[1:]}b": 1} for id in ids},
+            "top_ranked": {id: [f"d{id[1:]}a", f"d{id[1:]}b"] for id in ids},
+        }
+        self.dataset: Any = {"default": {self.metadata.eval_splits[0]: found}}
+        self.data_loaded = True
