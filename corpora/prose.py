@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import accumulate, groupby, repeat
+from operator import itemgetter
 from typing import Literal
 
 from corpora.document import Document, Sections
@@ -32,6 +33,11 @@ CLOSES = {"“": "”", "«": "»", "„": "“", "``": "''", '"': '"'}
 """Quotation marks in pairs; `’` is an apostrophe far more often."""
 OPENS = {"”": "“", "“": "„", "»": "«", "''": "``", '"': '"'}
 MARKS = re.compile(r"[“”„«»\"]|``|''")
+BEGINS = re.compile(r"[“„«»\"]|``")
+ENDS = re.compile(r"(?:[”“»«\"]|'')$")
+SURE = re.compile(r"(?<=[^\w\s‘“])’(?!\w)")
+"""`’` behind punctuation: behind a letter it may be an apostrophe."""
+MAYBE = re.compile(r"’(?!\w)")
 
 
 def finished(sentence: str) -> bool:
@@ -82,20 +88,48 @@ def lead(document: Document, texts: Sequence[str]) -> list[str]:
     return []
 
 
-def units(document: Document, texts: Sequence[str], within: str) -> Iterator[list[str]]:
+def units(
+    document: Document, texts: Sequence[str], within: str, *, one_speaker: bool = False
+) -> Iterator[list[str]]:
     """The sentences of each paragraph or section, or of the whole document.
 
-    What stands in no section (a title, or a heading between two) is left out of sections.
+    What stands in no section (a title, or a heading between two) is left out of sections. With
+    `one_speaker` a unit ends where another one speaks: in print a paragraph of speech follows
+    one of speech.
     """
-    bounds = document.paragraphs if within == "paragraph" else document.sections
-    if within == "document" or not bounds or document.sentences is None:
+    if document.sentences is None:
         yield list(texts)
         return
-    at = bounds.at if isinstance(bounds, Sections) else partial(bisect_right, bounds.start)
-    unit_of = [at(start) for start in document.sentences.start]
-    for number, unit in groupby(zip(unit_of, texts, strict=True), key=lambda pair: pair[0]):
+    bounds = document.paragraphs if within == "paragraph" else document.sections
+    unit_of: list[int | None] = [0] * len(texts)
+    if bounds and within != "document":
+        at = bounds.at if isinstance(bounds, Sections) else partial(bisect_right, bounds.start)
+        unit_of = [at(start) for start in document.sentences.start]
+    speakers = accumulate(_speaks_next(document, texts)) if one_speaker else repeat(0, len(texts))
+    for (number, _), unit in groupby(zip(unit_of, speakers, texts, strict=True), itemgetter(0, 1)):
         if number is not None:
-            yield [text for _, text in unit]
+            yield [text for _, _, text in unit]
+
+
+def _speaks_next(document: Document, texts: Sequence[str]) -> Iterator[bool]:
+    assert document.sentences is not None and document.paragraphs is not None
+    paragraphs, before = set(document.paragraphs.start), ""
+    for start, text in zip(document.sentences.start, texts, strict=True):
+        yield start in paragraphs and bool(BEGINS.match(text)) and bool(MARKS.search(before))
+        before = text
+
+
+def words(texts: Iterable[str]) -> int:
+    """How many words texts have, at white space."""
+    return sum(len(text.split()) for text in texts)
+
+
+def quoted(sentence: str) -> tuple[bool, bool]:
+    """Whether a quotation mark begins the sentence, and whether one ends it.
+
+    Speech has both, speech with "he said" one of them, narration none.
+    """
+    return bool(BEGINS.match(sentence)), bool(ENDS.search(sentence))
 
 
 def balanced(paragraph: Sequence[str]) -> list[str]:
@@ -104,9 +138,9 @@ def balanced(paragraph: Sequence[str]) -> list[str]:
     A sentence that is part of a longer quotation gets its own opening mark, its own closing mark,
     or both. A quotation that the paragraph leaves open goes on to its end, as it does in print;
     but a sentence with a mark that opens again says that the one before was not closed.
-    A sentence that is balanced stays as it is.
+    A sentence that is balanced stays as it is. So too for a quotation in a quotation (`‘ ’`).
     """
-    sentences = list(paragraph)
+    sentences = _singles(paragraph)
     inside: list[int] = []  # sentences without a mark behind an open quotation
     opened = ""
     for number, text in enumerate(sentences):
@@ -127,6 +161,42 @@ def balanced(paragraph: Sequence[str]) -> list[str]:
 def _quote(sentences: list[str], numbers: Sequence[int], opening: str) -> None:
     for number in numbers:
         sentences[number] = f"{opening}{sentences[number]}{CLOSES[opening]}"
+
+
+def _singles(paragraph: Sequence[str]) -> list[str]:
+    """The sentences of a paragraph, each with single quotation marks in pairs.
+
+    As `’` is an apostrophe too, it closes a quotation of another sentence only behind punctuation.
+    A `‘` that is never closed and stands before a small letter is an apostrophe as well (`‘em`).
+    """
+    sentences = list(paragraph)
+    inside: list[int] = []
+    opened = False
+    for number, text in enumerate(sentences):
+        head, *parts = text.split("‘")
+        last = parts[-1] if parts else ""
+        open_again = bool(last) and not MAYBE.search(last.split("”")[0]) and last[0].isupper()
+        if open_again:
+            text = _closed(text, len(text) - len(last))
+        if opened and not parts and not MARKS.search(text) and not SURE.search(text):
+            inside.append(number)
+            continue
+        if opened and not BEGINS.match(head) and (SURE.search(head) or "”" in head):
+            for earlier in inside:
+                sentences[earlier] = f"‘{sentences[earlier]}’"
+            text = f"‘{text if SURE.search(head) else _closed(text)}"
+        sentences[number], inside = text, []
+        opened = open_again and "”" not in last
+    for number in inside:
+        sentences[number] = f"‘{sentences[number]}’"
+    return sentences
+
+
+def _closed(text: str, start: int = 0) -> str:
+    """The text with `’` at the end of the quotation around `start`, or at its own end."""
+    end = text.find("”", start)
+    end = end if end >= 0 else len(text)
+    return f"{text[:end]}’{text[end:]}"
 
 
 def unpaired(text: str, opened: str = "") -> tuple[list[str], list[str]]:

@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Extractor", "Pair", "Reject"]
 
-_HOMES = {"Extractor": "extract.extractor", "Pair": "extract.pairs", "Reject": "extract.pairs"}
-
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use, so that `import extract` stays light."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'extract' has no attribute {name!r}")
-    from importlib import import_module
+    from extract import extractor
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(extractor, name)

@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from extract.match import PREVIOUS, Matches
 from extract.pairs import SpanColumn
 from extract.parse import BoolArray, Ints
 from extract.trees import Batch
+
+if TYPE_CHECKING:
+    from extract.standalone import Judge
 
 REFUSALS = ("", "s1_empty", "s2_empty", "s1_no_clause", "s2_no_clause")
 SEPARATING = " \t\n\r.,;:-–—…•*/。，、；："
@@ -72,19 +75,6 @@ class Sides:
         )
 
 
-class Judge(Protocol):
-    """Decides which sides can stand alone (`extract.standalone`).
-
-    Its first reason is that of a sentence before that is not in `previous`.
-    """
-
-    def judge(self, block: Block, side: Marks) -> tuple[Marks, Ints, list[BoolArray]]: ...
-
-    def previous(self, matches: Matches) -> dict[int, list[Span]]: ...
-
-    def restored(self, matches: Matches) -> dict[int, list[Span]]: ...
-
-
 def sides_of(
     batch: Batch,
     matches: Matches,
@@ -95,7 +85,8 @@ def sides_of(
 ) -> Sides:
     """Both sides of every match, and whether they may be a pair.
 
-    `needs` are the properties of both heads, beside a text on both sides; `judge` may refuse more.
+    `needs` are the properties of both heads, beside a text on both sides; `judge` may refuse more:
+    its first reason is that of a sentence before that is not in its `previous`.
     With `restore` S2 may lack its subject where it can be copied.
     """
     rows = batch.row[matches.first]
@@ -317,7 +308,7 @@ class Block:
         asks = (auxiliary[s1] < subject[s1]) & (subject[s1] < len(batch))
         own = np.flatnonzero((side == 1) & self.words)
         opening = self.token[own[np.searchsorted(match[own], match[marks])]]
-        asks |= (batch.traits[opening] & patterns.bits.get("interrogative", 0)) != 0
+        asks |= batch.tagged("interrogative")[opening]
         side[marks[~asks]] = 2
 
     def with_modifiers_muted(self, side: Marks, opener: Marks) -> Marks:

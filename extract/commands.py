@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,7 +94,7 @@ def extract_to_file(
 def _json_lines(path: Path) -> Iterator[Callable[[Pair | Reject], object]]:
     """Writes records to a file that takes its name when it is whole."""
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
-        yield lambda record: file.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
+        yield lambda record: file.write(json.dumps(asdict(record), ensure_ascii=False) + "\n")
 
 
 def validate_source(

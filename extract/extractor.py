@@ -9,19 +9,17 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from corpora.declared import Table
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError
 from corpora.sentences import split
 from extract.clauses import REFUSALS, Sides, sides_of
 from extract.confidence import load_model, threshold
-from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match
+from extract.match import PREVIOUS, REASONS, Matches, find_candidates, match_rows
 from extract.pairs import Pair, PairColumns, Reject, SpanColumn
 from extract.parse import BoolArray, Ints, ParsedDocument, Parser
 from extract.parsers import check_language, get_parser
@@ -29,6 +27,7 @@ from extract.patterns import load_patterns, resolve_markers
 from extract.patterns.compiled import CompiledPatterns
 from extract.pool import by_words, in_order
 from extract.prefilter import Prefilter
+from extract.settings import PairSettings
 from extract.standalone import REASONS as STANDALONE
 from extract.standalone import Judge
 from extract.text import texts_of
@@ -41,34 +40,6 @@ FEW_WORDS = 30
 FREQUENT = 0.1
 """The least share of frequent words: English prose has .3 to .5, German .02."""
 OnReject = Callable[[Reject], object]
-Mode = Literal["recall", "standalone"]
-Subjects = Literal["own", "restored", "shared"]
-
-
-class PairSettings(Table):
-    """What shapes the pairs of parsed documents."""
-
-    markers: str | tuple[str, ...] = "all15"
-    """Markers and sets of them, parted by commas or as a list."""
-    language: str = "en"
-    """Which pattern table."""
-    mode: Mode = "standalone"
-    """`standalone`: both sides can stand alone as sentences (DisSent, section 2); `recall`: all."""
-    subjects: Subjects = "own"
-    """In the mode `standalone`: each side has a subject of its own (`own`), S2 gets a copy of the
-    one that it shares with the conjunct before (`restored`), or may lack it (`shared`)."""
-    min_confidence: float | None = Field(default=None, ge=0, le=1)
-    """Pairs that are less likely to be right are rejected (`extract.confidence`); None: below .5 in
-    the mode `standalone`, none in `recall`."""
-    text: Literal["written", "tokenised"] = "written"
-    """The author's own text, or tokens parted by blanks."""
-    patterns: tuple[str, ...] = ()
-    """Pattern files that add markers to the table or replace their rows."""
-
-    @property
-    def looks_back(self) -> bool:
-        """Whether the parse of the sentence before a marker's is of use."""
-        return self.mode != "recall" or self.text == "tokenised"
 
 
 class Extractor:
@@ -99,7 +70,7 @@ class Extractor:
         files = [patterns] if isinstance(patterns, str | Path) else patterns
         self.settings = PairSettings.of(
             {
-                "markers": markers if isinstance(markers, str) else tuple(markers),
+                "markers": markers if isinstance(markers, str) else ",".join(markers),
                 "language": language,
                 "mode": mode,
                 "subjects": subjects,
@@ -176,34 +147,17 @@ class Extractor:
                 self.on_reject(reject)
         return columns
 
-    @overload
-    def pairs_in(
-        self, sentence: str, previous: str = "", marker: str | None = None
-    ) -> list[Pair]: ...
+    def pairs_in(self, sentence: str, previous: str = "", marker: str | None = None) -> list[Pair]:
+        """The pairs of one sentence in order, with `marker` only of its occurrences.
 
-    @overload
-    def pairs_in(
-        self,
-        sentence: str,
-        previous: str = "",
-        marker: str | None = None,
-        *,
-        rejects: Literal[True],
-    ) -> list[Pair | Reject]: ...
-
-    def pairs_in(
-        self,
-        sentence: str,
-        previous: str = "",
-        marker: str | None = None,
-        *,
-        rejects: bool = False,
-    ) -> list[Any]:
-        """The pairs of one sentence, `previous` being the sentence before it, in order.
-
-        With `marker`, only its occurrences. With `rejects`, these stand where no pair could be
-        made.
+        `previous` is the sentence before it.
         """
+        results = self.results_in(sentence, previous)
+        pairs = [result for result in results if isinstance(result, Pair)]
+        return [pair for pair in pairs if marker in (None, pair.marker)]
+
+    def results_in(self, sentence: str, previous: str = "") -> list[Pair | Reject]:
+        """The same with the rejects, which stand where no pair could be made."""
         text = f"{previous} {sentence}" if previous else sentence
         start = len(text) - len(sentence)
         spans = (
@@ -214,14 +168,7 @@ class Extractor:
         parses = list(self.parser.parse([document]))
         columns = self._extract([document], parses, Counter(), results.append)
         results.extend(columns.pairs())
-        here = [
-            r
-            for r in results
-            if _begin(r) >= start
-            and marker in (None, r.marker)
-            and (rejects or isinstance(r, Pair))
-        ]
-        return sorted(here, key=_begin)
+        return sorted((r for r in results if _begin(r) >= start), key=_begin)
 
     def _extract(
         self,
@@ -253,7 +200,7 @@ class Extractor:
             others = matches.take(marked)
             refuse(others, np.zeros(len(others), np.int32), [reason])
         matches = matches.take(asked & ~foreign)
-        match(batch, matches, whole_clauses=self.settings.mode != "recall")
+        match_rows(batch, matches, whole_clauses=self.settings.mode != "recall")
         failed = matches.row < 0
         refuse(matches.take(failed), matches.stage[failed], REASONS)
         matches = matches.take(~failed)

@@ -163,7 +163,7 @@ def _head_token(batch: Batch, first: Ints, length: Ints) -> Ints:
     return token
 
 
-def match(batch: Batch, matches: Matches, whole_clauses: bool = False) -> None:
+def match_rows(batch: Batch, matches: Matches, whole_clauses: bool = False) -> None:
     """Fill in row, heads and stage: rows in the order of the table, the first that holds wins.
 
     With `whole_clauses`, S1 of a subordinate clause is the nearest clause above that is finite or
@@ -203,11 +203,11 @@ class _Matcher:
 
         reached(1)
         token = matches.token[which]
-        fits = row.deprels[batch.label[token]] & batch.has(token, row.tags)
+        fits = row.labels["deprels"][batch.label[token]] & batch.has(token, row.bits["tags"])
         after = np.minimum(token + 1, len(batch) - 1)
-        fits &= ~row.not_before[batch.word[after]]
+        fits &= ~row.words["not_before"][batch.word[after]]
         if pattern.after_words:
-            fits &= row.after_words[batch.word[np.maximum(matches.first[which] - 1, 0)]]
+            fits &= row.words["after_words"][batch.word[np.maximum(matches.first[which] - 1, 0)]]
         which = which[fits]
         reached(2)
         if len(which) == 0:
@@ -218,9 +218,12 @@ class _Matcher:
             placed &= ~self.inverted(which, s2)
         which, s2 = which[placed], s2[placed]
         reached(3)
-        fits = batch.has(s2, row.s2_needs, row.s2_lacks) & row.s2_deprels[batch.label[s2]]
+        fits = (
+            batch.has(s2, row.bits["s2_needs"], row.bits["s2_lacks"])
+            & row.labels["s2_deprels"][batch.label[s2]]
+        )
         if pattern.s2_words:
-            fits &= row.s2_words[batch.word[s2]]
+            fits &= row.words["s2_words"][batch.word[s2]]
         if pattern.compared:
             fits &= self.compares(row)[batch.head[s2]] & (batch.head[s2] >= 0)
         which, s2 = which[fits], s2[fits]
@@ -268,7 +271,7 @@ class _Matcher:
 
         The clause of "as tall as he is" hangs on "tall", or in a parse on the verb above it.
         """
-        named = row.compared[self.batch.word] & ~self.batch.labelled("subordinator")
+        named = row.words["compared"][self.batch.word] & ~self.batch.labelled("subordinator")
         words = np.flatnonzero(named)
         heads = self.batch.head[words]
         heads = heads[heads > words]
@@ -283,7 +286,7 @@ class _Matcher:
         if choice == "self":
             return token
         if choice == "complement":
-            return self.batch.child_after(token, token, row.s2_deprels)
+            return self.batch.child_after(token, token, row.labels["s2_deprels"])
         if choice == "right_conjunct":
             return self.batch.child_after(token, head, self.patterns.classes["conjunct"])
         if choice == "edge_clause":
@@ -313,7 +316,7 @@ class _Matcher:
             finite = self.having("finite")
             above = self.ascend(s1, lambda t: ~finite(t))
             return np.where((s1 >= 0) & finite(s2) & finite(above), above, s1)
-        climbed = self.labelled(row.climb)
+        climbed = self.labelled(row.labels["climb"])
         if choice not in ("clause", "sentence"):
             return self.ascend(s1, climbed)
         clause = self.having("clause")
@@ -342,8 +345,8 @@ class _Matcher:
         if row.pattern.s1 == "previous":
             return s1 == PREVIOUS
         batch, label = self.batch, self.batch.label[s1]
-        fits = (s1 >= 0) & batch.has(s1, row.s1_needs, row.s1_lacks)
-        fits &= row.s1_deprels[label] & ~row.s1_not[label]
+        fits = (s1 >= 0) & batch.has(s1, row.bits["s1_needs"], row.bits["s1_lacks"])
+        fits &= row.labels["s1_deprels"][label] & ~row.labels["s1_not"][label]
         if row.pattern.apart:
             bits = self.patterns.bits
             events = batch.has(s1, bits["finite"])

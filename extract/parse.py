@@ -25,11 +25,9 @@ class StringTable:
 
     __slots__ = ("_codes", "strings")
 
-    def __init__(self, strings: Iterable[str] = ()) -> None:
+    def __init__(self) -> None:
         self.strings: list[str] = []
         self._codes: dict[str, int] = {}
-        for string in strings:
-            self.code(string)
 
     def __len__(self) -> int:
         return len(self.strings)

@@ -142,10 +142,11 @@ def _pair_batch(columns: PairColumns) -> pa.RecordBatch:
     """Pairs as a record batch, without a Python object a pair."""
     documents = columns.documents
     values = {
-        "doc": _chosen([d.id for d in documents], columns.doc),
-        "group": _chosen([d.group for d in documents], columns.doc),
-        "source": _chosen([d.source for d in documents], columns.doc),
-        "licence": _chosen([d.licence for d in documents], columns.doc),
+        name: _chosen([getattr(document, name) for document in documents], columns.doc)
+        for name in ("group", "source", "licence")
+    }
+    values |= {
+        "doc": _chosen([document.id for document in documents], columns.doc),
         "language": _chosen([columns.language] * len(documents), columns.doc),
         "sentence": pa.array(columns.sentence, pa.int32()),
         "marker": _chosen(columns.markers, columns.marker),

@@ -11,17 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from corpora.declared import Table
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
 from corpora.store.atomic import write_json
-from extract.extractor import Extractor, Mode, PairSettings, batches
+from extract.extractor import Extractor, batches
 from extract.pairs import POSITIONS, Reject
 from extract.parse import ParsedDocument
 from extract.parsers import check_language, get_parser
 from extract.patterns import load_patterns, resolve_markers
 from extract.pool import WHOLE, Part, by_words, in_order
 from extract.prefilter import Prefilter
+from extract.settings import ExtractSettings, PairSettings, ParseSettings
 from extract.shards import (
     PairCounts,
     PairFacts,
@@ -48,34 +48,6 @@ __all__ = [
 
 PARSE_VERSION = 4
 EXTRACT_VERSION = 8
-WORDS_PER_SHARD = 50_000
-
-
-class ParseSettings(Table):
-    """What shapes the parses: all of it belongs to the stage's hash."""
-
-    parser: str = "embedded"
-    markers: str | tuple[str, ...] = "all15"
-    """Only sentences with one of these are parsed, unless `prefilter` is off."""
-    language: str = "en"
-    prefilter: bool = True
-    previous: bool = True
-    """Also parse the sentence before where the marker can look back, for the mode `standalone`."""
-    gold_tokens: bool = False
-    words_per_shard: int = WORDS_PER_SHARD
-    patterns: tuple[str, ...] = ()
-    """Pattern files of the user: to a stage's hash belong their contents (`patterns_hash`)."""
-
-
-class ExtractSettings(PairSettings):
-    """What shapes the stored pairs."""
-
-    mode: Mode = "standalone"
-    scheme: str = "ud"
-    """That of the parses (`scheme_of(folder)`)."""
-    parsed: tuple[str, ...] | None = None
-    """The markers that the parses were made for (`markers_of(folder)`), None for all."""
-    words_per_shard: int = WORDS_PER_SHARD
 
 
 def parse(

@@ -78,26 +78,27 @@ class Speech:
 
     def pieces(self, span: Span, number: int) -> list[Span]:
         """The parts of a span that belong to a speech, without quotation marks."""
-        first = int(np.searchsorted(self.starts, span[0], side="right")) - 1
-        parts: list[Span] = []
-        for start, end, owner in self.stretches[max(first, 0) :]:
-            if start >= span[1]:
-                break
-            if owner == number and end > span[0]:
-                parts.append((max(start + 1, span[0]), min(end - 1, span[1])))
-        return [(start, end) for start, end in parts if end > start]
+        inside = [
+            (max(start + 1, span[0]), min(end - 1, span[1]))
+            for start, end, owner in self._touching(span)
+            if owner == number
+        ]
+        return [(start, end) for start, end in inside if end > start]
 
     def quotes_all(self, text: str, span: Span) -> bool:
         """Whether no word of the span is narration."""
         at = span[0]
-        first = int(np.searchsorted(self.starts, span[0], side="right")) - 1
-        for start, end, _ in self.stretches[max(first, 0) :]:
-            if start >= span[1]:
-                break
+        for start, end, _ in self._touching(span):
             if any(map(str.isalnum, text[at : max(start, at)])):
                 return False
             at = max(at, end)
         return not any(map(str.isalnum, text[at : span[1]]))
+
+    def _touching(self, span: Span) -> list[tuple[int, int, int]]:
+        """The stretches that begin inside the span, and the last one before it."""
+        first = int(np.searchsorted(self.starts, span[0], side="right"))
+        behind = int(np.searchsorted(self.starts, span[1], side="left"))
+        return self.stretches[max(first - 1, 0) : behind]
 
 
 class Judge:
@@ -138,10 +139,10 @@ class Judge:
             & ~subordinator
             & ~patterns.classes["modifier"][label]
         )
-        self.lost = self._of_head(lost)
-        self.complement = self._of_head(subordinator & that)
-        self.introduced = self._of_head(subordinator & ~that)
-        denied = self._of_head(listed["denying"][forms])
+        self.lost = batch.with_child(lost)
+        self.complement = batch.with_child(subordinator & that)
+        self.introduced = batch.with_child(subordinator & ~that)
+        denied = batch.with_child(listed["denying"][forms])
         auxiliary, subject = batch.leftmost_child("auxiliary"), batch.leftmost_child("subject")
         row_asks = np.zeros(len(batch.row_doc), dtype=bool)
         row_asks[batch.row[patterns.asking[forms]]] = True
@@ -151,9 +152,9 @@ class Judge:
         unreal = listed["unreal"][forms]
         self.doubtful = self._under(denied | unreal | (self.inverted & self.asks))
         self.whole = (batch.traits & need) == need
-        self.interrogative = (batch.traits & patterns.bits.get("interrogative", 0)) != 0
+        self.interrogative = batch.tagged("interrogative")
         self.denies = listed["denying"][forms]
-        self.coordinating = (batch.traits & patterns.bits.get("coordinating", 0)) != 0
+        self.coordinating = batch.tagged("coordinating")
         self.case = classes["case"][label]
         self.dependent = classes["dependent_clause"][label]
         self.main = classes["main_clause"][label]
@@ -162,15 +163,9 @@ class Judge:
         self.last[batch.row[content]] = content
         self.open_end = patterns.open_end[forms[batch.offsets[1:] - 1]]
         self.colon = patterns.colon[forms]
-        self.operator = (batch.traits & patterns.bits.get("operator", 0)) != 0
-        self.opening = (batch.traits & patterns.bits.get("opening", 0)) != 0
+        self.operator = batch.tagged("operator")
+        self.opening = batch.tagged("opening")
         self.quote = patterns.quote[forms]
-
-    def _of_head(self, child: BoolArray) -> BoolArray:
-        flag = np.zeros(len(self.batch), dtype=bool)
-        heads = self.batch.head[child]
-        flag[heads[heads >= 0]] = True
-        return flag
 
     def _under(self, governs: BoolArray) -> BoolArray:
         """Whether a clause is the complement of a verb that `governs`, or of its complement."""

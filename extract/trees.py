@@ -89,6 +89,10 @@ class Batch:
         """The tokens whose label is of the class `name`."""
         return self.patterns.classes[name][self.label]
 
+    def tagged(self, name: str) -> BoolArray:
+        """The tokens with a property that not every table has."""
+        return (self.traits & self.patterns.bits.get(name, 0)) != 0
+
     def has(self, tokens: Ints, needs: int, lacks: int = 0) -> BoolArray:
         """Whether the tokens have all properties of `needs` and none of `lacks`."""
         traits = self.traits[tokens]
@@ -168,17 +172,17 @@ class Batch:
         """
         bits = self.patterns.bits
         subject, copula, remnant, complement, objects, introduced = (
-            self._with_child(self.labelled(name))
+            self.with_child(self.labelled(name))
             for name in ("subject", "copula", "remnant", "complement", "object", "subordinator")
         )
         auxiliary = self.labelled("auxiliary")
-        finite = (self.traits & bits.get("finite_tag", 0)) != 0
-        finite |= self._with_child(auxiliary & finite)
-        bare = (self.traits & bits.get("bare", 0)) != 0
-        statement = self._shared(finite, self._with_child(auxiliary), bare, finite | introduced)
+        finite = self.tagged("finite_tag")
+        finite |= self.with_child(auxiliary & finite)
+        bare = self.tagged("bare")
+        statement = self._shared(finite, self.with_child(auxiliary), bare, finite | introduced)
         if not self.patterns.table.pro_drop:
             statement &= self._shared(subject, np.ones_like(bare), bare, subject)
-        verb = (self.traits & bits.get("verb", 0)) != 0
+        verb = self.tagged("verb")
         for name, flag in (
             ("subject", subject),
             ("copula", copula),
@@ -190,7 +194,7 @@ class Batch:
         ):
             self.traits |= flag * np.int32(bits[name])
 
-    def _with_child(self, child: BoolArray) -> BoolArray:
+    def with_child(self, child: BoolArray) -> BoolArray:
         """The tokens that have one of the marked tokens as a child."""
         parents = self.head[child]
         flag = np.zeros(len(self), dtype=bool)

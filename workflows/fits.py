@@ -15,6 +15,7 @@ from corpora.readers import parse_spec
 from corpora.tasks.builder import Builder
 from workflows.tables import BuildFile, Evaluation, Source
 from zoo.declared import GOES_ON, Form, Recipe, Suite
+from zoo.evaluate import SUITES
 
 Keys = tuple[str, ...]
 
@@ -212,8 +213,6 @@ def check_model(
     """Check that the model can do what the suite needs."""
     if suite.needs & recipe.can:
         return
-    from zoo.evaluate import SUITES
-
     others = [other for other in SUITES.own if SUITES.find(other).needs & recipe.can]
     raise ConfigError(
         f"the suite {suite.name} needs a model that {' or '.join(sorted(suite.needs))}; {name!r} "

@@ -9,18 +9,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from corpora.audit import AUDIT_FILE
 from corpora.licences import shown
 from corpora.splits import SPLITS
 from corpora.store.atomic import MANIFEST, is_complete, read_json
+from workflows.stage import StageTask
 from workflows.tasks.models import Evaluate
-from workflows.tasks.sources import Pairs
-
-if TYPE_CHECKING:
-    from workflows.stage import StageTask
-    from workflows.tasks.sources import Parse
+from workflows.tasks.sources import Pairs, Parse
+from zoo.evaluate.compare import alike, compare
 
 PER_SOURCE = ("documents", "sentences", "parse", "pairs")
 UNITS = {
@@ -186,7 +184,7 @@ def _pairs(tasks: Sequence[Pairs], folder: Path) -> str:
     markers: dict[str, Counter[str]] = {}
     rejects: dict[str, Counter[str]] = {}
     for task in tasks:
-        parser = cast("Parse", task.upstream[0]).parser_name
+        parser = cast(Parse, task.upstream[0]).parser_name
         mode, counts = f"{parser} trees, mode {task.mode_name}", task.manifest()["counts"]
         markers.setdefault(mode, Counter()).update(counts.get("markers", {}))
         rejects.setdefault(mode, Counter()).update(counts.get("rejects", {}).get("reasons", {}))
@@ -255,8 +253,6 @@ def _evaluations(tasks: Sequence[Evaluate], folder: Path) -> str:
     """One table for the models that are judged alike, with the rules beside them."""
     if not tasks:
         return ""
-    from zoo.evaluate.compare import alike, compare
-
     judged: dict[tuple[str, str], dict[Path, Evaluate]] = {}
     for task in tasks:
         data = task.judged.data or ", ".join(task.judged.datasets)

@@ -26,7 +26,7 @@ from corpora.store.atomic import (
     write_json,
 )
 from corpora.store.folder import Stage
-from workflows import console, usage
+from workflows import console, engines, usage
 from workflows.config import load_build
 from workflows.settings import discorpora
 from workflows.sources import SourceRecord
@@ -187,9 +187,7 @@ class StageTask(luigi.Task):
         """Make the folder appear, whole, by one rename."""
         with staged(self.folder) as partial:
             if self.shared and self.build.engine.kind != "here":
-                from workflows.engines import share_out
-
-                share_out(self, partial)
+                engines.share_out(self, partial)
             counts = self.work(partial)
             if not (partial / MANIFEST).exists():
                 write_json(partial / MANIFEST, {**self.record().to_dict(), "counts": counts})

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from math import fsum, isclose
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
@@ -21,10 +21,11 @@ from corpora.declared import Loc, Table, Where, anchored
 from corpora.errors import ConfigError, DiscorporaError, nearest
 from corpora.sentences import SPLITTERS
 from corpora.splits import SPLITS, Shares
+from corpora.tasks import BUILDERS
+from corpora.tasks.builder import Builder
 from corpora.toml import TomlFile
-
-if TYPE_CHECKING:
-    from corpora.tasks.builder import Builder
+from extract.patterns import resolve_markers
+from extract.settings import Mode, PairShape
 
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
 
@@ -83,7 +84,6 @@ Licence = Annotated[str, AfterValidator(_licence)]
 """An SPDX identifier, or one of `corpora.licences`."""
 Splitter = Annotated[str, AfterValidator(_splitter)]
 """A name of `corpora.sentences.SPLITTERS`."""
-Mode = Literal["recall", "standalone"]
 
 
 class Source(Table):
@@ -166,17 +166,6 @@ class Parse(Table):
 
     parser: str = "embedded"
     prefilter: bool = True
-
-
-class Extract(Table):
-    markers: str = "all15"
-    mode: Mode = "standalone"
-    subjects: Literal["own", "restored", "shared"] = "own"
-    min_confidence: float | None = Field(default=None, ge=0, le=1)
-    """Less likely pairs are rejected; None: below .5 in the mode `standalone`, none in `recall`."""
-    text: Literal["written", "tokenised"] = "written"
-    patterns: tuple[str, ...] = ()
-    """Pattern files that add markers to the tables or replace their rows."""
 
 
 class Engine(Table):
@@ -295,7 +284,7 @@ class BuildFile(Table):
     splits: Splits = Splits()
     sentences: Sentences = Sentences()
     parse: Parse = Parse()
-    extract: Extract = Extract()
+    extract: PairShape = PairShape()
     engine: Engine = Engine()
     validation: tuple[Validation, ...] = ()
     datasets: dict[Name, dict[str, Any]] = Field(default_factory=dict)
@@ -363,8 +352,6 @@ class BuildFile(Table):
 
         Shares of documents are the build's: they are split once, for all datasets.
         """
-        from corpora.tasks import BUILDERS
-
         if dataset in self._builders:
             return self._builders[dataset]
         table = dict(self.dataset(dataset))
@@ -388,8 +375,6 @@ class BuildFile(Table):
 
     def markers(self, language: str = "en") -> tuple[str, ...]:
         """The markers to look for, by name."""
-        from extract.patterns import resolve_markers
-
         with self.at("extract", "markers"):
             return resolve_markers(self.extract.markers, language, self.patterns)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 import torch
-from torch import Tensor
 from transformers import (
     AutoTokenizer,
     PretrainedConfig,
@@ -28,8 +27,8 @@ from zoo.vocabularies import train_subwords
 
 log = logging.getLogger("zoo")
 
-LAST_TOKEN = frozenset({"xlnet"})
-"""Backbones that have a [CLS] token, but at the end of the text."""
+LAST_TOKEN = frozenset({"xlnet", "t5", "mt5", "umt5"})
+"""Encoders whose texts end, not begin, with a token of their own: XLNet's [CLS], T5's `</s>`."""
 
 AFTER_PADDING = frozenset(
     {"camembert", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke"}
@@ -150,7 +149,7 @@ def is_decoder(config: PretrainedConfig) -> bool:
 
 
 def stands_last(config: PretrainedConfig) -> bool:
-    """Whether a text's vector is that of its last token: of a decoder, and of XLNet's [CLS]."""
+    """Whether a text's vector is its last token's: a decoder's, XLNet's [CLS], T5's `</s>`."""
     return config.model_type in LAST_TOKEN or is_decoder(config)
 
 
@@ -164,9 +163,6 @@ def max_positions(config: PretrainedConfig) -> int | None:
         return limit - 2  # its padding index is 1, whatever the tokenizer's
     numbered = kind in AFTER_PADDING or "roberta" in kind
     return limit - (config.pad_token_id + 1 if numbered else 0)
-
-
-# What a backbone does with padding, told by a trial pass over a short text.
 
 
 def warn_of_padding(backbone: PreTrainedModel) -> None:
@@ -184,47 +180,30 @@ def warn_of_padding(backbone: PreTrainedModel) -> None:
             )
 
 
+@torch.inference_mode()
 def padding_shows(backbone: PreTrainedModel) -> bool:
-    """Whether a text has other states alone than in a row with padding behind it."""
-    width = min(PADDED, max_positions(backbone.config) or PADDED)
-    ids = sample(backbone, width)
-    mask = torch.ones_like(ids)
-    ids[:, TEXT:] = backbone.config.pad_token_id or 0
-    mask[:, TEXT:] = 0
-    with trial(backbone) as run:
-        alone = run(input_ids=ids[:, :TEXT], attention_mask=mask[:, :TEXT])
-        padded = run(input_ids=ids, attention_mask=mask)[:, :TEXT]
-    return differ(backbone, alone, padded)
-
-
-@contextmanager
-def trial(backbone: PreTrainedModel) -> Iterator[Callable[..., Tensor]]:
-    """A function from inputs to the last states `[rows, tokens, width]`, without dropout.
+    """Whether a text has other states alone than in a row with padding behind it.
 
     It leaves no trace: not in the order of random numbers, nor in what was compiled.
     """
+    size, padding = backbone.config.vocab_size, backbone.config.pad_token_id or 0
+    width = min(PADDED, max_positions(backbone.config) or PADDED)
+    # Words of the vocabulary's middle: MPNet and ESM treat special tokens, which stand at its ends,
+    # in their own way.
+    ids = torch.linspace(size // 3, 2 * size // 3, width, device=backbone.device).long()[None]
+    ids += ids == padding
+    mask = torch.ones_like(ids)
+    ids[:, TEXT:], mask[:, TEXT:] = padding, 0
     was_training = backbone.training
     backbone.eval()
     try:
-        with torch.inference_mode(), torch.random.fork_rng(devices=[]):
-            yield lambda **inputs: backbone.forward(**inputs).last_hidden_state
+        with torch.random.fork_rng(devices=[]):
+            alone, padded = (
+                backbone.forward(input_ids=ids[:, :end], attention_mask=mask[:, :end])
+                for end in (TEXT, width)
+            )
     finally:
         backbone.train(was_training)
-
-
-def sample(backbone: PreTrainedModel, tokens: int) -> Tensor:
-    """Ids `[1, tokens]` of words: of the vocabulary's middle, as special tokens stand at its ends.
-
-    MPNet and ESM treat some of those in their own way.
-    """
-    size, padding = backbone.config.vocab_size, backbone.config.pad_token_id or 0
-    ids = torch.linspace(size // 3, 2 * size // 3, tokens).long()[None]
-    return (ids + (ids == padding)).to(backbone.device)
-
-
-def differ(backbone: PreTrainedModel, one: Tensor, two: Tensor) -> bool:
-    """Whether two tensors of states differ by more than a sum in another order explains."""
-    in_bf16 = backbone.config._attn_implementation == "bf16"
-    dtype = torch.bfloat16 if in_bf16 else one.dtype
+    one, two = alone.last_hidden_state, padded.last_hidden_state[:, :TEXT]
     difference = (one - two).abs().max() / one.abs().max().clamp(min=1e-30)
-    return difference.item() > max(TOLERANCE, 8 * torch.finfo(dtype).eps)
+    return difference.item() > max(TOLERANCE, 8 * torch.finfo(one.dtype).eps)

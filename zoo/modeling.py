@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +14,7 @@ from transformers import (
     AutoConfig,
     AutoModel,
     AutoModelForSequenceClassification,
+    AutoModelForTextEncoding,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -57,7 +58,8 @@ class ZooModel(PreTrainedModel):
         kwargs["use_safetensors"] = True
         if kwargs.get("torch_dtype") is None:  # transformers' old name for it
             kwargs.setdefault("dtype", torch.float32)
-        return super().from_pretrained(path, *args, **kwargs)
+        with readable(str(path)):
+            return super().from_pretrained(path, *args, **kwargs)
 
 
 def known_to_auto(
@@ -123,7 +125,9 @@ def load_backbone(
     """An encoder that `AutoModel` loads: pretrained by name or folder, or made from `table`.
 
     A `table` is a configuration with its `model_type`; its weights are then drawn at random.
-    Of a model of this zoo its backbone is taken, so that training can go on from any of them.
+    Of a model of this zoo its backbone is taken, so that training can go on from any of them, and
+    of a model with a decoder its encoder (T5). Raises `ConfigError` for one that has none of its
+    own, that reads no texts, or whose weights have other names, `InputError` for damaged weights.
     `attention_dropout` and `hidden_dropout` replace the backbone's own unless they are negative.
     Pretrained weights are loaded as `dtype`, whatever they are stored as.
     """
@@ -137,21 +141,30 @@ def load_backbone(
             hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config]",
         )
     if not name:
-        return AutoModel.from_config(set_dropout(config_from(table), rates))
+        return encoder_from(set_dropout(config_from(table), rates))
     check_there(name)
     check_weights(name)
     zoo.register(name)
-    try:
+    with readable(name):
         config = set_dropout(AutoConfig.from_pretrained(name), rates)
-        model = AutoModel.from_pretrained(name, config=config, dtype=dtype, use_safetensors=True)
-    except DiscorporaError:
-        raise
-    except (OSError, ValueError) as error:
+        model, report = _auto_class(config).from_pretrained(
+            name, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True
+        )
+    missing = [key for key in report["missing_keys"] if "pooler" not in key.split(".")]
+    if missing:
         raise ConfigError(
-            f"AutoModel cannot load this backbone: {str(error).splitlines()[0]}", where=name
-        ) from error
+            f"has no weights for {len(missing)} parts of {config.model_type}, such as {missing[0]}",
+            where=name,
+            hint="they would be drawn at random: was it stored by another library?",
+        )
     if hasattr(model, "backbone"):
         return model.backbone
+    if model.main_input_name != "input_ids":
+        raise ConfigError(
+            f"{config.model_type} reads {model.main_input_name}, not texts",
+            where=name,
+            hint="name an encoder of texts, such as google-bert/bert-base-uncased",
+        )
     if model.config.model_type.startswith("discorpora-"):
         raise ConfigError(
             f"a model of type {model.config.model_type!r} has no backbone to go on from",
@@ -159,6 +172,46 @@ def load_backbone(
             hint="name a pretrained encoder, or a model of this zoo that was trained from one",
         )
     return model
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Turn what transformers and safetensors raise on reading a model into one message."""
+    try:
+        yield
+    except SafetensorError as error:
+        raise InputError(
+            f"its weights are damaged or cut short: {error}",
+            where=name,
+            hint="copy or download model.safetensors again",
+        ) from error
+    except (OSError, ValueError, KeyError) as error:
+        if isinstance(error, DiscorporaError):
+            raise
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        raise ConfigError(
+            f"AutoModel cannot load this model: {said[0]}",
+            where=name,
+            hint="give a folder with config.json (and its model_type) and model.safetensors, as "
+            "save_pretrained of transformers writes it, or a Hub id",
+        ) from error
+
+
+def encoder_from(config: Any) -> Any:
+    """An encoder of random weights; where the family has a decoder too, without it."""
+    return _auto_class(config).from_config(config)
+
+
+def _auto_class(config: PretrainedConfig) -> Any:
+    if type(config) in AutoModelForTextEncoding._model_mapping:  # of T5 the encoder
+        return AutoModelForTextEncoding
+    if not config.is_encoder_decoder:
+        return AutoModel
+    raise ConfigError(
+        f"{config.model_type} has a decoder, and transformers no class of its encoder alone",
+        where="backbone",
+        hint="name an encoder such as BERT or ModernBERT, a decoder such as Qwen, or T5",
+    )
 
 
 def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> PretrainedConfig:
@@ -201,6 +254,22 @@ def config_from(table: Mapping[str, Any]) -> PretrainedConfig:
 def parameter_count(model: torch.nn.Module) -> int:
     """The number of trainable parameters."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def out_of_memory(where: str, hint: str) -> DiscorporaError:
+    """What a run is told that needs more memory than its GPU has left; `hint` says what to do.
+
+    Where other processes hold a quarter of the GPU or more, it says so.
+    """
+    problem = "out of memory on the GPU"
+    # Raised by a torch without CUDA, and where not even this question has room.
+    with suppress(RuntimeError, AssertionError):
+        free, total = torch.cuda.mem_get_info()
+        others = total - free - torch.cuda.memory_reserved()
+        if others >= total / 4:
+            problem += f": other processes hold {others >> 30} of its {total >> 30} GiB"
+            hint = f"choose another by CUDA_VISIBLE_DEVICES, or wait for them; or {hint}"
+    return DiscorporaError(problem, where=where, hint=hint)
 
 
 @contextmanager

@@ -22,7 +22,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForTextEncoding,
+    PretrainedConfig,
+    PreTrainedModel,
+)
 from transformers import initialization as init
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
@@ -83,7 +89,10 @@ def backbone_of(config: Any) -> PreTrainedModel:
     """The backbone that a configuration describes, its weights not yet loaded."""
     part = config.backbone_config
     own = AutoConfig.for_model(**part) if isinstance(part, dict) else part
-    model: PreTrainedModel = AutoModel.from_config(own)
+    # Of T5, which has a decoder too, this is the encoder.
+    of_texts = type(own) in AutoModelForTextEncoding._model_mapping
+    kind: Any = AutoModelForTextEncoding if of_texts else AutoModel
+    model: PreTrainedModel = kind.from_config(own)
     return model
 
 
@@ -203,7 +212,8 @@ class WordEncoder(WordModel):
 
         Returns `last_hidden_state [batch, tokens, 2 * hidden]` (zeros at padding) and the
         sentence vector `pooler_output [batch, 2 * hidden]`. A row without a token counts as one
-        padding.
+        padding. With `drop_unknown` words whose vector is zero are left out: states are those of
+        the others.
         """
         if attention_mask is None:
             attention_mask = torch.ones_like(input_ids)
@@ -212,21 +222,28 @@ class WordEncoder(WordModel):
         # A text without a word is one padding.
         attention_mask = attention_mask.clone()
         attention_mask[:, 0] = 1
-        lengths = attention_mask.sum(1)
+        words, real = self.embeddings(input_ids), attention_mask > 0
+        if getattr(self.config, "drop_unknown", False):
+            real &= (words != 0).any(2)
+            # What is left of a text moves to its left.
+            order = real.int().argsort(dim=1, descending=True, stable=True)
+            words = words.gather(1, order.unsqueeze(2).expand_as(words))
+            real = real.gather(1, order)
+            real[:, 0] = True
+        lengths = real.sum(1)
         run = run_packed if input_ids.is_cuda else run_in_groups
-        states = run(getattr(self, self.cell), self.embeddings(input_ids), lengths)
+        states = run(getattr(self, self.cell), words, lengths)
         if self.config.pooling == "mean":
             vectors = states.sum(1) / lengths.unsqueeze(1)
         else:
-            hidden = attention_mask.unsqueeze(2) == 0
-            vectors = states.masked_fill(hidden, float("-inf")).amax(1)
+            vectors = states.masked_fill(~real.unsqueeze(2), float("-inf")).amax(1)
         return BaseModelOutputWithPooling(states, vectors)
 
 
 class BiLstmEncoder(WordEncoder):
     config_class: type[PretrainedConfig] = BiLstmConfig
     cell = "lstm"
-    _keys_to_ignore_on_load_unexpected = [r"^(projection|classifier)\."]
+    _keys_to_ignore_on_load_unexpected = [r"^(projection|middle|classifier)\."]
 
 
 class CriteriaEncoder(WordEncoder):

@@ -70,7 +70,14 @@ def train(words: Sequence[str]) -> None:
     with job.working(run):
         if not run.finished:
             _prepare_torch(recipe.threads, recipe.deterministic)
-            recipe.train(run)
+            try:
+                recipe.train(run)
+            except RuntimeError as error:
+                if "out of memory" not in str(error):
+                    raise
+                from zoo.training.trainer import out_of_memory
+
+                raise out_of_memory(run) from error
     log.info("the model is in %s", recipe.output)
 
 

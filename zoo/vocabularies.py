@@ -22,14 +22,21 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from corpora.errors import ConfigError, InputError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+ENDS = ("<s>", "</s>")
 
 
 def train_words(
-    texts: Iterable[str], vocab_size: int, *, min_frequency: int = 1, lower: bool = True
+    texts: Iterable[str],
+    vocab_size: int,
+    *,
+    min_frequency: int = 1,
+    lower: bool = True,
+    ends: bool = False,
 ) -> PreTrainedTokenizerFast:
     """A tokenizer of whole words and punctuation marks, the most frequent `vocab_size` of them.
 
     Id 0 is padding, id 1 stands for every other word. Words of equal frequency rank by letter.
+    With `ends` each text stands between `<s>` and `</s>`.
     """
     tokenizer = Tokenizer(models.WordLevel(unk_token=UNK))
     tokenizer.normalizer = _normalizer(lower)
@@ -37,10 +44,16 @@ def train_words(
     trainer = trainers.WordLevelTrainer(
         vocab_size=vocab_size,
         min_frequency=min_frequency,
-        special_tokens=[PAD, UNK],
+        special_tokens=[PAD, UNK, *(ENDS if ends else ())],
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
+    if ends:
+        marks = [(mark, tokenizer.token_to_id(mark)) for mark in ENDS]
+        single = f"{ENDS[0]} $A {ENDS[1]}"
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=single, special_tokens=marks
+        )
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PAD, unk_token=UNK)
 
 
@@ -127,12 +140,18 @@ def read_glove(path: Path, vocabulary: Mapping[str, int]) -> tuple[np.ndarray, n
 
 
 def load_vectors(
-    table: Embedding, tokenizer: PreTrainedTokenizerBase, path: Path, deviation: float
+    table: Embedding,
+    tokenizer: PreTrainedTokenizerBase,
+    path: Path,
+    deviation: float,
+    *,
+    drop_unknown: bool = False,
 ) -> str:
     """Put the file's vectors where it has the word; the other words keep random ones.
 
-    `deviation` is that of the random ones: they become as large as the file's. Returns a note of
-    how many words were found. Raises `ConfigError` for vectors of another size.
+    `deviation` is that of the random ones: they become as large as the file's. With `drop_unknown`
+    all others but `<s>` and `</s>` become zero. Returns a note of how many words were found. Raises
+    `ConfigError` for vectors of another size.
     """
     ids, vectors = read_glove(path, tokenizer.get_vocab())
     weight = table.weight
@@ -144,5 +163,10 @@ def load_vectors(
         )
     with torch.no_grad():
         weight.mul_(float(vectors.std()) / deviation)
+        if drop_unknown:
+            ends = tokenizer.convert_tokens_to_ids(list(ENDS))
+            kept = weight[ends]
+            weight.zero_()
+            weight[ends] = kept
         weight[torch.from_numpy(ids)] = torch.from_numpy(vectors)
     return f"{len(ids)} of {len(tokenizer)} words have a vector in {path.name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -28,58 +28,49 @@ Sets = Iterator[tuple[str, str, Iterator[Test]]]
 """Name of the set, place, and its tests."""
 
 
-def _of_pairs(reader: Reader, source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
-    """The authors' pickles, or JSON Lines of `pos` and `neg`."""
-    assert isinstance(reader, Coherence)
+KINDS = ("coherence", "storycloze", "summeval")
+"""The kinds of sources that have such sets."""
 
-    def tests(path: Path) -> Iterator[Test]:
-        last = ""
-        for group, pair in with_group(read_pairs(path, source.refuse)):
-            source.good += pair.where != last
-            last = pair.where
-            rest = {"prompt": list(pair.prompt), "votes": list(pair.votes)}
-            yield _test(pair.id, group, pair.pos, pair.neg) | rest
 
+def sets_of(reader: Reader, source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
+    """The sets of a source, one a file; `splitter` splits summaries."""
     for path in source.files:
-        if not is_annotations(path):
-            yield reader.set_of(path), str(path), tests(path)
+        if isinstance(reader, Coherence):
+            if not is_annotations(path):
+                yield reader.set_of(path), str(path), _pairs(path, source)
+        elif isinstance(reader, StoryCloze):
+            yield "storycloze", str(path), _stories(path, reader, source)
+        else:
+            yield "summeval", str(path), _summaries(path, source, splitter, dataset)
 
 
-def _of_stories(reader: Reader, source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
-    assert isinstance(reader, StoryCloze)
-
-    def tests(path: Path) -> Iterator[Test]:
-        for story in read_storycloze(path, source.refuse, encoding=reader.encoding):
-            source.good += 1
-            pos, neg = ((*story.context, end) for end in (story.right, story.wrong))
-            yield _test(story.id, story.id, pos, neg)
-
-    for path in source.files:
-        yield "storycloze", str(path), tests(path)
+def _pairs(path: Path, source: Source) -> Iterator[Test]:
+    """Of the authors' pickles, or JSON Lines of `pos` and `neg`."""
+    last = ""
+    for group, pair in with_group(read_pairs(path, source.refuse)):
+        source.good += pair.where != last
+        last = pair.where
+        rest = {"prompt": list(pair.prompt), "votes": list(pair.votes)}
+        yield _test(pair.id, group, pair.pos, pair.neg) | rest
 
 
-def _of_summaries(reader: Reader, source: Source, splitter: str, dataset: DatasetFolder) -> Sets:
+def _stories(path: Path, reader: StoryCloze, source: Source) -> Iterator[Test]:
+    for story in read_storycloze(path, source.refuse, encoding=reader.encoding):
+        source.good += 1
+        pos, neg = ((*story.context, end) for end in (story.right, story.wrong))
+        yield _test(story.id, story.id, pos, neg)
+
+
+def _summaries(path: Path, source: Source, splitter: str, dataset: DatasetFolder) -> Iterator[Test]:
     """Each two summaries of an article; all summaries (1,600 in the release) are held."""
-
-    def tests(path: Path) -> Iterator[Test]:
-        articles: dict[str, list[Summary]] = {}
-        for summary in read_summaries(path, source.refuse):
-            source.good += 1
-            articles.setdefault(summary.document, []).append(summary)
-        for summaries in articles.values():
-            for one, two in combinations(sorted(summaries, key=lambda s: s.system), 2):
-                if (test := _rated(one, two, splitter, source, dataset)) is not None:
-                    yield test
-
-    for path in source.files:
-        yield "summeval", str(path), tests(path)
-
-
-READS: dict[str, Callable[[Reader, Source, str, DatasetFolder], Sets]] = {
-    "coherence": _of_pairs,
-    "storycloze": _of_stories,
-    "summeval": _of_summaries,
-}
+    articles: dict[str, list[Summary]] = {}
+    for summary in read_summaries(path, source.refuse):
+        source.good += 1
+        articles.setdefault(summary.document, []).append(summary)
+    for summaries in articles.values():
+        for one, two in combinations(sorted(summaries, key=lambda s: s.system), 2):
+            if (test := _rated(one, two, splitter, source, dataset)) is not None:
+                yield test
 
 
 def _rated(

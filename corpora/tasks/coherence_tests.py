@@ -13,7 +13,7 @@ from corpora.schemas import COHERENCE_TESTS
 from corpora.sentences import SPLITTERS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.coherence_sets import READS, Test
+from corpora.tasks.coherence_sets import KINDS, Test, sets_of
 from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
 
 CARD = Card(
@@ -83,7 +83,7 @@ class CoherenceTests(FromSources):
     name, version = "coherence_tests", 2
     paper = "Jwalapuram, Joty and Lin 2022, sections 2.2 and 2.3"
     card = CARD
-    kinds = tuple(READS)
+    kinds = KINDS
     gives = dict.fromkeys(SETS, COHERENCE_TESTS)
     texts = dict.fromkeys(SETS, ("pos", "neg"))
 
@@ -114,7 +114,7 @@ class CoherenceTests(FromSources):
                 yield place, test
 
         for reader, source in sources:
-            for name, place, tests in READS[source.kind](reader, source, self.splitter, dataset):
+            for name, place, tests in sets_of(reader, source, self.splitter, dataset):
                 seen.setdefault(name, SeenIds())
                 repeated.setdefault(name, 0)
                 licence = reader.licence_of(name)

@@ -126,7 +126,6 @@ class Dissent(Builder):
     def _fits(self) -> Self:
         if len(set(self.markers)) != len(self.markers):
             raise ConfigError(f"markers = {list(self.markers)}", hint="name each marker once")
-        self.shares()
         return self
 
     def sets(self) -> Mapping[str, Sequence[str]]:

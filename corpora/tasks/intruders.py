@@ -106,9 +106,9 @@ class Pool:
         self.surface = np.array(list(map(surface, self.sentences)))
         self.words = self.surface[:, 0]
         self.form = _codes(map(form, self.sentences))
-        # Not the first sentence of a text, and none without a word, such as `* * *`.
+        # Not the first or last sentence of a text, and none without a word, such as `* * *`.
         self.usable = (self.words >= settings.min_words) & (np.diff(counts.indptr) > 0)
-        self.usable[self.starts[:-1]] = False
+        self.usable[[*self.starts[:-1], *(self.starts[1:] - 1)]] = False
         # The measures of all sentences in their own places, and which of them may be replaced.
         own = [self._own(number) for number in range(len(texts))]
         self.own: Matrix = np.concatenate(own)

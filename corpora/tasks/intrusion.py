@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError
-from corpora.prose import lead, units
+from corpora.prose import Quotes, lead, prose, units, words
 from corpora.readers.source import SeenIds
 from corpora.rng import stream
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
@@ -21,6 +21,7 @@ from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row
 from corpora.tasks.candidates import Candidates
+from corpora.tasks.permuted import CITATION
 
 if TYPE_CHECKING:
     from corpora.tasks.builder import Target
@@ -34,16 +35,19 @@ ROWS_PER_GROUP = 2_048
 CARD = Card(
     title="Sentence intrusion",
     summary=(
-        "Texts of three to eight sentences, and the same with one sentence, never the first, "
-        "replaced by one of a similar text: to detect it, or to tell the two apart. After INSteD, "
-        "on texts of your own."
+        "Texts of three to eight sentences, and the same with one sentence, never the first or "
+        "last, replaced by one of a similar text: to detect it, or to tell the two apart. After "
+        "INSteD, on texts of your own."
     ),
     method=(
         "Shen et al. 2021, in the pairwise form of Jwalapuram, Joty and Lin 2022 (section 2.3). "
         "Similar texts of other documents are looked up by TF-IDF of hashed words and pairs of "
         "words, among at most 20,000 texts of one split drawn at random, or with `same_book` of "
-        "one book. The place is random, never the first. The intruder is a sentence of the similar "
-        "texts, never a first one, with the same quotes and end mark as the replaced one, about as "
+        "one book. The place is random, never the first or last. The intruder is a sentence of the "
+        "similar texts, from inside these too, with the same quotes and end mark as the replaced "
+        "one, and neither is a short reply (`min_words`). Texts of fewer words than `mean_words` a "
+        "sentence are left out (`too_few_words`); a sentence that is part of a longer quotation "
+        "has quotation marks of its own (`quotes = balance`). The intruder is about as "
         "long, with as many capitals and marks. How similar it is to the rest of the text, to its "
         "neighbours and by rarer words to the rest is drawn, as quantiles, from the sentences of "
         "the corpus in their own places; over all pairs intruders have as often more as less of "
@@ -61,22 +65,16 @@ CARD = Card(
         "pos": "the sentences as written",
         "neg": "the same with the intruder",
     },
-    citation="""@article{shen-etal-2021-evaluating,
-  title = {Evaluating Document Coherence Modeling},
-  author = {Shen, Aili and Mistica, Meladel and Salehi, Bahar and Li, Hang and Baldwin, Timothy
-            and Qi, Jianzhong},
-  journal = {Transactions of the Association for Computational Linguistics},
-  volume = {9},
-  pages = {621--640},
-  year = {2021}
-}
-@inproceedings{jwalapuram-etal-2022-rethinking,
-  title = {Rethinking Self-Supervision Objectives for Generalizable Coherence Modeling},
-  author = {Jwalapuram, Prathyusha and Joty, Shafiq and Lin, Xiang},
-  booktitle = {Proceedings of ACL},
-  pages = {6044--6059},
-  year = {2022}
-}""",
+    citation=f"""@article{{shen-etal-2021-evaluating,
+  title = {{Evaluating Document Coherence Modeling}},
+  author = {{Shen, Aili and Mistica, Meladel and Salehi, Bahar and Li, Hang and Baldwin, Timothy
+            and Qi, Jianzhong}},
+  journal = {{Transactions of the Association for Computational Linguistics}},
+  volume = {{9}},
+  pages = {{621--640}},
+  year = {{2021}}
+}}
+{CITATION}""",
     configurations={
         "detection": "a text a row, as it is or with an intruder, and where that stands",
         "pairwise": "a text and the same with an intruder a row: which is the coherent one?",
@@ -92,12 +90,12 @@ CARD = Card(
 class Intrusion(Builder):
     """Texts, and the same with one sentence replaced by one of a similar text."""
 
-    name, version = "intrusion", 6
+    name, version = "intrusion", 7
     paper = "Shen et al. 2021; Jwalapuram, Joty and Lin 2022, section 2.3"
     card = CARD
     gives = {"detection": INTRUSION_DETECTION, "pairwise": INTRUSION_PAIRWISE}
     default = "detection"
-    columns = pa.schema([INTRUSION_DETECTION.field("sentences")])
+    columns = pa.schema([INTRUSION_DETECTION.field("sentences"), ("quoted", pa.int32())])
     equal = ("sentences",)
 
     take: Literal["lead", "windows"] = "windows"
@@ -105,12 +103,18 @@ class Intrusion(Builder):
     document (the whole document where it has no sections), as in INSteD."""
     within: Literal["paragraph", "section", "document"] = "section"
     """The unit that is cut into texts; a chapter of a book is a document."""
-    min_sentences: Annotated[int, Field(ge=2)] = 3
-    """The fewest sentences of a text."""
+    min_sentences: Annotated[int, Field(ge=3)] = 3
+    """The fewest sentences of a text; the first and the last are not replaced."""
     max_sentences: Annotated[int, Field(le=127)] = 8
     """The most sentences of a text; a lead is cut to them."""
-    min_words: int = 4
-    """Sentences of fewer words are neither intruders nor replaced."""
+    min_words: int = 5
+    """Sentences of fewer words are neither intruders nor replaced: a short reply fits nearly
+    everywhere."""
+    mean_words: Annotated[float, Field(ge=0)] = 10
+    """The words a sentence that a text has at least: with fewer there is nothing to judge by."""
+    quotes: Quotes = "balance"
+    """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
+    marks without partners tell an intruder; `keep`: as written."""
     similar: Annotated[int, Field(ge=1)] = 50
     """From how many of the most similar texts the intruder may come."""
     same_book: bool = False
@@ -128,11 +132,8 @@ class Intrusion(Builder):
     """`matched`: intruders about as similar to their text as its own sentences; `random`: any
     within the bounds, which is easier."""
     train: Part = 0.8
-    """The share of the documents in the training split."""
     validation: Part = 0.1
-    """The share of the documents in the validation split."""
     test: Part = 0.1
-    """The share of the documents in the test split."""
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
@@ -141,30 +142,30 @@ class Intrusion(Builder):
                 f"min_sentences {self.min_sentences} and max_sentences {self.max_sentences}",
                 hint="min_sentences <= max_sentences",
             )
-        self.shares()
         return self
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The texts of one document; the others are counted as too short."""
-        sentences = document.sentence_texts()
-        if self.take == "lead":
-            texts = [lead(document, sentences)[: self.max_sentences]]
-        else:
-            texts = [
-                unit[start : start + self.max_sentences]
-                for unit in units(document, sentences, self.within)
-                for start in range(0, len(unit), self.max_sentences)
-            ]
-        for text in texts:
-            if len(text) >= self.min_sentences and all(text):
-                yield Row((text,))
-            else:
-                reject("too_few_sentences")
+        sentences, written = prose(document, self.quotes), set(document.sentence_texts())
+        found = [lead(document, sentences)[: self.max_sentences]]
+        if self.take == "windows":
+            found = list(units(document, sentences, self.within))
+        for unit in found:
+            unit = [text for text in unit if text]
+            for start in range(0, len(unit), self.max_sentences):
+                text = unit[start : start + self.max_sentences]
+                if len(text) < self.min_sentences:
+                    reject("too_few_sentences")
+                elif words(text) < self.mean_words * len(text):
+                    reject("too_few_words")
+                else:
+                    yield Row((text, sum(sentence not in written for sentence in text)))
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Each pair as one row of `pairwise` and two of `detection`."""
         from corpora.tasks.intruders import Balance
 
+        taken.note_quoted()
         said = SeenIds()
         with taken.mapped(_TEXTS, {"same_book": self.same_book}) as texts:
             start = 0

@@ -26,6 +26,7 @@ AT_ONCE = 1 << 16
 """Words that are drawn at a time: they stay in the processor's cache."""
 
 BYTE, TWO_BYTES, EIGHT = np.uint64(0xFF), np.uint64(0xFFFF), np.uint64(8)
+KIND, RANDOM = np.uint64(56), np.uint64(0x00FFFFFFFFFF0000)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 WEIGHTS = mixed(np.arange(1, LARGEST + 1, dtype=np.uint64) * GOLDEN)
 
@@ -36,16 +37,27 @@ def document_keys(seed: int, stage: str, documents: Sequence[str]) -> Words:
     return mixed(ids ^ stream(seed, stage).integers(0, 2**64, dtype=np.uint64))
 
 
-def distinct_orders(sentences: Sequence[str]) -> int:
-    """How many different texts the orders of `sentences` give, the original included."""
-    return factorial(len(sentences)) // prod(map(factorial, Counter(sentences).values()))
+def distinct_orders(sentences: Sequence[str], kinds: Sequence[object] | None = None) -> int:
+    """How many different texts the orders of `sentences` give, the original included.
+
+    `kinds`: of each sentence; it takes only the places of its kind.
+    """
+    free = Counter(kinds).values() if kinds else [len(sentences)]
+    return prod(map(factorial, free)) // prod(map(factorial, Counter(sentences).values()))
 
 
-def permutations(keys: Words, texts: NDArray[np.uint64], total: int, k: int) -> NDArray[np.uint8]:
+def permutations(
+    keys: Words,
+    texts: NDArray[np.uint64],
+    total: int,
+    k: int,
+    kinds: NDArray[np.uint64] | None = None,
+) -> NDArray[np.uint8]:
     """`k` orders [documents, k, n] for each key that give `k` texts, none of them the original.
 
     `texts` [documents, n] has equal numbers for equal sentences of a document, and each document
-    has `total` distinct orders. Raises `ValueError` if they are fewer than `k` and the original.
+    has `total` distinct orders. With `kinds` [documents, n], below 256, a sentence takes only
+    places of its kind. Raises `ValueError` if the orders are fewer than `k` and the original.
     """
     n = texts.shape[1]
     if not 1 <= n <= LARGEST or k >= total:
@@ -54,6 +66,9 @@ def permutations(keys: Words, texts: NDArray[np.uint64], total: int, k: int) -> 
     share = min(total, 2**62)
     number = 3 + int(-share * log1p(-k / share))  # so many draws give k different ones on average
     both = texts << EIGHT | np.arange(n, dtype=np.uint64)
+    if kinds is not None:  # sorted by kind first: then each goes back to a place of its kind
+        both |= kinds << KIND
+        place = np.argsort(np.argsort(kinds, axis=1, kind="stable"), axis=1)
     original = (texts * WEIGHTS[:n]).sum(axis=1)
     todo = np.arange(len(keys))
     while todo.size:
@@ -63,7 +78,10 @@ def permutations(keys: Words, texts: NDArray[np.uint64], total: int, k: int) -> 
         for some in (todo[start : start + size] for start in range(0, todo.size, size)):
             # A word's last two bytes say which sentence it is of, and how that reads.
             words = mixed(keys[some, None] + steps).reshape(-1, number, n)
-            words = np.sort((words & ~TWO_BYTES) | both[some, None], axis=2)
+            words = words & ~TWO_BYTES if kinds is None else words & RANDOM
+            words = np.sort(words | both[some, None], axis=2)
+            if kinds is not None:
+                words = np.take_along_axis(words, place[some, None], axis=2)
             orders = words.astype(np.uint8)
             # Texts are compared by 64 bits: where these are equal by chance an order is lost.
             hashes = ((words >> EIGHT & BYTE) * WEIGHTS[:n]).sum(axis=2)
@@ -90,20 +108,25 @@ def order_rows(
     ids: Sequence[str],
     sentences: Sequence[list[str]],
     wanted: Callable[[int], tuple[int, int]],
+    kind: Callable[[str], object] | None = None,
 ) -> pa.RecordBatch | None:
     """The rows of documents, by `PERMUTED_ORDERS`, in the order of the documents; None for none.
 
     `wanted`: how many rows a document has and how many negatives each, by its distinct orders.
+    `kind`: of a sentence, where it takes only places of its kind.
     """
+    kinds = [list(map(kind, texts)) if kind else None for texts in sentences]
     alike: dict[tuple[int, int], list[int]] = {}
     for position, texts in enumerate(sentences):
-        alike.setdefault((len(texts), distinct_orders(texts)), []).append(position)
+        total = distinct_orders(texts, kinds[position])
+        alike.setdefault((len(texts), total), []).append(position)
     positions, repetitions, negatives = [], [], []
     for (n, total), some in alike.items():
         rows, each = wanted(total)
         if rows:
             read = np.array([_alike(sentences[place]) for place in some], np.uint64)
-            orders = permutations(keys[some], read, total, rows * each)
+            of_kind = np.array([_codes(kinds[p]) for p in some], np.uint64) if kind else None
+            orders = permutations(keys[some], read, total, rows * each, of_kind)
             inner = pa.FixedSizeListArray.from_arrays(pa.array(orders.ravel()), n)
             outer = pa.FixedSizeListArray.from_arrays(inner, each)
             negatives.append(outer.cast(PERMUTED_ORDERS.field("orders").type))
@@ -119,6 +142,12 @@ def order_rows(
     ]
     batch = pa.RecordBatch.from_arrays(columns, schema=PERMUTED_ORDERS)
     return batch.take(pa.array(np.argsort(documents, kind="stable")))
+
+
+def _codes(kinds: Sequence[object] | None) -> list[int]:
+    """Numbers that are equal where kinds are."""
+    known: dict[object, int] = {}
+    return [known.setdefault(kind, len(known)) for kind in kinds or ()]
 
 
 def _alike(sentences: Sequence[str]) -> list[int]:

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import pyarrow as pa
 from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
-from corpora.prose import Quotes, prose
+from corpora.prose import Quotes, prose, quoted
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS, PERMUTED_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.atomic import sha256
@@ -29,6 +29,14 @@ from corpora.tasks.permutations import LARGEST, document_keys, order_rows
 DOCUMENTS_PER_BATCH = 256
 CountTokens = Callable[[Sequence[str]], list[int]]
 ROWS_PER_GROUP = {"pairwise": 16_384, "contrastive": 8_192, "ranked": 1_024}
+
+CITATION = """@inproceedings{jwalapuram-etal-2022-rethinking,
+  title = {Rethinking Self-Supervision Objectives for Generalizable Coherence Modeling},
+  author = {Jwalapuram, Prathyusha and Joty, Shafiq and Lin, Xiang},
+  booktitle = {Proceedings of ACL},
+  pages = {6044--6059},
+  year = {2022}
+}"""
 
 CARD = Card(
     title="Permuted documents",
@@ -43,8 +51,9 @@ CARD = Card(
         "within a configuration no permutation of a document occurs twice, and none is the "
         "original. Headings, captions, author and date lines are no sentences. With `quotes = "
         "balance` a sentence that is part of a longer quotation has quotation marks of its own, as "
-        "marks without partners tell the order. Where sentences of a document are equal, the "
-        "permuted texts differ. The "
+        "marks without partners tell the order. With `speech = keep` a sentence takes only places "
+        "of its kind (speech, narration, or both in one), as speech stands beside speech. Where "
+        "sentences of a document are equal, the permuted texts differ. The "
         "sentences stand once, in `documents`; a negative is "
         "`[sentences[i] for i in order]`."
     ),
@@ -56,13 +65,7 @@ CARD = Card(
         "repetition": "which repetition of this positive, from 0",
         "orders": "the negatives, each a permutation of `0 .. n-1`",
     },
-    citation="""@inproceedings{jwalapuram-etal-2022-rethinking,
-  title = {Rethinking Self-Supervision Objectives for Generalizable Coherence Modeling},
-  author = {Jwalapuram, Prathyusha and Joty, Shafiq and Lin, Xiang},
-  booktitle = {Proceedings of ACL},
-  pages = {6044--6059},
-  year = {2022}
-}""",
+    citation=CITATION,
     configurations={
         "documents": "the sentences of each document or block in their original order",
         "pairwise": "a document and one permutation a row, for pairwise ranking",
@@ -83,7 +86,7 @@ CARD = Card(
 class Permuted(Prescribed):
     """Documents and permutations of their sentences, stored as orders."""
 
-    name, version = "permuted", 3
+    name, version = "permuted", 4
     paper = "Jwalapuram, Joty and Lin 2022, section 2.1"
     card = CARD
     gives = {
@@ -100,6 +103,9 @@ class Permuted(Prescribed):
     quotes: Quotes = "balance"
     """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
     marks without partners tell the order; `keep`: as written."""
+    speech: Literal["keep", "move"] = "keep"
+    """`keep`: a sentence takes only places of its kind (speech, narration, or both in one), as
+    speech beside speech tells the order; `move`: any place, as in the paper."""
     min_sentences: Annotated[int, Field(ge=2)] = 4
     """Shorter documents (and blocks) are left out."""
     block_from: Annotated[int, Field(le=LARGEST + 1)] = 20
@@ -119,11 +125,8 @@ class Permuted(Prescribed):
     min_ranked: Annotated[int, Field(ge=1)] = 5
     """The fewest negatives of a row of `ranked`."""
     train: Part = 0.8
-    """The share of the documents in the training split."""
     validation: Part = 0.1
-    """The share of the documents in the validation split."""
     test: Part = 0.1
-    """The share of the documents in the test split."""
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
@@ -138,7 +141,6 @@ class Permuted(Prescribed):
                 f"min_ranked = {self.min_ranked}, ranked = {self.ranked}",
                 hint="min_ranked <= ranked",
             )
-        self.shares()
         return self
 
     def identity(self) -> dict[str, Any]:
@@ -199,10 +201,11 @@ class Permuted(Prescribed):
                 ids, sentences = batch["id"].to_pylist(), batch["sentences"].to_pylist()
                 for config, size in ROWS_PER_GROUP.items():
                     keys = document_keys(target.seed, f"{target.stage.name}/{config}", ids)
-                    rows = order_rows(keys, ids, sentences, partial(self.rows, config))
+                    kind = quoted if self.speech == "keep" else None
+                    rows = order_rows(keys, ids, sentences, partial(self.rows, config), kind)
                     if rows is not None:
-                        kind = self.gives[config]
-                        writer = dataset.writer(config, split, kind, rows_per_group=size)
+                        schema = self.gives[config]
+                        writer = dataset.writer(config, split, schema, rows_per_group=size)
                         writer.append(rows)
 
 

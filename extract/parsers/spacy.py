@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,14 +48,11 @@ class SpacyParser(SentenceParser):
         self.name = f"spacy:{self.pipeline}" if self.pipeline else "embedded"
         self.strings = StringTable()
         self._codes: dict[int, int] = {}
-        self._nlp: Language | None = None
 
-    @property
+    @cached_property
     def nlp(self) -> Language:
         """The loaded pipeline."""
-        if self._nlp is None:
-            self._nlp = _installed(self.pipeline) if self.pipeline else embedded.load()
-        return self._nlp
+        return _loaded(self.pipeline)
 
     @property
     def scheme(self) -> str:
@@ -158,7 +156,11 @@ def _joined(parts: Iterable[Any]) -> NDArray[np.int32]:
     return np.concatenate([np.empty(0, dtype=np.int32), *parts]).astype(np.int32)
 
 
-def _installed(pipeline: str) -> Language:
+@cache
+def _loaded(pipeline: str | None) -> Language:
+    """A pipeline, the embedded one for None: loaded once a process, whatever the parsers."""
+    if pipeline is None:
+        return embedded.load()
     import spacy
 
     try:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from corpora.document import Document
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, require
 from extract.parse import IntArray, ParsedDocument, StringTable
 from extract.parsers.base import GoldTokens, Sentence, SentenceParser
 
@@ -55,14 +56,6 @@ class StanzaParser(SentenceParser):
     def __post_init__(self) -> None:
         self.name = f"stanza:{self.language}"
         self.strings = StringTable()
-        self._nlp: Any = None
-
-    @property
-    def nlp(self) -> Any:
-        """The loaded pipeline; ConfigError if stanza or the models are missing."""
-        if self._nlp is None:
-            self._nlp = self._load()
-        return self._nlp
 
     def parse_chunk(self, documents: list[Document]) -> list[ParsedDocument]:
         jobs = [list(self._jobs(document)) for document in documents]
@@ -118,14 +111,10 @@ class StanzaParser(SentenceParser):
             deprel=deprel,
         )
 
-    def _load(self) -> Any:
-        try:
-            import stanza
-        except ImportError:
-            raise ConfigError(
-                "the parser stanza is not installed",
-                hint="install it with: pip install 'discorpora[stanza]'",
-            ) from None
+    @cached_property
+    def nlp(self) -> Any:
+        """The loaded pipeline; ConfigError if stanza or the models are missing."""
+        stanza = require("stanza", "stanza", "to parse with it")
         import torch
 
         gpu = torch.cuda.is_available() if self.use_gpu is None else self.use_gpu

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from extract.parse import BoolArray, Ints, StringTable
-from extract.patterns.table import DERIVED, Pattern, PatternTable, Tags
+from extract.patterns.table import (
+    DERIVED,
+    LABEL_KEYS,
+    PROPERTY_KEYS,
+    WORD_KEYS,
+    Pattern,
+    PatternTable,
+    Tags,
+)
 
 SEPARATORS = frozenset([*",;:.-–—…•*/", "--", "---", "...", "....", "。", "，", "、", "；", "："])
 OPEN_ENDS = frozenset([*":;,-–—", "--", "---", ":—"])
@@ -40,24 +48,13 @@ class Lookup:
 
 @dataclass(slots=True)
 class Row:
-    """One pattern: arrays over the numbers of labels or words, and bits."""
+    """One pattern; by its keys, arrays over the numbers of labels and of words, and bits."""
 
     pattern: Pattern
     index: int
-    deprels: BoolArray
-    s2_deprels: BoolArray
-    s1_deprels: BoolArray
-    s1_not: BoolArray
-    climb: BoolArray
-    not_before: BoolArray
-    after_words: BoolArray
-    compared: BoolArray
-    s2_words: BoolArray
-    tags: int
-    s2_needs: int
-    s2_lacks: int
-    s1_needs: int
-    s1_lacks: int
+    labels: dict[str, BoolArray]
+    words: dict[str, BoolArray]
+    bits: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,7 @@ class CompiledPatterns:
         self._label_of = np.empty(0, dtype=np.int16)
         self.sequences = self._sequences()
         for row in table.patterns:
-            for word in (*row.not_before, *row.after_words, *row.compared, *row.s2_words):
+            for word in (word for key in WORD_KEYS for word in getattr(row, key)):
                 self._word(word)
         self.bits = {
             name: 1 << i for i, name in enumerate(dict.fromkeys((*table.properties, *DERIVED)))
@@ -239,25 +236,13 @@ class CompiledPatterns:
             chosen[place, {"": 0, "clause": 1, "subject": 2}[kind] :] |= self.labels([label])
 
     def _row(self, index: int, pattern: Pattern) -> Row:
-        every = np.ones(max(len(self._labels), 1), dtype=bool)
-        return Row(
-            pattern,
-            index,
-            deprels=self.labels(pattern.deprels),
-            s2_deprels=self.labels(pattern.s2_deprels) if pattern.s2_deprels else every,
-            s1_deprels=self.labels(pattern.s1_deprels) if pattern.s1_deprels else every,
-            s1_not=self.labels(pattern.s1_not),
-            climb=self.labels(pattern.climb),
-            not_before=self._word_set(pattern.not_before),
-            after_words=self._word_set(pattern.after_words),
-            compared=self._word_set(pattern.compared),
-            s2_words=self._word_set(pattern.s2_words),
-            tags=self.mask(pattern.tags),
-            s2_needs=self.mask(pattern.s2_needs),
-            s2_lacks=self.mask(pattern.s2_lacks),
-            s1_needs=self.mask(pattern.s1_needs),
-            s1_lacks=self.mask(pattern.s1_lacks),
-        )
+        labels = {key: self.labels(getattr(pattern, key)) for key in LABEL_KEYS}
+        for key in ("s1_deprels", "s2_deprels"):
+            if not getattr(pattern, key):
+                labels[key] = np.ones_like(labels[key])
+        words = {key: self._word_set(getattr(pattern, key)) for key in WORD_KEYS}
+        bits = {key: self.mask(getattr(pattern, key)) for key in PROPERTY_KEYS}
+        return Row(pattern, index, labels, words, bits)
 
     def _word_set(self, words: Iterable[str]) -> BoolArray:
         """Which words, by their numbers, `words` are."""

@@ -19,6 +19,7 @@ DERIVED = ("subject", "copula", "finite", "complement", "object", "clause", "sta
 """Properties that follow from a token's children, beside those that `[properties]` names."""
 SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
 LABEL_KEYS = ("deprels", "s2_deprels", "s1_deprels", "s1_not", "climb")
+WORD_KEYS = ("not_before", "after_words", "compared", "s2_words")
 PROPERTY_KEYS = ("tags", "s2_needs", "s2_lacks", "s1_needs", "s1_lacks")
 CHILD = re.compile(r"(<|>>?)?[=@]?[a-z]+(:[a-z]+)*(\+(clause|subject))?")
 
@@ -194,8 +195,8 @@ class Standalone(Table):
     """Words that deny what they modify."""
 
 
-class PatternFile(Table):
-    """The pattern table of a language, or what a file adds to it."""
+class _OfLanguage(Table):
+    """What a file may say of a language, and a table of one says."""
 
     language: str = ""
     spaces: bool = True
@@ -207,10 +208,15 @@ class PatternFile(Table):
     frequent: Names = ()
     """Frequent words that other languages do not have: a text without them is in another one."""
     sets: dict[str, Names] = Field(default_factory=dict)
-    classes: dict[Scheme, Classes] = Field(default_factory=dict)
     properties: dict[str, Tags] = Field(default_factory=dict)
     spans: Spans = Spans()
     standalone: Standalone = Standalone()
+
+
+class PatternFile(_OfLanguage):
+    """The pattern table of a language, or what a file adds to it."""
+
+    classes: dict[Scheme, Classes] = Field(default_factory=dict)
     multiword: tuple[Multiword, ...] = ()
     pattern: tuple[Pattern, ...] = ()
     _file: TomlFile = PrivateAttr()
@@ -285,25 +291,16 @@ class PatternFile(Table):
                 yield ("sets", key), marker, whole.choices
 
 
-class PatternTable(Table):
+class PatternTable(_OfLanguage):
     """All rows of one language for one label scheme, from all files that make it."""
 
-    language: str
     scheme: Scheme
-    sets: dict[str, Names] = Field(default_factory=dict)
     classes: Classes
-    properties: dict[str, Tags] = Field(default_factory=dict)
     multiwords: tuple[Multiword, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     """The rows of the scheme."""
-    spans: Spans = Spans()
-    standalone: Standalone = Standalone()
     markers: Names = ()
     """All markers with rows, be they of this scheme or another."""
-    spaces: bool = True
-    stop: str = "."
-    pro_drop: bool = False
-    frequent: Names = ()
 
     @property
     def choices(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from extract.validate.material import GoldText, Words
+from extract.validate.strict import ByMarker
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -38,11 +39,6 @@ SHORT = 64
 """rapidfuzz compares several strings of up to this many symbols with another one at once."""
 SIZE = 10_000
 UNKNOWN, NUMBER = "<unk>", "N"
-# One character a word: Levenshtein distance on words is then that on strings, which is the
-# form that rapidfuzz compares fastest: twice as fast again where the code is below 256, so the
-# frequent words come first. Surrogates are kept clear of.
-FIRST_CODE = 1
-LIMIT = 0xD800 - FIRST_CODE
 
 
 class Alignment(TypedDict):
@@ -54,11 +50,6 @@ class Alignment(TypedDict):
     distance: float | None
 
 
-class AlignmentTable(TypedDict):
-    overall: Alignment
-    per_marker: dict[str, Alignment]
-
-
 class Vocabulary:
     """The `size` most frequent words of some texts; all others are one unknown word.
 
@@ -67,18 +58,14 @@ class Vocabulary:
     """
 
     def __init__(self, texts: Iterable[GoldText], size: int = SIZE) -> None:
-        """Raises `ValueError` for a size that does not fit into one character a word."""
-        if not 0 < size <= LIMIT - 2:
-            raise ValueError(f"a vocabulary of {size} words: expected 1 to {LIMIT - 2}")
         frequency = Counter(_normal(word) for text in texts for word in text.words)
         frequency.pop(NUMBER, None)
         # Equal frequencies in alphabetic order: the cut does not depend on that of the texts.
         kept = sorted(frequency, key=lambda word: (-frequency[word], word))[:size]
-        self._words = [UNKNOWN, NUMBER, *kept]
-        self._codes = {word: chr(FIRST_CODE + code) for code, word in enumerate(self._words)}
-
-    def __len__(self) -> int:
-        return len(self._words) - 2
+        self.words = [UNKNOWN, NUMBER, *kept]
+        # One character a word, frequent words first: rapidfuzz compares strings fastest, those
+        # of codes below 256 twice as fast again.
+        self._codes = {word: chr(1 + code) for code, word in enumerate(self.words)}
 
     def encode(self, words: Sequence[str]) -> str:
         """One character a word."""
@@ -87,7 +74,7 @@ class Vocabulary:
 
     def decode(self, encoded: str) -> str:
         """The words of an encoded text, with `<unk>` and `N`, joined by spaces."""
-        return " ".join(self._words[ord(code) - FIRST_CODE] for code in encoded)
+        return " ".join(self.words[ord(code) - 1] for code in encoded)
 
 
 def _normal(word: str) -> str:
@@ -96,8 +83,6 @@ def _normal(word: str) -> str:
 
 def joined(encoded: str, words: Words) -> str:
     """The words at these indices of an encoded text, as a string."""
-    if words and words[-1] - words[0] == len(words) - 1:
-        return encoded[words[0] : words[-1] + 1]
     return "".join(encoded[word] for word in words)
 
 
@@ -114,13 +99,8 @@ class Sequences:
         return len(self.first)
 
     def take(self, rows: Ints) -> Sequences:
-        chosen = rows.tolist()
-        return Sequences(
-            [self.first[i] for i in chosen],
-            [self.second[i] for i in chosen],
-            self.doc[rows],
-            self.marker[rows],
-        )
+        first, second = ([side[i] for i in rows.tolist()] for side in (self.first, self.second))
+        return Sequences(first, second, self.doc[rows], self.marker[rows])
 
 
 @dataclass(slots=True)
@@ -138,24 +118,46 @@ def measure(pairs: Sequences, gold: Sequences) -> Distances:
     """Align every pair by both criteria, with and without the gold of its own document."""
     none = np.full((2, 2, len(pairs)), np.nan, dtype=np.float32)
     result = Distances(*(dict(zip((PAPER, STRICT), rows, strict=True)) for rows in none))
-    if not len(pairs) or not len(gold):
-        return result
-    gold = gold.take(np.argsort(gold.doc, kind="stable"))  # _align_paper relies on it
-    step = max(1, CELLS // len(gold))
-    for start in range(0, len(pairs), step):
-        _align_paper(pairs, gold, slice(start, start + step), result)
-    # Of one marker each: no other cell can pass the strict criterion.
+    _align(pairs, gold, PAPER, np.arange(len(pairs)), result)
+    # Of one marker each: no other pair of a pair and its gold can pass the strict criterion.
     for marker in np.unique(pairs.marker):
         rows, columns = (np.flatnonzero(side.marker == marker) for side in (pairs, gold))
-        step = max(1, CELLS // max(1, len(columns)))
-        for start in range(0, len(rows) if len(columns) else 0, step):
-            _align_strict(pairs, gold.take(columns), rows[start : start + step], result)
+        _align(pairs, gold.take(columns), STRICT, rows, result)
     return result
+
+
+def _align(
+    pairs: Sequences, gold: Sequences, criterion: str, rows: Ints, result: Distances
+) -> None:
+    """Align the pairs `rows` with `gold` by one criterion."""
+    step = max(1, CELLS // max(1, len(gold)))
+    for start in range(0, len(rows) if len(gold) else 0, step):
+        chunk = pairs.take(rows[start : start + step])
+        d1, d2 = distances(chunk.first, gold.first), distances(chunk.second, gold.second)
+        key = np.minimum(d1, d2) if criterion == PAPER else np.maximum(d1, d2)
+        same = chunk.doc[:, None] == gold.doc
+        own = key if criterion == PAPER else np.where(same, key, np.float32(np.inf))
+        for view, near in (
+            (result.own, own),
+            (result.control, np.where(same, np.float32(np.inf), key)),
+        ):
+            least = near.min(axis=1)
+            aligned = least < BELOW if criterion == PAPER else least <= AT_MOST
+            view[criterion][rows[start : start + step]] = _quality(near, d1, d2, aligned)
+
+
+def _quality(key: Floats, d1: Floats, d2: Floats, aligned: NDArray[np.bool_]) -> Floats:
+    """The mean distance to the gold pair of the least key, the least mean among equals."""
+    quality = np.full(len(key), np.nan, dtype=np.float32)
+    for row in np.flatnonzero(aligned):
+        best = key[row] == key[row].min()
+        quality[row] = ((d1[row, best] + d2[row, best]) / 2).min()
+    return quality
 
 
 def summary(
     distances: dict[str, Floats], markers: Ints, names: Sequence[str]
-) -> dict[str, AlignmentTable]:
+) -> dict[str, ByMarker[Alignment]]:
     """A table a criterion; `markers` are the pairs' codes into `names`."""
     return {
         criterion: {
@@ -203,47 +205,3 @@ def _by_length(strings: Sequence[str]) -> tuple[list[int], list[int]]:
     """The indices of the short strings, and of the others."""
     short = [i for i, string in enumerate(strings) if len(string) <= SHORT]
     return short, [i for i, string in enumerate(strings) if len(string) > SHORT]
-
-
-def _align_paper(pairs: Sequences, gold: Sequences, rows: slice, result: Distances) -> None:
-    d1 = distances(pairs.first[rows], gold.first)
-    d2 = distances(pairs.second[rows], gold.second)
-    nearest = np.minimum(d1, d2)
-    result.own[PAPER][rows] = _quality(nearest, d1, d2, nearest.min(axis=1) < BELOW)
-    # The gold is sorted by document, so a pair's own document is one run of columns.
-    docs = pairs.doc[rows]
-    runs = np.searchsorted(gold.doc, docs, "left"), np.searchsorted(gold.doc, docs, "right")
-    for row, (first, last) in enumerate(zip(*runs, strict=True)):
-        nearest[row, first:last] = np.inf
-    result.control[PAPER][rows] = _quality(nearest, d1, d2, nearest.min(axis=1) < BELOW)
-
-
-def _align_strict(pairs: Sequences, gold: Sequences, rows: Ints, result: Distances) -> None:
-    chunk = pairs.take(rows)
-    d1 = distances(chunk.first, gold.first)
-    # Both have to be near: the second sides matter only where the first ones are.
-    near = np.nonzero(d1 <= AT_MOST)
-    d2 = np.ones(d1.shape, dtype=np.float32)
-    d2[near] = process.cpdist(
-        [chunk.second[row] for row in near[0].tolist()],
-        [gold.second[column] for column in near[1].tolist()],
-        scorer=Levenshtein.normalized_distance,
-        dtype=np.float32,
-    )
-    farthest = np.maximum(d1, d2)
-    same = chunk.doc[:, None] == gold.doc
-    for target, left_out in ((result.own, ~same), (result.control, same)):
-        key = np.where(left_out, np.float32(np.inf), farthest)
-        target[STRICT][rows] = _quality(key, d1, d2, key.min(axis=1) <= AT_MOST)
-
-
-def _quality(key: Floats, d1: Floats, d2: Floats, aligned: NDArray[np.bool_]) -> Floats:
-    """The mean distance to the gold pair of the least key, the least mean among equals."""
-    quality = np.full(len(key), np.nan, dtype=np.float32)
-    chosen = np.flatnonzero(aligned)
-    if len(chosen):
-        row, column = np.nonzero(key[chosen] == key[chosen].min(axis=1, keepdims=True))
-        mean = (d1[chosen[row], column] + d2[chosen[row], column]) / 2
-        firsts = np.searchsorted(row, np.arange(len(chosen)))
-        quality[chosen] = np.minimum.reduceat(mean, firsts)
-    return quality

@@ -21,37 +21,30 @@ from extract.validate import strict
 from extract.validate.distances import (
     AT_MOST,
     BELOW,
-    SIZE,
-    AlignmentTable,
+    Alignment,
     Sequences,
     Vocabulary,
     joined,
     measure,
     summary,
 )
-from extract.validate.material import DESCRIPTION, Gold, Item, Material, connective, gather
+from extract.validate.material import DESCRIPTION, Item, Material, connective, gather
 
 STAGE = "validate.bootstrap"
+SEED, RESAMPLES = 0, 1000
 
 
 class Alignments(TypedDict):
     """By criterion: aligned with all gold, and as a control with that of other documents."""
 
-    paper: dict[str, AlignmentTable]
-    control: dict[str, AlignmentTable]
+    paper: dict[str, strict.ByMarker[Alignment]]
+    control: dict[str, strict.ByMarker[Alignment]]
 
 
 class Blocks(Alignments):
     """All scores over some documents."""
 
-    strict: strict.Table
-
-
-class Occurrence(strict.Ratios):
-    """The overall scores of the markers alone."""
-
-    extracted: int
-    gold: int
+    strict: strict.ByMarker[strict.Row]
 
 
 class Validation(Blocks):
@@ -70,10 +63,7 @@ def validate(
     *,
     seen: Collection[str] = (),
     settings: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    resamples: int = 1000,
     multiword: str = "other",
-    vocabulary: int = SIZE,
 ) -> Validation:
     """Score pairs against gold relations; the result is the JSON of `discorpora validate`.
 
@@ -88,12 +78,11 @@ def validate(
     row. Raises `InputError` as `material.gather` does.
     """
     if multiword not in strict.POLICIES:
-        choices = ", ".join(strict.POLICIES)
-        hint = f"{nearest(multiword, strict.POLICIES)}choices: {choices}"
+        hint = f"{nearest(multiword, strict.POLICIES)}choices: {', '.join(strict.POLICIES)}"
         raise ConfigError(f"no policy {multiword!r}", where="multiword", hint=hint)
     material = gather(pairs, gold, sources, markers)
     unseen = [text.index for text in material.texts if text.id not in seen]
-    scoring = Scoring(material, tuple(markers), multiword, seed, resamples, vocabulary)
+    scoring = Scoring(material, markers, multiword)
     everything = scoring.blocks(list(range(len(material.texts))))
     all_unseen = len(unseen) == len(material.texts)
     return {
@@ -108,34 +97,34 @@ def tree_source(parser: str, *, gold_tokens: bool = False, gold_sentences: bool 
     """Where the trees come from, in words: it is part of every figure."""
     if parser == "gold":
         return "gold trees"
-    given = [
-        name for name, is_so in (("tokens", gold_tokens), ("sentences", gold_sentences)) if is_so
-    ]
+    given = ["tokens"] * gold_tokens + ["sentences"] * gold_sentences
     return f"{parser} on " + (f"gold {' and '.join(given)}" if given else "raw text")
 
 
 class Scoring:
     """The material of one validation, ready to be scored over any of its documents."""
 
-    def __init__(
-        self,
-        material: Material,
-        markers: tuple[str, ...],
-        policy: str = "other",
-        seed: int = 0,
-        resamples: int = 1000,
-        vocabulary: int = SIZE,
-    ) -> None:
-        self.material, self.names, self.policy = material, markers, policy
-        self.markers = markers = tuple(map(connective, markers))
-        self.seed, self.resamples = seed, resamples
-        self.counts = {p: strict.count(material, markers, p) for p in strict.POLICIES}
-        self.vocabulary = Vocabulary(material.texts, vocabulary)
+    def __init__(self, material: Material, markers: Sequence[str], policy: str = "other") -> None:
+        self.material, self.names, self.policy = material, tuple(markers), policy
+        self.markers = tuple(map(connective, markers))
+        self.counts = {p: strict.count(material, self.markers, p) for p in strict.POLICIES}
+        self.vocabulary = vocabulary = Vocabulary(material.texts)
+        encoded = [vocabulary.encode(text.words) for text in material.texts]
+        codes = {marker: i for i, marker in enumerate(self.markers)}
+
+        def sequences(items: Sequence[Item]) -> Sequences:
+            """Both sides of each item as strings of word codes; other markers are -1."""
+            return Sequences(
+                [joined(encoded[item.doc], item.arg1) for item in items],
+                [joined(encoded[item.doc], item.arg2) for item in items],
+                np.array([item.doc for item in items], dtype=np.int64),
+                np.array([codes.get(item.marker, -1) for item in items], dtype=np.int64),
+            )
+
         # A gold pair without words on one side would be at distance 0 from any such pair.
-        complete = [g for g in material.gold if g.arg1 and g.arg2]
-        encoded = [self.vocabulary.encode(text.words) for text in material.texts]
-        words = [_sequences(items, encoded, markers) for items in (material.pairs, complete)]
-        decode = self.vocabulary.decode
+        words = [sequences(material.pairs)]
+        words.append(sequences([g for g in material.gold if g.arg1 and g.arg2]))
+        decode = vocabulary.decode
         self.units = {
             "words": words,
             "characters": [
@@ -146,7 +135,7 @@ class Scoring:
 
     def blocks(self, documents: list[int]) -> Blocks:
         """`strict`, `paper` and `control` over pairs and gold of these documents alone."""
-        weights = strict.draws(len(documents), self.resamples, stream(self.seed, STAGE))
+        weights = strict.draws(len(documents), RESAMPLES, stream(SEED, STAGE))
         return {
             "strict": strict.summary(self.counts[self.policy][documents], self.names, weights),
             **self.alignment(documents, "characters"),
@@ -166,15 +155,16 @@ class Scoring:
     def settings(self, unseen: list[int]) -> dict[str, Any]:
         """Everything that has to be known to read the figures, and what was left out of them."""
         columns = {marker: i for i, marker in enumerate(self.markers)}
-        in_words = self.alignment(unseen or list(range(len(self.material.texts))), "words")
+        every = list(range(len(self.material.texts)))
+        in_words = self.alignment(unseen or every, "words")
         return {
             "markers": list(self.names),
             "unit": DESCRIPTION,
             "dice_at_least": strict.DICE,
             "interval": {
                 "share": strict.INTERVAL,
-                "resamples": self.resamples,
-                "seed": self.seed,
+                "resamples": RESAMPLES,
+                "seed": SEED,
                 "fewest_documents": FEW,
             },
             # Occurrence under each policy for markers inside gold connectives of several words.
@@ -186,7 +176,7 @@ class Scoring:
             },
             "empty_connective": strict.count_unmarked(self.material, self.markers),
             "paper": {
-                "vocabulary": len(self.vocabulary),
+                "vocabulary": len(self.vocabulary.words) - 2,
                 "gold_pairs": len(self.units["words"][1]),
                 "unit": "characters",
                 # The overall figures of the other reading, of unseen documents where there are any.
@@ -201,19 +191,11 @@ class Scoring:
         }
 
 
-def _occurrence(counts: strict.Counts) -> Occurrence:
+def _occurrence(counts: strict.Counts) -> dict[str, float | None]:
+    """The overall scores of the markers alone."""
     extracted, gold, hits = (int(n) for n in counts.sum(axis=(0, 1))[:3])
-    return {**strict.ratios(extracted, gold, hits), "extracted": extracted, "gold": gold}
-
-
-def _sequences(
-    items: Sequence[Item | Gold], encoded: Sequence[str], markers: Sequence[str]
-) -> Sequences:
-    """Both sides of each item as strings of word codes; other markers than `markers` are -1."""
-    codes = {marker: i for i, marker in enumerate(markers)}
-    return Sequences(
-        [joined(encoded[item.doc], item.arg1) for item in items],
-        [joined(encoded[item.doc], item.arg2) for item in items],
-        np.array([item.doc for item in items], dtype=np.int64),
-        np.array([codes.get(item.marker, -1) for item in items], dtype=np.int64),
-    )
+    scores = strict.score(extracted, gold, hits)
+    return {
+        **{"p": scores["p"], "r": scores["r"], "f1": scores["f1"]},
+        **{"extracted": extracted, "gold": gold},
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypedDict, cast
+from typing import Generic, NamedTuple, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from corpora.intervals import FEW
 from extract.validate.material import Gold, Item, Material, Words
 
 Counts = NDArray[np.int64]
+OfMarker = TypeVar("OfMarker")
 
 COLUMNS = ("extracted", "gold", "occurrence", "exact", "dice")
 METRICS = COLUMNS[2:]
@@ -25,17 +26,13 @@ DICE = 0.7
 INTERVAL = 0.95
 
 
-class Ratios(TypedDict):
-    """Precision, recall and F1; None where there is nothing to divide by."""
+class Score(TypedDict):
+    """Precision, recall, F1 and its interval; None: nothing to divide by, or few documents."""
 
     p: float | None
     r: float | None
     f1: float | None
-
-
-class Score(Ratios):
     ci: list[float] | None
-    """The bootstrap interval of F1; None over too few documents."""
 
 
 class Row(TypedDict):
@@ -49,15 +46,9 @@ class Row(TypedDict):
     documents: int
 
 
-class Table(TypedDict):
-    overall: Row
-    per_marker: dict[str, Row]
-
-
-class Unmarked(TypedDict):
-    gold: int
-    exact: int
-    dice: int
+class ByMarker(TypedDict, Generic[OfMarker]):
+    overall: OfMarker
+    per_marker: dict[str, OfMarker]
 
 
 class _Hit(NamedTuple):
@@ -69,7 +60,7 @@ class _Hit(NamedTuple):
     dice: bool
 
 
-def count(material: Material, markers: Sequence[str], policy: str = "other") -> Counts:
+def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
     """Counts [documents, markers, COLUMNS] of pairs, gold relations and the three kinds of hit.
 
     A gold connective of several words that holds a selected marker ("even though") is, by
@@ -128,7 +119,7 @@ def is_multiword(relation: Gold, markers: dict[str, int]) -> bool:
     return relation.marker not in markers and any(name in markers for name in relation.names)
 
 
-def count_unmarked(material: Material, markers: Sequence[str]) -> Unmarked:
+def count_unmarked(material: Material, markers: Sequence[str]) -> dict[str, int]:
     """Gold relations whose connective has no span, scored apart: by their arguments alone.
 
     They can be no occurrence, so they are in no other figure.
@@ -143,11 +134,8 @@ def count_unmarked(material: Material, markers: Sequence[str]) -> Unmarked:
         and any(_agreement(pair, relation))
     )
     hits = _best(candidates, pairs, gold)
-    return {
-        "gold": len(gold),
-        "exact": sum(hit.exact for hit in hits),
-        "dice": sum(hit.dice for hit in hits),
-    }
+    agreeing = {key: sum(getattr(hit, key) for hit in hits) for key in ("exact", "dice")}
+    return {"gold": len(gold), **agreeing}
 
 
 def draws(documents: int, resamples: int, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -158,7 +146,7 @@ def draws(documents: int, resamples: int, generator: np.random.Generator) -> NDA
     return generator.multinomial(documents, shares, size=resamples).astype(np.float64)
 
 
-def summary(counts: Counts, markers: Sequence[str], weights: NDArray[np.float64]) -> Table:
+def summary(counts: Counts, markers: Sequence[str], weights: NDArray[np.float64]) -> ByMarker[Row]:
     """The scores of counts and weights over the same documents."""
     table = np.concatenate((counts.sum(axis=1, keepdims=True), counts), axis=1)
     resampled = np.tensordot(weights, table.astype(np.float64), axes=1)
@@ -166,11 +154,12 @@ def summary(counts: Counts, markers: Sequence[str], weights: NDArray[np.float64]
     return {"overall": rows[0], "per_marker": dict(zip(markers, rows[1:], strict=True))}
 
 
-def ratios(extracted: int, gold: int, hits: int) -> Ratios:
+def score(extracted: int, gold: int, hits: int, ci: list[float] | None = None) -> Score:
     return {
         "p": hits / extracted if extracted else None,
         "r": hits / gold if gold else None,
         "f1": 2 * hits / (extracted + gold) if extracted + gold else None,
+        "ci": ci,
     }
 
 
@@ -213,9 +202,7 @@ def _row(counts: Counts, resampled: NDArray[np.float64]) -> Row:
     tails = ((1 - INTERVAL) / 2, (1 + INTERVAL) / 2)
     scores: dict[str, Score] = {}
     for metric, hit, resampled_hits in zip(METRICS, hits, resampled[:, 2:].T, strict=True):
-        ci = None
-        if documents >= FEW:
-            f1 = 2 * resampled_hits[scored] / sizes[scored]
-            ci = [float(quantile) for quantile in np.quantile(f1, tails)]
-        scores[metric] = {**ratios(extracted, gold, hit), "ci": ci}
+        f1 = 2 * resampled_hits[scored] / sizes[scored]
+        ci = np.quantile(f1, tails).tolist() if documents >= FEW else None
+        scores[metric] = score(extracted, gold, hit, ci)
     return cast(Row, scores | {"extracted": extracted, "gold": gold, "documents": documents})

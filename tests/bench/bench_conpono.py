@@ -1,6 +1,6 @@
 """CONPONO's training and input pipeline: `python tests/bench/bench_conpono.py [--size base]`
 
-Throughput of buckets and packed rows against a straightforward implementation, in turn, in one
+Throughput of buckets against a straightforward implementation, in turn, in one
 process: pad to the batch's longest, no packing, candidates tokenised on the fly, fp32 (TF32 on a
 GPU). The same model, objective, examples and masked-word head in all. Then the memory of the
 input pipeline over 1 x and 10 x a made-up corpus, each in a process of its own.
@@ -186,28 +186,26 @@ def throughput(folder: Path, size: str, anchors: int, steps: int, candidates: in
         **shape,
     )
 
-    def way(name: str, source: TokenStore, layout: Any, block: int, bf16: bool) -> Way:
+    def way(name: str, source: TokenStore, block: int, bf16: bool) -> Way:
         torch.manual_seed(0)
         model = ConponoModel.from_backbone(BertModel(config)).to(device).train()
         examples = Candidates(source, source, template, masking, geometry, candidates)
-        collator = Collator(0, layout, block, 512, shortest=0.9 if block < 1 << 40 else 0.0)
+        collator = Collator(0, block, shortest=0.9 if block < 1 << 40 else 0.0)
         return Way(name, examples, collator, model, bf16)
 
     gpu = device.type == "cuda"
     block = 65536 if gpu else 8192
     ways = [
-        way("straightforward", naive, "buckets", 1 << 40, False),
-        way("buckets", store, "buckets", block, gpu),
-        way("packed", store, "packed", block, gpu),
+        way("straightforward", naive, 1 << 40, False),
+        way("buckets", store, block, gpu),
     ]
     if gpu:
-        ways.append(way("packed, compiled", store, "packed", block, True))
+        ways.append(way("buckets, compiled", store, block, True))
         ways[-1].model.backbone.compile()  # as the recipe does
     elif torch.ops.mkldnn._is_mkldnn_bf16_supported():
         # As `attention = "auto"` has it there.
-        for layout in ("buckets", "packed"):
-            ways.append(way(f"{layout}, bf16", store, layout, block, True))
-            set_attention(ways[-1].model.backbone, "bf16")
+        ways.append(way("buckets, bf16", store, block, True))
+        set_attention(ways[-1].model.backbone, "bf16")
     order = stream(0, "bench.rows").permutation(len(store.examples))
     for number in range(-2, steps):
         rows = np.take(order, range(number * anchors, (number + 1) * anchors), mode="wrap")

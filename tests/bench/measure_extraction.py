@@ -23,7 +23,6 @@ from corpora.document import Document
 from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
 from extract import Extractor
-from extract.pairs import Pair
 from extract.parsers.spacy import SpacyParser
 from extract.patterns import resolve_markers
 from extract.validate import validate
@@ -128,8 +127,8 @@ def cases(data: Path) -> Iterator[str]:
 def agrees(case: dict[str, Any], extractor: Extractor) -> bool:
     """Whether the expected pair is among those found, or none is where none is expected."""
     previous = "" if case["previous_sentence"].strip() in ("NA", ".") else case["previous_sentence"]
-    found = extractor.pairs_in(case["sentence"], previous, marker=case["marker"], rejects=True)
-    texts = [tuple(map(plain, (p.s1, p.s2))) for p in found if isinstance(p, Pair)]
+    found = extractor.pairs_in(case["sentence"], previous, marker=case["marker"])
+    texts = [tuple(map(plain, (p.s1, p.s2))) for p in found]
     if case["output"] is None:
         return not texts
     return tuple(map(plain, case["output"])) in texts
@@ -147,7 +146,7 @@ class Unseen(SpacyParser):
         super().__init__(gold_tokens=True)
         from extract import embedded
 
-        self.name, self._nlp = str(folder), embedded.load(folder)
+        self.name, self.nlp = str(folder), embedded.load(folder)
 
 
 def main() -> None:

@@ -83,6 +83,16 @@ def test_the_lead_ends_where_a_heading_is_a_bare_paragraph():
         (["``It rained.", "We ran.''"], ["``{}.''", "``{}.''"]),
         (["“He cried “Fire!” once.", "We ran.”"], ["“{} “{}!” {}.”", "“{}.”"]),
         (["‘It’s late,’ he said.", "We ran."], ["‘It’s late,’ {}.", "{}."]),
+        (
+            ["“He said, ‘Come.", "It rains.", "Run.’ So I ran.”"],
+            ["“{}‘{}.’”", "“‘{}.’”", "“‘{}.’{}.”"],
+        ),
+        (["“She cried ‘Fire!” and ran.", "We ran."], ["“{}‘Fire!’” {}.", "{}."]),
+        (
+            ["“The boys’ house,” he said, “‘Oak Lodge.", "It’s old.’”"],
+            ["“{},” {}, “‘{}.’”", "“‘{}.’”"],
+        ),
+        (["“I told ‘em so.", "They went.”"], ["“I told ‘em so.”", "“{}.”"]),
     ],
 )
 def test_each_sentence_gets_its_own_pair_of_marks(paragraph, expected):

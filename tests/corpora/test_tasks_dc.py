@@ -147,7 +147,8 @@ def test_sizes_count_rows_and_what_is_missing_is_said(built):
 
 
 def test_each_window_is_a_pair_or_counted_once(built, documents):
-    text = " ".join(f"Zyx{i} qwv{i} prt{i} was{i}." for i in range(120))
+    stems = ["Zyx", "qwv", "prt", "wqa", "tkl", "mnx", "psd", "lkj", "hgf", "was"]
+    text = " ".join(" ".join(f"{stem}{i}" for stem in stems) + "." for i in range(120))
     lonely = split_document(Document("lonely", text, licence="MIT"))
     windows = []
     for rows in (600, 10**6):
@@ -157,6 +158,7 @@ def test_each_window_is_a_pair_or_counted_once(built, documents):
         assert left_out["no_similar_document"]
         pairs = manifest["configs"]["text"]["splits"]["train"]["rows"] // 2
         reasons = ("no_similar_document", "no_other_sentence", "not_needed")
+        assert not left_out["too_few_words"] + left_out["short_sentence_replaced"]
         windows.append(pairs + sum(left_out[reason] for reason in reasons))
     assert windows[0] == windows[1]
 

@@ -134,17 +134,42 @@ def test_the_lead_of_bso_gives_any_two_neighbours_of_its_five(make_document):
     assert set(pairs) == {(0, 1), (1, 2), (2, 3), (3, 4)} and min(pairs.values()) > 15
 
 
-def test_quotes_are_balanced_in_sp_and_kept_in_bso(built):
+def test_quotes_are_balanced_or_kept(built):
     text = " ".join(f"He came at {i}. “It rained at {i}. We ran at {i}.”" for i in range(40, 60))
     documents = [split_document(Document("d", text, licence="MIT"))]
-    folder, manifest = built("sp", documents=documents, validation=0, test=0)
+    settings = {"documents": documents, "mean_words": 0, "validation": 0, "test": 0}
+    folder, manifest = built("sp", **settings)
     said = {s for row in rows_of(folder)["train"] for s in row["sentences"]}
     assert all((s[0], s[-1]) in (("“", "”"), ("H", ".")) for s in said)
     assert any("sentences got quotation marks of their own" in note for note in manifest["notes"])
-    folder, manifest = built("bso", "two", documents, validation=0, test=0)
+    folder, manifest = built("bso", "two", quotes="keep", min_words=2, **settings)
     said = {row["sentence1"] for row in rows_of(folder)["train"]}
     assert {(s[0], s[-1]) for s in said} == {("“", "."), ("W", "”"), ("H", ".")}
     assert not any("quotation marks" in note for note in manifest["notes"])
+
+
+def test_pairs_are_of_one_speaker_and_no_short_replies(built):
+    """Narration, then speech of two in paragraphs of their own, one of them a reply."""
+    talk = "\n\n".join(
+        f"Ann walked along the pier at {i} and looked for her brother’s boat. "
+        f"Nobody had seen the boat since the storm of the {i}th of May.\n\n"
+        f"“Have you looked behind the lighthouse at {i} o’clock, when the tide is low?”\n\n"
+        f"“I have asked the keeper about the rocks there {i} times since Monday.”\n\n"
+        f"“Indeed.”"
+        for i in range(20, 60)
+    )
+    document = split_document(Document("d", talk, licence="MIT"))
+    settings = {"documents": [document], "validation": 0, "test": 0}
+    folder, manifest = built("bso", **settings)
+    pairs = [[r["sentence1"], r["sentence2"]] for r in rows_of(folder)["train"]]
+    assert pairs and not any(all("“" in text for text in pair) for pair in pairs)
+    assert not any("Indeed" in text for pair in pairs for text in pair)
+    assert manifest["rejects"]["sentence_too_short"] == 40
+    folder, _ = built("bso", "any", one_speaker=False, **settings)
+    both = [r for r in rows_of(folder)["train"] if "“" in r["sentence1"] and "“" in r["sentence2"]]
+    assert both
+    with pytest.raises(InputError, match="too_few_words"):
+        built("bso", "long", mean_words=20, **settings)
 
 
 def test_the_lead_is_the_first_section_or_the_whole_document(built, make_document):
@@ -220,7 +245,8 @@ def test_a_build_killed_at_any_document_is_made_anew(tmp_path, folder_bytes):
             for i in range(30):
                 if i == last:
                     os.kill(os.getpid(), signal.SIGKILL)
-                text = " ".join(f"The ferry left pier {i} at hour {j}." for j in range(25))
+                line = "The ferry of the old line left pier {} at hour {}."
+                text = " ".join(line.format(i, j) for j in range(25))
                 yield split_document(Document(f"d{i}", text, licence="MIT"))
 
         with staged(Path(sys.argv[1])) as partial:

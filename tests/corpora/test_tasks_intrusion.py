@@ -59,17 +59,18 @@ def rows_of(folder: Path, config: str = "pairwise") -> dict[str, list[dict]]:
     return {file.name.split("-")[0]: pq.read_table(file).to_pylist() for file in files}
 
 
-def test_one_sentence_but_the_first_is_from_another_similar_text(built, documents):
+def test_one_sentence_inside_is_from_another_similar_text(built, documents):
     text = {document.id: document.text for document in documents}
     for split, rows in rows_of(built(similar=20, max_text_similarity=1)[0]).items():
         for row in rows:
             pairs = zip(row["pos"], row["neg"], strict=True)
             differing = [i for i, (a, b) in enumerate(pairs) if a != b]
-            assert differing == [row["position"]] and row["position"] > 0
+            assert differing == [row["position"]]
+            assert 0 < row["position"] < len(row["pos"]) - 1
             host, donor = row["doc"].split("#")[0], row["donor"].split("#")[0]
             assert " ".join(row["pos"]) == text[host] and host != donor
             intruder = row["neg"][row["position"]]
-            assert intruder in text[donor] and not text[donor].startswith(intruder)
+            assert intruder in text[donor][1:-1]
             # Of its topic are 20 other texts, if the split is not too small.
             assert split != "train" or int(host[1:]) % 3 == int(donor[1:]) % 3
 
@@ -113,10 +114,10 @@ def test_a_text_gives_several_pairs_at_places_of_its_own(built):
 
 
 def test_a_place_whose_best_intruder_is_taken_gets_the_next(built):
-    """There are guests enough for all five places of nearly every text."""
-    rows = rows_of(built(per_text=5)[0])
+    """There are guests enough for all four places of nearly every text."""
+    rows = rows_of(built(per_text=4)[0])
     pairs = Counter(row["doc"] for found in rows.values() for row in found)
-    assert sum(count == 5 for count in pairs.values()) > 0.85 * len(pairs)
+    assert sum(count == 4 for count in pairs.values()) > 0.85 * len(pairs)
 
 
 def test_intruders_are_as_often_closer_than_what_they_replace_as_not(built):
@@ -255,7 +256,7 @@ def test_the_folder_loads_in_both_forms(built, load):
     "bad",
     [
         {"take": "all"},
-        {"min_sentences": 1},
+        {"min_sentences": 2},
         {"max_similarity": 1.0},
         {"similar": 0},
         {"max_ratio": 0.5},

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, InputError
+from corpora.prose import quoted
 from corpora.sentences import split_document
 from corpora.store.atomic import staged
 from corpora.tasks.builder import Target
@@ -270,6 +271,23 @@ def test_a_block_with_the_id_of_another_document_is_refused(built, make_document
     for documents in ([long, short], [short, long]):
         with pytest.raises(InputError, match="two positives have the id 'a#0'"):
             built(documents=documents)
+
+
+def test_speech_takes_only_places_of_speech():
+    """Three sentences of speech and three others have 3! * 3! orders."""
+    document = ["“A.”", "B.", "“C.”", "D.", "“E.”", "F."]
+    documents = [document, [*document[:4], "“A.”", "F."]]
+    keys = document_keys(1, "permuted", ["a", "b"])
+    batch = order_rows(keys, ["a", "b"], documents, lambda total: (1, total - 1), quoted)
+    assert batch is not None
+    for sentences, rows, total in zip(
+        documents, batch["orders"].to_pylist(), (36, 18), strict=True
+    ):
+        texts = {tuple(sentences[place] for place in order) for order in rows}
+        assert len(texts) == len(rows) == total - 1 and tuple(sentences) not in texts
+        assert {tuple("“" in sentence for sentence in text) for text in texts} == {
+            (True, False, True, False, True, False)
+        }
 
 
 def test_lists_of_files_say_the_splits(tmp_path, build, make_document):

@@ -56,7 +56,7 @@ def test_one_sentence_at_a_time() -> None:
     (pair,) = extractor.pairs_in("But he did not care.", "She told him about it.", "but")
     assert isinstance(pair, Pair)
     assert (pair.s1, pair.s2) == ("She told him about it.", "He did not care.")
-    (reject,) = extractor.pairs_in("They sold apples and pears.", marker="and", rejects=True)
+    (reject,) = extractor.results_in("They sold apples and pears.")
     assert isinstance(reject, Reject)
     assert reject.reason == "s2_head"
     # Without being asked for them a caller gets pairs alone.

@@ -129,7 +129,7 @@ def test_stanza_takes_no_raw_text_for_gold_tokens() -> None:
 def test_stanza_leaves_out_sentences_of_too_many_tokens() -> None:
     rejects: list[Reject] = []
     parser = StanzaParser("en", on_skip=rejects.append)
-    parser._nlp = Silent()
+    parser.nlp = Silent()
     text = "go " * 501 + "go"
     spans = Spans([0, 1500], [1499, len(text)])
     (parsed,) = parser.parse([Document(id="d", text=text, sentences=spans)])

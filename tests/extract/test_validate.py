@@ -256,15 +256,14 @@ def test_the_result_has_the_agreed_form_and_is_json(gold: list[Document]) -> Non
     assert result["settings"]["parser"] == "gold"
 
 
-def test_the_same_seed_gives_the_same_intervals(discorpora_data: Path) -> None:
+def test_the_intervals_are_the_same_every_time(discorpora_data: Path) -> None:
     documents = list(read_gold(discorpora_data / "gdtb"))[:20]
     pairs = gold_pairs(documents, ALL15)[::2]
     rows = [
-        validate(pairs, documents, documents, ALL15, seed=seed)["strict"]["overall"]["occurrence"]
-        for seed in (1, 1, 2)
+        validate(pairs, documents, documents, ALL15)["strict"]["overall"]["occurrence"]
+        for _ in range(2)
     ]
-    assert rows[0] == rows[1]
-    assert rows[0]["ci"] != rows[2]["ci"]
+    assert rows[0] == rows[1] and rows[0]["ci"]
     assert rows[0]["ci"][0] < rows[0]["f1"] < rows[0]["ci"][1]
 
 

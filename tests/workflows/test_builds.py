@@ -13,6 +13,7 @@ import pytest
 from tests.workflows.conftest import luigi_command, luigi_environment
 from workflows.settings import options
 from workflows.tasks import BuildAll, Sentences
+from workflows.tasks.build import run_build
 
 SMALL = """
 name = "small"
@@ -27,12 +28,11 @@ datasets = ["sp"]
 
 
 @pytest.fixture
-def build(write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path) -> Callable:
-    """Build a file's text; returns what the link of `sp` leads to, if there is one."""
+def build(write_config: Callable[[str], Path], tmp_path: Path) -> Callable:
+    """Build a file's text here; returns what the link of `sp` leads to, if there is one."""
 
     def run(text: str) -> Path | None:
-        done = run_luigi(write_config(text))
-        assert done.returncode == 0, done.stderr
+        assert run_build(str(write_config(text)), str(tmp_path / "out"), workers=1) == 0
         link = tmp_path / "out" / "small" / "datasets" / "sp"
         assert link.exists() == link.is_symlink()
         return link.resolve() if link.exists() else None

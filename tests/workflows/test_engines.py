@@ -22,7 +22,18 @@ from workflows.config import load_build
 from workflows.engines import JOB, Share, _refuse_two, check
 from workflows.tables import Engine
 
-PLAIN = "The old lamp" + " of the long hall" * 24 + "."
+# Gold trees: no process loads a parser. A word of so many letters fills a shard by itself.
+TREE = """
+1	Anna	_	PROPN	NNP	_	2	nsubj	_	_
+2	stayed	_	VERB	VBD	VerbForm=Fin	0	root	_	_
+3	{number}	_	NUM	CD	_	4	nummod	_	_
+4	days	_	NOUN	NNS	_	2	obl	_	_
+5	because	_	SCONJ	IN	_	7	mark	_	_
+6	it	_	PRON	PRP	_	7	nsubj	_	_
+7	rained	_	VERB	VBD	VerbForm=Fin	2	advcl	_	_
+8	.	_	PUNCT	.	_	2	punct	_	_
+"""
+FILLER = f"\n1\t{'a' * 600_000}\t_\tX\tFW\t_\t0\troot\t_\t_\n"
 MARKED = "Anna stayed inside {number} days because it rained on all the roads. "
 BUILD = """
 name = "shared"
@@ -30,8 +41,11 @@ threads = 1
 
 [[sources]]
 name = "long"
-spec = "text:{folder}"
+spec = "conllu:{folder}"
 licence = "CC0-1.0"
+
+[parse]
+parser = "gold"
 """
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -69,9 +83,9 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three documents of a shard each."""
     folder = tmp_path_factory.mktemp("texts")
     for name in ("a", "b", "c"):
-        # Long sentences without a marker fill a shard and cost nothing to parse.
-        lines = [MARKED.format(number=number) + " ".join([PLAIN] * 130) for number in range(4)]
-        (folder / f"{name}.txt").write_text("\n\n".join(lines), encoding="utf-8")
+        trees = "".join(TREE.format(number=number) for number in range(4))
+        text = f"# newdoc id = {name}{trees}{FILLER}"
+        (folder / f"{name}.conllu").write_text(text, encoding="utf-8")
     return folder
 
 
@@ -263,7 +277,9 @@ def test_a_job_of_a_killed_build_is_not_joined(
 def test_workers_end_with_a_killed_build(tmp_path: Path, texts: Path) -> None:
     config, output = tmp_path / "build.toml", tmp_path / "out"
     engine = '[engine]\nkind = "local"\ntasks = 3\nworkers = 2\n'
-    config.write_text(BUILD.replace("{folder}", str(texts)) + engine, encoding="utf-8")
+    # A parser to load, so that the workers live long enough to be seen.
+    text = BUILD.replace("{folder}", str(texts)).replace('"gold"', '"embedded"')
+    config.write_text(text + engine, encoding="utf-8")
     environment = luigi_environment() | {"ENGINE_TEST": tmp_path.name}
     build = subprocess.Popen(command_of(config, output), env=environment, stderr=subprocess.DEVNULL)
     mark = f"ENGINE_TEST={tmp_path.name}"

@@ -12,7 +12,6 @@ from corpora.errors import ConfigError
 from zoo.backbones import (
     HIDE_PADDING,
     backbone_of,
-    differ,
     padding_shows,
     pooling_of,
     set_attention,
@@ -20,8 +19,6 @@ from zoo.backbones import (
     warn_of_padding,
 )
 from zoo.coherence.modeling import CoherenceScorer
-from zoo.conpono.backbones import check_packing
-from zoo.conpono.modeling import ConponoModel
 from zoo.declared import BackboneRecipe
 from zoo.modeling import load_backbone
 from zoo.vocabularies import train_subwords
@@ -34,7 +31,6 @@ TABLE = {
     "intermediate_size": 16,
 }
 
-GPT2 = {"n_embd": 16, "n_layer": 1, "n_head": 2}
 OTHER = TABLE | {"model_type": "albert", "embedding_size": 16}
 
 
@@ -99,14 +95,6 @@ def test_backbones_that_are_not_tried_hide_padding(kind: str) -> None:
     assert not padding_shows(drawn(kind))
 
 
-def test_rounding_in_bfloat16_is_no_trace_of_padding_or_of_another_text() -> None:
-    backbone, one = drawn("bert"), torch.ones(4)
-    assert differ(backbone, one, one + 0.01) and not differ(backbone, one, one + 1e-6)
-    set_attention(backbone, "bf16")
-    assert differ(backbone, one, one + 0.1) and not differ(backbone, one, one + 0.01)
-    check_packing(backbone)
-
-
 def test_a_backbone_that_shows_padding_is_named(caplog: pytest.LogCaptureFixture) -> None:
     torch.manual_seed(0)
     fnet = load_backbone("", {"model_type": "fnet", "vocab_size": 60, **SIZES}).train()
@@ -123,12 +111,3 @@ def test_a_trial_draws_no_random_numbers() -> None:
     before = torch.random.get_rng_state()
     assert padding_shows(yoso) and yoso.training
     assert torch.equal(before, torch.random.get_rng_state())
-
-
-def test_a_decoder_has_no_first_token_for_conpono() -> None:
-    s = BackboneRecipe(dataset="", output="", backbone_config={"model_type": "gpt2", **GPT2})
-    tokenizer = train_subwords(["It was dark.", "She lit the lamp."], 300, lower=True)
-    backbone = backbone_of(s, tokenizer)
-    with pytest.raises(ConfigError, match="first token of gpt2"):
-        ConponoModel.from_backbone(backbone, mlm=False)
-    assert ConponoModel.from_backbone(backbone, mlm=False, vector="mean")

@@ -25,8 +25,8 @@ from zoo.coherence.objectives import (
     MomentumContrast,
     MomentumEncoder,
     NegativeQueue,
-    PairwiseMargin,
 )
+from zoo.coherence.unc import margin_at_positions
 from zoo.coherence.unc_modeling import UncConfig, UncModel
 from zoo.conpono.modeling import ConponoConfig, ConponoModel
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
@@ -109,7 +109,7 @@ def test_unc() -> None:
     sizes = {"vocab_size": 20, "embedding_size": 4, "hidden_size": 4, "bilinear_size": 3}
     model = UncModel(UncConfig(**sizes, kernel_heads=2, kernel_size=3)).to("meta")
     vectors = torch.ones(6, 8, device="meta")
-    trained(model, PairwiseMargin()(model.score_vectors(vectors, ids(2, 2, 3))))
+    trained(model, margin_at_positions(model.score_vectors(vectors, ids(2, 2, 3)), 1.0))
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -132,16 +132,13 @@ def test_models_of_words(pooling: Any) -> None:
 
 @pytest.mark.parametrize("vector", ["cls", "mean"])
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
-@pytest.mark.parametrize("packed", [False, True])
-def test_conpono(vector: Any, attention: str, packed: bool) -> None:
+def test_conpono(vector: Any, attention: str) -> None:
     model = ConponoModel(ConponoConfig(backbone_config=bert(), k=1, vector=vector)).to("meta")
     set_attention(model.backbone, attention)
     block = {
         "input_ids": ids(2, 6),
         "token_type_ids": ids(2, 6),
-        "position_ids": ids(2, 6) if packed else None,
-        "segments": ids(2, 6),
-        "starts": ids(2),
+        "real": ids(2, 6) > 0,
         "masked": ids(3),
         "mlm_labels": ids(3),
     }

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from corpora.errors import InputError
 from zoo.dissent import BiLstmConfig, BiLstmForMarkers, BiLstmModel
 from zoo.dissent.data import Pairs, encode_texts
 from zoo.dissent.modeling import pair_features
 from zoo.evaluate.classification import predict
-from zoo.vocabularies import read_glove, train_words
+from zoo.vocabularies import load_vectors, read_glove, train_words
 
 from .conftest import MARKERS, pair_rows
 
@@ -121,3 +123,33 @@ def test_a_bad_vector_file_is_named(text: str, problem: str, tmp_path: Path) -> 
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=problem):
         read_glove(file, {"cat": 0, "dog": 1})
+
+
+def test_words_without_a_vector_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "vectors.txt"
+    file.write_text("cat 1 2 3\nsat 4 5 6\n<s> 7 8 9\n", encoding="utf-8")
+    tokenizer = train_words(["the cat sat", "the dog"], 50, ends=True)
+    assert tokenizer.decode(tokenizer("the cat sat")["input_ids"]) == "<s> the cat sat </s>"
+    encoder = tiny(vocab_size=len(tokenizer), embedding_size=3, drop_unknown=True).encoder
+    load_vectors(encoder.embeddings, tokenizer, file, deviation=1.0, drop_unknown=True)
+    batch = tokenizer(["the cat sat", "cat sat", "a dog"], padding=True, return_tensors="pt")
+    vectors = encoder(batch["input_ids"], batch["attention_mask"]).pooler_output
+    torch.testing.assert_close(vectors[0], vectors[1])
+    only_ends = tokenizer([""], return_tensors="pt")["input_ids"]
+    torch.testing.assert_close(vectors[2:], encoder(only_ends).pooler_output)
+
+
+def test_the_released_settings(train_cli: Any, pairs_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "vectors.txt"
+    file.write_text("we 1 2 3\nbell 4 5 6\n", encoding="utf-8")
+    options = ["dissent/bilstm_tiny", "--dataset", pairs_folder, "--output", tmp_path / "m"]
+    options += ["--max_steps", "1", "--linear_layers", "3", "--drop_unknown", "true"]
+    code, message = train_cli(*options)
+    assert code == 2 and "there are no word vectors" in message
+    options += ["--vectors", file, "--embedding_size", "3"]
+    code, message = train_cli(*options)
+    assert code == 2 and "--sentence_ends true" in message
+    assert train_cli(*options, "--sentence_ends", "true")[0] == 0
+    model = BiLstmForMarkers.from_pretrained(tmp_path / "m")
+    assert isinstance(model.middle, torch.nn.Linear) and model.config.drop_unknown
+    assert AutoTokenizer.from_pretrained(tmp_path / "m")("we")["input_ids"][0] == 2

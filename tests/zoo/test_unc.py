@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import torch
 from torch.nn.functional import log_softmax
 
 from zoo.coherence.data import pad
-from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, pad_rows
+from zoo.coherence.unc import margin_at_positions
+from zoo.coherence.unc_modeling import LightweightConv, UncConfig, UncModel, UncOutput, pad_rows
 from zoo.evaluate.scorers import cut_of
 from zoo.train import train
 from zoo.vocabularies import train_words
@@ -72,20 +74,32 @@ def test_on_a_gpu_the_lstm_computes_in_float32(model: UncModel) -> None:
 def test_padding_changes_no_score(model: UncModel) -> None:
     vectors = torch.randn(6, 8)
     texts = [[0, 1, 2], [3], [5, 4], [0, 1, 2, 3, 4, 5]]
-    together = model.score_vectors(vectors, pad_rows(texts))
-    alone = [model.score_vectors(vectors, pad_rows([text])).item() for text in texts]
+    together = model.score_vectors(vectors, pad_rows(texts)).scores
+    alone = [model.score_vectors(vectors, pad_rows([text])).scores.item() for text in texts]
     torch.testing.assert_close(together, torch.tensor(alone))
 
 
 def test_a_score_is_the_mean_over_neighbours(model: UncModel) -> None:
     vectors = torch.randn(3, 8)
-    whole = model.convolution(vectors.unsqueeze(0), torch.ones(1, 3))[0].mean(0)
-    local = [
-        model.score_head(torch.cat([model.bilinear(vectors[i], vectors[i + 1]), whole]))
-        for i in range(2)
-    ]
+    states, mask = vectors.unsqueeze(0), torch.ones(1, 3)
+    for block in model.convolutions:
+        states = states + block.second(block.first(states, mask), mask)
+    assert len([m for m in model.modules() if isinstance(m, LightweightConv)]) == 6
+    local = []
+    for one, two in pairwise(vectors):
+        features = [model.following(one, two), model.preceding(two, one), states[0].mean(0)]
+        local.append(model.score_head(torch.cat(features)))
     found = model.score_vectors(vectors, torch.tensor([[0, 1, 2]]))
-    torch.testing.assert_close(found, torch.stack(local).mean().view(1))
+    torch.testing.assert_close(found.local[0], torch.cat(local))
+    torch.testing.assert_close(found.scores, torch.stack(local).mean().view(1))
+
+
+def test_the_margin_is_kept_at_each_position() -> None:
+    local = torch.tensor([[[3.0, 0.0, 9.0], [1.0, 2.0, 0.0]], [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]])
+    counted = torch.tensor([[[1.0, 1.0, 0.0]] * 2, [[1.0, 0.0, 0.0]] * 2])
+    loss = margin_at_positions(UncOutput(local=local, counted=counted), margin=1.5)
+    # The first text: 0 (a margin of 2) and 3.5; the second: 0.5. What has ended does not count.
+    assert loss.item() == pytest.approx(((0 + 3.5) / 2 + 0.5) / 2)
 
 
 def test_order_matters_and_gradients_reach_every_part(model: UncModel) -> None:

@@ -7,19 +7,24 @@ import sys
 from collections import Counter
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
 import typer
 
+from corpora.audit import audited, rendered, to_json
 from corpora.errors import ConfigError, DiscorporaError
+from corpora.export import export as export_dataset
+from corpora.fetch import fetch as fetch_source
+from corpora.publish import publish as publish_folder
+from corpora.publish.plan import Kind
+from corpora.store.atomic import write_json
+from extract.commands import extract_to_file, validate_source
 from workflows import console
 from workflows.cli import show
 from workflows.cli.show import Config, Language, Output, Patterns
 from workflows.cli.zoo import commands as zoo_commands
 from workflows.tasks.build import run_build
-
-if TYPE_CHECKING:
-    from corpora.publish.plan import Kind
 
 app = typer.Typer(
     name="discorpora",
@@ -113,10 +118,14 @@ def extract(
     option: Options = None,
 ) -> None:
     """Extract sentence pairs joined by a discourse marker from SOURCE."""
-    from extract.commands import extract_to_file
-
     given = _reader_options(option, language)
-    chosen = _settings(parser, markers, language, mode, patterns, workers)
+    chosen: dict[str, Any] = {
+        "parser": parser,
+        "markers": markers,
+        "language": language,
+        "mode": mode,
+    }
+    chosen |= {"patterns": tuple(map(str, patterns or ())), "workers": workers}
     chosen |= {"text": text, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
     chosen |= {"subjects": subjects, "min_confidence": min_confidence}
     counts = extract_to_file(source, output, reader_options=given, rejects=rejects, **chosen)
@@ -152,10 +161,14 @@ def validate(
     option: Options = None,
 ) -> None:
     """Score the extraction on SOURCE against gold discourse relations of the same documents."""
-    from extract.commands import validate_source
-
     given = _reader_options(option, language)
-    chosen = _settings(parser, markers, language, mode, patterns, workers)
+    chosen: dict[str, Any] = {
+        "parser": parser,
+        "markers": markers,
+        "language": language,
+        "mode": mode,
+    }
+    chosen |= {"patterns": tuple(map(str, patterns or ())), "workers": workers}
     chosen |= {"gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
     written = {"document_list": documents, "json_file": json_file, "figures": figures}
     typer.echo(validate_source(source, gold, reader_options=given, **written, **chosen))
@@ -166,8 +179,6 @@ def fetch(
     folder: Annotated[Path, typer.Option(help="Where its files go.")] = Path("data"),
 ) -> None:
     """Bring an openly licensed source at a pinned revision, with checksums."""
-    from corpora.fetch import fetch as fetch_source
-
     typer.echo(fetch_source(name, folder))
 
 
@@ -193,8 +204,6 @@ def publish(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List files and decisions.")] = False,
 ) -> None:
     """Publish a folder to the Hugging Face Hub (token: HF_TOKEN or `hf auth login`)."""
-    from corpora.publish import publish as publish_folder
-
     kind: Kind = "model" if model else "dataset"
     done = publish_folder(folder, repo, kind=kind, private=private, dry_run=dry_run)
     typer.echo("\n".join(done.lines()))
@@ -209,8 +218,6 @@ def export(
     domain: Annotated[str, typer.Option(help="discoeval: the folder's name below the task.")] = "",
 ) -> None:
     """Write a dataset as DiscoEval's files, or as pairs or triplets for sentence-transformers."""
-    from corpora.export import export as export_dataset
-
     for name, lines in export_dataset(folder, output, layout, domain).items():
         typer.echo(f"{lines:>9,}  {name}")
 
@@ -222,11 +229,7 @@ def audit(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
 ) -> None:
     """Show what rules that read nothing reach on a dataset, its labels and its duplicates."""
-    from tempfile import TemporaryDirectory
-
-    from corpora.audit import audited, rendered, to_json
     from corpora.audit.opening import opened
-    from corpora.store.atomic import write_json
 
     with TemporaryDirectory() as spill:
         found = audited(opened(dataset, config, kind), Path(spill))
@@ -243,20 +246,6 @@ def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
             raise ConfigError(f"--option {pair!r} is not of the form key=value")
         options[key] = value
     return options
-
-
-def _settings(
-    parser: str,
-    markers: str,
-    language: str,
-    mode: str,
-    patterns: list[Path] | None,
-    workers: int,
-) -> dict[str, Any]:
-    """The settings of the extractor that `extract` and `validate` have in common."""
-    files = tuple(map(str, patterns or ()))
-    chosen = {"parser": parser, "markers": markers, "language": language, "mode": mode}
-    return {**chosen, "patterns": files, "workers": workers}
 
 
 COMMANDS = (

@@ -6,22 +6,22 @@ import json
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
+from corpora.readers.rows import json_rows, parquet_rows
 from corpora.store.atomic import MANIFEST, read_json
+from extract.patterns import load_patterns
 from workflows import engines
 from workflows.report import Row, collapsed, table
 from workflows.settings import options, planning
+from workflows.stage import StageTask
 from workflows.tasks import BuildAll, Parse, Train
 from workflows.tasks.build import SHELVES, lacking, missing_inputs
-
-if TYPE_CHECKING:
-    from workflows.stage import StageTask
 
 NO_TERMINAL_WIDTH = 132
 
@@ -119,8 +119,6 @@ def status_table(rows: list[Row], name: str) -> Table:
 
 def markers(language: Language = "en", patterns: Patterns = None) -> None:
     """List the markers, their sets and their patterns."""
-    from extract.patterns import load_patterns
-
     known = load_patterns(language, files=patterns or [])
     out = Table("marker", "sets", "pattern", "example")
     for row in known.patterns:
@@ -180,8 +178,6 @@ def _check_choices(configs: Mapping[str, Any], config: str, split: str, path: Pa
 
 def _show_rows(path: Path, rows: int) -> None:
     """Up to `rows` rows of a Parquet file or of JSON Lines; `InputError` for what is neither."""
-    from corpora.readers.rows import json_rows, parquet_rows
-
     records = parquet_rows if path.suffix == ".parquet" else json_rows
     for where, record in islice(records(path), rows):
         if isinstance(record, BadRecord):

@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from corpora.store.atomic import write_text
 from workflows.cli.scoring import predict_marker, score
 from workflows.cli.show import wide_console
 from zoo.evaluate import SUITES
+from zoo.evaluate.compare import compare as compare_results
+from zoo.presets import catalogue
 
 commands = typer.Typer()
 converters = typer.Typer(
@@ -63,14 +66,10 @@ def compare(
     ] = False,
 ) -> None:
     """Show several models' results in one table; refuses to mix data or protocols."""
-    from zoo.evaluate.compare import compare as compare_results
-
     text = compare_results(paths, published=published, seeds=seeds).render(layout)
     if output is None:
         typer.echo(text)
     else:
-        from corpora.store.atomic import write_text
-
         write_text(output, text)
 
 
@@ -96,8 +95,6 @@ def zoo(
     results: Annotated[Path | None, typer.Option(help="A folder of trained models.")] = None,
 ) -> None:
     """List the recipes: paper, objective, dataset, published figure, figure measured here."""
-    from zoo.presets import catalogue
-
     columns = ("name", "paper", "objective", "dataset", "published", "measured")
     out = Table(*columns)
     for entry in catalogue(results):

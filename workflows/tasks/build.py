@@ -10,21 +10,21 @@ from collections.abc import Container, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import luigi
 
 from corpora.errors import ConfigError, InputError
+from corpora.publish import plan_publication, publish
+from corpora.publish.plan import Kind
 from corpora.store.atomic import is_complete
 from workflows import console, engines
+from workflows.report import write_report
 from workflows.settings import looking, options
 from workflows.stage import StageTask, plan
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Parse, Sentences
-
-if TYPE_CHECKING:
-    from corpora.publish.plan import Kind
 
 log = logging.getLogger("discorpora")
 
@@ -82,8 +82,6 @@ class Report(StageTask):
         return {"name": build.name, "skipped": skipped}
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from workflows.report import write_report
-
         return write_report(self, folder)
 
 
@@ -267,8 +265,6 @@ class PublishAll(luigi.Task):
         return self.done
 
     def run(self) -> None:
-        from corpora.publish import plan_publication, publish
-
         build, private, hub = self.requires(), self.private, None
         kinds: dict[str, Kind] = {"dataset": "dataset", "model": "model"}
         folders = [

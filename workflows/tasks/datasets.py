@@ -12,9 +12,14 @@ import luigi
 
 from corpora.errors import ConfigError, InputError
 from corpora.splits import SPLITS
+from corpora.splits.division import VERSION as DIVISION_VERSION
+from corpora.splits.division import Division, divide
+from corpora.splits.prescribed import prescribed_splits, read_table, table_hash
+from corpora.store.documents import DocumentSizes, settled_splits
 from corpora.store.folder import Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.toml import toml_lines, toml_value
+from extract.commands import validate_stage
 from workflows.sources import SourceRecord
 from workflows.stage import StageTask
 from workflows.tables import Source
@@ -50,8 +55,6 @@ class Validate(StageTask):
         return [SourceRecord(f"{entry.name}-gold", self.build.place(entry.gold), get=entry.get)]
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from extract.commands import validate_stage
-
         tasks = cast("list[Pairs]", self.upstream)
         documents = chain.from_iterable(task.documents() for task in tasks)
         folders = [task.folder for task in tasks]
@@ -90,9 +93,6 @@ class Divide(StageTask):
         return self.build.place(self.build.splits.table)
 
     def settings(self) -> dict[str, Any]:
-        from corpora.splits.division import VERSION
-        from corpora.splits.prescribed import table_hash
-
         settings = self.build.splits.model_dump(exclude={"table", "largest_group"})
         if self.table:
             with self.build.at("splits", "table"):
@@ -106,13 +106,14 @@ class Divide(StageTask):
                 settings["table_sha256"] = table_hash(self.table)
         if self.prescribed:
             settings["prescribed"] = self.prescribed
-        return {**settings, "seed": self.build.seed, "served": self.served, "code": VERSION}
+        return {
+            **settings,
+            "seed": self.build.seed,
+            "served": self.served,
+            "code": DIVISION_VERSION,
+        }
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from corpora.splits.division import Division, divide
-        from corpora.splits.prescribed import prescribed_splits, read_table
-        from corpora.store.documents import DocumentSizes, settled_splits
-
         read = [DocumentSizes(task.folder) for task in self.upstream]
         splits: dict[str, str] = {}
         said = []
@@ -257,8 +258,6 @@ class Dataset(StageTask):
         return [path for task in self.upstream[:-1] for path in sorted(task.folder.glob(shards))]
 
     def target(self, folder: Path) -> Target:
-        from corpora.splits.division import Division
-
         return Target(
             folder,
             self.record(),

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import luigi
 
 from corpora.document import Document
 from corpora.errors import ConfigError
+from corpora.ingest import VERSION as INGEST_VERSION
+from corpora.ingest import ingest
 from corpora.progress import track
 from corpora.readers import parse_spec
+from corpora.sentences.shards import split_documents
+from corpora.store.documents import iter_documents
+from extract import embedded, stages
+from extract.confidence import threshold
+from extract.parsers import check_language, get_parser
 from extract.patterns import patterns_hash
+from extract.settings import ExtractSettings, PairSettings, ParseSettings
 from workflows.sources import SourceRecord, files_hash
 from workflows.stage import StageTask
 from workflows.tables import Source
-
-if TYPE_CHECKING:
-    from extract.stages import ParseSettings
 
 TREEBANKS = ("conllu",)
 """Kinds of sources that have trees of their own."""
@@ -53,8 +58,6 @@ class SourceStage(StageTask):
 
     def documents(self) -> Iterator[Document]:
         """The source's documents as the stages before have made them, with sentences if they do."""
-        from corpora.store.documents import iter_documents
-
         made = [task for task in self.lineage if task.stage in ("documents", "sentences")]
         return iter_documents(made[-1].folder)
 
@@ -65,11 +68,9 @@ class Documents(SourceStage):
     stage = "documents"
 
     def settings(self) -> dict[str, Any]:
-        from corpora.ingest import VERSION
-
         entry = self.entry
         return {
-            "code": VERSION,
+            "code": INGEST_VERSION,
             "options": entry.options,
             "licence": entry.licence,
             "language": entry.language,
@@ -84,8 +85,6 @@ class Documents(SourceStage):
         return [record_of(self.entry)]
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from corpora.ingest import ingest
-
         entry, share = self.entry, self.build.max_bad_share
         return ingest(entry.spec, options_of(entry), folder, max_bad_share=share)
 
@@ -106,8 +105,6 @@ class Sentences(SourceStage):
         return ["corpora.sentences.shards"]
 
     def work(self, folder: Path) -> dict[str, Any]:
-        from corpora.sentences.shards import split_documents
-
         (read,) = self.upstream
         sentences = split_documents(read.folder, folder, self.chosen_settings["splitter"])
         return {"documents": read.manifest()["counts"]["documents"], "sentences": sentences}
@@ -134,22 +131,19 @@ class Parse(SourceStage):
         return read(config=self.config, source=self.source)
 
     def settings(self) -> dict[str, Any]:
-        from extract.embedded import PATH
-        from extract.stages import PARSE_VERSION
-
         chosen = self.chosen
         return {
             **chosen.model_dump(),
             "markers": list(chosen.markers),
             "patterns": patterns_hash(chosen.language, chosen.patterns) if chosen.prefilter else "",
-            "code": PARSE_VERSION,
+            "code": stages.PARSE_VERSION,
             # The bytes of the embedded pipeline; other parsers are known by their name.
-            "pipeline": files_hash(PATH, self.root) if self.parser_name == "embedded" else "",
+            "pipeline": files_hash(embedded.PATH, self.root)
+            if self.parser_name == "embedded"
+            else "",
         }
 
     def code(self) -> list[str]:
-        from extract.parsers import get_parser
-
         return sorted({type(get_parser(self.parser_name)).__module__, "extract.prefilter"})
 
     @cached_property
@@ -158,9 +152,6 @@ class Parse(SourceStage):
 
         Raises `ConfigError` for a parser that is not there, or cannot read this source.
         """
-        from extract.parsers import check_language, get_parser
-        from extract.stages import ParseSettings
-
         options, name, language = self.build.parse, self.parser_name, self.entry.language or "en"
         with self.build.at(*self.build.parser_keys(self.source, name)):
             get_parser(name)
@@ -183,10 +174,9 @@ class Parse(SourceStage):
         )
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
-        from extract.stages import Part, parse
-
         documents = track(self.documents(), f"parsing {self.source}: documents")
-        return parse(documents, folder, self.chosen, part=Part(rank, of)).model_dump()
+        part = stages.Part(rank, of)
+        return stages.parse(documents, folder, self.chosen, part=part).model_dump()
 
 
 class Pairs(SourceStage):
@@ -202,14 +192,19 @@ class Pairs(SourceStage):
         return self.mode or self.build.extract.mode
 
     @cached_property
-    def min_confidence(self) -> float:
-        """The build file's, which is for the pairs of its mode, or the default of the mode."""
-        from extract.confidence import threshold
-
-        chosen = self.build.extract
-        asked = chosen.min_confidence if self.mode_name == chosen.mode else None
+    def chosen(self) -> PairSettings:
+        """What shapes the pairs; the build file's confidence is for the pairs of its own mode."""
+        own, language = self.build.extract, self.entry.language or "en"
+        asked = own.min_confidence if self.mode_name == own.mode else None
         with self.build.at("extract", "min_confidence"):
-            return threshold(self.entry.language or "en", self.mode_name, asked)
+            least = threshold(language, self.mode_name, asked)
+        changed = {
+            "language": language,
+            "mode": self.mode_name,
+            "min_confidence": least,
+            "patterns": self.build.patterns,
+        }
+        return PairSettings(**{**own.model_dump(), **changed})
 
     @property
     def key(self) -> str:
@@ -220,40 +215,21 @@ class Pairs(SourceStage):
         return Parse(config=self.config, source=self.source, parser=parser)
 
     def settings(self) -> dict[str, Any]:
-        from extract.stages import EXTRACT_VERSION
-
-        language = self.entry.language or "en"
+        language = self.chosen.language
         return {
+            **self.chosen.model_dump(),
             "markers": list(self.build.markers(language)),
-            "language": language,
-            "mode": self.mode_name,
-            "subjects": self.build.extract.subjects,
-            "min_confidence": self.min_confidence,
-            "text": self.build.extract.text,
             "patterns": patterns_hash(language, self.build.patterns),
-            "code": EXTRACT_VERSION,
+            "code": stages.EXTRACT_VERSION,
         }
 
     def code(self) -> list[str]:
         return ["extract.extractor"]
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
-        from extract import stages
-
         parses = self.upstream[0].folder
-        chosen = stages.ExtractSettings.of(
-            {
-                "markers": self.build.extract.markers,
-                "language": self.entry.language or "en",
-                "mode": self.mode_name,
-                "subjects": self.build.extract.subjects,
-                "min_confidence": self.min_confidence,
-                "text": self.build.extract.text,
-                "patterns": self.build.patterns,
-                "scheme": stages.scheme_of(parses),
-                "parsed": stages.markers_of(parses),
-            }
-        )
+        scheme, parsed = stages.scheme_of(parses), stages.markers_of(parses)
+        chosen = ExtractSettings(**self.chosen.model_dump(), scheme=scheme, parsed=parsed)
         documents, part = self.documents(), stages.Part(rank, of)
         made = stages.extract(documents, stages.iter_parses(parses), folder, chosen, part=part)
         return made.model_dump()

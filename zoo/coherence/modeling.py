@@ -11,7 +11,7 @@ import pyarrow as pa
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.utils.generic import ModelOutput
@@ -21,7 +21,7 @@ from zoo.backbones import Pooling, max_positions, pooled, stands_last, warn_of_p
 from zoo.coherence.data import encode_documents, pad
 from zoo.coherence.scoring import score_orders, score_texts
 from zoo.evaluate.scores import Ranking
-from zoo.modeling import ZooModel, known_to_auto
+from zoo.modeling import ZooModel, encoder_from, known_to_auto
 from zoo.texts import Text, TextEncoder, batches_by_length
 
 CPU_TOKENS = 2048
@@ -63,7 +63,7 @@ class CoherenceScorer(ZooModel):
 
     def __init__(self, config: CoherenceConfig) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
+        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
         self.score_head = nn.Linear(self.backbone.config.hidden_size, 1)
         self._encoder: TextEncoder | None = None
         self.bf16 = False

@@ -178,24 +178,36 @@ class Unc(StepRecipe):
     paper = "Moon, Mohiuddin, Joty and Xu 2019"
     reads = (PERMUTED,)
     can = frozenset({SCORES})
-    differs = ("Sizes that the paper leaves open are ours.",)
+    differs = (
+        "The paper's words have ELMo's vectors, which depend on the sentence; `--vectors FILE` "
+        "takes one vector a word, and without it they are trained from scratch.",
+        "Sizes, the margin (5), the steps of the learning rate and bilinear features without a "
+        "nonlinearity are ours.",
+        "Positions that are alike in both texts count too.",
+    )
     config = "pairwise"
 
     batch_size: Positive = 8
     eval_batch_size: Positive = 32
-    learning_rate: Above0 = 1e-3
+    learning_rate: Above0 = 1e-4
+    decay: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """The learning rate's factor after each `decay_epochs` epochs (ours)."""
+    decay_epochs: Positive = 3
+    """Epochs between two steps of the learning rate (ours)."""
     margin: AtLeast0 = 5.0
-    """The distance of the ranking loss; wide, as the scores are sums of unbounded layers."""
-    language_weight: AtLeast0 = 0.1
+    """The distance at each position; wide, as the scores are sums of unbounded layers."""
+    language_weight: AtLeast0 = 1.0
     """The weight of the language-model loss beside the ranking loss."""
     patience: Count = 3
     """Validations without a new best accuracy after which training stops (0: never)."""
+    vectors: str = ""
+    """A text file of word vectors in GloVe's form; without one they are trained from scratch."""
     embedding_size: Positive = 300
     """Width of the word vectors."""
     hidden_size: Positive = 256
     """Width of the recurrent layers, of each direction."""
     bilinear_size: Positive = 32
-    """Output of the bilinear layer between adjacent sentences."""
+    """Output of each bilinear layer between adjacent sentences."""
     kernel_size: Positive = 5
     """Sentences that the lightweight convolution sees."""
     kernel_heads: Positive = 8

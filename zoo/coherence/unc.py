@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import torch
 from torch import Tensor
+from torch.optim.lr_scheduler import StepLR
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
 from zoo.coherence.data import pad
-from zoo.coherence.objectives import PairwiseMargin, ranking_accuracy
+from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
 from zoo.evaluate.pairwise import rank_texts
 from zoo.training.data import SPLITS, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, history, trainer_over
-from zoo.vocabularies import train_words
+from zoo.vocabularies import load_vectors, train_words
 
 if TYPE_CHECKING:
     from zoo.coherence.recipes import Unc
@@ -66,6 +68,19 @@ class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
         }
 
 
+def margin_at_positions(outputs: UncOutput, margin: float) -> Tensor:
+    """Margin ranking at each position i of a document and its permutation:
+
+        L = mean_i max(0, margin - f_i(d+) + f_i(d-))
+
+    averaged over the batch. Both texts have the same sentences, so as many positions.
+    """
+    assert outputs.local is not None and outputs.counted is not None
+    (positive, negative), counted = outputs.local.unbind(1), outputs.counted[:, 0]
+    losses = (margin - positive + negative).clamp(min=0) * counted
+    return (losses.sum(1) / counted.sum(1)).mean()
+
+
 def train(recipe: Unc, job: Job) -> None:
     """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
     # Data
@@ -90,18 +105,26 @@ def train(recipe: Unc, job: Job) -> None:
     quotes = documents.setting("quotes", "keep")
     config = UncConfig(**sizes, pad_token_id=tokenizer.pad_token_id, quotes=quotes)
     model = UncModel(config, tokenizer)
+    if recipe.vectors:
+        # As torch draws them
+        job.note(load_vectors(model.embeddings, tokenizer, Path(recipe.vectors), deviation=1.0))
 
     # Objective and Trainer
-    ranking = PairwiseMargin(recipe.margin)
-
     def objective(outputs: UncOutput, labels: Tensor, **_: Any) -> Tensor:
-        loss: Tensor = ranking(outputs.scores)
+        loss = margin_at_positions(outputs, recipe.margin)
         if outputs.language_loss is not None:  # there is none in validation
             loss = loss + recipe.language_weight * outputs.language_loss
         return loss
 
     trainer = trainer_over(
-        job, model, rows, compute_loss_func=objective, compute_metrics=ranking_accuracy
+        job,
+        model,
+        rows,
+        schedule=lambda optimizer, steps: StepLR(
+            optimizer, steps * recipe.decay_epochs, recipe.decay
+        ),
+        compute_loss_func=objective,
+        compute_metrics=ranking_accuracy,
     )
     state = fit(trainer, patience=recipe.patience)
     if not is_main_process():

@@ -1,8 +1,9 @@
 """The unified coherence model (Moon, Mohiuddin, Joty and Xu 2019), the earlier state of the art.
 
-Four parts: a BiLSTM sentence encoder trained with a language-model loss, a bilinear layer between
-adjacent sentences, a lightweight convolution over the document, and a linear layer that scores
-each pair of neighbours with what the convolution says of the whole document.
+Four parts: a BiLSTM sentence encoder trained with a language-model loss, bilinear layers between
+adjacent sentences in both directions, six lightweight convolutions over the document in three
+residual blocks, and a linear layer that scores each pair of neighbours with what the convolutions
+say of the whole document.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from zoo.coherence.data import pad
 from zoo.modeling import ZooModel, known_to_auto
 from zoo.texts import Text, as_sentences
 
+BLOCKS = 3
+"""Residual blocks of two convolutions each."""
 CHUNK = 512
 """Sentences that are encoded at a time while scoring."""
 
@@ -48,9 +51,15 @@ class UncConfig(PretrainedConfig):
 
 @dataclass
 class UncOutput(ModelOutput):
-    """`scores [batch, texts]` and, in training, `language_loss`."""
+    """`scores [batch, texts]`, their parts and, in training, `language_loss`.
+
+    `local [batch, texts, positions]` are the scores of neighbours, `counted` is 1 where there are
+    any: a text's score is the mean of those.
+    """
 
     scores: Tensor | None = None
+    local: Tensor | None = None
+    counted: Tensor | None = None
     language_loss: Tensor | None = None
 
 
@@ -82,6 +91,18 @@ class LightweightConv(nn.Module):
         return self.out(convolved.transpose(1, 2)[:, :sentences]) * mask.unsqueeze(-1)
 
 
+class ConvolutionBlock(nn.Module):
+    """`x + conv(conv(x))`."""
+
+    def __init__(self, width: int, kernel: int, heads: int) -> None:
+        super().__init__()
+        self.first, self.second = (LightweightConv(width, kernel, heads) for _ in range(2))
+
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """As `LightweightConv`."""
+        return states + self.second(self.first(states, mask), mask)
+
+
 class UncModel(ZooModel):
     """Scores texts; the same sentence is encoded once, in whatever order it stands."""
 
@@ -99,9 +120,12 @@ class UncModel(ZooModel):
             config.embedding_size, config.hidden_size, batch_first=True, bidirectional=True
         )
         self.language = nn.Linear(config.hidden_size, config.vocab_size)
-        self.bilinear = nn.Bilinear(width, width, config.bilinear_size)
-        self.convolution = LightweightConv(width, config.kernel_size, config.kernel_heads)
-        self.score_head = nn.Linear(config.bilinear_size + width, 1)
+        self.following = nn.Bilinear(width, width, config.bilinear_size)
+        self.preceding = nn.Bilinear(width, width, config.bilinear_size)
+        self.convolutions = nn.ModuleList(
+            ConvolutionBlock(width, config.kernel_size, config.kernel_heads) for _ in range(BLOCKS)
+        )
+        self.score_head = nn.Linear(2 * config.bilinear_size + width, 1)
         self._tokenizer = tokenizer
         self.cut = 0
         self.post_init()
@@ -133,34 +157,43 @@ class UncModel(ZooModel):
         preceding = cross_entropy(self.language(backward[:, 1:][both]), input_ids[:, :-1][both])
         return (following + preceding) / 2
 
-    def score_vectors(self, vectors: Tensor, texts: Tensor) -> Tensor:
+    def score_vectors(self, vectors: Tensor, texts: Tensor) -> UncOutput:
         """Scores of `texts [..., sentences]`, row numbers of `vectors`, -1 where one has ended.
 
         A text's score is the mean over its neighbouring sentences; one sentence alone has the
-        bilinear layer's part set to zero.
+        bilinear layers' part set to zero.
         """
         leading, texts = texts.shape[:-1], texts.reshape(-1, texts.size(-1))
         if texts.size(1) == 1:
             texts = nn.functional.pad(texts, (0, 1), value=-1)
         mask = (texts >= 0).to(vectors.dtype)
         states = vectors[texts.clamp(min=0)] * mask.unsqueeze(-1)
-        pooled = self.convolution(states, mask).sum(1) / mask.sum(1, keepdim=True)
+        read = states
+        for block in self.convolutions:
+            read = block(read, mask)
+        pooled = read.sum(1) / mask.sum(1, keepdim=True)
         between = mask[:, 1:]
         alone = (between.sum(1, keepdim=True) == 0).to(mask.dtype)
-        relations = self.bilinear(states[:, :-1].contiguous(), states[:, 1:].contiguous())
+        one, two = states[:, :-1].contiguous(), states[:, 1:].contiguous()
+        relations = torch.cat([self.following(one, two), self.preceding(two, one)], dim=-1)
         relations = relations * between.unsqueeze(-1)
         counted = torch.cat([between[:, :1] + alone, between[:, 1:]], dim=1)
         everywhere = pooled.unsqueeze(1).expand(-1, relations.size(1), -1)
         local = self.score_head(torch.cat([relations, everywhere], dim=-1)).squeeze(-1)
-        return ((local * counted).sum(1) / counted.sum(1)).reshape(leading)
+        scores = (local * counted).sum(1) / counted.sum(1)
+        return UncOutput(
+            scores.reshape(leading), *(part.reshape(*leading, -1) for part in (local, counted))
+        )
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, texts: Tensor, **kwargs: object
     ) -> UncOutput:
         """Score `texts [batch, 1 + negatives, sentences]` over the sentences `input_ids`."""
         states, vectors = self.encode(input_ids, attention_mask)
-        language = self.language_loss(states, input_ids, attention_mask) if self.training else None
-        return UncOutput(self.score_vectors(vectors, texts), language)
+        output = self.score_vectors(vectors, texts)
+        if self.training:
+            output.language_loss = self.language_loss(states, input_ids, attention_mask)
+        return output
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
@@ -193,7 +226,9 @@ class UncModel(ZooModel):
         for start in range(0, len(order), CHUNK):
             part = order[start : start + CHUNK]
             padded = pad_rows([numbered[i] for i in part]).to(self.device)
-            scores[part] = self.score_vectors(vectors, padded).cpu()
+            found = self.score_vectors(vectors, padded).scores
+            assert found is not None
+            scores[part] = found.cpu()
         return scores.tolist()
 
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import ConfigError
 from zoo.backbones import (
     backbone_of,
     max_positions,
+    pooling_of,
     set_attention,
     tokenizer_for,
     training_attention,
 )
 from zoo.conpono.accuracy import FIRST, evaluate, validation_metrics, write_plot
-from zoo.conpono.backbones import check_packing, first_position
 from zoo.conpono.examples import Candidates, Collator, Examples, Orderings
 from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
@@ -65,7 +65,7 @@ def train(recipe: Conpono, job: Job) -> None:
         cut, total = cut_texts(part)
         if cut:
             job.note(f"{split}: {cut} of {total} texts and pairs are cut to {limit} tokens")
-    collator = make_collator(recipe, model.backbone, tokenizer.pad_token_id, limit)
+    collator = Collator(tokenizer.pad_token_id, recipe.block_tokens, recipe.shortest_row)
     training = spread(drawn["train"], recipe.max_train_rows)
 
     # Trainer, with the objective inside the model
@@ -120,6 +120,12 @@ def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) ->
     """The backbone with new heads, or those of the model that it is; its limit is noted."""
     torch.manual_seed(recipe.seed)
     backbone = backbone_of(recipe, tokenizer)
+    if recipe.vector == "cls" and pooling_of(backbone.config, tokenizer) != "first":
+        raise ConfigError(
+            f"a text of {backbone.config.model_type} does not begin with [CLS]",
+            where="vector",
+            hint='set vector = "mean", or take a backbone such as BERT',
+        )
     limit = min(recipe.max_tokens, max_positions(backbone.config) or recipe.max_tokens)
     model = ConponoModel.from_backbone(
         backbone,
@@ -130,9 +136,8 @@ def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) ->
     for note in load_heads(model, recipe.backbone) if recipe.backbone else ():
         job.note(note)
     if limit < recipe.max_tokens:
-        job.note(
-            f"max_tokens lowered from {recipe.max_tokens} to {limit}: the backbone takes no more"
-        )
+        said = f"max_tokens lowered from {recipe.max_tokens} to {limit}"
+        job.note(f"{said}: the backbone takes no more")
     set_attention(model.backbone, recipe.attention)
     model.recompute = recipe.recompute
     tokenizer.model_max_length = limit
@@ -157,14 +162,6 @@ def make_examples(
             raise
     job.note(f"{split} is too small for {recipe.candidates} candidates: random ones are from train")
     return Candidates(store, stores["train"], **shared)
-
-
-def make_collator(recipe: Conpono, backbone: PreTrainedModel, pad_id: int, width: int) -> Collator:
-    """Lays a batch into blocks, packed rows of `width`; positions as the backbone counts them."""
-    if recipe.layout == "packed":
-        check_packing(backbone)
-    first = first_position(backbone)
-    return Collator(pad_id, recipe.layout, recipe.block_tokens, width, recipe.shortest_row, first)
 
 
 def worker_count(setting: int) -> int:

@@ -3,19 +3,14 @@
 What is drawn depends on the seed, the split, the paragraph's document and the epoch alone: not on
 the dataset's order, the batch, the number of workers or the run's interruptions.
 
-An example has 33 sequences of unlike lengths. All sequences of a batch are laid into blocks of at
-most `block_tokens` ids, in one of two ways:
-
-- `buckets`: sorted by length, one sequence a row; no row of a block is shorter than 90 % of its
-  longest, so that at most a tenth of the places is padding, whatever the batch.
-- `packed`: several sequences a row of fixed width, first fit, longest first; each attends to
-  itself alone. Every row has the same width; a batch's last block may have fewer rows.
+An example has 33 sequences of unlike lengths. All sequences of a batch are sorted by length and
+laid into blocks of at most `block_tokens` ids, one sequence a row; no row of a block is shorter
+than 90 % of its longest, so that at most a tenth of the places is padding, whatever the batch.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -30,9 +25,6 @@ from zoo.conpono.segments import KEPT, Encoded, Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore
 
 Encoder = Literal["full", "isolated", "uni"]
-Layout = Literal["buckets", "packed"]
-Row = list[int]
-"""The numbers of the sequences in one row of a block, from left to right."""
 TRIES = 100
 """Draws for each random candidate before the corpus is said to repeat itself."""
 
@@ -197,17 +189,12 @@ class Orderings(Examples):
 class Collator:
     """Lays the sequences of a batch's examples into blocks.
 
-    `width` is the width of a packed row, at least the longest sequence; `shortest` is the least
-    length of a bucket's row, as a share of the longest; `first_position` is the number of a
-    sequence's first position (RoBERTa and its kin do not begin at 0).
+    `shortest` is the least length of a row, as a share of its block's longest.
     """
 
     pad_id: int
-    layout: Layout = "buckets"
     block_tokens: int = 16384
-    width: int = 512
     shortest: float = 0.9
-    first_position: int = 0
 
     def __call__(self, examples: Sequence[Example]) -> dict[str, Any]:
         """`labels [batch, ...]`, `blocks`, and `order [batch * sequences]`.
@@ -221,7 +208,7 @@ class Collator:
         }
         lengths = joined["lengths"]
         plan = list(self._plan(lengths))
-        placed = [sequence for rows in plan for row in rows for sequence in row]
+        placed = [sequence for rows in plan for sequence in rows]
         blocks = [self._block(rows, **joined, ends=np.cumsum(lengths)) for rows in plan]
         return {
             "labels": torch.from_numpy(np.stack([example.labels for example in examples])),
@@ -231,24 +218,19 @@ class Collator:
             "slots": sum(block["input_ids"].numel() for block in blocks),
         }
 
-    def _plan(self, lengths: np.ndarray) -> Iterator[list[Row]]:
-        """The rows of each block."""
-        if self.layout == "packed":
-            rows = pack(lengths, self.width)
-            size = max(1, self.block_tokens // self.width)
-            yield from (rows[start : start + size] for start in range(0, len(rows), size))
-            return
+    def _plan(self, lengths: np.ndarray) -> Iterator[list[int]]:
+        """The sequences of each block, a row each."""
         order = np.argsort(-lengths, kind="stable")
         while len(order):
             longest = int(lengths[order[0]])
             like = int(np.searchsorted(-lengths[order], -self.shortest * longest, side="right"))
             size = max(1, min(like, self.block_tokens // longest))
-            yield [[sequence] for sequence in order[:size].tolist()]
+            yield order[:size].tolist()
             order = order[size:]
 
     def _block(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[int],
         ids: np.ndarray,
         mlm: np.ndarray,
         lengths: np.ndarray,
@@ -256,46 +238,20 @@ class Collator:
         ends: np.ndarray,
     ) -> dict[str, Any]:
         """One block of the model's input, of sequences end to end: see `ConponoModel.encode`."""
-        packed = self.layout == "packed"
-        width = self.width if packed else int(max(lengths[row[0]] for row in rows))
-        inputs = np.full((len(rows), width), self.pad_id, np.int64)
+        places = np.arange(int(lengths[rows].max()))
+        real = places < lengths[rows, None]
+        inputs = np.full(real.shape, self.pad_id, np.int64)
         labels = np.full_like(inputs, KEPT)
-        types, positions, segments = (np.zeros_like(inputs) for _ in range(3))
-        starts = []
-        for number, row in enumerate(rows):
-            at = 0
-            for segment, sequence in enumerate(row, 1):
-                size, end = int(lengths[sequence]), int(ends[sequence])
-                place = (number, slice(at, at + size))
-                inputs[place], labels[place] = ids[end - size : end], mlm[end - size : end]
-                types[number, at + seconds[sequence] : at + size] = 1
-                positions[place] = np.arange(size) + self.first_position
-                segments[place] = segment
-                starts.append(number * width + at)
-                at += size
+        for number, sequence in enumerate(rows):
+            size, end = int(lengths[sequence]), int(ends[sequence])
+            inputs[number, :size] = ids[end - size : end]
+            labels[number, :size] = mlm[end - size : end]
         masked = np.flatnonzero(labels.ravel() != KEPT)
+        types = (real & (places >= seconds[rows, None])).astype(np.int64)
         return {
             "input_ids": torch.from_numpy(inputs),
             "token_type_ids": torch.from_numpy(types),
-            "position_ids": torch.from_numpy(positions) if packed else None,
-            "segments": torch.from_numpy(segments) if packed or not segments.all() else None,
-            "starts": torch.tensor(starts),
+            "real": None if real.all() else torch.from_numpy(real),
             "masked": torch.from_numpy(masked),
             "mlm_labels": torch.from_numpy(labels.ravel()[masked]),
         }
-
-
-def pack(lengths: np.ndarray, width: int) -> list[Row]:
-    """Rows of at most `width` ids: each sequence, longest first, into the row it fills best."""
-    rows: list[Row] = []
-    free: list[tuple[int, int]] = []  # (ids left, row), sorted
-    for sequence in np.argsort(-lengths, kind="stable").tolist():
-        size = int(lengths[sequence])
-        best = bisect_left(free, (size, 0))
-        if best == len(free):
-            rows.append([])
-            free.append((width, len(rows) - 1))
-        left, row = free.pop(best)
-        rows[row].append(sequence)
-        insort(free, (left - size, row))
-    return rows

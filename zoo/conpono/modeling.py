@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Literal
 
 import torch
@@ -24,11 +25,10 @@ from transformers.configuration_utils import SubConfigSpec
 from transformers.utils import logging
 from transformers.utils.generic import ModelOutput
 
-from corpora.errors import ConfigError
-from zoo.backbones import is_decoder, warn_of_padding
-from zoo.conpono.backbones import mask_of, takes_types, takes_vectors
+from zoo.attention import FAMILIES
+from zoo.backbones import pooled, warn_of_padding
 from zoo.conpono.segments import KEPT
-from zoo.modeling import ZooModel, known_to_auto
+from zoo.modeling import ZooModel, encoder_from, known_to_auto
 from zoo.training.throughput import operations
 
 STANDARD_DEVIATION = 0.02
@@ -48,6 +48,8 @@ SAME = {
     "bso": ("ordering", "ordering head", ("objective", "vector")),
 }
 """The head of each objective, and what two models must have alike to share it."""
+WIDE_MASKS = FAMILIES | {"albert"}
+"""Backbones (`model_type`) that hand a mask `[rows, 1, 1, tokens]` on to attention as it is."""
 ONCE_A_ROW = ("relations", "ordering", "masked_words", "backbone.pooler")
 WORDS_AT_ONCE = 2048
 """Masked words that the head takes in one go, or as many as one block has more."""
@@ -178,7 +180,7 @@ class ConponoModel(ZooModel):
 
     def __init__(self, config: ConponoConfig) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
+        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
         width = self.backbone.config.hidden_size
         if config.objective == "bso":
             self.ordering = Ordering(width)
@@ -194,15 +196,8 @@ class ConponoModel(ZooModel):
     def from_backbone(cls, backbone: PreTrainedModel, **settings: Any) -> ConponoModel:
         """A model around `backbone` with new heads; `settings` are fields of the configuration.
 
-        Raises `ConfigError` for a decoder whose [CLS] is wanted: it has seen nothing but itself.
         Warns of a backbone that does not hide padding.
         """
-        if settings.get("vector", "cls") == "cls" and is_decoder(backbone.config):
-            raise ConfigError(
-                f"the first token of {backbone.config.model_type} has not seen the text",
-                where="vector",
-                hint='set vector = "mean", or take a backbone that reads in both directions',
-            )
         warn_of_padding(backbone)
         model = cls(ConponoConfig(backbone_config=backbone.config, **settings))
         model.backbone = backbone
@@ -292,30 +287,26 @@ class ConponoModel(ZooModel):
     ) -> tuple[Tensor, Tensor]:
         """The vectors `[sequences, width]` of a block, and the states `[masked, width]`.
 
-        `input_ids`, `token_type_ids` `[rows, tokens]`; `position_ids` where rows are packed;
-        `segments`, the number of the sequence that holds each token, or None where there is no
-        padding; `starts [sequences]` and `masked`, places in the flattened rows.
+        `input_ids`, `token_type_ids` `[rows, tokens]`, one sequence a row; `real`, False at
+        padding, or None where there is none; `masked`, places in the flattened rows.
         `words [rows * tokens, width]`: the vectors of `input_ids`, if they were looked up before.
         """
-        ids, packed = block["input_ids"], block["position_ids"] is not None
+        ids, real = block["input_ids"], block["real"]
         inputs: dict[str, Tensor] = {}
         if words is None:
             inputs["input_ids"] = ids
         else:
             inputs["inputs_embeds"] = words.view(*ids.shape, -1)
-        if packed:
-            inputs["position_ids"] = block["position_ids"]
         if takes_types(self.backbone):
             inputs["token_type_ids"] = block["token_type_ids"]
-        if block["segments"] is not None:
-            inputs["attention_mask"] = mask_of(self.backbone, block["segments"], packed)
+        if real is not None:
+            inputs["attention_mask"] = mask_of(self.backbone, real)
         states = self.backbone(**inputs).last_hidden_state
-        flat = states.flatten(0, 1)
         if self.config.vector == "mean":
-            vectors = means(states, block["segments"], block["starts"])
+            vectors = states.mean(1) if real is None else pooled(states, real, "mean")
         else:
-            vectors = self.pool(flat[block["starts"]])
-        return vectors, flat[block["masked"]]
+            vectors = self.pool(states[:, 0])
+        return vectors, states.flatten(0, 1)[block["masked"]]
 
     def pool(self, states: Tensor) -> Tensor:
         """The vectors of `states [sequences, width]` at [CLS]: through the pooler, if there is one.
@@ -332,20 +323,31 @@ class ConponoModel(ZooModel):
         return pooler(states[:, None])
 
 
-def means(states: Tensor, segments: Tensor | None, starts: Tensor) -> Tensor:
-    """The mean of each sequence's tokens, `[sequences, width]`, row by row.
+def takes_types(backbone: PreTrainedModel) -> bool:
+    """Whether the backbone tells a first text from a second by `token_type_ids`."""
+    given = "token_type_ids" in signature(backbone.forward).parameters
+    return given and getattr(backbone.config, "type_vocab_size", 0) > 1
 
-    `states [rows, tokens, width]`; `segments` and `starts` as `ConponoModel.encode` has them.
-    Nothing is read back from the device.
+
+def takes_vectors(backbone: PreTrainedModel) -> bool:
+    """Whether words can be given as vectors.
+
+    I-BERT's come with a scale, and cannot; ESM takes vectors for what words and positions make.
     """
-    if segments is None:
-        return states.mean(1)
-    real = (segments > 0).flatten().to(states.dtype)
-    places = torch.arange(len(real), device=states.device)
-    owner = torch.bucketize(places, starts, right=True) - 1  # padding goes to the one before it
-    sums = states.new_zeros(len(starts), states.size(2))
-    sums = sums.index_add(0, owner, states.flatten(0, 1) * real.unsqueeze(1))
-    return sums / real.new_zeros(len(starts)).index_add(0, owner, real).unsqueeze(1)
+    words = backbone.get_input_embeddings()
+    plain = isinstance(words, nn.Embedding) and backbone.config.model_type != "esm"
+    return plain and "inputs_embeds" in signature(backbone.forward).parameters
+
+
+def mask_of(backbone: PreTrainedModel, real: Tensor) -> Tensor:
+    """What hides padding, in the form that the backbone's attention takes.
+
+    `real [rows, tokens]` is False at padding.
+    """
+    if backbone.config._attn_implementation == "sdpa" and backbone.config.model_type in WIDE_MASKS:
+        # Of `[rows, tokens]` transformers asks whether all is real: that waits for the GPU.
+        return real[:, None, None, :]
+    return real.long()
 
 
 def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:

@@ -26,12 +26,6 @@ def _two_or_more(value: int, info: ValidationInfo) -> int:
     return value
 
 
-def _takes_the_mask(value: str, info: ValidationInfo) -> str:
-    if value == "packed" and info.data.get("attention") == "flash_attention_2":
-        raise ValueError('its mask of whole rows does not go with attention = "flash_attention_2"')
-    return value
-
-
 class Conpono(BackboneRecipe):
     """CONPONO, its encoders and ablations, and the ordering baseline; the paper's values.
 
@@ -79,8 +73,6 @@ class Conpono(BackboneRecipe):
     """Learn masked words too."""
     mask_rate: Annotated[float, Field(ge=0, lt=1)] = 0.15
     """The share of the words that are hidden (the released code: 0.10)."""
-    layout: Annotated[Literal["buckets", "packed"], AfterValidator(_takes_the_mask)] = "buckets"
-    """How sequences are laid into blocks: rows of like length, or several sequences a row."""
     shortest_row: Annotated[float, Field(gt=0, le=1)] = 0.9
     """The least length of a bucket's row, as a share of its longest: less means fewer blocks and
     more padding, which is faster where a step is small, as on a CPU."""

@@ -97,22 +97,13 @@ class Template:
 
     @classmethod
     def of(cls, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> Template:
-        """The special tokens, read off an example. Raises `ConfigError` for a text without any.
-
-        The vector of a text is that of its first token, so there must be one.
-        """
+        """The special tokens, read off an example."""
         pair, at, special = tokenizer(*PROBE)["input_ids"], 0, []
         for word in PROBE:
             ids = tokenizer(word, add_special_tokens=False)["input_ids"]
             there = next(i for i in range(at, len(pair)) if pair[i : i + len(ids)] == ids)
             special.append(pair[at:there])
             at = there + len(ids)
-        if not special[0]:
-            raise ConfigError(
-                "this backbone puts no [CLS] token before a text",
-                where="backbone",
-                hint="choose an encoder such as BERT or RoBERTa",
-            )
         start, middle, end = (np.asarray(part, np.int64) for part in (*special, pair[at:]))
         return cls(start, middle, end, max_tokens)
 

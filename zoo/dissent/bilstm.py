@@ -24,7 +24,10 @@ from zoo.vocabularies import load_vectors, train_words
 if TYPE_CHECKING:
     from zoo.dissent.recipes import Bilstm
 
-SIZES = ("embedding_size", "hidden_size", "projection_size", "pooling", "train_embeddings")
+SIZES = (
+    *("embedding_size", "hidden_size", "projection_size", "linear_layers", "pooling"),
+    *("train_embeddings", "drop_unknown"),
+)
 
 
 def train(recipe: Bilstm, job: Job) -> None:
@@ -38,6 +41,7 @@ def train(recipe: Bilstm, job: Job) -> None:
         recipe.vocab_size,
         min_frequency=recipe.min_frequency,
         lower=recipe.lower,
+        ends=recipe.sentence_ends,
     )
     tokenizer.model_max_length = limit
     rows = {
@@ -59,7 +63,8 @@ def train(recipe: Bilstm, job: Job) -> None:
     )
     if recipe.vectors:
         table = model.encoder.embeddings
-        job.note(load_vectors(table, tokenizer, Path(recipe.vectors), model.config.embedding_std))
+        std, drop = model.config.embedding_std, recipe.drop_unknown
+        job.note(load_vectors(table, tokenizer, Path(recipe.vectors), std, drop_unknown=drop))
 
     # Objective (the model's cross-entropy) and Trainer
     trainer = trainer_over(

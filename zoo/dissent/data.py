@@ -110,13 +110,13 @@ def encode_texts(
     max_tokens: int,
     labels: np.ndarray | None = None,
 ) -> Pairs:
-    """Each text by itself, without special tokens, cut at `max_tokens`."""
+    """Each text by itself, cut at `max_tokens`."""
 
     def parts() -> Iterator[Part]:
         for start in range(0, len(one), CHUNK):
             both = zip(one[start : start + CHUNK], two[start : start + CHUNK], strict=True)
             texts = list(chain.from_iterable(both))
-            rows = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+            rows = tokenizer(texts, verbose=False)["input_ids"]
             cut = sum(len(ids) > max_tokens for ids in rows)
             yield [ids[:max_tokens] or [tokenizer.unk_token_id] for ids in rows], (), cut
 

@@ -8,14 +8,14 @@ import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding_bag
-from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from zoo.backbones import Pooling, max_positions, pooled, warn_of_padding
 from zoo.dissent.data import NgramVocabulary, encode_ngrams, encode_pairs, encode_texts
-from zoo.modeling import ZooModel, known_to_auto, label_count
+from zoo.modeling import ZooModel, encoder_from, known_to_auto, label_count
 from zoo.modeling_discorpora import BackboneModel, BiLstmEncoder, SifEncoder, WordModel
 
 
@@ -72,6 +72,8 @@ class BiLstmConfig(PretrainedConfig):
     pooling: Literal["max", "mean"] = "max"
     train_embeddings: bool = True
     embedding_std: float = 1.0
+    drop_unknown: bool = False
+    linear_layers: Literal[2, 3] = 2
     pad_token_id: int | None = 0
 
 
@@ -84,23 +86,26 @@ class BiLstmModel(ZooModel, BiLstmEncoder):
 class BiLstmForMarkers(PairModel, WordModel):
     """Two sentences to the marker that joined them (equations 1 and 2).
 
-    S = [s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2]; logits = W2 (W1 S + b1) + b2
+    S = [s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2]; logits = W2 (W1 S + b1) + b2. With three linear
+    layers one of `projection_size` stands between, as in the released code.
     """
 
     config_class = BiLstmConfig
-    once_a_row = ("projection", "classifier")
+    once_a_row = ("projection", "middle", "classifier")
     encode_pairs = staticmethod(encode_texts)
 
     def __init__(self, config: BiLstmConfig) -> None:
         super().__init__(config)
         self.encoder = BiLstmModel(config)
-        self.projection = nn.Linear(5 * 2 * config.hidden_size, config.projection_size)
-        self.classifier = nn.Linear(config.projection_size, self.num_labels)
+        size = config.projection_size
+        self.projection = nn.Linear(5 * 2 * config.hidden_size, size)
+        self.middle = nn.Linear(size, size) if config.linear_layers == 3 else nn.Identity()
+        self.classifier = nn.Linear(size, self.num_labels)
         self.post_init()
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, **kwargs: Any) -> Tensor:
         features = encoded_pairs(self.encoder, input_ids, attention_mask)
-        return self.classifier(self.projection(features))
+        return self.classifier(self.middle(self.projection(features)))
 
 
 @strict
@@ -213,7 +218,7 @@ class PairTransformer(PairModel, _PairPreTrained):
 
     def __init__(self, config: PairTransformerConfig) -> None:
         super().__init__(config)
-        self.backbone: PreTrainedModel = AutoModel.from_config(config.backbone_config)
+        self.backbone: PreTrainedModel = encoder_from(config.backbone_config)
         self.dropout = nn.Dropout(config.dropout)
         self.classifier = nn.Linear(self.backbone.config.hidden_size, self.num_labels)
         self.post_init()

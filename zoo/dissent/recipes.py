@@ -36,6 +36,11 @@ class Bilstm(StepRecipe, WordRecipe, ClassifierRecipe):
     paper = "Nie, Bennett and Goodman 2019, sections 3.1 and 6"
     reads = (LABELLED[0],)
     can = frozenset({CLASSIFIES, ENCODES})
+    differs = (
+        "Words are split by BERT's rules, not by the tokenizers of Stanford and NLTK.",
+        "A sentence is cut at 64 words.",
+        "`<s>` and `</s>` have random vectors where the file has none.",
+    )
 
     batch_size: Positive = 64
     eval_batch_size: Positive = 256
@@ -56,15 +61,28 @@ class Bilstm(StepRecipe, WordRecipe, ClassifierRecipe):
     """Width of the recurrent layers, of each direction."""
     projection_size: Positive = 512
     """Width of the layer between the pair's features and the labels."""
+    linear_layers: Literal[2, 3] = 2
+    """Linear layers between the pair's features and the labels: 2 (paper), 3 (released code)."""
     pooling: Literal["max", "mean"] = "max"
     """How a sentence's states make its vector."""
+    sentence_ends: bool = False
+    """Put `<s>` before and `</s>` after each sentence (released code)."""
+    drop_unknown: bool = False
+    """Leave out words without a vector in `vectors` (released code); else theirs are random."""
 
     @model_validator(mode="after")
     def _embeddings_are_trained_or_given(self) -> Self:
-        if not self.vectors and not self.train_embeddings:
+        if not self.vectors and (self.drop_unknown or not self.train_embeddings):
+            asked = "drop_unknown = true" if self.train_embeddings else "train_embeddings = false"
             raise ConfigError(
-                "train_embeddings = false, but there are no word vectors",
-                hint="give --vectors glove.840B.300d.txt, or --train_embeddings true",
+                f"{asked}, but there are no word vectors",
+                hint="give --vectors glove.840B.300d.txt, or --train_embeddings true "
+                "--drop_unknown false",
+            )
+        if self.drop_unknown and not self.sentence_ends:
+            raise ConfigError(
+                "drop_unknown = true may leave nothing of a sentence",
+                hint="give --sentence_ends true too, as in the released code",
             )
         return self
 

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from zoo.parser import command, log
-from zoo.parser.evaluate import LABELS, WAYS, evaluate, loader
+from zoo.parser.evaluate import evaluate, loader, tables
 from zoo.parser.train import NAME, write_json
 from zoo.parser.treebank import sentences_of, treebank_files
 
 TEMPLATE = Path(__file__).with_name("card.md")
-MEASURES = ("las", "uas", "upos", "xpos", "sentences", "words")
 
 
 def measure(output: Path, dev: Sequence[Path], load: str) -> dict[str, Any]:
@@ -45,17 +44,10 @@ def measure(output: Path, dev: Sequence[Path], load: str) -> dict[str, Any]:
 def render(training: dict[str, Any], scores: dict[str, Any]) -> str:
     """The card's Markdown: the template with the tables and numbers filled in."""
     sets = scores["sets"]
-    score_rows = [["documents", "input", "LAS", "UAS", "UPOS", "XPOS", "sentences", "words"]]
-    label_rows = [["label", *(f"{name}, {way.partition('_')[0]}" for name in sets for way in WAYS)]]
-    for name, of_set in sets.items():
-        for way, words in WAYS.items():
-            score_rows.append([name, words, *(f"{of_set[way][key]:.1f}" for key in MEASURES)])
-    for label in LABELS:
-        cells = [of_set[way]["labels"][label] for of_set in sets.values() for way in WAYS]
-        label_rows.append([f"`{label}`", *(f"{cell:.1f}" for cell in cells)])
+    of_scores, of_labels = tables(sets)
     values = {
-        "scores": markdown(score_rows),
-        "labels": markdown(label_rows),
+        "scores": "\n".join(of_scores),
+        "labels": "\n".join(of_labels),
         "megabytes": f"{scores['bytes'] / 1e6:.1f}",
         "load": scores["load_seconds"],
         "speed": ", ".join(f"{s['tokens_per_second']:,} ({name})" for name, s in sets.items()),
@@ -70,12 +62,6 @@ def render(training: dict[str, Any], scores: dict[str, Any]) -> str:
         "silver": f"{training['words']['silver']:,}",
     }
     return TEMPLATE.read_text(encoding="utf-8").format(**values)
-
-
-def markdown(rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    lines.insert(1, "|" + " --- |" * len(rows[0]))
-    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,8 +7,8 @@ import argparse
 import json
 import sys
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -20,11 +20,13 @@ from spacy.tokens import Doc
 from thinc.api import NumpyOps, set_current_ops
 
 from corpora.store.atomic import write_text
+from zoo.evaluate.table import markdown
 from zoo.parser import command
 from zoo.parser.documents import to_doc
 from zoo.parser.treebank import Sentence, sentences_of, treebank_files
 
 LABELS = ("advcl", "conj", "parataxis", "mark", "cc", "advmod", "acl:relcl", "ccomp", "root")
+MEASURES = ("las", "uas", "upos", "xpos", "sentences", "words")
 WAYS = {
     "gold_sentences": "gold tokens, gold sentences",
     "own_sentences": "gold tokens, own sentences (whole documents)",
@@ -48,9 +50,8 @@ class Tally:
         return round(200.0 * self.shared[key] / total, 1) if total else 0.0
 
     def summary(self) -> dict[str, Any]:
-        keys = ("words", "sentences", "uas", "las", "upos", "xpos")
         labels = {label: self.f1(f"label {label}") for label in LABELS}
-        return {**{key: self.f1(key) for key in keys}, "labels": labels}
+        return {**{key: self.f1(key) for key in MEASURES}, "labels": labels}
 
 
 def of_word(span: Fact, head: Fact | None, deprel: str, upos: str, xpos: str) -> list[Fact]:
@@ -137,27 +138,6 @@ def evaluate(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Any]:
     return {**scores, "tokens_per_second": round(max(rates))}
 
 
-def baseline_las(train: Sequence[Sentence], dev: Sequence[Sentence]) -> float:
-    """LAS in percent on `dev` when the gold XPOS of a word decides its arc.
-
-    Each word takes the commonest arc (distance to the head, label) of its XPOS in `train`: what
-    a trained parser has to beat clearly.
-    """
-
-    def tagged_arcs(sentences: Sequence[Sentence]) -> Iterable[tuple[str, tuple[int, str]]]:
-        for sentence in sentences:
-            columns = zip(sentence.xpos, sentence.heads, sentence.deprels, strict=True)
-            for i, (tag, head, deprel) in enumerate(columns):
-                yield tag, (0 if head < 0 else head - i, deprel)
-
-    votes: dict[str, Counter[tuple[int, str]]] = defaultdict(Counter)
-    for tag, arc in tagged_arcs(train):
-        votes[tag][arc] += 1
-    guess = {tag: counter.most_common(1)[0][0] for tag, counter in votes.items()}
-    hits = [guess.get(tag) == arc for tag, arc in tagged_arcs(dev)]
-    return 100.0 * sum(hits) / len(hits)
-
-
 def loader(name: str) -> Callable[..., Language]:
     """The function `MODULE:FUNCTION` that opens a pipeline folder."""
     try:
@@ -166,16 +146,17 @@ def loader(name: str) -> Callable[..., Language]:
         raise ValueError(f"no loader {name!r}: give MODULE:FUNCTION ({error})") from error
 
 
-def table(name: str, scores: dict[str, Any]) -> str:
-    """A readable table of what `evaluate` returned."""
-    lines = [f"{name}: {scores['words']} words, {scores['tokens_per_second']} tokens/s"]
-    for way in WAYS:
-        row = dict(scores[way])
-        labels = row.pop("labels")
-        cells = " ".join(f"{key} {value:5.1f}" for key, value in row.items())
-        lines.append(f"  {way:15} {cells}")
-        lines.append(" " * 18 + " ".join(f"{key} {value:.1f}" for key, value in labels.items()))
-    return "\n".join(lines)
+def tables(sets: Mapping[str, dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """Markdown tables of what `evaluate` returned for some sets: their scores, their labels."""
+    scores = [["documents", "input", "LAS", "UAS", "UPOS", "XPOS", "sentences", "words"]]
+    labels = [["label", *(f"{name}, {way.partition('_')[0]}" for name in sets for way in WAYS)]]
+    for name, of_set in sets.items():
+        for way, words in WAYS.items():
+            scores.append([name, words, *(f"{of_set[way][key]:.1f}" for key in MEASURES)])
+    for label in LABELS:
+        cells = [of_set[way]["labels"][label] for of_set in sets.values() for way in WAYS]
+        labels.append([f"`{label}`", *(f"{cell:.1f}" for cell in cells)])
+    return markdown(scores), markdown(labels)
 
 
 def named(paths: Sequence[Path]) -> dict[str, Path]:
@@ -199,8 +180,12 @@ def run(options: argparse.Namespace) -> None:
     paths = named(options.conllu)
     sets = {name: sentences_of(treebank_files([path], "dev")) for name, path in paths.items()}
     scores = {name: evaluate(nlp, sentences) for name, sentences in sets.items()}
+    for lines in tables(scores):
+        sys.stdout.write("\n".join([*lines, "", ""]))
     for name, of_set in scores.items():
-        sys.stdout.write(table(name, of_set) + "\n")
+        sys.stdout.write(
+            f"{name}: {of_set['words']} words, {of_set['tokens_per_second']} tokens/s\n"
+        )
     if options.json:
         write_text(options.json, json.dumps(scores, indent=2) + "\n")
 

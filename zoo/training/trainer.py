@@ -28,6 +28,7 @@ from transformers.trainer_callback import PrinterCallback, TrainerCallback
 
 from corpora.errors import DiscorporaError
 from corpora.rng import stream
+from zoo import modeling
 from zoo.declared import StepRecipe
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
@@ -236,17 +237,14 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
             job.note(
                 f"{before} processes began, {trainer.args.world_size} went on from {start.name}"
             )
-    try:
-        trainer.train(resume_from_checkpoint=str(start) if start else None)
-    except torch.cuda.OutOfMemoryError as error:
-        raise out_of_memory(job) from error
+    trainer.train(resume_from_checkpoint=str(start) if start else None)
     trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
     return trainer.state
 
 
 def out_of_memory(job: Job) -> DiscorporaError:
     """What a run that needs more memory than the GPU has can do, with the settings that it has."""
-    recipe = job.steps
+    recipe = job.recipe
     lower = "lower {name} (now {now})"
     ways = {
         "gradient_accumulation": "raise {name} (now {now})",
@@ -259,10 +257,8 @@ def out_of_memory(job: Job) -> DiscorporaError:
         for name, way in ways.items()
         if hasattr(recipe, name) and getattr(recipe, name) is not True
     ]
-    return DiscorporaError(
-        "out of memory on the GPU",
-        where=job.name,
-        hint=f"{'; or '.join(said)}; the same command then goes to another --output",
+    return modeling.out_of_memory(
+        job.name, f"{'; or '.join(said)}; the same command then goes to another --output"
     )
 
 

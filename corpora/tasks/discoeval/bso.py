@@ -24,7 +24,10 @@ CARD = Card(
     method=(
         "DiscoEval, section 3.3. Pairs of consecutive sentences that do not overlap, the first of "
         "which begins anywhere in a section, or among the first sentences of a lead; each gives "
-        "two rows, one after the other: as written (`original`) and swapped. The sizes count "
+        "two rows, one after the other: as written (`original`) and swapped. Sentences of fewer "
+        "than `min_words`, pairs of fewer words than `mean_words` a sentence (`too_few_words`) and "
+        "pairs of two speakers are left out. With `quotes = balance` a sentence that is part of a "
+        "longer quotation has quotation marks of its own. The sizes count "
         "pairs, as the released files have one line a pair and make the swapped one on reading."
     ),
     fields={
@@ -45,12 +48,14 @@ CARD = Card(
 class Bso(Consecutive):
     """Binary sentence ordering: two consecutive sentences, as written and swapped."""
 
-    name, version = "bso", 4
+    name, version = "bso", 5
     paper = "Chen, Chu and Gimpel 2019, section 3.3"
     gives = {"default": BSO}
     LENGTH = 2
     card = CARD
 
+    min_words: Annotated[int, Field(ge=1)] = 5
+    one_speaker: bool = True
     lead_sentences: Annotated[int, Field(ge=0)] = 5
     """How many sentences the lead gives (5, as in the released files: any two neighbours of them);
     0: as many as one row needs."""

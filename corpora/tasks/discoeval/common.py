@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError
-from corpora.prose import Quotes, lead, prose, units
+from corpora.prose import Quotes, lead, prose, units, words
 from corpora.tasks.builder import Builder, Reject, Row, Size
 from corpora.tasks.candidates import Candidates, text_key
 
@@ -69,11 +69,17 @@ class Consecutive(Sized):
     within: Literal["paragraph", "section", "document"] = "section"
     """The unit that a window stays inside. Paragraphs of novels begin with quotes, so that where a
     sentence stood shows."""
+    one_speaker: bool = False
+    """Whether a window ends where another one speaks (a paragraph of speech after one of speech):
+    which of two speakers comes first, seldom anything says."""
     lead_sentences: Annotated[int, Field(ge=0)] = 0
     """How many sentences the lead gives; 0: as many as one row needs."""
-    quotes: Quotes = "keep"
+    mean_words: Annotated[float, Field(ge=0)] = 10
+    """The words a sentence that a row has at least: replies and exclamations alone ("Yes.") leave
+    nothing to judge by."""
+    quotes: Quotes = "balance"
     """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
-    marks without partners tell the order."""
+    marks without partners tell where a sentence stood; `keep`: as written."""
 
     @model_validator(mode="after")
     def _whole_rows(self) -> Self:
@@ -107,7 +113,7 @@ def runs(
     if settings.take == "lead":
         found = iter([lead(document, texts)[: settings.lead_sentences or length]])
     else:
-        found = units(document, texts, settings.within)
+        found = units(document, texts, settings.within, one_speaker=settings.one_speaker)
     for unit in found:
         if len(unit) < length:
             reject("unit_too_short")
@@ -120,15 +126,17 @@ def runs(
             first = text_key(stretch) % min(length, len(stretch) - length + 1)
             for start in range(first, len(stretch) - length + 1, length):
                 window = stretch[start : start + length]
-                if len(set(window)) == length:
-                    yield window, sum(text not in written for text in window)
-                else:
+                if len(set(window)) < length:
                     reject("equal_sentences")
+                elif words(window) < settings.mean_words * length:
+                    reject("too_few_words")
+                else:
+                    yield window, sum(text not in written for text in window)
 
 
 def refused(text: str, settings: Consecutive) -> str:
     """Why a sentence cannot be used, or nothing."""
-    words = len(text.split())
-    if words < settings.min_words:
-        return "sentence_too_short" if words else "no_sentence"
-    return "sentence_too_long" if words > settings.max_words else ""
+    number = words([text])
+    if number < settings.min_words:
+        return "sentence_too_short" if number else "no_sentence"
+    return "sentence_too_long" if number > settings.max_words else ""

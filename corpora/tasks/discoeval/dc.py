@@ -54,8 +54,12 @@ CARD = Card(
         "before; nicknames are `<user>`; the intruder is from any other conversation. A document "
         "nearly alike is a copy or another version, and gives no intruder. In both, the intruder "
         "stood at the same position of a window of its own text, of which no sentence stands in "
-        "the text that it intrudes on, and that text is in the same split. Each window gives two "
-        "rows, one after the other."
+        "the text that it intrudes on, and that text is in the same split; it is speech where it "
+        "replaces speech, narration where it replaces narration, and neither has fewer words than "
+        "`intruder_words` (`short_sentence_replaced`). In `text`, sentences that are part of a "
+        "longer quotation have quotation marks of their own (`quotes = balance`), and windows of "
+        "fewer words than `mean_words` a sentence are left out (`too_few_words`). Each window "
+        "gives two rows, one after the other."
     ),
     fields={
         "doc": "id of the document, or of the conversation",
@@ -90,7 +94,7 @@ class Dc(Consecutive):
     The sizes count rows, two a window.
     """
 
-    name, version = "dc", 5
+    name, version = "dc", 6
     paper = "Chen, Chu and Gimpel 2019, section 3.4"
     card = CARD
     gives = {"text": DC, "chat": DC}
@@ -111,6 +115,9 @@ class Dc(Consecutive):
     max_text_similarity: Annotated[float, Field(gt=0, le=1)] = 0.8
     """A document more alike than that (cosine of TF-IDF) is a copy or another version, and no
     donor."""
+    intruder_words: Annotated[int, Field(ge=1)] = 5
+    """Words that an intruder and what it replaces have at least: a short reply fits nearly
+    everywhere."""
     chat_step: Annotated[int, Field(ge=1)] = 1
     """Turns from the start of one window to the next (1, as in the released files)."""
     chat_min_words: Annotated[int, Field(ge=1)] = 3
@@ -188,7 +195,9 @@ class Dc(Consecutive):
                 wanted = min(size // 2, len(windows.kept))
                 random = stream(target.seed, stage, f"positions of {split}")
                 positions = REPLACED.start + balanced(wanted, len(REPLACED), random)
-                writer.extend(_pairs(windows, find, positions, dataset, found_by))
+                writer.extend(
+                    _pairs(windows, find, positions, dataset, found_by, self.intruder_words)
+                )
                 left = len(windows.kept) - writer.rows // 2
             dataset.reject("not_needed", left - (dataset.rejects.total() - before))
             if writer.rows < size // 2 * 2:
@@ -213,6 +222,7 @@ def _pairs(
     positions: NDArray[np.int64],
     dataset: DatasetFolder,
     found_by: Counter[str],
+    min_words: int,
 ) -> Iterator[dict[str, Any]]:
     """Two rows for each of `positions`: changed there (label 0), then the original (label 1).
 
@@ -224,7 +234,7 @@ def _pairs(
         if pair == len(positions):
             return
         position = int(positions[pair])
-        intruder = windows.intruder(row, position, choice)
+        intruder = windows.intruder(row, position, choice, min_words)
         if isinstance(intruder, str):
             dataset.reject(intruder)
             continue

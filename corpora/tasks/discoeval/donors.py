@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpora.prose import quoted, words
 from corpora.rng import stream
 from corpora.tasks.builder import Target
 from corpora.tasks.candidates import Candidates, text_key
@@ -19,7 +20,7 @@ from corpora.tasks.similar import Categories, Neighbours, Profiles
 TIES = 16
 """The most documents of the same share of categories that are drawn from."""
 
-ATTEMPTS = 8
+ATTEMPTS = 32
 """How many windows of donors are tried before a window is left out."""
 
 COPIES = 20
@@ -124,15 +125,20 @@ class Windows:
         doc = self.documents[self._host(row)]
         return doc, self._licence[row].as_py(), self._sentences[row].as_py()
 
-    def intruder(self, row: int, position: int, choice: Choice) -> Intruder | str:
+    def intruder(self, row: int, position: int, choice: Choice, min_words: int) -> Intruder | str:
         """What replaces the sentence at `position` of a window, or the reason why nothing does.
 
         The intruder stood at the same position of a window of its document: where a sentence
         stands in a paragraph must not tell whether it was replaced. That window has no sentence
         that the document to intrude on has anywhere: it would be a passage that both took over.
+        It is speech or narration, as is what it replaces, or its marks would tell it; and both
+        have `min_words` or more.
         """
         host = self._host(row)
         first = int(self._starts[host])
+        replaced = self._sentences[row][position].as_py()
+        if words([replaced]) < min_words:
+            return "short_sentence_replaced"
         random = stream(self._seed, self._stage, f"{self.documents[host]}#{row - first}")
         for _ in range(ATTEMPTS if choice.documents else 0):
             donor = choice.documents[int(random.integers(len(choice.documents)))]
@@ -141,8 +147,10 @@ class Windows:
             start, end = self._starts[donor : donor + 2].tolist()
             doc, licence, sentences = self.window(start + int(random.choice(end - start)))
             known = self._known[first].values.to_numpy()
-            if not np.isin(sentence_keys(sentences), known).any():
-                return Intruder(sentences[position], doc, licence)
+            intruder = sentences[position]
+            like = quoted(intruder) == quoted(replaced) and words([intruder]) >= min_words
+            if like and not np.isin(sentence_keys(sentences), known).any():
+                return Intruder(intruder, doc, licence)
         return "no_other_sentence" if choice.documents else "no_similar_document"
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpora.prose import Quotes
 from corpora.rng import stream
 from corpora.schemas import SP
 from corpora.splits import SPLITS
@@ -29,6 +28,8 @@ CARD = Card(
         "DiscoEval, section 3.2. `take = lead` takes the first five sentences of a document's "
         "lead (Wikipedia introductions, abstracts, stories), `windows` windows of five that do "
         "not overlap inside a section, paragraph or document; where the first begins is chance. "
+        "Five sentences of fewer words than `mean_words` a sentence are left out "
+        "(`too_few_words`). "
         "With `quotes = balance` a sentence that is part of a longer quotation has quotation "
         "marks of its own. Which sentence is moved is "
         "random, with equal numbers of each label in a split."
@@ -50,15 +51,11 @@ CARD = Card(
 class Sp(Consecutive):
     """Sentence position: five sentences, one of them moved to the front."""
 
-    name, version = "sp", 4
+    name, version = "sp", 5
     paper = "Chen, Chu and Gimpel 2019, section 3.2"
     gives = {"default": SP}
     LENGTH = 5
     card = CARD
-
-    quotes: Quotes = "balance"
-    """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
-    marks without partners tell where it stood; `keep`: as written."""
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Equal numbers of each label in a split."""

@@ -18,42 +18,32 @@ from transformers import (
     BertForMaskedLM,
     BertModel,
     BigBirdModel,
-    CamembertConfig,
     CamembertForMaskedLM,
-    CamembertModel,
     ElectraConfig,
     ElectraForMaskedLM,
     ElectraModel,
     EsmModel,
-    IBertConfig,
-    IBertModel,
-    ModernBertConfig,
-    ModernBertModel,
     PreTrainedTokenizerBase,
-    RobertaConfig,
     RobertaForMaskedLM,
-    RobertaModel,
     XLMRobertaForMaskedLM,
 )
 
 import zoo
-from corpora.errors import ConfigError
 from corpora.schemas import CONPONO
 from tests.zoo.conftest import write_dataset
 from tests.zoo.conpono.conftest import CRAFTS, sequences
 from zoo.backbones import set_attention
-from zoo.conpono import backbones, modeling
+from zoo.conpono import modeling
 from zoo.conpono.accuracy import accuracies, held_out, hits, write_plot
-from zoo.conpono.conpono import cut_texts, make_collator, worker_count
-from zoo.conpono.examples import Candidates, Collator, Orderings, pack
+from zoo.conpono.conpono import cut_texts, worker_count
+from zoo.conpono.examples import Candidates, Collator, Orderings
 from zoo.conpono.modeling import ConponoModel, Relations, contrast, load_heads
-from zoo.conpono.recipes import Conpono
 from zoo.conpono.segments import KEPT, Geometry, Masking, Template
 from zoo.conpono.tokens import token_stores
 from zoo.evaluate.discoeval.protocol import representation_of
 from zoo.evaluate.encoders import load_encoder
 from zoo.evaluate.suites import DiscoEval
-from zoo.modeling import load_backbone, save_model
+from zoo.modeling import save_model
 from zoo.training.data import open_streamed
 from zoo.training.throughput import operations
 from zoo.vocabularies import train_subwords
@@ -135,7 +125,7 @@ def test_w_k_is_drawn_with_standard_deviation_002(tiny_model: MakeModel, k: int)
 @pytest.mark.parametrize("vector", ["cls", "mean"])
 @pytest.mark.parametrize("attention", ["sdpa", "eager", "bf16"])
 @pytest.mark.parametrize("encoder", ["full", "isolated", "uni"])
-def test_layouts_give_the_vectors_of_single_texts(
+def test_blocks_give_the_vectors_of_single_texts(
     candidates: Make,
     tiny_model: MakeModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -156,59 +146,13 @@ def test_layouts_give_the_vectors_of_single_texts(
             plain.append(out.pooler_output[0] if vector == "cls" else mean)
     vectors = torch.stack(plain).view(4, -1, 32)
     expected = model.relations(vectors)
-    found = {}
-    for layout in ("buckets", "packed"):
-        collate = Collator(tokenizer.pad_token_id, layout, 1024, 128)
-        inputs = collate(batch)
-        assert len(inputs["blocks"]) > 1
-        assert inputs["real_tokens"] == sum(len(example.ids) for example in batch)
-        if layout == "buckets":
-            assert inputs["real_tokens"] / inputs["slots"] > 0.9
-        found[layout] = model(**inputs)
-        assert torch.allclose(found[layout].scores, expected, atol=1e-5)
-    assert found["buckets"].mlm_loss.item() == pytest.approx(found["packed"].mlm_loss.item())
-    assert found["buckets"].mlm_loss.item() > 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings"),
-    [(RobertaModel, RobertaConfig), (CamembertModel, CamembertConfig), (IBertModel, IBertConfig)],
-)
-def test_roberta_and_its_kin_count_positions_from_their_padding(
-    candidates: Make, tokenizer: PreTrainedTokenizerBase, kind: Any, settings: Any
-) -> None:
-    torch.manual_seed(0)
-    config = settings(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=140,
-        pad_token_id=tokenizer.pad_token_id,
-        type_vocab_size=1,
-    )
-    model = ConponoModel.from_backbone(kind(config), mlm=False).eval()
-    batch = [candidates()[row] for row in range(2)]
-    kinds: tuple[Any, ...] = ("buckets", "packed")
-    scores = []
-    for kind in kinds:
-        options = Conpono(dataset="", output="", layout=kind, block_tokens=600)
-        collate = make_collator(options, model.backbone, tokenizer.pad_token_id, 128)
-        scores.append(model(**collate(batch)).scores)
-    assert torch.allclose(*scores, atol=1e-5)
-
-
-def test_packed_rows_need_a_backbone_without_masks_of_its_own(
-    tokenizer: PreTrainedTokenizerBase,
-) -> None:
-    sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
-    config = ModernBertConfig(
-        vocab_size=len(tokenizer), pad_token_id=0, num_hidden_layers=1, **sizes
-    )
-    packed = Conpono(dataset="", output="", layout="packed")
-    with pytest.raises(ConfigError, match="modernbert has masks of its own"):
-        make_collator(packed, ModernBertModel(config), tokenizer.pad_token_id, 128)
+    inputs = Collator(tokenizer.pad_token_id, 1024)(batch)
+    assert len(inputs["blocks"]) > 1
+    assert inputs["real_tokens"] == sum(len(example.ids) for example in batch)
+    assert inputs["real_tokens"] / inputs["slots"] > 0.9
+    found = model(**inputs)
+    assert torch.allclose(found.scores, expected, atol=1e-5)
+    assert found.mlm_loss.item() > 1
 
 
 def test_words_of_esm_are_not_looked_up_before(
@@ -222,32 +166,6 @@ def test_words_of_esm_are_not_looked_up_before(
     vectors = [model.backbone(input_ids=b["input_ids"]).pooler_output for b in inputs["blocks"]]
     expected = model.relations(torch.cat(vectors)[inputs["order"]][None])
     assert torch.allclose(model(**inputs).scores, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [
-        ("deberta-v2", "does not take the mask of packed rows"),
-        ("xlm", "does not take the mask of packed rows"),
-        ("mobilebert", "texts of one row change each other"),  # it reads a word's neighbours
-        ("mra", "texts of one row change each other"),
-    ],
-)
-def test_packed_rows_are_tried(kind: str, said: str, tokenizer: PreTrainedTokenizerBase) -> None:
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    sizes = {"emb_dim": 16, "n_layers": 1, "n_heads": 2} if kind == "xlm" else sizes
-    own = {
-        "deberta-v2": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
-        "mobilebert": {"embedding_size": 16, "intermediate_size": 16},
-        "mra": {"intermediate_size": 16, "max_position_embeddings": 64},
-    }
-    table = {"model_type": kind, "vocab_size": len(tokenizer), "pad_token_id": 0}
-    torch.manual_seed(0)
-    backbone = load_backbone("", table | sizes | own.get(kind, {})).train()
-    packed = Conpono(dataset="", output="", layout="packed")
-    with pytest.raises(ConfigError, match=said) as caught:
-        make_collator(packed, backbone, tokenizer.pad_token_id, 128)
-    assert caught.value.hint == 'set layout = "buckets"' and backbone.training
 
 
 def test_padding_is_hidden_without_asking_the_device(
@@ -269,7 +187,7 @@ def test_padding_is_hidden_without_asking_the_device(
     (block,) = inputs["blocks"]
     rows, tokens = block["input_ids"].shape
     found = model(**inputs).scores
-    monkeypatch.setattr(backbones, "WIDE_MASKS", frozenset())
+    monkeypatch.setattr(modeling, "WIDE_MASKS", frozenset())
     expected = model(**inputs).scores
     assert shapes == [(rows, 1, 1, tokens), (rows, tokens)]
     assert torch.allclose(found, expected, atol=1e-6)
@@ -294,13 +212,12 @@ def narrow_words(kind: Any, tokenizer: PreTrainedTokenizerBase, **own: Any) -> A
 
 
 @pytest.mark.parametrize("kind", [AlbertModel, ElectraModel])
-@pytest.mark.parametrize("layout", ["buckets", "packed"])
 def test_word_embeddings_may_be_narrower_than_the_states(
-    candidates: Make, tokenizer: PreTrainedTokenizerBase, kind: Any, layout: Any
+    candidates: Make, tokenizer: PreTrainedTokenizerBase, kind: Any
 ) -> None:
     model = ConponoModel.from_backbone(narrow_words(kind, tokenizer)).train()
     examples = candidates(mask_rate=0.15)
-    loss = model(**Collator(tokenizer.pad_token_id, layout, 600, 128)([examples[0]])).mlm_loss
+    loss = model(**Collator(tokenizer.pad_token_id, 600)([examples[0]])).mlm_loss
     loss.backward()
     assert loss.item() == pytest.approx(math.log(len(tokenizer)), rel=0.1)
     assert model.masked_words.dense.weight.grad.abs().sum() > 0
@@ -577,14 +494,6 @@ def test_saved_and_loaded_by_auto_model(
     assert found.mlm_loss.item() == pytest.approx(expected.mlm_loss.item())
     pair = AutoTokenizer.from_pretrained(tmp_path)("The baker", "eats", return_tensors="pt")
     assert loaded.backbone(**pair).pooler_output.shape == (1, 32)
-
-
-def test_packing_wastes_little() -> None:
-    lengths = np.random.default_rng(0).integers(60, 300, 500)
-    rows = pack(lengths, 512)
-    assert sorted(sequence for row in rows for sequence in row) == list(range(500))
-    assert max(lengths[row].sum() for row in rows) <= 512
-    assert lengths.sum() / (len(rows) * 512) > 0.95
 
 
 @pytest.mark.parametrize(("vector", "pairs"), [("cls", "pooled"), ("mean", "mean")])

@@ -170,7 +170,7 @@ def seen_blocks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, list[Any]]]
         ([*ISOLATED, "--k", "1"], {"encoder": "isolated", "k": 1}),
         (["--encoder", "uni", "--mlm", "false"], {"encoder": "uni", "k": 2, "mlm": False}),
         (
-            ["--layout", "packed", "--recompute", "true", "--targets", "0", *ISOLATED],
+            ["--recompute", "true", "--targets", "0", *ISOLATED],
             {"encoder": "isolated", "k": 2},
         ),
     ],
@@ -194,14 +194,8 @@ def test_variants_train(
         one = (16,) if model.config.encoder == "uni" else (16, 16)
         assert model.relations.weight.shape == (2 * model.config.k, *one)
 
-    ((recompute, blocks),) = seen_blocks
-    packed = "packed" in options
-    assert recompute is packed
-    for block in blocks:
-        assert (block["position_ids"] is not None) is packed
-        if packed:
-            assert block["input_ids"].size(1) == 128
-            assert block["segments"].max() > 1 and len(block["starts"]) > len(block["input_ids"])
+    ((recompute, _),) = seen_blocks
+    assert recompute is ("--recompute" in options)
 
 
 def test_training_goes_on_from_a_model_of_this_family(
@@ -245,7 +239,6 @@ def test_cut_texts_are_said(paragraphs_folder: Path, tmp_path: Path) -> None:
         ("--warmup 1000", "warmup = 1000: expected a number below 1"),
         ("--block_tokens 0", "block_tokens = 0"),
         ("--workers -2", "workers = -2"),
-        ("--attention flash_attention_2 --layout packed", "layout = 'packed': its mask"),
     ],
 )
 def test_settings_out_of_bounds_are_said(options: str, said: str) -> None:
@@ -262,7 +255,7 @@ def test_settings_at_their_bounds_are_taken() -> None:
     words += " --attention flash_attention_2"
     given = parse_options(["--dataset", "d", "--output", "o", *words.split()])
     s = found.recipe(given)
-    assert (s.candidates, s.targets, s.workers, s.layout) == (1, 0, -1, "buckets")
+    assert (s.candidates, s.targets, s.workers) == (1, 0, -1)
 
 
 def test_what_cannot_be_is_said(train_cli: Cli, paragraphs_folder: Path, tmp_path: Path) -> None:
