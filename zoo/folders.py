@@ -212,7 +212,7 @@ def write_modules(model: Any, folder: Path) -> None:
     else:
         place = "1_Pooling"
         modules.append((place, POOLING))
-        (folder / place).mkdir()
+        (folder / place).mkdir(exist_ok=True)
         size = model.backbone.config.hidden_size
         pooling = {"embedding_dimension": size, "pooling_mode": POOLINGS[vector]}
         write_json(folder / place / "config.json", pooling)

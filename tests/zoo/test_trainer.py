@@ -114,6 +114,8 @@ def test_what_a_run_leaves(train_cli: Run, pairs_folder: Path, tmp_path: Path) -
     assert {path.name for path in output.iterdir()} == {
         *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
         *("README.md", "results.json", "manifest.json"),
+        *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
+        "modeling_discorpora.py",
     }
     speed = json.loads((tmp_path / "model.train.json").read_text(encoding="utf-8"))
     assert speed["steps"] == 12 and speed["examples_per_second"] > 0
