@@ -85,11 +85,6 @@ class Measured:
         """The model's own row."""
         return self.rows[""]
 
-    def may_be(self, other: Measured) -> bool:
-        """Whether the other's model has this one's name and, where known, type and training."""
-        pairs = (self.kind, other.kind), (self.trained_on, other.trained_on)
-        return self.model == other.model and all(not a or not b or a == b for a, b in pairs)
-
 
 def compare(
     paths: Iterable[str | Path], *, published: bool = True, seeds: bool = False
@@ -360,7 +355,9 @@ def _model_rows(results: Sequence[Measured]) -> list[Row]:
     for one in results:
         for same in models:
             shared = any(one.cells.keys() & other.cells.keys() for other in same)
-            if same[0].may_be(one) and not shared:
+            about = (same[0].kind, one.kind), (same[0].trained_on, one.trained_on)
+            differ = same[0].model != one.model or any(a and b and a != b for a, b in about)
+            if not differ and not shared:
                 same.append(one)
                 break
         else:

@@ -149,12 +149,14 @@ def model_type(name: str) -> str:
 
     try:
         config, _ = PretrainedConfig.get_config_dict(name)
-    except OSError as error:
+    except OSError:  # an id that is not of the Hub, or a Hub that cannot be reached
+        config = {}
+    if not config:
         raise InputError(
             "no model here",
             where=name,
             hint="give a model folder (with config.json) or a Hub id that can be reached",
-        ) from error
+        )
     return str(config.get("model_type", ""))
 
 
