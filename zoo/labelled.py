@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +13,6 @@ from corpora.errors import ConfigError, InputError
 from zoo.declared import ClassifierRecipe, LabelledRecipe
 from zoo.training.data import SPLITS, Dataset, batches, open_dataset, spread, text_columns
 from zoo.training.job import Job
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -153,44 +150,3 @@ def _most_frequent(
         if chosen[split].num_rows < table.num_rows:
             left_out.append((split, table.num_rows - chosen[split].num_rows))
     return [names[i] for i in kept], chosen, left_out
-
-
-def leave(
-    job: Job,
-    data: Labelled,
-    model: PreTrainedModel,
-    tokenizer: Any,
-    rows: Mapping[str, Any],
-    *,
-    details: Mapping[str, Any],
-    training: Mapping[str, Any],
-    batch_size: int = 256,
-) -> None:
-    """Evaluate the trained model; write it with its card and results.json.
-
-    It is judged on the encoded rows of the test split, or of the validation split where the test
-    split has no labels.
-    """
-    from zoo.evaluate.classification import predict, report
-    from zoo.training.finishing import finish
-
-    split = "test" if "test" in rows else "validation"
-    predicted = predict(model, rows[split], batch_size)
-    metrics = report(rows[split].labels, predicted, data.labels, job.recipe.seed)
-    finish(
-        job,
-        model,
-        tokenizer,
-        data.data,
-        headline=headline(split, metrics),
-        labels=data.labels,
-        metrics={split: metrics},
-        data={**details, "empty_classes": data.empty_classes},
-        training=training,
-    )
-
-
-def headline(split: str, metrics: Mapping[str, Any]) -> tuple[str, str]:
-    """The name and the text of a classifier's first figures."""
-    figures = f"{metrics['accuracy']['value']:.3f}, {metrics['f1']['value']:.3f}"
-    return f"{split} accuracy, unweighted F1", figures

@@ -167,14 +167,6 @@ def test_two_revisions_are_refused_and_both_named(tmp_path: Path) -> None:
         compare([one, split])
 
 
-def test_two_protocols_are_refused_and_both_named(tmp_path: Path) -> None:
-    one = write(tmp_path / "a.json", pairwise("a", "1100"))
-    protocol = {"ties": "wrong", "prompt": False}
-    two = write(tmp_path / "b.json", pairwise("b", "1100", protocol=protocol))
-    with pytest.raises(InputError, match=r"prompt = True.*prompt = False"):
-        compare([one, two])
-
-
 def test_pairwise_models_are_tested_against_each_other(tmp_path: Path) -> None:
     one = write(tmp_path / "a.json", pairwise("a", "100000" + "1111"))
     two = write(tmp_path / "b.json", pairwise("b", "011111" + "1111"))

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import linregress
 
 from corpora.errors import InputError
-from zoo.evaluate.confusions import compare, compare_results, main, write
+from zoo.evaluate.confusions import compare, compare_files, compare_results, write
 from zoo.evaluate.scores import weighted_average
 
 NAMES = ["and", "but", "if", "then"]
@@ -55,8 +55,7 @@ def test_the_figures_of_the_line_agree_with_scipy() -> None:
 def test_the_command_writes_the_figures(tmp_path: Path) -> None:
     for name, counts in zip(("a", "b"), matrices(0.1), strict=True):
         (tmp_path / f"{name}.json").write_text(json.dumps(result(counts, name)), encoding="utf-8")
-    files = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
-    assert main([*files, "--output", str(tmp_path / "out")]) == 0
+    compare_files(tmp_path / "a.json", tmp_path / "b.json", tmp_path / "out")
     found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert found["models"] == ["a", "b"] and found["markers"] == NAMES
     assert len((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()) == 17
@@ -64,9 +63,7 @@ def test_the_command_writes_the_figures(tmp_path: Path) -> None:
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_results_that_do_not_belong_together(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_that_do_not_belong_together(tmp_path: Path) -> None:
     one, two = matrices(0)
     other = {**result(two, "b"), "metrics": {"confusion": {**result(two, "b")["metrics"]}}}
     other["metrics"]["confusion"] = {"classes": NAMES[::-1], "gold_by_predicted": two.tolist()}
@@ -83,8 +80,8 @@ def test_results_that_do_not_belong_together(
         (b"\xff", "is not JSON"),
     ):
         (tmp_path / "a.json").write_bytes(content)
-        assert main([str(tmp_path / "a.json")] * 2 + ["--output", str(tmp_path / "o")]) == 2
-        assert message in capsys.readouterr().err
+        with pytest.raises(InputError, match=message):
+            compare_files(tmp_path / "a.json", tmp_path / "a.json", tmp_path / "o")
 
 
 def test_markers_of_one_frequency_say_nothing_of_it() -> None:

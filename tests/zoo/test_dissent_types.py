@@ -138,7 +138,7 @@ def test_a_model_of_another_class(pairs_folder: Path, tmp_path: Path) -> None:
     scorer.save_pretrained(tmp_path)
     with pytest.raises(InputError, match="discorpora-coherence-scorer"):
         PairClassifier.load(tmp_path)
-    with pytest.raises(InputError, match="no model is there"):
+    with pytest.raises(InputError, match="no model here"):
         PairClassifier.load(tmp_path / "none")
 
 

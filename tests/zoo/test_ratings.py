@@ -21,6 +21,12 @@ def rated(number: int, sentences: int, *ratings: float) -> dict[str, object]:
     return about | {"ratings": list(ratings), "rating": float(np.mean(ratings or [0]))}
 
 
+@pytest.fixture(autouse=True)
+def fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand correlations of each rule are most of this module's time."""
+    monkeypatch.setattr("zoo.evaluate.scores.RESAMPLES", 100)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     # The longer a text, the better it is rated.

@@ -80,10 +80,9 @@ def confusions(
     output: Annotated[Path, typer.Option("-o", "--output", help="The files' name, no ending.")],
 ) -> None:
     """Compare two models' confusions by regression (DisSent, appendix A.4): R2 with p, plots."""
-    from zoo.evaluate.confusions import main as compare_confusions
+    from zoo.evaluate.confusions import compare_files
 
-    words = [str(unbalanced), str(balanced), "--output", str(output)]
-    raise typer.Exit(compare_confusions(words))
+    compare_files(unbalanced, balanced, output)
 
 
 commands.command()(score)

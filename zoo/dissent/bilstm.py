@@ -13,8 +13,8 @@ from transformers import TrainerCallback
 
 from zoo.dissent.data import mapped_pairs
 from zoo.dissent.modeling import BiLstmConfig, BiLstmForMarkers
-from zoo.evaluate.classification import predict, report
-from zoo.labelled import headline, load_for
+from zoo.evaluate.classification import headline, predict, report
+from zoo.labelled import load_for
 from zoo.training.data import SPLITS
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process

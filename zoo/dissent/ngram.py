@@ -10,7 +10,8 @@ from scipy.sparse import csr_matrix
 
 from zoo.dissent.data import NgramVocabulary, Pairs, encode_ngrams
 from zoo.dissent.modeling import NgramConfig, NgramForMarkers
-from zoo.labelled import leave, load_for
+from zoo.evaluate.classification import leave
+from zoo.labelled import load_for
 from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
 

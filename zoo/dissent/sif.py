@@ -12,7 +12,8 @@ from scipy.sparse import csr_matrix
 from corpora.rng import stream
 from zoo.dissent.data import Pairs, encode_texts
 from zoo.dissent.modeling import SifConfig, SifForMarkers, encoded_pairs
-from zoo.labelled import leave, load_for
+from zoo.evaluate.classification import leave
+from zoo.labelled import load_for
 from zoo.logistic import fit_logistic
 from zoo.training.job import Job, is_main_process
 from zoo.vocabularies import read_glove, train_words

@@ -19,7 +19,8 @@ from zoo.backbones import (
 )
 from zoo.dissent.data import mapped_pairs
 from zoo.dissent.modeling import PairTransformer
-from zoo.labelled import leave, load_for
+from zoo.evaluate.classification import leave
+from zoo.labelled import load_for
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import (
     KEEP_BEST,

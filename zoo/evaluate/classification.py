@@ -1,4 +1,4 @@
-"""Models that predict the label of two texts, and the suite `dissent` (tables 5 and 8 to 10).
+"""Models that predict the label of two texts, and the suites `dissent` and `pdtb`.
 
 Such a model's class is registered with `AutoModelForSequenceClassification` and has
 `encode_pairs(one, two, tokenizer, limit, labels) -> Rows`; where `AutoTokenizer` does not read its
@@ -7,36 +7,36 @@ vocabulary, also `read_tokenizer(folder)`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import torch
-from transformers import (
-    CONFIG_MAPPING,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    PretrainedConfig,
-    PreTrainedModel,
-)
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
 
-import zoo
 from corpora.errors import InputError
 from zoo.evaluate import Request, scores
+from zoo.evaluate.encoders import Encoder, class_with, load_encoder, model_type
 from zoo.evaluate.outcomes import Outcomes, numbered
 from zoo.evaluate.results import Result
-from zoo.evaluate.scores import (
-    accuracy,
-    confusion_matrix,
-    macro_f1,
-    per_class,
-    weighted_average,
-)
+from zoo.evaluate.scores import accuracy, confusion_matrix, macro_f1
+from zoo.labelled import Labelled, load
+from zoo.logistic import fit_logistic
 from zoo.modeling import best_device, label_count
 from zoo.training.data import check_labels, open_dataset, spread, text_columns
+from zoo.training.finishing import finish
+from zoo.training.job import Job
+
+if TYPE_CHECKING:
+    from zoo.evaluate.suites import Pdtb
+
+
+GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""Inverse penalties of the logistic regression."""
+ITERATIONS = 200
 
 
 class Rows(Protocol):
@@ -68,7 +68,7 @@ class PairClassifier:
             extra = AutoModelForSequenceClassification._model_mapping._extra_content
             types = [c.model_type for c, known in extra.items() if hasattr(known, "encode_pairs")]
             raise InputError(
-                f"holds a model of type {model_type(folder)!r}, which classifies no pairs of "
+                f"holds a model of type {model_type(str(folder))!r}, which classifies no pairs of "
                 "sentences",
                 where=str(folder),
                 hint=f"the types that do: {', '.join(types)}",
@@ -134,25 +134,7 @@ def evaluate(request: Request) -> Result:
 
 def classifier_class(folder: str | Path) -> Any:
     """The class of a model that predicts the label of two texts; None for any other model."""
-    zoo.register(folder)
-    named = model_type(folder)
-    if named not in CONFIG_MAPPING:
-        return None
-    kind = AutoModelForSequenceClassification._model_mapping.get(CONFIG_MAPPING[named], None)
-    return kind if hasattr(kind, "encode_pairs") else None
-
-
-def model_type(folder: str | Path) -> str:
-    """The `model_type` of a model folder or Hub id. Raises `InputError` where there is none."""
-    try:
-        config, _ = PretrainedConfig.get_config_dict(str(folder))
-    except OSError as error:
-        raise InputError(
-            "no model is there",
-            where=str(folder),
-            hint="give a model folder (with config.json) or a Hub id that can be reached",
-        ) from error
-    return str(config.get("model_type", ""))
+    return class_with("encode_pairs", AutoModelForSequenceClassification, str(folder))
 
 
 def need_labels(rows: int, split: str, where: str) -> None:
@@ -213,8 +195,8 @@ def report(
     return {
         "rows": len(gold),
         **figures,
-        "per_class": per_class(confusion, names),
-        "weighted_average": weighted_average(confusion),
+        "per_class": scores.per_class(confusion, names),
+        "weighted_average": scores.weighted_average(confusion),
         "majority": {
             "class": names[often],
             "accuracy": accuracy(majority),
@@ -223,3 +205,125 @@ def report(
         "confusion": {"classes": list(names), "gold_by_predicted": confusion.tolist()},
         "resampled": "rows",
     }
+
+
+# The suite `pdtb`: implicit relations, and marked against unmarked.
+
+
+def evaluate_pdtb(options: Pdtb, request: Request) -> Result:
+    """Accuracy, F1 and each class's scores by the protocols above; majority class beside them.
+
+    Raises `InputError` for a model that has neither sentence vectors nor the dataset's labels,
+    and for a split without a labelled row.
+    """
+    data = load(
+        request.data,
+        splits={"test": request.split},
+        columns=("arg1", "arg2"),
+        classes=options.classes,
+        max_eval_rows=request.limit,
+        empty="warn",
+    )
+    if "test" not in data.data.splits:
+        _ = data.data["test"]  # says which splits are there
+    rows = data.tables["test"].num_rows if "test" in data.tables else 0
+    need_labels(rows, request.split, data.data.where)
+    protocol: dict[str, Any] = {"classes": len(data.labels), "limit": request.limit}
+    metrics, outcomes = {}, []
+    task = "marked" if "marked" in data.labels else "implicit"
+
+    def add(name: str, predicted: np.ndarray, **more: Any) -> None:
+        gold = data.gold("test")
+        metrics[name] = {**report(gold, predicted, data.labels, request.seed), **more}
+        column = options.column(task, name)
+        outcomes.append(Outcomes(column, numbered(rows), predicted == gold))
+
+    known = classifier_class(request.model) is not None
+    classifier = PairClassifier.load(request.model) if known else None
+    if classifier is not None and set(classifier.labels) & set(data.labels):
+        check_labels(classifier.labels, data.labels, data.data.where)
+        texts = classifier.rows(*data.texts("test"), data.gold("test"))
+        predicted = predict(classifier.model, texts, request.batch_size)
+        add("fine_tuned", predicted, truncated=texts.truncated)
+    else:
+        protocol["representation"] = options.representation
+        encoder = load_encoder(request.model, options.representation, cache=options.cache or None)
+        both = options.protocol == "both"
+        for name in ("sentences", "pair") if both else (options.protocol,):
+            predicted, about = probe(encoder, data, name)
+            add(name, predicted, **about)
+    return Result(
+        model={"name": Path(request.model).name, "type": model_type(request.model)},
+        dataset=data.data.describe(),
+        protocol=protocol,
+        examples=rows,
+        metrics=metrics,
+        notes=data.notes,
+        outcomes=outcomes,
+        more={"task": task},
+    )
+
+
+def probe(encoder: Encoder, data: Labelled, protocol: str) -> tuple[np.ndarray, dict[str, Any]]:
+    """What a logistic regression on standardised frozen features predicts of the test split."""
+    features = {}
+    for split in data.tables:
+        one, two = data.texts(split)
+        if protocol == "pair":
+            features[split] = encoder.encode(list(zip(one, two, strict=True)))
+        else:
+            both = encoder.encode([*one, *two])
+            x1, x2 = both[: len(one)], both[len(one) :]
+            features[split] = np.concatenate([x1, x2, x1 * x2, np.abs(x1 - x2)], axis=1)
+    mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
+    scaled = {split: (values - mean) / deviation for split, values in features.items()}
+    fitted = fit_logistic(
+        (scaled["train"], data.gold("train")),
+        (scaled["validation"], data.gold("validation")),
+        len(data.labels),
+        grid=GRID,
+        iterations=ITERATIONS,
+    )
+    about = {"c": fitted.c, "validation_accuracy": fitted.accuracy, "converged": fitted.converged}
+    return fitted.predict(scaled["test"]), {"probe": about, "width": len(mean)}
+
+
+# The end of a training.
+
+
+def leave(
+    job: Job,
+    data: Labelled,
+    model: PreTrainedModel,
+    tokenizer: Any,
+    rows: Mapping[str, Any],
+    *,
+    details: Mapping[str, Any],
+    training: Mapping[str, Any],
+    batch_size: int = 256,
+) -> None:
+    """Evaluate the trained model; write it with its card and results.json.
+
+    It is judged on the encoded rows of the test split, or of the validation split where the test
+    split has no labels.
+    """
+    split = "test" if "test" in rows else "validation"
+    predicted = predict(model, rows[split], batch_size)
+    metrics = report(rows[split].labels, predicted, data.labels, job.recipe.seed)
+    finish(
+        job,
+        model,
+        tokenizer,
+        data.data,
+        headline=headline(split, metrics),
+        labels=data.labels,
+        metrics={split: metrics},
+        data={**details, "empty_classes": data.empty_classes},
+        training=training,
+    )
+
+
+def headline(split: str, metrics: Mapping[str, Any]) -> tuple[str, str]:
+    """The name and the text of a classifier's first figures."""
+    figures = f"{metrics['accuracy']['value']:.3f}, {metrics['f1']['value']:.3f}"
+    return f"{split} accuracy, unweighted F1", figures

@@ -20,7 +20,7 @@ from zoo.declared import Suite
 from zoo.evaluate import SUITES
 from zoo.evaluate.outcomes import Columns, joined, place_of, read_outcomes
 from zoo.evaluate.results import datasets_of
-from zoo.evaluate.table import Cell, Cells, Comparison, Row, Rows, Table, percent, plain
+from zoo.evaluate.table import Cell, Cells, Comparison, Row, Rows, Table, compared, percent, plain
 
 PUBLISHED = Path(__file__).with_name("published.toml")
 SHAPE: Mapping[str, Any] = {
@@ -84,11 +84,6 @@ class Measured:
     def cells(self) -> Cells:
         """The model's own row."""
         return self.rows[""]
-
-    def may_be(self, other: Measured) -> bool:
-        """Whether the other's model has this one's name and, where known, type and training."""
-        pairs = (self.kind, other.kind), (self.trained_on, other.trained_on)
-        return self.model == other.model and all(not a or not b or a == b for a, b in pairs)
 
 
 def compare(
@@ -271,32 +266,30 @@ def join_seeds(results: Sequence[Measured]) -> list[Measured]:
         key = (one.suite, one.model, frozenset(one.cells), one.of_training)
         groups.setdefault(key, []).append(one)
     rows = []
-    for group in groups.values():
-        first = group[0]
-        if len(group) == 1:
-            rows.append(first)
-            continue
-        for other in group[1:]:
-            if first.kind != other.kind:
-                raise InputError(
-                    f"{first.path} is of a {first.kind}, {other.path} of a {other.kind}, and both "
-                    f"are named {first.model!r}",
-                    hint="results of one name are joined: give each model its own with --name",
-                )
-        cells = {}
-        for name, cell in first.cells.items():
-            values = [one.cells[name].value for one in group]
-            cells[name] = replace(cell, value=mean(values), ci=None, sd=stdev(values))
-        both = replace(
-            first,
-            model=f"{first.model} ({len(group)} seeds)",
-            notes=list(dict.fromkeys(note for one in group for note in one.notes)),
-            rows={**first.rows, "": cells},
-            outcomes=joined([one.outcomes for one in group]),
-            trainings=len(group),
-        )
-        rows.append(both)
+    for first, *others in groups.values():
+        for other in (each for each in others if each.kind != first.kind):
+            raise InputError(
+                f"{first.path} is of a {first.kind}, {other.path} of a {other.kind}, and both "
+                f"are named {first.model!r}",
+                hint="results of one name are joined: give each model its own with --name",
+            )
+        rows.append(_joined([first, *others]) if others else first)
     return rows
+
+
+def _joined(group: Sequence[Measured]) -> Measured:
+    cells = {}
+    for name, cell in group[0].cells.items():
+        values = [one.cells[name].value for one in group]
+        cells[name] = replace(cell, value=mean(values), ci=None, sd=stdev(values))
+    return replace(
+        group[0],
+        model=f"{group[0].model} ({len(group)} seeds)",
+        notes=list(dict.fromkeys(note for one in group for note in one.notes)),
+        rows={**group[0].rows, "": cells},
+        outcomes=joined([one.outcomes for one in group]),
+        trainings=len(group),
+    )
 
 
 def refuse_mixed(results: Sequence[Measured]) -> None:
@@ -310,11 +303,8 @@ def refuse_mixed(results: Sequence[Measured]) -> None:
         if one.suite != two.suite:
             continue
         pair, shared = (one, two), sorted(one.cells.keys() & two.cells.keys())
-        said = [
-            ("evaluated on", [each.data[name] for each in pair])
-            for name in one.data
-            if name in two.data
-        ]
+        evaluated = [[each.data[name] for each in pair] for name in one.data if name in two.data]
+        said = [("evaluated on", own) for own in evaluated]
         if shared:
             if not said:
                 said.append(("evaluated on", ["; ".join(each.data.values()) for each in pair]))
@@ -352,7 +342,7 @@ def _table(suite: str, results: Sequence[Measured], published: bool) -> Table:
         protocols = {str(result.protocol.get("protocol", "")) for result in results}
         papers, said = _published_rows(suite, columns, protocols)
         rows, notes = [*rows, *papers], [*notes, *said]
-    return Table(suite, columns, rows, notes)
+    return Table(suite, columns, rows, notes, *compared(suite, rows))
 
 
 def _model_rows(results: Sequence[Measured]) -> list[Row]:
@@ -365,7 +355,9 @@ def _model_rows(results: Sequence[Measured]) -> list[Row]:
     for one in results:
         for same in models:
             shared = any(one.cells.keys() & other.cells.keys() for other in same)
-            if same[0].may_be(one) and not shared:
+            about = (same[0].kind, one.kind), (same[0].trained_on, one.trained_on)
+            differ = same[0].model != one.model or any(a and b and a != b for a, b in about)
+            if not differ and not shared:
                 same.append(one)
                 break
         else:

@@ -1,17 +1,8 @@
-"""Confusion matrices: their files, and what two of them have in common (A.4).
-
-    python -m zoo.evaluate.confusions UNBALANCED.json BALANCED.json --output STEM
-
-asks whether a model of unbalanced and one of balanced data confuse the same markers. The two files
-are results of the suite `dissent` on the same rows; the result is STEM.json, with STEM.csv (one
-line a pair of markers), STEM.svg and STEM.png.
-"""
+"""The pictures of results: confusion matrices, what two of them share (A.4), layers (figure 8)."""
 
 from __future__ import annotations
 
-import argparse
 import io
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corpora.errors import DiscorporaError, InputError
+from corpora.errors import InputError
 from corpora.store.atomic import read_json, replacing, write_json, write_text
 from zoo.evaluate.table import csv_text
 from zoo.training.data import check_labels
@@ -57,6 +48,39 @@ def write(stem: Path, found: Mapping[str, Any]) -> None:
     axes.set_yticks(ticks, labels)
     figure.colorbar(image, label="share (log scale)")
     save_pictures(figure, stem)
+
+
+def write_layers(result: Mapping[str, Any], stem: Path) -> None:
+    """With layers `STEM.layers.csv`, a row a layer, and a heat map: `.svg` and `.png`.
+
+    As in figure 8, colours are standardised in each column.
+    """
+    layers = result["metrics"].get("layers")
+    if layers is None:
+        return
+    from matplotlib.figure import Figure
+
+    tasks, numbers = list(layers["accuracy"]), layers["layers"]
+    accuracy = np.array(list(layers["accuracy"].values())).T
+    rows = [
+        [layer, *(f"{value:.4f}" for value in row)]
+        for layer, row in zip(numbers, accuracy, strict=True)
+    ]
+    place = stem.with_name(f"{stem.name}.layers")
+    write_text(place.with_name(f"{place.name}.csv"), csv_text(["layer", *tasks], rows))
+    matrix = 100 * accuracy
+    deviation = matrix.std(0)
+    shades = (matrix - matrix.mean(0)) / np.where(deviation > 0, deviation, 1)
+    size = (1.5 + matrix.shape[1], 1.2 + 0.35 * len(matrix))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.add_subplot(ylabel="layer (0: embeddings)", title="Accuracy of each layer")
+    axes.imshow(shades, cmap="Blues", aspect="auto")
+    axes.set_xticks(range(len(tasks)), tasks)
+    axes.set_yticks(range(len(matrix)), numbers)
+    for (row, column), value in np.ndenumerate(matrix):
+        dark = shades[row, column] > 0.5
+        axes.text(column, row, f"{value:.1f}", ha="center", va="center", color="w" if dark else "k")
+    save_pictures(figure, place, dpi=100)
 
 
 def save_pictures(figure: Any, stem: Path, dpi: int = 150) -> None:
@@ -180,24 +204,18 @@ def write_regression(found: Regression, stem: Path) -> None:
     save_pictures(figure, stem)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m zoo.evaluate.confusions", description=__doc__)
-    parser.add_argument("unbalanced", type=Path)
-    parser.add_argument("balanced", type=Path)
-    parser.add_argument("--output", type=Path, required=True, help="files STEM.json, .csv, ...")
-    options = parser.parse_args(arguments)
-    try:
-        one, two = (_read(path) for path in (options.unbalanced, options.balanced))
-        found = compare_results(one, two)
-    except (DiscorporaError, OSError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    write_regression(found, options.output)
+def compare_files(unbalanced: Path, balanced: Path, stem: Path) -> None:
+    """Whether a model of unbalanced and one of balanced data confuse the same markers.
+
+    The two files are results of the suite `dissent` on the same rows. Writes `STEM.json`,
+    `STEM.csv` (a line for each pair of markers), `STEM.svg` and `STEM.png`.
+    """
+    one, two = (_read(path) for path in (unbalanced, balanced))
+    found = compare_results(one, two)
+    write_regression(found, stem)
     models = [result["model"]["name"] for result in (one, two)]
     about = {"models": models, "dataset": one.get("dataset", {})}
-    write_json(options.output.with_name(f"{options.output.name}.json"), {**asdict(found), **about})
-    return 0
+    write_json(stem.with_name(f"{stem.name}.json"), {**asdict(found), **about})
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -211,7 +229,3 @@ def _read(path: Path) -> dict[str, Any]:
             hint="make it with: discorpora evaluate dissent --model MODEL --data DATA --json FILE",
         )
     return result
-
-
-if __name__ == "__main__":
-    sys.exit(main())

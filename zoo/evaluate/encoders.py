@@ -25,7 +25,7 @@ from zoo.texts import batches_by_length
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
 log = logging.getLogger("zoo")
 
@@ -44,10 +44,9 @@ LENGTH = "length"
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Texts to vectors. `encode_pairs` encodes two texts together."""
+    """Texts to vectors, `[texts, dim]`: all of them single texts, or all of them pairs."""
 
     def encode(self, texts: Sequence[Any]) -> np.ndarray: ...
-    def encode_pairs(self, pairs: Sequence[Any]) -> np.ndarray: ...
 
 
 class FunctionEncoder:
@@ -64,6 +63,8 @@ class FunctionEncoder:
 
     def encode(self, texts: Sequence[Any]) -> np.ndarray:
         """Each distinct text goes to the function once, the longest first."""
+        if not self.takes_pairs:
+            texts = [text if isinstance(text, str) else " ".join(text) for text in texts]
         distinct = sorted(dict.fromkeys(texts), key=len, reverse=True)
         vectors = np.asarray(self.function(distinct), np.float32)
         if vectors.ndim != 2 or len(vectors) != len(distinct):
@@ -75,14 +76,13 @@ class FunctionEncoder:
         row = {text: index for index, text in enumerate(distinct)}
         return vectors[[row[text] for text in texts]]
 
-    def encode_pairs(self, pairs: Sequence[Any]) -> np.ndarray:
-        return self.encode(pairs if self.takes_pairs else [" ".join(pair) for pair in pairs])
-
 
 def as_encoder(what: Any, name: str = "") -> Encoder:
-    """A model folder or Hub id, an `Encoder`, a function, or arrays by text, as an encoder."""
+    """A model folder or Hub id, an encoder, a function, or arrays by text, as an encoder."""
     if isinstance(what, str | Path):
         return load_encoder(str(what))
+    if isinstance(what, BackboneEncoder | FunctionEncoder):
+        return what
     if isinstance(what, Mapping):
 
         def known(texts: list[Any]) -> list[Any]:
@@ -96,8 +96,6 @@ def as_encoder(what: Any, name: str = "") -> Encoder:
             return [what[text] for text in texts]
 
         return FunctionEncoder(known, name or "arrays", takes_pairs=True)
-    if isinstance(what, Encoder):
-        return what
     function = getattr(what, "encode", what)
     if callable(function):
         return FunctionEncoder(function, name or ("" if function is what else type(what).__name__))
@@ -107,94 +105,114 @@ def as_encoder(what: Any, name: str = "") -> Encoder:
     )
 
 
-def load_encoder(
-    model: str,
-    representation: str = AUTO,
-    *,
-    cache: Path | str | None = None,
-    dtype: str = "float32",
-    batch_tokens: int = 4096,
-) -> BackboneEncoder:
-    """The encoder in a model folder or of a Hub id: any backbone that `AutoModel` loads.
+def load_frozen(
+    kind: Any, name: str, dtype: str = "float32", *, optional: str = ""
+) -> tuple[Any, Any, list[str]]:
+    """A model of the Auto class `kind`, its tokenizer, and the weights that its files lack.
 
-    Of the zoo's own models it is the `backbone` or `encoder` inside. `auto` is the mean of the
-    last layer's tokens, or the model's own vector where it has no layers to read. Raises
-    `InputError` for a folder without safetensors or tokenizer.
+    These are all of the part `optional`. Raises `InputError` for a model of another kind, one that
+    lacks other weights, or in a pickle.
     """
     import torch
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoTokenizer
 
     import zoo
-    from zoo.modeling import best_device, check_weights
+    from zoo.modeling import check_there, check_weights
 
-    zoo.register(model)
-    check_weights(model)
+    check_there(name)
+    zoo.register(name)
+    check_weights(name)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(model)
-        loaded, report = AutoModel.from_pretrained(
-            model, use_safetensors=True, dtype=getattr(torch, dtype), output_loading_info=True
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        model, report = kind.from_pretrained(
+            name, use_safetensors=True, dtype=getattr(torch, dtype), output_loading_info=True
         )
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
-            f"no encoder here: {str(error).splitlines()[0]}",
-            where=model,
+            f"{kind.__name__} cannot load it: {str(error).splitlines()[0]}",
+            where=name,
             hint="give a folder with config.json, safetensors and a tokenizer, or a Hub id",
         ) from error
-    encoder: Any = getattr(loaded, "backbone", loaded)
-    missing = report["missing_keys"]
-    if other := sorted(key for key in missing if "pooler" not in key.split(".")):
+    missing = sorted(report["missing_keys"])
+    if other := [key for key in missing if optional not in key.split(".")]:
         raise InputError(
-            f"has no weights for {len(other)} parts of the encoder, such as {other[0]}",
-            where=model,
+            f"has no weights for {len(other)} parts of {type(model).__name__}, such as {other[0]}",
+            where=name,
             hint="they would be drawn at random: is it a checkpoint of another model class?",
         )
-    if missing:  # the pooler's weights were drawn at random
-        encoder.pooler = None
-    # What a model of the zoo saw of a text in training.
-    seen = getattr(loaded.config, "vector", getattr(loaded.config, "pooling", ""))
-    return BackboneEncoder(
-        encoder.to(best_device()),
-        tokenizer,
-        representation,
-        name=Path(model).name,
-        key=model_key(model, getattr(loaded.config, "_commit_hash", None)),
-        cache=cache,
-        batch_tokens=batch_tokens,
-        trained_with=str(seen),
-    )
+    return model.eval(), tokenizer, missing
+
+
+def model_type(name: str) -> str:
+    """The `model_type` of a model folder or Hub id. Raises `InputError` where there is none."""
+    from transformers import PretrainedConfig
+
+    try:
+        config, _ = PretrainedConfig.get_config_dict(name)
+    except OSError:  # an id that is not of the Hub, or a Hub that cannot be reached
+        config = {}
+    if not config:
+        raise InputError(
+            "no model here",
+            where=name,
+            hint="give a model folder (with config.json) or a Hub id that can be reached",
+        )
+    return str(config.get("model_type", ""))
+
+
+def class_with(method: str, auto: Any, name: str) -> Any:
+    """The class that the Auto class `auto` has for a model, if it has the method; else None."""
+    from transformers import CONFIG_MAPPING
+
+    import zoo
+
+    zoo.register(name)
+    named = model_type(name)
+    if named not in CONFIG_MAPPING:
+        return None
+    kind = auto._model_mapping.get(CONFIG_MAPPING[named], None)
+    return kind if hasattr(kind, method) else None
 
 
 class BackboneEncoder:
-    """A frozen transformer or BiLSTM with its tokenizer.
+    """The frozen transformer or BiLSTM in a model folder or of a Hub id, with its tokenizer.
 
-    `key` names what made the vectors in `cache`. `tokens` counts the real tokens that were encoded
-    (not those of vectors from the cache). `trained_with`: "mean" for a model of the zoo whose
-    objective saw the mean of a text's tokens.
+    Any backbone that `AutoModel` loads; of the zoo's own models it is the `backbone` or `encoder`
+    inside. `auto` is the mean of the last layer's tokens, or the model's own vector where it has no
+    layers to read. Raises `InputError` for a folder without safetensors or tokenizer.
+
+    `tokens` counts the real tokens that were encoded (not those of vectors from the cache).
+    `trained_with`: "mean" for a model of the zoo whose objective saw the mean of a text's tokens.
     """
 
     def __init__(
         self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
+        model: str,
         representation: str = AUTO,
         *,
-        name: str = "",
-        key: str = "",
         cache: Path | str | None = None,
+        dtype: str = "float32",
         batch_tokens: int = 4096,
-        trained_with: str = "",
     ) -> None:
-        from zoo.backbones import max_positions, pooling_of, warn_of_padding
+        from transformers import AutoModel
 
-        self.model, self.tokenizer = model.eval(), tokenizer
-        limits = (max_positions(model.config) or 0, tokenizer.model_max_length)
+        from zoo.backbones import max_positions, pooling_of, warn_of_padding
+        from zoo.modeling import best_device
+
+        loaded, self.tokenizer, missing = load_frozen(AutoModel, model, dtype, optional="pooler")
+        encoder: Any = getattr(loaded, "backbone", loaded)
+        if missing:  # the pooler's weights were drawn at random
+            encoder.pooler = None
+        self.model: PreTrainedModel = encoder.to(best_device())
+        self.trained_with = getattr(loaded.config, "vector", getattr(loaded.config, "pooling", ""))
+        limits = (max_positions(encoder.config) or 0, self.tokenizer.model_max_length)
         self.max_tokens = min(limit for limit in limits if limit)
         self.representation = self.named(representation)
-        self.trained_with = trained_with
-        self.name, self.batch_tokens = name or model.config.model_type, batch_tokens
-        self.pooling = pooling_of(model.config, tokenizer)
+        self.name, self.batch_tokens = Path(model).name, batch_tokens
+        self.pooling = pooling_of(encoder.config, self.tokenizer)
+        key = model_key(model, getattr(loaded.config, "_commit_hash", None))
         self.cache = VectorCache(
-            cache, f"{key[:24]}-{model.dtype}-{self.max_tokens}" if key else ""
+            Path(cache) / f"{key[:24]}-{encoder.dtype}-{self.max_tokens}" if cache and key else None
         )
         self.tokens = 0
         self._cut: set[bytes] = set()
@@ -228,12 +246,8 @@ class BackboneEncoder:
         return representation
 
     def encode(self, texts: Sequence[Text]) -> np.ndarray:
-        """The vectors of `texts`, `[texts, dim]`, as float32."""
+        """The vectors of `texts`, `[texts, dim]`, as float32; a pair is encoded as one input."""
         return self.vectors(texts, [self.representation])[self.representation]
-
-    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """The vectors of pairs of texts, each pair encoded as one input: `[pairs, dim]`."""
-        return self.encode(pairs)
 
     def vectors(
         self, texts: Sequence[Text], representations: Sequence[str]
@@ -323,25 +337,26 @@ class BackboneEncoder:
         from zoo.backbones import pooled
 
         kind, _, layer = name.partition(":")
-        needed, what = "last_hidden_state", "vectors of tokens"
-        if name == "pooled":
-            needed, what = "pooler_output", "pooled vector"
-        elif name == "cls_mean" or layer:
-            needed, what = "hidden_states", "hidden states of its layers"
-        states = getattr(output, needed, None)
+        needed = "hidden_states" if kind == "cls_mean" or layer else "last_hidden_state"
+        states = getattr(output, "pooler_output" if kind == "pooled" else needed, None)
         if states is None:
+            what = {"pooled": "pooled vector", "mean": "vectors of tokens"}.get(kind, "layers")
             raise ConfigError(
                 f"the model has no {what}",
                 where=f"{self.name}, representation {name}",
                 hint=f"choose another representation: {', '.join(NAMES)}",
             )
-        if name == "pooled":
+        if kind == "pooled":
             return states
-        if name == "cls_mean":
+        if kind == "cls_mean":
             read = [pooled(layer.float(), mask, self.pooling) for layer in states]
             return torch.stack(read).mean(0)
         states = states[int(layer)] if layer else states
         return pooled(states.float(), mask, "mean" if kind == "mean" else self.pooling)
+
+
+load_encoder = BackboneEncoder
+"""The encoder of a model."""
 
 
 def _filled(text: str) -> str:
@@ -375,14 +390,14 @@ def model_key(model: str, commit: str | None) -> str:
 
 
 class VectorCache:
-    """Vectors by representation and text, under `FOLDER/KEY/`. Without a folder it keeps none.
+    """Vectors by representation and text, under a folder that says what made them; or none.
 
-    `KEY` says what made the vectors. A representation is a folder of shards, each written by one
-    rename: `keys [texts, 16]`, the digests of the texts, and `vectors [texts, dim]`.
+    A representation is a folder of shards, each written by one rename: `keys [texts, 16]`, the
+    digests of the texts, and `vectors [texts, dim]`.
     """
 
-    def __init__(self, folder: Path | str | None, key: str) -> None:
-        self.folder = Path(folder) / key if folder and key else None
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
         self._read: dict[str, dict[bytes, np.ndarray]] = {}
 
     def of(self, representation: str) -> dict[bytes, np.ndarray]:
@@ -413,9 +428,8 @@ class VectorCache:
         if self.folder is None:
             return
         coded = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), DIGEST)
+        name = f"{hashlib.sha256(coded.tobytes()).hexdigest()[:24]}{SUFFIX}"
         for representation, values in vectors.items():
-            place = self.folder / representation.replace(":", "-")
-            name = f"{hashlib.sha256(coded.tobytes()).hexdigest()[:24]}{SUFFIX}"
-            with replacing(place / name) as partial:
+            with replacing(self.folder / representation.replace(":", "-") / name) as partial:
                 content = np.ascontiguousarray(values, np.float32)
                 partial.write_bytes(save({"keys": coded, "vectors": content}))

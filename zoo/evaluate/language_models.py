@@ -18,15 +18,12 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
-from transformers import (
-    AutoModelForCausalLM,
-    AutoModelForNextSentencePrediction,
-    AutoTokenizer,
-)
+from transformers import AutoModelForCausalLM, AutoModelForNextSentencePrediction
 
 from corpora.errors import InputError
 from zoo.backbones import max_positions
-from zoo.modeling import best_device, check_there, check_weights
+from zoo.evaluate.encoders import load_frozen
+from zoo.modeling import best_device
 from zoo.texts import Text, TextEncoder, as_sentences, batches_by_length
 
 BATCH_TOKENS = 4096
@@ -38,30 +35,12 @@ NEXT = 0
 def load(kind: Any, name: str) -> tuple[Any, Any, int]:
     """A model of the Auto class `kind`, its tokenizer, and the most tokens that it takes (0: any).
 
-    Raises `InputError` for a model of another kind, one without all weights, or in a pickle.
+    Raises `InputError` as `load_frozen` does.
     """
-    check_there(name)
-    check_weights(name)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        model, report = kind.from_pretrained(
-            name, use_safetensors=True, dtype=torch.float32, output_loading_info=True
-        )
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"{kind.__name__} cannot load it: {str(error).splitlines()[0]}",
-            where=name,
-            hint="give a folder with config.json, safetensors and a tokenizer, or a Hub id",
-        ) from error
-    if missing := sorted(report["missing_keys"]):
-        raise InputError(
-            f"has no weights for {len(missing)} parts of {type(model).__name__}: {missing[0]}",
-            where=name,
-            hint="they would be drawn at random: is it a checkpoint of another model class?",
-        )
+    model, tokenizer, _ = load_frozen(kind, name)
     limits = (max_positions(model.config) or 0, tokenizer.model_max_length)
     most = min((limit for limit in limits if 0 < limit < 10**9), default=0)
-    return model.eval().to(best_device()), tokenizer, most
+    return model.to(best_device()), tokenizer, most
 
 
 def windows(tokens: int, context: int) -> list[tuple[int, int, int]]:

@@ -24,7 +24,7 @@ from datasets import Dataset, DatasetDict
 from torch.utils.data import DataLoader
 
 from corpora.errors import DiscorporaError
-from zoo.evaluate import pdtb
+from zoo.evaluate.classification import probe
 from zoo.evaluate.discoeval.data import TaskData, read
 from zoo.evaluate.discoeval.protocol import (
     classifiers,
@@ -139,19 +139,17 @@ def discoeval(
         def predictions(encoder: Encoder, scored: str) -> list[np.ndarray]:
             features = features_of(inputs, vectors_of(encoder, inputs, [""])[""], how)
             trained = classifiers(one, features, options, seed)
-            return [probe.predict(features[scored]) for probe in trained]
+            return [each.predict(features[scored]) for each in trained]
 
-        rows = {
-            name: [" ".join(text for slot in part.slots for text in slot[row]) for row in range(n)]
-            for name, part in one.splits.items()
-            if (n := len(part))
-        }
-        labels = {name: part.labels for name, part in one.splits.items()}
+        rows: dict[str, tuple[list[str], list[int]]] = {}
+        for name, part in one.splits.items():
+            whole = zip(*part.slots, strict=True)
+            texts = [" ".join(text for slot in slots for text in slot) for slots in whole]
+            rows |= {name: (texts, part.labels.tolist())} if texts else {}
         name = f"DiscoEval {options.protocol} {one.name}"
         about = f"{one.task.name} of DiscoEval (Chen et al. 2019), domain {one.domain}"
         metadata = _metadata(name, about, split_of(one, split), one.revision, "Classification")
-        kept = {key: (rows[key], labels[key].tolist()) for key in rows}
-        return _of(_Probed, metadata)(kept, predictions)
+        return _of(_Probed, metadata)(rows, predictions)
 
     return [task(one) for one in read(str(data), options.tasks, limit=limit).tasks]
 
@@ -165,7 +163,7 @@ def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskCl
     found = load(data, splits={"test": split}, max_eval_rows=limit, empty="warn")
 
     def predictions(encoder: Encoder, scored: str) -> list[np.ndarray]:
-        return [pdtb.probe(encoder, found, "sentences")[0]]
+        return [probe(encoder, found, "sentences")[0]]
 
     about = found.data.describe()
     rows = {}

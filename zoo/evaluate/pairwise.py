@@ -130,10 +130,7 @@ def evaluate_pairwise(options: Pairwise, request: Request) -> Result:
     # The paper gives the probes one by one (table 3).
     probes = [s["accuracy"]["value"] for name, s in sets.items() if name.startswith(PROBES)]
     mean = {"probes": {"value": float(np.mean(probes)), "of": len(probes)}} if probes else {}
-    outcomes = []
-    for each in found.sets:
-        right = np.array([letter == RIGHT for letter in sets[each.name]["outcomes"]])
-        outcomes.append(Outcomes(each.name, [pair.group for pair in each.pairs], right))
+    right = {name: np.array(list(each["outcomes"])) == RIGHT for name, each in sets.items()}
     return Result(
         model=describe(request.model, model),
         dataset=dict(found.description),
@@ -141,7 +138,10 @@ def evaluate_pairwise(options: Pairwise, request: Request) -> Result:
         examples=sum(each["pairs"] for each in sets.values()),
         metrics={"sets": sets, "means": mean, "resampled": "groups"},
         notes=notes,
-        outcomes=outcomes,
+        outcomes=[
+            Outcomes(each.name, [pair.group for pair in each.pairs], right[each.name])
+            for each in found.sets
+        ],
         more={
             "cut": cut_of(model),
             "encoder": encoder_name(encoder) if "cosine" in rules else "",

@@ -97,7 +97,13 @@ def trained_on(model: str) -> list[dict[str, str]]:
     From the results.json that training leaves. A model of which nothing is known, such as a rule
     or another project's, has none.
     """
-    results = _results(model) or {"dataset": {}}
+    path = file_of(model, RESULTS)
+    try:
+        results = json.loads(path.read_text(encoding="utf-8")) if path else None
+    except ValueError:  # another project's file of that name
+        results = None
+    if not isinstance(results, dict) or not {"recipe", "dataset"} <= results.keys():
+        return []
     sets = [results["dataset"], *results.get("started_from", ())]
     return [{key: str(about.get(key, "")) for key in KEYS} for about in sets if about]
 
@@ -107,19 +113,15 @@ def other_revisions(trained: Sequence[Mapping[str, str]], judged: Any) -> list[s
 
     `judged` is the result's `dataset`: one description, a list, or several by name.
     """
-    notes: dict[str, None] = {}
-    for one in trained:
-        for about in datasets_of(judged).values():
-            name, revision = str(about.get("name", "")), str(about["revision"])
-            if name == one["name"] and revision != one["revision"]:
-                note = (
-                    f"trained on {name}, revision {one['revision'] or 'unknown'}, judged on "
-                    f"revision {revision or 'unknown'}: rows judged here may have been training "
-                    "rows there; judge the model on the revision that it was trained on, or train "
-                    "it anew"
-                )
-                notes[note] = None
-    return list(notes)
+    notes = [
+        f"trained on {one['name']}, revision {one['revision'] or 'unknown'}, judged on revision "
+        f"{about['revision'] or 'unknown'}: rows judged here may have been training rows there; "
+        "judge the model on the revision that it was trained on, or train it anew"
+        for one in trained
+        for about in datasets_of(judged).values()
+        if about.get("name", "") == one["name"] and str(about["revision"]) != one["revision"]
+    ]
+    return list(dict.fromkeys(notes))
 
 
 def datasets_of(dataset: Any) -> dict[str, Mapping[str, Any]]:
@@ -136,16 +138,3 @@ def datasets_of(dataset: Any) -> dict[str, Mapping[str, Any]]:
         named = {str(dataset.get("name", "?")): dataset} if "revision" in dataset else dict(dataset)
     known = (pair for pair in named.items() if isinstance(pair[1], Mapping))
     return {str(name): about for name, about in known if "revision" in about}
-
-
-def _results(model: str) -> dict[str, Any] | None:
-    """The results.json of a model of this zoo."""
-    path = file_of(model, RESULTS)
-    if path is None:
-        return None
-    try:
-        results = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:  # another project's file of that name
-        return None
-    ours = isinstance(results, dict) and "recipe" in results and "dataset" in results
-    return results if ours else None

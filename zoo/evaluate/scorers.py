@@ -98,11 +98,11 @@ def baseline(name: str, seed: int = 0) -> Scorer:
 
 def beside(names: Sequence[str], seed: int = 0) -> dict[str, Scorer]:
     """The rules that stand beside a model, by what a result calls them."""
-    found: dict[str, Scorer] = {}
-    for name in names:
-        rule, _, model = name.partition(":")
-        found[f"{rule} ({encoder_name(model)})" if model else rule] = baseline(name, seed)
-    return found
+    return {_shown(*name.partition(":")[::2]): baseline(name, seed) for name in names}
+
+
+def _shown(rule: str, model: str) -> str:
+    return f"{rule} ({encoder_name(model)})" if model else rule
 
 
 def adjacent_tfidf(texts: list[list[str]]) -> list[float]:
@@ -158,27 +158,19 @@ def load_scorer(model: str, seed: int = 0) -> Scorer:
     """
     if model.startswith(BASELINE):
         return baseline(model.removeprefix(BASELINE), seed)
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoModel
 
-    import zoo
+    from zoo.evaluate.encoders import class_with, model_type
     from zoo.modeling import best_device, check_there
 
     check_there(model)
-    zoo.register(model)
-    try:
-        config = AutoConfig.from_pretrained(model)
-    except (OSError, ValueError) as error:
+    kind = class_with("score", AutoModel, model)
+    if kind is None:
         raise InputError(
-            f"no model here: {str(error).splitlines()[0]}",
+            f"holds a model of type {model_type(model)!r}, which gives no score to a text",
             where=model,
-            hint="give a model folder, a Hub id OWNER/NAME, or baseline:NAME",
-        ) from error
-    kind: Any = AutoModel._model_mapping.get(type(config), None)
-    if not hasattr(kind, "score"):
-        raise InputError(
-            f"holds a model of type {config.model_type!r}, which gives no score to a text",
-            where=model,
-            hint="a coherence scorer is needed: train one with the recipes coherence/...",
+            hint="a coherence scorer is needed: train one with the recipes coherence/..., or name "
+            "a rule, baseline:NAME",
         )
     scorer: Scorer = kind.from_pretrained(model).to(best_device())
     return scorer
@@ -210,8 +202,7 @@ def describe(name: str, model: Scorer) -> dict[str, str]:
     if name.startswith(BASELINE):
         rule, _, encoder = name.removeprefix(BASELINE).partition(":")
         encoder = encoder or (default_encoder() if rule == "cosine" else "")
-        shown = f"{rule} ({encoder_name(encoder)})" if encoder else rule
-        return {"name": shown, "type": "baseline"}
+        return {"name": _shown(rule, encoder), "type": "baseline"}
     kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
     return {"name": Path(name).name, "type": str(kind)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -90,9 +90,9 @@ class Pdtb(Suite):
     """A folder in which the vectors are kept for the next run."""
 
     def evaluate(self, request: Request) -> Result:
-        from zoo.evaluate.pdtb import evaluate
+        from zoo.evaluate.classification import evaluate_pdtb
 
-        return evaluate(self, request)
+        return evaluate_pdtb(self, request)
 
     @staticmethod
     def column(task: str, protocol: str) -> str:
@@ -115,6 +115,17 @@ class Pdtb(Suite):
 
         for name, metrics in result["metrics"].items():
             write(stem.with_name(f"{stem.name}.{name}"), metrics["confusion"])
+
+
+def _of_sets(
+    sets: Mapping[str, Any], figure: str, show: Callable[..., Cell], n: str = "pairs"
+) -> Rows:
+    """The model's `figure` of each test set, over its `n` examples; the rules' beside it."""
+    rows: Rows = {"": {name: show(found[figure], found.get(n)) for name, found in sets.items()}}
+    for name, found in sets.items():
+        for rule, value in found.get("baselines", {}).items():
+            rows.setdefault(f"rule: {rule}", {})[name] = show(value)
+    return rows
 
 
 class OfScorers(Suite):
@@ -148,9 +159,8 @@ class Permuted(OfScorers):
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
-        metrics, column = result["metrics"], cls.column(result["dataset"]["config"])
-        beside = {f"rule: {name}": {column: percent(f)} for name, f in metrics["baselines"].items()}
-        return {"": {column: percent(metrics["accuracy"], metrics.get("pairs"))}, **beside}
+        column = cls.column(result["dataset"]["config"])
+        return _of_sets({column: result["metrics"]}, "accuracy", percent)
 
 
 class Pairwise(OfScorers):
@@ -177,12 +187,10 @@ class Pairwise(OfScorers):
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
         sets = result["metrics"]["sets"]
-        own = {name: percent(found["accuracy"], found.get("pairs")) for name, found in sets.items()}
-        rows: Rows = {"": own}
-        for name, found in sets.items():
-            for rule, figure in found["baselines"].items():
-                of = f" ({result['encoder']})" if rule == "cosine" else ""
-                rows.setdefault(f"rule: {rule}{of}", {})[name] = percent(figure)
+        cosine = "rule: cosine"
+        named = {cosine: f"{cosine} ({result.get('encoder')})"}
+        found = _of_sets(sets, "accuracy", percent)
+        rows = {named.get(name, name): cells for name, cells in found.items()}
         if means := result["metrics"].get("means", {}):
             probes = tuple(sorted(name for name in sets if name.startswith(PROBES)))
             for cells in rows.values():
@@ -217,17 +225,13 @@ class Agreement(OfScorers):
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
         sets = result["metrics"]["sets"]
-        rows: Rows = {
-            "": {name: plain(found["alpha"], found.get("pairs")) for name, found in sets.items()},
+        random = {name: plain(found["random"]["value"]) for name, found in sets.items()}
+        return {
+            "": {},
             "annotators alone": {name: plain(found["people"]) for name, found in sets.items()},
-            "annotators and a random coder": {
-                name: plain(found["random"]["value"]) for name, found in sets.items()
-            },
+            "annotators and a random coder": random,
+            **_of_sets(sets, "alpha", plain),
         }
-        for name, found in sets.items():
-            for rule, figure in found.get("baselines", {}).items():
-                rows.setdefault(f"rule: {rule}", {})[name] = plain(figure)
-        return rows
 
 
 class Ratings(OfScorers):
@@ -250,15 +254,15 @@ class Ratings(OfScorers):
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
-        rows: Rows = {"": {}}
-        for name, found in result["metrics"]["sets"].items():
-            rows[""][name] = plain(found["rho"], found["texts"])
-            for rule, figure in found["baselines"].items():
-                rows.setdefault(f"rule: {rule}", {})[name] = plain(figure)
+        sets = result["metrics"]["sets"]
+        rows: Rows = {}
+        for name, found in sets.items():
+            parts = [_of_sets({name: found}, "rho", plain, "texts")]
             if "accuracy" in found:
-                rows[""][f"{name} accuracy"] = percent(found["accuracy"], found["texts"])
-            for rule, figure in found.get("accuracies", {}).items():
-                rows.setdefault(f"rule: {rule}", {})[f"{name} accuracy"] = percent(figure)
+                learnt = {**found, "baselines": found["accuracies"]}
+                parts.append(_of_sets({f"{name} accuracy": learnt}, "accuracy", percent, "texts"))
+            for rule, cells in (row for part in parts for row in part.items()):
+                rows.setdefault(rule, {}).update(cells)
         return rows
 
 
@@ -333,9 +337,9 @@ class DiscoEval(Suite):
 
     def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
         """With layers `STEM.layers.csv`, `.svg` and `.png`."""
-        from zoo.evaluate.discoeval.layers import write_files
+        from zoo.evaluate.confusions import write_layers
 
-        write_files(result, stem)
+        write_layers(result, stem)
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:

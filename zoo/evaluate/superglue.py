@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor, nn
 from transformers import (
@@ -26,7 +27,7 @@ from transformers import (
 
 from corpora.errors import DiscorporaError, InputError
 from zoo.backbones import Pooling, max_positions, pooled, pooling_of, warn_of_padding
-from zoo.evaluate.classification import model_type
+from zoo.evaluate.encoders import model_type
 from zoo.evaluate.outcomes import Outcomes, numbered
 from zoo.evaluate.results import Result
 from zoo.evaluate.scores import of_ratio
@@ -40,15 +41,7 @@ from zoo.evaluate.superglue_data import (
     word_f1,
 )
 from zoo.modeling import best_device, load_backbone, uses_bf16
-from zoo.training.data import (
-    SPLITS,
-    Dataset,
-    no_split,
-    open_dataset,
-    read_manifest,
-    split_spec,
-    spread,
-)
+from zoo.training.data import open_dataset, read_manifest, split_spec, spread
 from zoo.training.trainer import LogLines, take_one_gpu
 
 if TYPE_CHECKING:
@@ -72,16 +65,15 @@ def evaluate(options: SuperGlue, request: Request) -> Result:
             hint="build it with the builder superglue",
         )
     opened = {TASKS[name]: open_dataset(folder, name) for name in names}
-    splits = {}
+    judged = {}
     for task, data in opened.items():
-        if request.split not in SPLITS:
-            raise no_split(request.split, data.splits, data.where)
         tests = data.splits.get("test")  # those of SuperGLUE have no labels
         hidden = request.split == "test" and (tests is None or not tests.num_rows)
-        splits[task] = "validation" if hidden else request.split
+        split = "validation" if hidden else request.split
+        judged[task] = split, spread(data[split], request.limit)
     tasks, outcomes = {}, []
-    for task, data in opened.items():
-        tasks[task.name], own = _task(task, data, splits[task], request, options)
+    for task, (_, table) in judged.items():
+        tasks[task.name], own = _task(task, opened[task]["train"], table, request, options)
         outcomes += own
     rows = {task.config: data.describe()["rows"] for task, data in opened.items()}
     return Result(
@@ -91,37 +83,51 @@ def evaluate(options: SuperGlue, request: Request) -> Result:
         examples=sum(task["examples"] for task in tasks.values()),
         metrics={"tasks": tasks, "resampled": "rows"},
         outcomes=outcomes,
-        more={"split": " ".join(dict.fromkeys(splits.values()))},
+        more={"split": " ".join(dict.fromkeys(split for split, _ in judged.values()))},
     )
 
 
 def _task(
-    task: Task, data: Dataset, split: str, request: Request, options: SuperGlue
+    task: Task, train: pa.Table, judged: pa.Table, request: Request, options: SuperGlue
 ) -> tuple[dict[str, Any], list[Outcomes]]:
     """Train once for each seed, and score.
 
     The figures are the last step's; the best checkpoint beside them is picked on the same examples.
     """
-    changed = {name: getattr(options, name) for name in ("max_steps", "learning_rate")}
-    task = replace(task, **{name: value for name, value in changed.items() if value})
-    question = options.copa_question
-    train = [
-        fewer_candidates(example, options.max_candidates)
-        for example in examples_of(task.config, data["train"], copa_question=question)
-    ]
-    rows = spread(data[split], request.limit)
-    examples = examples_of(task.config, rows, copa_question=question)
-    seeds = [request.seed + number for number in range(options.seeds)]
-    runs = [_run(task, train, examples, request, options, seed) for seed in seeds]
+    given: dict[str, Any] = {"max_steps": options.max_steps, "learning_rate": options.learning_rate}
+    task = replace(task, **{name: value for name, value in given.items() if value})
+    learnt, examples = (
+        examples_of(task.config, rows, copa_question=options.copa_question)
+        for rows in (train, judged)
+    )
+    learnt = [fewer_candidates(example, options.max_candidates) for example in learnt]
+    seeds = range(request.seed, request.seed + options.seeds)
+    runs = [_run(task, learnt, examples, request, options, seed) for seed in seeds]
     if task.classes:  # of the most frequent class
-        counts = np.bincount([example.right[0] for example in examples])
-        chance = float(counts.max() / len(examples))
+        chance = np.bincount([example.right[0] for example in examples]).max() / len(examples)
     else:  # of a candidate chosen at random
-        chance = float(np.mean([len(set(e.right)) / len(e.pairs) for e in examples]))
-    figures: dict[str, Any] = {"examples": len(examples), "chance": chance}
+        chance = np.mean([len(set(e.right)) / len(e.pairs) for e in examples])
+    best = [max(point["accuracy"] for point in points) for _, points in runs]
+    figures: dict[str, Any] = {
+        "examples": len(examples),
+        "chance": float(chance),
+        "best_checkpoint": float(np.mean(best)),
+        "runs": [
+            {"seed": seed, "checkpoints": points}
+            for seed, (_, points) in zip(seeds, runs, strict=True)
+        ],
+    }
+    # Each figure's column, the name of its random stream, and what an example's choice counts.
+    measures: dict[str, tuple[str, str, Callable[[Example, int], float]]] = {
+        "accuracy": (task.name, task.name, lambda e, choice: choice in e.right)
+    }
+    if task.config == "record":
+        measures |= {
+            "em": ("ReCoRD EM", "ReCoRD.em", lambda e, at: exact_match(e.texts[at], e.answers)),
+            "f1": ("ReCoRD F1", "ReCoRD.f1", lambda e, at: word_f1(e.texts[at], e.answers)),
+        }
     outcomes = []
-
-    def add(key: str, column: str, name: str, measure: Callable[[Example, int], float]) -> None:
+    for key, (column, name, measure) in measures.items():
         each = np.array([list(map(measure, examples, chosen)) for chosen, _ in runs], float)
         means, ones = each.mean(1), np.ones(len(examples))
         figures[key] = {
@@ -130,22 +136,6 @@ def _task(
             "deviation": float(means.std(ddof=1)) if len(means) > 1 else None,
         }
         outcomes.append(Outcomes(column, numbered(len(examples)), each.mean(0)))
-
-    add("accuracy", task.name, task.name, lambda example, choice: choice in example.right)
-    if task.config == "record":
-        add(
-            "em",
-            "ReCoRD EM",
-            "ReCoRD.em",
-            lambda e, choice: exact_match(e.texts[choice], e.answers),
-        )
-        add("f1", "ReCoRD F1", "ReCoRD.f1", lambda e, choice: word_f1(e.texts[choice], e.answers))
-    best = [max(point["accuracy"] for point in points) for _, points in runs]
-    figures["best_checkpoint"] = float(np.mean(best))
-    points = [points for _, points in runs]
-    figures["runs"] = [
-        {"seed": seed, "checkpoints": looks} for seed, looks in zip(seeds, points, strict=True)
-    ]
     return figures, outcomes
 
 

@@ -10,7 +10,6 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 from corpora.errors import ConfigError, nearest
@@ -91,12 +90,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The models of one suite."""
+    """The models of one suite; `differences` are those from the row `baseline`, by model."""
 
     suite: str
     columns: Sequence[str]
     rows: Sequence[Row]
-    notes: Sequence[str] = ()
+    notes: Sequence[str]
+    baseline: str
+    differences: Mapping[str, Mapping[str, Difference]]
 
     @property
     def examples(self) -> dict[str, int]:
@@ -105,26 +106,19 @@ class Table:
         known = {c: next((own[c].n for own in cells if c in own), None) for c in self.columns}
         return {column: n for column, n in known.items() if n is not None}
 
-    @property
-    def baseline(self) -> str:
-        """The model that the others are compared with; "" where no two have outcomes."""
-        return self._compared[0]
 
-    @property
-    def differences(self) -> dict[str, dict[str, Difference]]:
-        """By model the columns by which it differs from the baseline."""
-        return self._compared[1]
+def compared(suite: str, rows: Sequence[Row]) -> tuple[str, dict[str, dict[str, Difference]]]:
+    """The first row that shares a column with another one, and by how much others differ from it.
 
-    @cached_property
-    def _compared(self) -> tuple[str, dict[str, dict[str, Difference]]]:
-        """The first model that shares a column with another one, and what sets others apart."""
-        for first in self.rows:
-            others = [row for row in self.rows if row.outcomes and row is not first]
-            if any(first.outcomes.keys() & row.outcomes for row in others):
-                by = {r.name: differences(self.suite, first.outcomes, r.outcomes) for r in others}
-                by = {name: columns for name, columns in by.items() if columns}
-                return first.name if by else "", by
-        return "", {}
+    The name is "", and there are no differences, where no two have outcomes.
+    """
+    for first in rows:
+        others = [row for row in rows if row.outcomes and row is not first]
+        if any(first.outcomes.keys() & row.outcomes for row in others):
+            by = {r.name: differences(suite, first.outcomes, r.outcomes) for r in others}
+            by = {name: columns for name, columns in by.items() if columns}
+            return first.name if by else "", by
+    return "", {}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -223,8 +223,7 @@ def _read_original(folder: Path, wanted: Sequence[str], found: Found) -> None:
             continue
         for below in sorted(place.glob("*/")) if task.labels else [place]:
             files = {s: below / name for s, name in FILES.items() if (below / name).is_file()}
-            reader = _examples if task.labels else _relations
-            splits = {split: reader(task, path) for split, path in files.items()}
+            splits = {split: _split_of_file(task, path) for split, path in files.items()}
             # The same for the same files: two results of different ones are not compared.
             digests = "".join(sha256(path) for path in files.values())
             revision = f"files {hashlib.sha256(digests.encode()).hexdigest()[:12]}"
@@ -233,46 +232,38 @@ def _read_original(folder: Path, wanted: Sequence[str], found: Found) -> None:
             found.tasks.append(TaskData(task, domain, labels, splits, revision))
 
 
-def _examples(task: Task, path: Path) -> Split:
-    """A file of SP, BSO, DC or SSP. Each line of BSO gives an example and its swapped form."""
-    examples = list(read_discoeval(task.name, path))
-    sentences = [list(example.sentences) for example in examples]
-    labels = np.array([example.label for example in examples], np.int64)
-    units = np.arange(len(examples))
+def _split_of_file(task: Task, path: Path) -> Split:
+    """The examples of a file. Each line of BSO gives an example and its swapped form."""
+    if task.labels:
+        lines = [(one.label, one.sentences) for one in read_discoeval(task.name, path)]
+    else:
+        lines = list(_relations(path))
+    if not lines:
+        raise InputError("has no examples", where=str(path))
     if task.name == "BSO":
-        sentences = [pair for one in sentences for pair in (one, one[::-1])]
-        labels, units = np.tile([1, 0], len(units)), np.repeat(units, 2)
-    if task.name == "DC":
-        units = units // 2
-        if len(labels) % 2 or (labels[0::2] + labels[1::2] != 1).any():
-            raise InputError(
-                "its lines are not pairs of an incoherent and a coherent text",
-                where=str(path),
-                hint="take the file as it is published: its order says what belongs together",
-            )
-    return _filled(zip(*sentences, strict=True), labels, units, path)
+        lines = [pair for _, one in lines for pair in ((1, one), (0, one[::-1]))]
+    labels = np.array([label for label, _ in lines], np.int64)
+    if task.name == "DC" and (len(labels) % 2 or (labels[0::2] + labels[1::2] != 1).any()):
+        raise InputError(
+            "its lines are not pairs of an incoherent and a coherent text",
+            where=str(path),
+            hint="take the file as it is published: its order says what belongs together",
+        )
+    columns = zip(*(texts for _, texts in lines), strict=True)
+    units = np.arange(len(lines)) // (2 if task.name in ("BSO", "DC") else 1)
+    return Split(tuple([[text] for text in column] for column in columns), labels, units)
 
 
-def _relations(task: Task, path: Path) -> Split:
-    """A file of PDTB: label number, first argument, second argument."""
-    rows = [line.split("\t") for line in _lines(path)]
-    for number, row in enumerate(rows, 1):
-        if len(row) < 3 or not row[0].isdecimal():
+def _relations(path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The lines of a file of PDTB: label number, first and second argument."""
+    for number, line in enumerate(_lines(path), 1):
+        label, *texts = line.split("\t")
+        if len(texts) < 2 or not label.isdecimal():
             raise InputError(
                 "expected a label number and two texts, separated by tabs",
                 where=f"{path}:{number}",
             )
-    labels = np.array([int(row[0]) for row in rows], np.int64)
-    return _filled(([row[at] for row in rows] for at in (1, 2)), labels, np.arange(len(rows)), path)
-
-
-def _filled(
-    columns: Iterable[Iterable[str]], labels: np.ndarray, units: np.ndarray, path: Path
-) -> Split:
-    """A split of columns of texts. Raises `InputError` if it has no example."""
-    if not len(labels):
-        raise InputError("has no examples", where=str(path))
-    return Split(tuple([[text] for text in column] for column in columns), labels, units)
+        yield int(label), tuple(texts[:2])
 
 
 def _label_set(place: Path, splits: Mapping[str, Split]) -> tuple[str, ...]:

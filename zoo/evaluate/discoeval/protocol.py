@@ -92,17 +92,13 @@ def vectors_of(
 ) -> dict[str, list[np.ndarray]]:
     """For each representation the vectors of the single texts and of the pairs."""
     found: dict[str, list[np.ndarray]] = {name: [] for name in representations}
-    for texts, encode in (
-        (inputs.singles, encoder.encode),
-        (inputs.pairs, encoder.encode_pairs),
-    ):
-        if texts and isinstance(encoder, BackboneEncoder):
-            for name, vectors in encoder.vectors(texts, representations).items():
-                found[name].append(vectors)
-        elif texts:
-            vectors = np.asarray(encode(texts), np.float32)
-            for name in representations:
-                found[name].append(vectors)
+    for texts in filter(None, (inputs.singles, inputs.pairs)):
+        if isinstance(encoder, BackboneEncoder):
+            vectors = encoder.vectors(texts, representations)
+        else:
+            vectors = dict.fromkeys(representations, np.asarray(encoder.encode(texts), np.float32))
+        for name in representations:
+            found[name].append(vectors[name])
     return found
 
 
