@@ -254,13 +254,14 @@ def test_the_store_is_made_once(
     assert len(list(partial.iterdir())) == 2
 
 
+@pytest.mark.parametrize(("block_tokens", "shortest"), [(600, 0.9), (1 << 20, 0.1)])
 def test_a_batch_in_one_tensor_is_the_same_batch(
-    candidates: Make, tokenizer: PreTrainedTokenizerBase
+    candidates: Make, tokenizer: PreTrainedTokenizerBase, block_tokens: int, shortest: float
 ) -> None:
-    collator, drawn = Collator(tokenizer.pad_token_id, 600), [candidates()[row] for row in range(3)]
+    collator = Collator(tokenizer.pad_token_id, block_tokens, shortest)
+    drawn = [candidates()[row] for row in range(3)]
     plain, sent = collator(drawn), unflattened(flattened(collator, drawn))
-    assert len(plain["blocks"]) > 2
-    assert len({block["real"] is None for block in plain["blocks"]}) == 2
+    assert any(block["real"] is not None for block in plain["blocks"]) is (shortest < 0.5)
     assert all(sent[name].equal(plain[name]) for name in ("labels", "order"))
     for one, other in zip(plain["blocks"], sent["blocks"], strict=True):
         assert one.keys() == other.keys()
