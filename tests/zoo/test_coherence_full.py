@@ -446,9 +446,9 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
     killed(killed_run)
     assert not (tmp_path / "killed").exists()
     run("killed")
-    files = [path.name for path in (tmp_path / "whole").iterdir()]
-    for name in files:
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    for path in (path for path in (tmp_path / "whole").rglob("*") if path.is_file()):
+        other = tmp_path / "killed" / path.relative_to(tmp_path / "whole")
+        assert other.read_bytes() == path.read_bytes()
     whole, resumed = (
         json.loads((tmp_path / f"{name}.train.json").read_text(encoding="utf-8"))
         for name in ("whole", "killed")

@@ -18,7 +18,7 @@ from corpora.schemas import CRITERIA
 from tests.zoo.conftest import write_dataset
 from tests.zoo.test_resume import assert_alike, kill_at, killed, trained
 from zoo.criteria import CriteriaConfig, CriteriaEncoder, CriteriaModel
-from zoo.criteria.data import Places, open_places, spread
+from zoo.criteria.data import Places, open_places
 from zoo.criteria.modeling import bag_loss
 from zoo.evaluate.encoders import load_encoder
 from zoo.train import train
@@ -151,9 +151,11 @@ def test_the_vector_is_the_mean_of_the_states_whatever_the_padding() -> None:
 def test_neighbours_and_headings_are_those_of_the_document(data: Path, tmp_path: Path) -> None:
     places, tokenizer = places_of(data, tmp_path / "m")
     assert len(places) == 240
+    batch = places.collate([places[row] for row in range(12)])
+    assert batch["input_ids"][batch["attention_mask"] == 0].unique().tolist() == [places.pad_id]
     words = {
-        name: [tokenizer.decode(places[row][name]) for row in range(12)]
-        for name in ("ids", "previous", "next", "section", "title")
+        name: [tokenizer.decode(ids[ids != places.pad_id]) for ids in padded]
+        for name, padded in {"ids": batch["input_ids"], **batch["bags"]}.items()
     }
     sentences = words["ids"]
     for start in (0, 6):
@@ -162,17 +164,16 @@ def test_neighbours_and_headings_are_those_of_the_document(data: Path, tmp_path:
         assert words["section"][start : start + 3] == [""] * 3
     assert words["title"][:6] == [""] * 6 and words["title"][6] == "the boat"
     # Counted from 0 here: level 1 is class 0.
-    assert places[3]["labels"].tolist() == [1, 0, 10]
-    assert places[4]["labels"].tolist() == [1, 6, 10]
+    assert batch["labels"][3:5].tolist() == [[1, 0, 10], [1, 6, 10]]
     assert places.documents().tolist()[::6][:3] == [1, 2, 3]
-    assert len(places[3]["section"]) == 3  # "history of making": unknown words, but three
+    section = batch["bags"]["section"][3]
+    assert (section != places.pad_id).sum() == 3  # "history of making": unknown words, but three
 
 
 def test_long_sentences_are_cut_and_counted(data: Path, tmp_path: Path) -> None:
     places, _ = places_of(data, tmp_path / "m", max_tokens=6)
     assert places.lengths().max() == 6 and 0 < places.truncated < len(places)
-    assert max(len(places[row]["next"]) for row in range(12)) == 6
-    assert len(spread(places, 10)) == 10
+    assert max(map(len, places.bags_of("next", places.rows[:12]))) == 6
 
 
 def test_a_tiny_model_learns_what_the_words_say(made: Path) -> None:

@@ -110,6 +110,7 @@ def test_what_a_run_leaves(train_cli: Run, pairs_folder: Path, tmp_path: Path) -
         "dissent/bilstm_tiny", "--dataset", pairs_folder, "--output", output, "--epochs", "2"
     )
     assert code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "model.train.json"}
     assert "| trained on | 96 examples |" in (output / "README.md").read_text(encoding="utf-8")
     assert {path.name for path in output.iterdir()} == {
         *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),

@@ -118,7 +118,7 @@ def mapped_documents(
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int,
 ) -> dict[str, Documents]:
-    """The documents of each split, tokenised once beside the recipe's output, mapped from there."""
+    """The documents of each split, tokenised once a run and mapped from the disk."""
     encoder = TextEncoder(tokenizer, max_tokens)
     columns = ["sentences", "intruder"][: 1 + ("intruder" in tables["train"].column_names)]
     folders = tokenized(

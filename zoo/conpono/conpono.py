@@ -26,7 +26,7 @@ from zoo.conpono.modeling import ConponoModel, load_heads
 from zoo.conpono.segments import Geometry, Masking, Template
 from zoo.conpono.tokens import TokenStore, token_stores
 from zoo.conpono.training import PARTS, ConponoTrainer, flattened
-from zoo.training.data import SPLITS, open_streamed
+from zoo.training.data import SPLITS, evenly, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.mapped import rows_of
@@ -60,13 +60,17 @@ def train(recipe: Conpono, job: Job) -> None:
     masking = Masking.of(tokenizer, recipe.mask_rate if recipe.mlm else 0.0)
     parts = {"template": Template.of(tokenizer, limit), "masking": masking, "geometry": geometry}
     drawn = {split: make_examples(recipe, job, split, stores, **parts) for split in SPLITS}
-    shown = {split: spread(drawn[split], recipe.max_eval_rows) for split in SPLITS[1:]}
+
+    def used(split: str, rows: int) -> Examples:
+        return replace(drawn[split], rows=evenly(len(drawn[split]), rows))
+
+    training = used("train", recipe.max_train_rows)
+    shown = {split: used(split, recipe.max_eval_rows) for split in SPLITS[1:]}
     for split, part in shown.items() if is_main_process() else ():
         cut, total = cut_texts(part)
         if cut:
             job.note(f"{split}: {cut} of {total} texts and pairs are cut to {limit} tokens")
     collator = Collator(tokenizer.pad_token_id, recipe.block_tokens, recipe.shortest_row)
-    training = spread(drawn["train"], recipe.max_train_rows)
 
     # Trainer, with the objective inside the model
     arguments = training_arguments(
@@ -175,10 +179,3 @@ def cut_texts(examples: Examples) -> tuple[int, int]:
     plain = replace(examples, masking=replace(examples.masking, rate=0.0))
     made = [plain[row] for row in range(len(plain))]
     return sum(each.cut for each in made), sum(len(each.lengths) for each in made)
-
-
-def spread(examples: Examples, rows: int) -> Examples:
-    """`rows` of the examples, spread evenly over them (0: all)."""
-    if not 0 < rows < len(examples):
-        return examples
-    return replace(examples, rows=np.linspace(0, len(examples) - 1, rows).astype(np.int64))

@@ -28,7 +28,6 @@ from zoo.attention import FAMILIES
 from zoo.backbones import pooled, warn_of_padding
 from zoo.conpono.segments import KEPT
 from zoo.modeling import ZooModel, encoder_from, known_to_auto
-from zoo.training.throughput import operations
 
 STANDARD_DEVIATION = 0.02
 ROBERTA = ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
@@ -235,10 +234,6 @@ class ConponoModel(ZooModel):
                 scores = self.relations(vectors)
                 objective_loss = contrast(scores, labels)
         return ConponoOutput(objective_loss + mlm_loss, objective_loss, mlm_loss, scores)
-
-    def floating_point_ops(self, inputs: Mapping[str, Any], *args: Any, **kwargs: Any) -> int:
-        """What the Trainer counts: `zoo.training.throughput.operations` of real tokens."""
-        return operations(self, len(inputs["labels"]), int(inputs["real_tokens"]))
 
     @property
     def once_a_row(self) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ def token_stores(
     output: str | Path,
     workers: int = -1,
 ) -> dict[str, TokenStore]:
-    """The stores of a dataset's splits, made once beside `output`.
+    """The stores of a dataset's splits, made once while a run works on `output`.
 
     Raises `InputError` for a document whose bounds do not part its sentences, and for a split
     without a paragraph that holds an anchor and a target.

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.data import Sampler, SequentialSampler
 
 from corpora.store.atomic import write_json
@@ -18,6 +18,7 @@ from zoo.training.throughput import Throughput
 from zoo.training.trainer import EpochSampler, ZooTrainer
 
 PARTS = ("objective_loss", "mlm_loss")
+BLOCK = ("input_ids", "token_type_ids", "real", "masked", "mlm_labels")
 
 
 class EpochRows(Sampler[tuple[int, int]]):
@@ -43,7 +44,7 @@ class PipelineThroughput(Throughput):
     slots = 0
 
     def count(self, inputs: Mapping[str, Any]) -> None:
-        self.examples += len(inputs["labels"])
+        self.examples += inputs["examples"]
         self.tokens += inputs["real_tokens"]
         self.slots += inputs["slots"]
 
@@ -114,30 +115,40 @@ class ConponoTrainer(ZooTrainer):
 
 
 def flattened(collator: Collator, examples: Sequence[Example]) -> dict[str, Any]:
-    """A batch with all its numbers in one tensor, `flat`, and what stands where in it.
+    """A batch with all its numbers in one tensor, `flat`: a worker hands over each tensor dearly.
 
-    A batch has some hundred small tensors: to hand over each takes as long as to draw them.
+    `plan [blocks, 4]`: rows, tokens of a row, masked words, and whether there is padding.
     """
     inputs = collator(examples)
-    tensors = [leaf.flatten() for leaf in tree_leaves(inputs) if isinstance(leaf, Tensor)]
-    shapes = tree_map(lambda leaf: leaf.shape if isinstance(leaf, Tensor) else leaf, inputs)
-    counted = {name: inputs[name] for name in ("labels", "real_tokens", "slots")}
-    return {**counted, "flat": torch.cat(tensors), "shapes": shapes}
+    blocks, labels, order = (inputs.pop(name) for name in ("blocks", "labels", "order"))
+    parts = [block[name] for block in blocks for name in BLOCK if block[name] is not None]
+    plan = [
+        [*block["input_ids"].shape, len(block["masked"]), block["real"] is not None]
+        for block in blocks
+    ]
+    flat = torch.cat([part.flatten() for part in (*parts, order, labels)])
+    return {**inputs, "examples": len(examples), "flat": flat, "plan": np.array(plan)}
 
 
 def unflattened(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The batch that `flattened` had, in views of its one tensor."""
-
-    def is_shape(part: Any) -> bool:
-        return isinstance(part, torch.Size)
-
-    shapes = tree_leaves(inputs["shapes"], is_leaf=is_shape)
-    tensors = iter(inputs["flat"].split([shape.numel() for shape in shapes if is_shape(shape)]))
-
-    def view(part: Any) -> Any:
-        return next(tensors).view(part) if is_shape(part) else part
-
-    return tree_map(view, inputs["shapes"], is_leaf=is_shape)
+    rows, tokens, masked, padded = inputs["plan"].T
+    slots = rows * tokens
+    sizes = np.stack([slots, slots, slots * padded, masked, masked], 1)
+    sequences, total = int(rows.sum()), int(sizes.sum())
+    ends = [*sizes.ravel().tolist(), sequences, len(inputs["flat"]) - total - sequences]
+    *parts, order, labels = inputs["flat"].split(ends)
+    blocks: list[dict[str, Any]] = []
+    for number, count in enumerate(rows.tolist()):
+        found = parts[len(BLOCK) * number : len(BLOCK) * (number + 1)]
+        block = dict(zip(BLOCK, found, strict=True))
+        for name in BLOCK[:3]:
+            block[name] = block[name].view(count, -1) if len(block[name]) else None
+        if block["real"] is not None:
+            block["real"] = block["real"].bool()
+        blocks.append(block)
+    labels = labels.view(inputs["examples"], -1)
+    return {**inputs, "blocks": blocks, "order": order, "labels": labels}
 
 
 def _parts_of(outputs: ConponoOutput) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,11 @@ import torch
 
 from corpora.errors import ConfigError
 from corpora.tasks.criteria import DEEPEST
-from zoo.criteria.data import Places, open_places, spread, texts
+from zoo.criteria.data import Places, open_places, texts
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.evaluate.classification import report
 from zoo.evaluate.scores import of_ratio
-from zoo.training.data import SPLITS, open_streamed
+from zoo.training.data import SPLITS, evenly, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
 from zoo.training.trainer import fit, trainer_over
@@ -59,7 +60,7 @@ def train(recipe: Bigru, job: Job) -> None:
                 hint="set --bins to the number that the dataset was built with",
             )
         limit = recipe.max_train_rows if split == "train" else recipe.max_eval_rows
-        places[split] = spread(part, limit)
+        places[split] = replace(part, rows=evenly(len(part), limit))
     truncated = {split: part.truncated for split, part in places.items()}
     job.note_counts(f"sentences cut at {recipe.max_tokens} tokens", truncated)
     for column, name in enumerate(("section", "title")):
@@ -155,8 +156,7 @@ def metrics_of(
         if not len(there):
             continue
         values, total = losses[there, column], 0.0
-        for row in there.tolist():
-            words = places.bag(name, int(places.rows[row]))
+        for words in places.bags_of(name, places.rows[there]):
             total += float(nats[words[words != config.unk_token_id]].mean())
         _, units = np.unique(places.documents()[there], return_inverse=True)
         sums, counts = np.bincount(units, values), np.bincount(units)

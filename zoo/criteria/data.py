@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ NOWHERE = -1
 
 
 @dataclass(frozen=True)
-class Places(TorchDataset[dict[str, np.ndarray]]):
+class Places(TorchDataset[Any]):
     """The sentences of one split, each with its neighbours, headings and classes.
 
     Sentence `i` is `tokens[bounds[i]:bounds[i + 1]]`; `first[i]` says whether a document begins
@@ -74,44 +74,45 @@ class Places(TorchDataset[dict[str, np.ndarray]]):
             counts += np.bincount(self.tokens[start : start + (1 << 24)], minlength=size)
         return counts
 
-    def __getitem__(self, row: int) -> dict[str, np.ndarray]:
-        sentence = int(self.rows[row])
-        labels = self.labels[sentence, self.columns].astype(np.int64)
-        bags = {name: self.bag(name, sentence) for name in self.bags}
-        return {"ids": self._text(self.tokens, self.bounds, sentence), "labels": labels, **bags}
+    def __getitem__(self, row: int) -> tuple[Places, int]:
+        """A row by its number alone: `collate` makes a whole batch at once."""
+        return self, row
 
-    def bag(self, name: str, sentence: int) -> np.ndarray:
-        """The words that are predicted: none where there is no such text."""
+    def bags_of(self, name: str, sentences: np.ndarray) -> Texts:
+        """The words that are predicted of each sentence: none where there is no such text."""
         if name in ("previous", "next"):
-            near = sentence + (1 if name == "next" else -1)
-            begins = max(sentence, near)  # a document's first sentence has none before it
-            if begins == len(self.first) or self.first[begins]:
-                return self.tokens[:0]
-            return self._text(self.tokens, self.bounds, near)
-        heading = int(self.over[sentence, ("section", "title").index(name)])
-        if heading == NOWHERE:
-            return self.tokens[:0]
-        return self._text(self.heading_tokens, self.heading_bounds, heading)
+            near = sentences + (1 if name == "next" else -1)
+            begins = np.maximum(sentences, near)  # a document's first sentence has none before it
+            there = begins < len(self.first)
+            there[there] = ~self.first[begins[there]]
+            return self._texts(self.tokens, self.bounds, near, there)
+        heading = self.over[sentences, ("section", "title").index(name)]
+        return self._texts(self.heading_tokens, self.heading_bounds, heading, heading != NOWHERE)
 
-    def _text(self, tokens: np.ndarray, bounds: np.ndarray, number: int) -> np.ndarray:
-        begin, end = bounds[number], bounds[number + 1]
-        return tokens[begin : min(end, begin + self.max_tokens)]
+    def _texts(
+        self, tokens: np.ndarray, bounds: np.ndarray, numbers: np.ndarray, there: np.ndarray
+    ) -> Texts:
+        begins = bounds[np.where(there, numbers, 0)]
+        lengths = np.minimum(bounds[np.where(there, numbers + 1, 0)] - begins, self.max_tokens)
+        ends = bounds_of(lengths)
+        places = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], lengths)
+        return Texts(tokens[places], ends)
 
-    def collate(self, rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
-        """A batch as `CriteriaModel.forward` takes it."""
-        padded = {}
-        for name in ("ids", *self.bags):
-            width = max(1, *(len(row[name]) for row in rows))
-            table = np.full((len(rows), width), self.pad_id, np.int64)
-            for number, row in enumerate(rows):
-                table[number, : len(row[name])] = row[name]
-            padded[name] = torch.from_numpy(table)
-        ids, lengths = padded.pop("ids"), torch.tensor([[len(row["ids"])] for row in rows])
+    @staticmethod
+    def collate(rows: Sequence[tuple[Places, int]]) -> dict[str, Any]:
+        """A batch of rows of one split as `CriteriaModel.forward` takes it."""
+        places = rows[0][0]
+        sentences = places.rows[[row for _, row in rows]]
+        everywhere = np.ones(len(sentences), np.bool_)
+        own = places._texts(places.tokens, places.bounds, sentences, everywhere)
+        ids, real = own.padded(places.pad_id)
+        bags = {name: places.bags_of(name, sentences).padded(places.pad_id) for name in places.bags}
+        labels = places.labels[sentences][:, places.columns].astype(np.int64)
         return {
-            "input_ids": ids,
-            "attention_mask": (torch.arange(ids.shape[1]) < lengths).long(),
-            "bags": padded,
-            "labels": torch.from_numpy(np.stack([row["labels"] for row in rows])),
+            "input_ids": torch.from_numpy(ids),
+            "attention_mask": torch.from_numpy(real.astype(np.int64)),
+            "bags": {name: torch.from_numpy(words) for name, (words, _) in bags.items()},
+            "labels": torch.from_numpy(labels),
         }
 
 
@@ -123,7 +124,7 @@ def open_places(
     max_tokens: int,
     workers: int = -1,
 ) -> dict[str, Places]:
-    """The sentences of each split, from arrays made once beside `output`.
+    """The sentences of each split, from arrays made once while a run works on `output`.
 
     Raises `InputError` for a document whose columns are of unlike lengths.
     """
@@ -209,13 +210,6 @@ def _numbered(split: str, read: dict[str, Any]) -> Part:
     before = bounds_of(read["counts"])[np.cumsum(read["first"]) - 1]
     own = read["own"]
     return {"over": np.where(own == NOWHERE, NOWHERE, own + before[:, None])}
-
-
-def spread(places: Places, rows: int) -> Places:
-    """`rows` of the sentences, spread evenly over them (0: all)."""
-    if not 0 < rows < len(places):
-        return places
-    return replace(places, rows=np.linspace(0, len(places) - 1, rows).astype(np.int64))
 
 
 def texts(split: Shards | pa.Table) -> Iterator[str]:

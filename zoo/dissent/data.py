@@ -182,7 +182,7 @@ def mapped_pairs(
     max_tokens: int,
     sides: Literal[1, 2],
 ) -> dict[str, Pairs]:
-    """The pairs of each split, tokenised once beside the recipe's output and mapped from there."""
+    """The pairs of each split, tokenised once a run and mapped from the disk."""
     encode = both_texts if sides == 1 else each_text
     chosen = recipe.model_dump(include={"classes", "validation_split", "test_split"})
     folders = tokenized(

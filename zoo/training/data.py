@@ -282,14 +282,17 @@ def check_labels(
     )
 
 
-def spread(table: pa.Table, rows: int) -> pa.Table:
-    """`rows` rows spread evenly over `table` (0, or more than it has: all of them).
+def evenly(there: int, rows: int) -> np.ndarray:
+    """The numbers of `rows` things spread evenly over those `there` (0, or more: all of them).
 
-    Rows of one document stand together, so the first so many would be of few documents.
+    Rows of one document stand together, so the first ones would be of few documents.
     """
-    if not 0 < rows < table.num_rows:
-        return table
-    return table.take(np.linspace(0, table.num_rows - 1, rows).astype(np.int64))
+    return np.linspace(0, there - 1, rows if 0 < rows < there else there).astype(np.int64)
+
+
+def spread(table: pa.Table, rows: int) -> pa.Table:
+    """The rows of `table` that `evenly` numbers."""
+    return table.take(evenly(table.num_rows, rows)) if 0 < rows < table.num_rows else table
 
 
 def _open_folder(folder: Path, config: str, names: Mapping[str, str], streamed: bool) -> Dataset:

@@ -1,7 +1,8 @@
 """One training run as files: where it works, how it ends, what it leaves behind.
 
-The run works in `OUTPUT.partial/`: checkpoints in its private `checkpoints/`, the finished
-model beside them. `OUTPUT` appears by one rename, when the manifest is written.
+The run works in `OUTPUT.partial/`: checkpoints in its private `checkpoints/`, tokens in
+`tokens-HASH/`, the finished model beside them. `OUTPUT` appears by one rename, when the manifest
+is written.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ log = logging.getLogger("zoo")
 
 RESULTS = "results.json"
 CLAIM = ".job.json"
+TOKENS = "tokens-"
+"""How the folders of `zoo.training.mapped` begin: in the working folder, while the run lasts."""
 NAMES_FILES = ("backbone", "vectors")
 """Settings that may name a file or a folder: it counts by its name and its contents."""
 LIBRARIES = ("discorpora", "torch", "transformers", "tokenizers", "accelerate", "numpy")
@@ -184,7 +187,8 @@ def _same(there: Mapping[str, Any], wanted: Mapping[str, Any], where: Path) -> N
 
 def _finish(job: Job) -> None:
     """Leave the model alone in the folder, and write the manifest last."""
-    shutil.rmtree(job.checkpoints, ignore_errors=True)
+    for private in (job.checkpoints, *job.folder.glob(f"{TOKENS}*")):
+        shutil.rmtree(private, ignore_errors=True)
     (job.folder / CLAIM).unlink(missing_ok=True)
     files = sorted(p for p in job.folder.rglob("*") if p.is_file() and p.name != MANIFEST)
     sums = {str(path.relative_to(job.folder)): sha256(path) for path in files}

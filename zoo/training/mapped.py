@@ -1,10 +1,9 @@
-"""Texts tokenised once, by several processes, as arrays that every run maps into memory."""
+"""Texts tokenised once a run, by several processes, as arrays that its processes map."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import pickle
 import time
@@ -22,18 +21,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from transformers import PreTrainedTokenizerBase
 
-from corpora.errors import DiscorporaError
 from corpora.processes import in_order
-from corpora.store.atomic import MANIFEST, Busy, is_complete, read_json, staged, write_json
+from corpora.store.atomic import (
+    MANIFEST,
+    is_complete,
+    partial_path,
+    read_json,
+    staged,
+    write_json,
+)
 from zoo.training.data import Dataset, Shards, batches
-from zoo.training.job import is_main_process
+from zoo.training.job import TOKENS, is_main_process
 
 VERSION = 2
 INDEX = "arrays.json"
 ENCODER = ".encoder.pickle"
 BYTES_A_WORKER = 1 << 25
 """Text that keeps a process busy for longer than it takes to start."""
-log = logging.getLogger("zoo")
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,14 @@ class Texts(Sequence[np.ndarray]):
     def lengths(self) -> np.ndarray:
         """The number of ids of each text, `[texts]`."""
         return np.diff(self.bounds)
+
+    def padded(self, pad_id: int) -> tuple[np.ndarray, np.ndarray]:
+        """The ids with `pad_id` after them, and which are real: `[texts, longest]`, at least 1."""
+        lengths = self.lengths()
+        real = np.arange(max(1, *lengths)) < lengths[:, None]
+        table = np.full(real.shape, pad_id, np.int64)
+        table[real] = self.ids
+        return table, real
 
 
 def bounds_of(lengths: Any) -> np.ndarray:
@@ -152,10 +164,9 @@ def tokenized(
 ) -> dict[str, Path]:
     """A folder for each split, whose arrays `encode` makes of `rows` rows of `columns` at a time.
 
-    They lie in a hidden folder beside `output`, with a hash in its name: of the dataset's
-    revision, what is taken of each split, the tokenizer and `settings`. It appears by one rename,
-    and may be removed when no run needs it. Of runs that start side by side one makes it, the
-    others wait, and so do the processes of a run but the main one.
+    They lie in `OUTPUT.partial/tokens-HASH` until the run ends, with a hash of the dataset's
+    revision, what is taken of each split, the tokenizer and `settings`: a run that was killed finds
+    them again. Of the processes of a run the main one makes them, the others wait.
 
     At most `workers` processes make it (-1: one a core), fewer of little text; their number changes
     no byte. `finish` makes further arrays of those of the whole split.
@@ -164,31 +175,21 @@ def tokenized(
     parts = [VERSION, dataset.name, dataset.revision, dataset.config, sizes, *settings]
     rules = [tokenizer.backend_tokenizer.to_str(), tokenizer.all_special_tokens, len(tokenizer)]
     key = hashlib.sha256(json.dumps([*parts, *rules]).encode()).hexdigest()[:16]
-    folder = Path(output).with_name(f".tokens-{key}")
-    told = False
-    while not is_complete(folder):
-        try:
-            if is_main_process():
-                with staged(folder) as partial:
-                    for split, source in splits.items():
-                        given = batches(source, columns, rows)
-                        with Arrays(partial / split, tokenizer) as arrays:
-                            many = _process_count(workers, _text_bytes(source))
-                            for part in _in_order(encode, given, many, partial):
-                                arrays.append(part)
-                            if finish:
-                                arrays.append(finish(split, arrays.so_far()))
-                    (partial / ENCODER).unlink(missing_ok=True)
-                    write_json(partial / MANIFEST, {"key": key})
-                continue
-        except Busy:
-            if not told:
-                log.info("another run is making %s: waiting for it", folder)
-            told = True
-        except DiscorporaError:
-            if not is_complete(folder):
-                raise
+    folder = partial_path(Path(output)) / f"{TOKENS}{key}"
+    while not is_complete(folder) and not is_main_process():
         time.sleep(0.2)
+    if not is_complete(folder):
+        with staged(folder) as partial:
+            for split, source in splits.items():
+                given = batches(source, columns, rows)
+                with Arrays(partial / split, tokenizer) as arrays:
+                    many = _process_count(workers, _text_bytes(source))
+                    for part in _in_order(encode, given, many, partial):
+                        arrays.append(part)
+                    if finish:
+                        arrays.append(finish(split, arrays.so_far()))
+            (partial / ENCODER).unlink(missing_ok=True)
+            write_json(partial / MANIFEST, {"key": key})
     return {split: folder / split for split in splits}
 
 

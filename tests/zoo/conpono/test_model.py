@@ -310,7 +310,6 @@ def test_what_few_tokens_meet_counts_once_an_example(
     heads = sum(p.numel() for part in parts for p in part.parameters())
     expected = 6 * ((encoder + norm) * inputs["real_tokens"] + heads * 2)
     assert operations(model, 2, inputs["real_tokens"]) == expected
-    assert model.floating_point_ops(inputs) == expected
     assert tiny_model(objective="bso", mlm=False).once_a_row == ("ordering", "backbone.pooler")
 
 

@@ -33,7 +33,8 @@ Cli = Callable[..., tuple[int, str]]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def run(data: Path, output: Path, *options: str) -> dict[str, Any]:
