@@ -71,14 +71,14 @@ JUDGED = $(foreach name,$(RESERVED),$(wildcard $(NOVELS)/*$(name)*.jsonl))
 scorer: export OMP_NUM_THREADS = 1
 scorer: $(STAMP) ## make and measure the shipped coherence scorer again (half an hour)
 	rm -rf build/scorer
-	$(BIN)/python -m zoo.coherence.student texts --output build/scorer/texts \
+	$(BIN)/python -m zoo.coherence.ship texts --output build/scorer/texts \
 	    --novels $(filter-out $(JUDGED),$(wildcard $(NOVELS)/*.jsonl)) --exclude $(wildcard $(DATA)/coherence/*.jsonl) \
 	    --articles conllu:$(TREEBANK)/en_gum/train discoeval:$(DATA)/discoeval/DC/wiki discoeval:$(DATA)/discoeval/BSO/wiki
-	$(BIN)/python -m zoo.coherence.student texts --output build/scorer/held \
+	$(BIN)/python -m zoo.coherence.ship texts --output build/scorer/held \
 	    --novels $(JUDGED) --articles conllu:$(TREEBANK)/en_gum/dev
-	$(BIN)/python -m zoo.coherence.student backbone build/scorer/texts --backbone $(BACKBONE) --output build/scorer/backbone
-	$(BIN)/python -m zoo.coherence.student scorer build/scorer/backbone --output build/scorer/model
-	$(BIN)/python -m zoo.coherence.student ship build/scorer/model --texts build/scorer/texts \
+	$(BIN)/python -m zoo.coherence.ship backbone build/scorer/texts --backbone $(BACKBONE) --output build/scorer/backbone
+	$(BIN)/python -m zoo.coherence.ship scorer build/scorer/backbone --output build/scorer/model
+	$(BIN)/python -m zoo.coherence.ship ship build/scorer/model --texts build/scorer/texts \
 	    --unseen build/scorer/held --output build/scorer/shipped
 
 docs: $(STAMP)   ## the documentation as a site, in build/docs

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from corpora.document import Document
+from corpora.errors import InputError
 from corpora.prose import Quotes, balanced, units
+from corpora.readers.files import Refused
+from corpora.readers.source import check_unicode
 from corpora.sentences import split_document
 
 if TYPE_CHECKING:
@@ -18,6 +21,20 @@ Text = str | Sequence[str]
 """A text as a string, or as its sentences."""
 
 PROBE = ("One", "two")
+
+
+def check_texts(texts: Sequence[Text]) -> None:
+    """Raise `InputError` for a text without words, or with half a surrogate pair."""
+    for number, text in enumerate(texts, 1):
+        whole = text if isinstance(text, str) else "\n".join(text)
+        try:
+            check_unicode(whole)
+            if not whole.strip():
+                raise Refused("holds no text")
+        except Refused as refusal:
+            raise InputError(
+                str(refusal), where=f"text {number}", hint="leave it out, or mend it"
+            ) from None
 
 
 class TextEncoder:

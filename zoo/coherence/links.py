@@ -20,10 +20,9 @@ from transformers.configuration_utils import SubConfigSpec
 from corpora.prose import Quotes
 from zoo.backbones import pooled
 from zoo.coherence.data import pad
-from zoo.coherence.scoring import check_texts
 from zoo.coherence.unc_modeling import pad_rows
 from zoo.modeling import ZooModel, known_to_auto
-from zoo.texts import Text, as_sentences, batches_by_length
+from zoo.texts import Text, as_sentences, batches_by_length, check_texts
 
 BATCH_TOKENS = 2048
 TEXTS = 256

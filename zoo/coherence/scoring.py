@@ -14,17 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from corpora.errors import InputError
-from corpora.readers.files import Refused
-from corpora.readers.source import check_unicode
 from zoo import file_of
 from zoo.coherence.data import Documents
+from zoo.coherence.links import LinkScorer
 from zoo.evaluate.scores import Ranking
-from zoo.texts import Text, TextEncoder, as_sentences
+from zoo.texts import Text, TextEncoder, as_sentences, check_texts
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from zoo.coherence.links import LinkScorer
     from zoo.coherence.modeling import CoherenceScorer
 
     Model: TypeAlias = CoherenceScorer | LinkScorer
@@ -111,20 +109,6 @@ def windows(encoder: TextEncoder, text: Text) -> Windows:
         start += max(1, (end - start) // 2)
 
 
-def check_texts(texts: Sequence[Text]) -> None:
-    """Raise `InputError` for a text without words, or with half a surrogate pair."""
-    for number, text in enumerate(texts, 1):
-        whole = text if isinstance(text, str) else "\n".join(text)
-        try:
-            check_unicode(whole)
-            if not whole.strip():
-                raise Refused("holds no text")
-        except Refused as refusal:
-            raise InputError(
-                str(refusal), where=f"text {number}", hint="leave it out, or mend it"
-            ) from None
-
-
 def score_texts(
     model: Model, texts: Sequence[Text], reference: Sequence[float] | None = None
 ) -> list[Scored]:
@@ -132,8 +116,6 @@ def score_texts(
 
     Without a reference no text has a percentile. Raises `InputError` for a text without words.
     """
-    from zoo.coherence.links import LinkScorer
-
     check_texts(texts)
     quotes = model.config.quotes
     sentences = [as_sentences(text, quotes) for text in texts]
@@ -166,8 +148,6 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
     In a long text a change touches the windows that hold the sentence, and counts with their
     share of all windows; of a sentence in pieces each piece is left out where it stands.
     """
-    from zoo.coherence.links import LinkScorer
-
     check_texts([text])
     sentences = as_sentences(text)
     balanced = as_sentences(text, model.config.quotes)

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from zoo.coherence import load_scorer
-from zoo.coherence.student import main
+from zoo.coherence.ship import main
 
 from .test_links import STORIES
 

@@ -1,9 +1,9 @@
 """The scorer that is shipped: what it is judged by, its backbone, its folder in the package.
 
-    python -m zoo.coherence.student texts --novels FILE ... --articles SPEC ... --output FOLDER
-    python -m zoo.coherence.student backbone FOLDER --backbone MINILM --output FOLDER
-    python -m zoo.coherence.student scorer BACKBONE --output MODEL
-    python -m zoo.coherence.student ship MODEL --texts FOLDER --output FOLDER
+    python -m zoo.coherence.ship texts --novels FILE ... --articles SPEC ... --output FOLDER
+    python -m zoo.coherence.ship backbone FOLDER --backbone MINILM --output FOLDER
+    python -m zoo.coherence.ship scorer BACKBONE --output MODEL
+    python -m zoo.coherence.ship ship MODEL --texts FOLDER --output FOLDER
 
 `make scorer` runs all of it. The texts are pairs of a coherent text and one that is spoilt: its
 sentences permuted (`corpora.tasks.permuted`), or one replaced by another text's
@@ -44,6 +44,12 @@ from corpora.store.folder import DatasetFolder, Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.permuted import Permuted
+from zoo.coherence.links import LinkConfig, LinkScorer
+from zoo.coherence.scoring import BREAKS, REFERENCE, RESULTS, explain, quantiles, stands_out
+from zoo.compact import pack_folder
+from zoo.evaluate.scores import ranked
+from zoo.modeling import save_model
+from zoo.training.data import open_dataset
 
 log = logging.getLogger("zoo")
 
@@ -152,8 +158,6 @@ def pairs_of(
     output: Path,
 ) -> Iterator[dict[str, Any]]:
     """The rows of `PAIRS` that a builder makes of documents, with their split."""
-    from zoo.training.data import open_dataset
-
     part = output.parent / f"{output.name}-{source}-{name}"
     with staged(part) as folder:
         target = Target(folder, Stage(name, 1, f"scorer-{name}"), SEED, Division.of(split))
@@ -188,8 +192,6 @@ def backbone(options: argparse.Namespace) -> None:
     """Write a BERT with the word pieces that the texts use most; all single letters stay."""
     import torch
     from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
-
-    from zoo.training.data import open_dataset
 
     rows = open_dataset(str(options.texts), "pairs")["train"]["pos"].to_pylist()
     tokenizer = AutoTokenizer.from_pretrained(options.backbone)
@@ -242,9 +244,6 @@ def scorer(options: argparse.Namespace) -> None:
     import torch
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    from zoo.coherence.links import LinkConfig, LinkScorer
-    from zoo.modeling import save_model
-
     config = AutoConfig.from_pretrained(options.backbone)
     model = LinkScorer(LinkConfig(backbone_config=config, quotes="balance"))
     encoder: Any = AutoModel.from_pretrained(options.backbone, config=config, dtype=torch.float32)
@@ -255,11 +254,6 @@ def scorer(options: argparse.Namespace) -> None:
 
 def ship(options: argparse.Namespace) -> None:
     """Pack a trained model into a folder, with its measured figures, reference set and card."""
-    from zoo.coherence.links import LinkScorer
-    from zoo.coherence.scoring import BREAKS, REFERENCE, RESULTS, quantiles
-    from zoo.compact import pack_folder
-    from zoo.training.data import open_dataset
-
     made = open_dataset(str(options.texts), "pairs")
     others = {path.name: open_dataset(str(path), "pairs").splits for path in options.unseen}
     tables = {"test": [made["test"]], **{name: list(of.values()) for name, of in others.items()}}
@@ -288,7 +282,7 @@ def ship(options: argparse.Namespace) -> None:
     write_json(
         folder / RESULTS,
         {
-            "recipe": "zoo.coherence.student",
+            "recipe": "zoo.coherence.ship",
             "seed": SEED,
             "megabytes": round(size / 1e6, 2),
             "parameters": sum(p.numel() for p in model.parameters()),
@@ -306,8 +300,6 @@ def spread(rows: Sequence[Any], most: int) -> list[Any]:
 
 def told_apart(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The share of pairs whose coherent text scores higher: of all, and by kind and source."""
-    from zoo.evaluate.scores import ranked
-
     whole: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         whole.setdefault((row["kind"], row["source"]), []).append(row)
@@ -339,8 +331,6 @@ def marks(model: Any, rows: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.nd
     Of each of at most `MARKED` texts of four sentences or more, spread over the rows. The margin
     of a text without whose every sentence the score falls is 0.
     """
-    from zoo.coherence.scoring import explain, stands_out
-
     some = [row for row in rows if row["kind"] == "intruded" and len(row["pos"]) > 3]
     some = spread(some, MARKED)
 
