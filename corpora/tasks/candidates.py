@@ -305,6 +305,30 @@ class Candidates:
             columns = [batch[field.name].cast(field.type) for field in writer.schema]
             writer.append(pa.RecordBatch.from_arrays(columns, schema=writer.schema))
 
+    def write_splits(
+        self,
+        columns: pa.Schema,
+        texts: Sequence[str],
+        rows_per_group: int = 0,
+        *,
+        query: str = "",
+        values: Mapping[str, Any] | None = None,
+        size: int = BATCH,
+    ) -> None:
+        """Write each split of the configuration `default`: its candidates as they are.
+
+        `query` gives other rows or another order, by `values` and the name of the split.
+        """
+        for split in SPLITS:
+            writer = self.dataset.writer(
+                "default", split, columns, texts=texts, rows_per_group=rows_per_group
+            )
+            own = {**(values or {}), "split": split}
+            batches = (
+                self.engine.batches(query, own, size) if query else self.of_split(split, size=size)
+            )
+            self.write(writer, batches)
+
     @contextmanager
     def mapped(self, query: str, values: Mapping[str, Any] | None = None) -> Iterator[pa.Table]:
         """The rows of a query as a table in a file, for access to any row; then it is removed."""

@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
 from corpora.readers.source import SeenIds
-from corpora.tasks.similar import FEATURES, MOST, Hasher
+from corpora.tasks.similar import FEATURES, MOST, hashed_counts
 
 if TYPE_CHECKING:
     from corpora.tasks.intrusion import Intrusion
@@ -93,7 +93,7 @@ class Pool:
         sizes = np.array([len(text) for text in texts])
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.text = np.repeat(np.arange(len(texts)), sizes)
-        counts = Hasher().numbers(self.sentences).astype(np.float32)
+        counts = hashed_counts(self.sentences).astype(np.float32)
         ones = np.ones(len(self.sentences), np.float32)
         together = sparse.csr_matrix((ones, np.arange(len(ones)), self.starts)) @ counts
         tfidf = TfidfTransformer(sublinear_tf=True).fit(together)
