@@ -164,8 +164,8 @@ class Candidates:
         self.assignments: dict[str, dict[str, Any]] = {}
 
     def __enter__(self) -> Self:
-        self.engine.view("candidate", str(self.folder / "*.rows"))
-        self.engine.view("documents", str(self.folder / "*.documents"))
+        self.engine.view("candidate", self.folder / "*.rows")
+        self.engine.view("documents", self.folder / "*.documents")
         for path in sorted(self.folder.glob("*.documents")):
             counts = json.loads(pq.read_schema(path).metadata[REJECTS.encode()])
             for reason, number in counts.items():

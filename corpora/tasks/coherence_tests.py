@@ -8,10 +8,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from pydantic import field_validator
-
 from corpora.document import paragraph_spans
-from corpora.errors import ConfigError
 from corpora.readers.coherence import (
     SETS,
     Coherence,
@@ -23,7 +20,7 @@ from corpora.readers.coherence import (
 from corpora.readers.source import Reader, SeenIds, Source
 from corpora.readers.stories import StoryCloze, read_storycloze
 from corpora.schemas import COHERENCE_TESTS
-from corpora.sentences import SPLITTERS, split
+from corpora.sentences import SplitterName, split
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
@@ -102,17 +99,8 @@ class CoherenceTests(FromSources):
     gives = dict.fromkeys(SETS, COHERENCE_TESTS)
     texts = dict.fromkeys(SETS, ("pos", "neg"))
 
-    splitter: str = "rules"
+    splitter: SplitterName = "rules"
     """What splits summaries into sentences (`corpora.sentences.SPLITTERS`)."""
-
-    @field_validator("splitter")
-    @classmethod
-    def _known(cls, splitter: str) -> str:
-        if splitter not in SPLITTERS:
-            raise ConfigError(
-                f"splitter = {splitter!r}", hint=f"one of {', '.join(sorted(SPLITTERS))}"
-            )
-        return splitter
 
     def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
         """The tests of each file, all in the split `test`; those that repeat one are counted."""
