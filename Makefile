@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test nightly lint bench parser confidence docs clean help
+.PHONY: run test nightly lint bench parser confidence scorer docs clean help
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -63,6 +63,23 @@ confidence: $(STAMP) ## learn the confidence of pairs again: five parsers, two m
 	    --set training.dropout=0.2 --set regularisation.max_steps=500 --set finishing.max_steps=100 || exit 1; done
 	$(BIN)/python -m extract.calibrate fit build/folds --ratings docs/results/pairs/ratings.jsonl \
 	    --novels $(addprefix jsonl:,$(wildcard $(NOVELS)/*.jsonl)) --output extract/confidence.json
+
+# Novels that the scorer is judged by, and never trained on.
+RESERVED ?= gatsby sherlock time-machine
+JUDGED = $(foreach name,$(RESERVED),$(wildcard $(NOVELS)/*$(name)*.jsonl))
+
+scorer: export OMP_NUM_THREADS = 1
+scorer: $(STAMP) ## make and measure the shipped coherence scorer again (half an hour)
+	rm -rf build/scorer
+	$(BIN)/python -m zoo.coherence.student texts --output build/scorer/texts \
+	    --novels $(filter-out $(JUDGED),$(wildcard $(NOVELS)/*.jsonl)) --exclude $(wildcard $(DATA)/coherence/*.jsonl) \
+	    --articles conllu:$(TREEBANK)/en_gum/train discoeval:$(DATA)/discoeval/DC/wiki discoeval:$(DATA)/discoeval/BSO/wiki
+	$(BIN)/python -m zoo.coherence.student texts --output build/scorer/held \
+	    --novels $(JUDGED) --articles conllu:$(TREEBANK)/en_gum/dev
+	$(BIN)/python -m zoo.coherence.student backbone build/scorer/texts --backbone $(BACKBONE) --output build/scorer/backbone
+	$(BIN)/python -m zoo.coherence.student scorer build/scorer/backbone --output build/scorer/model
+	$(BIN)/python -m zoo.coherence.student ship build/scorer/model --texts build/scorer/texts \
+	    --unseen build/scorer/held --output build/scorer/shipped
 
 docs: $(STAMP)   ## the documentation as a site, in build/docs
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'

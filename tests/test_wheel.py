@@ -26,6 +26,14 @@ for room in (corpora, extract, zoo, workflows):
 json.dump([load_build("sample").name, sorted(shipped()), len(trained_documents())], sys.stdout)
 """
 
+OFFLINE = """
+import socket
+def refuse(*_, **__): raise OSError("no network")
+socket.socket.connect = refuse
+from workflows.cli.app import main
+main()
+"""
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -70,6 +78,15 @@ def test_the_installed_command_extracts(installed: Path, tmp_path: Path) -> None
     run(installed, tmp_path, "-m", "workflows.cli.app", "extract", "sample:stories", "-o", str(out))
     assert len(out.read_text(encoding="utf-8").splitlines()) > 50
     run(installed, tmp_path, "-m", "workflows.cli.app", "plan", "--config", "full")
+
+
+@pytest.mark.slow
+def test_the_installed_scorer_needs_no_network(installed: Path, tmp_path: Path) -> None:
+    draft = tmp_path / "draft.txt"
+    draft.write_text("She opened the door. It was dark inside. She lit a lamp.", encoding="utf-8")
+    done = run(installed, tmp_path, "-c", OFFLINE, "score", str(draft), "--json")
+    [row] = [json.loads(line) for line in done.stdout.splitlines()]
+    assert row["sentences"] == 3 and 0 <= row["percentile"] <= 100
 
 
 @pytest.mark.slow

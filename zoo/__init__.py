@@ -17,6 +17,7 @@ from typing import Any
 MODELS = (
     "zoo.dissent.modeling",
     "zoo.coherence.modeling",
+    "zoo.coherence.links",
     "zoo.coherence.unc_modeling",
     "zoo.conpono.modeling",
     "zoo.criteria.modeling",

@@ -22,6 +22,7 @@ from transformers import (
 
 import zoo
 from corpora.errors import ConfigError, DiscorporaError, InputError
+from zoo.compact import is_packed, unpack
 from zoo.folders import auto_map, write_modules
 from zoo.presets import shipped
 
@@ -34,7 +35,10 @@ PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt", "*.msgpack",
 
 
 class ZooModel(PreTrainedModel):
-    """A `PreTrainedModel` that takes its weights from safetensors only, in float32 by default."""
+    """A `PreTrainedModel` that takes its weights from safetensors only, in float32 by default.
+
+    Weights of four bits (`zoo.compact`) become float32.
+    """
 
     config_class: type[PretrainedConfig]
 
@@ -58,8 +62,18 @@ class ZooModel(PreTrainedModel):
         kwargs["use_safetensors"] = True
         if kwargs.get("torch_dtype") is None:  # transformers' old name for it
             kwargs.setdefault("dtype", torch.float32)
+        if path is None or not is_packed(path):
+            with readable(str(path)):
+                return super().from_pretrained(path, *args, **kwargs)
+        config = kwargs.pop("config", None) or cls.config_class.from_pretrained(path)
+        config.stored = "float32"
         with readable(str(path)):
-            return super().from_pretrained(path, *args, **kwargs)
+            weights = unpack(path)
+        model = super().from_pretrained(
+            None, *args, config=config, state_dict=weights, dtype=torch.float32
+        )
+        model.config._name_or_path = str(path)  # where its tokenizer is
+        return model
 
 
 def known_to_auto(

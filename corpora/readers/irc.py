@@ -13,7 +13,7 @@ from pydantic import Field
 from corpora.document import Document, Turns
 from corpora.errors import BadRecord, InputError
 from corpora.readers.files import Refused, find_files, read_lines
-from corpora.readers.source import OnBad, Reader, Source, clean, joined
+from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined
 
 LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
 CONTEXT = 1000
@@ -45,7 +45,7 @@ class Irc(Reader):
 
     layout: Literal["log", "conversation"] = "log"
     """What a document is: a log, or each conversation of it."""
-    context: Annotated[int, Field(ge=0)] | None = None
+    context: Annotated[Whole, Field(ge=0)] | None = None
     """How many messages at the beginning are left out: 1,000 where the log has an annotation, as
     these were not annotated, else 0."""
     system: bool = False

@@ -20,6 +20,7 @@ from corpora.readers.source import (
     Reader,
     SeenIds,
     Source,
+    Whole,
     check_id,
     check_unicode,
     clean,
@@ -88,7 +89,7 @@ class RecordReader(Reader):
     """What one record is: a whole document, an article with sections, a conversation or one of its
     turns, a paragraph, a sentence. Without it the fields of the first record tell (never `lines`).
     """
-    document_lines: Annotated[int, Field(ge=1)] | None = None
+    document_lines: Annotated[Whole, Field(ge=1)] | None = None
     """With the layout `lines`: how many sentences are a document (2,000)."""
     id: FieldName = None
     """Field with what tells documents apart."""

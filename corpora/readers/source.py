@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, field_validator
+from pydantic import AfterValidator, BeforeValidator, field_validator
 
 from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
@@ -33,6 +33,12 @@ BAD_FROM_THE_START = 100
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
+def _no_switch(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ConfigError(f"{value!r}: expected a whole number")
+    return value
+
+
 def _known_encoding(name: str) -> str:
     try:
         if codecs.lookup(name).decode(b"\n")[0] == "\n":
@@ -45,6 +51,8 @@ def _known_encoding(name: str) -> str:
     )
 
 
+Whole = Annotated[int, BeforeValidator(_no_switch)]
+"""A whole number; on the command line it is written as text."""
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 """An encoding that contains ASCII: `utf-8`, `latin-1`, `cp1252`."""
 

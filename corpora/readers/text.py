@@ -27,6 +27,7 @@ from corpora.readers.source import (
     Encoded,
     Reader,
     Source,
+    Whole,
     below,
     blocks_of,
     joined,
@@ -49,7 +50,7 @@ class Text(Reader):
 
     layout: Literal["paragraphs", "lines"] = "paragraphs"
     """`paragraphs`: blank lines separate them. `lines`: every line is a sentence as well."""
-    document_lines: Annotated[int, Field(ge=1)] | None = None
+    document_lines: Annotated[Whole, Field(ge=1)] | None = None
     """With the layout `lines`: cut a file into documents of so many sentences."""
     group: Literal["file", "folder"] = "file"
     """What splits keep together: the documents of a file, or of the folder that it lies in."""

@@ -275,7 +275,7 @@ def test_ctrl_c_says_what_to_do(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("corpora.fetch.fetch", stopped)
+    monkeypatch.setattr("workflows.cli.app.fetch_source", stopped)
     assert run(monkeypatch, "fetch", "ewt") == 130
     assert "the same command again" in capfd.readouterr().err
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -85,6 +86,36 @@ def test_score_gives_a_line_a_text(
     assert code == 0 and [row["text"] for row in rows] == [str(path) for path in texts]
     assert all(0 <= row["percentile"] <= 100 and row["windows"] == 1 for row in rows)
     assert [len(row["effects"]) for row in rows] == [3, 3]
+
+
+def test_score_without_a_model_is_the_shipped_scorer(
+    texts: list[Path], tmp_path: Path, discorpora: Callable[..., tuple[int, str, str]]
+) -> None:
+    one = tmp_path / "single.txt"
+    one.write_text("It rained.", encoding="utf-8")
+    code, out, err = discorpora("score", *texts, one, "--json", "--explain")
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["percentile"] is None for row in rows] == [False, False, True]
+    assert rows[0]["reference"]["texts"] > 100 and "reference" not in rows[2]
+    code, out, _ = discorpora("score", *texts, "--explain")
+    assert code == 0 and f"among {rows[0]['reference']['texts']:,} texts" in out
+    assert out.count("no sentence stands out") + out.count("fits least") == 2
+
+
+def test_a_broken_or_a_strange_model_is_one_line(
+    scorer: Path, texts: list[Path], tmp_path: Path, discorpora: Callable[..., tuple[int, str, str]]
+) -> None:
+    half = tmp_path / "half"
+    shutil.copytree(scorer, half)
+    weights = half / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    (strange / "meta.json").write_text('{"lang": "en", "name": "pipeline"}', encoding="utf-8")
+    for folder, message in ((half, "damaged or cut short"), (strange, "no model here")):
+        code, _, err = discorpora("score", *texts, "--model", folder)
+        assert code == 1 and message in err and "Traceback" not in err
 
 
 def test_scores_in_bfloat16_are_nearly_those_in_float32(

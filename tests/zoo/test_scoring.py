@@ -17,6 +17,7 @@ from tests.zoo.test_coherence_model import BACKBONES, scorer
 from zoo.coherence.convert import convert
 from zoo.coherence.scoring import (
     REFERENCE,
+    Reference,
     explain,
     load_reference,
     percentile,
@@ -94,12 +95,12 @@ def test_no_window_lies_inside_the_one_before(tokenizer: Any) -> None:
     assert bounds[0][0] == 0 and bounds[-1][1] == len(text)
 
 
-@pytest.mark.parametrize("sentences", [[], ["One."], STORY[:3], ["word " * 10_000]])
+@pytest.mark.parametrize("sentences", [["One."], STORY[:3], ["word " * 10_000]])
 def test_texts_of_any_length_have_a_score(model: Any, sentences: list[str]) -> None:
     [scored] = score_texts(model, [sentences])
-    tokens = sum(map(len, model.encoder.sentences(sentences or [""])))
+    tokens = sum(map(len, model.encoder.sentences(sentences)))
     assert np.isfinite(scored.score)
-    assert scored.sentences == max(len(sentences), 1)
+    assert scored.sentences == len(sentences)
     assert scored.windows == max(1, -(-tokens // model.encoder.budget))
 
 
@@ -153,8 +154,9 @@ def test_percentiles_follow_the_reference(tmp_path: Path) -> None:
     known = quantiles([float(i) for i in range(11)])
     assert percentile(-5, known) == 0 and percentile(50, known) == 100
     assert percentile(5.0, known) == pytest.approx(50)
-    (tmp_path / REFERENCE).write_text(json.dumps({"quantiles": known}), encoding="utf-8")
-    assert load_reference(tmp_path) == known
+    stored = {"of": "stories", "texts": 11, "quantiles": known}
+    (tmp_path / REFERENCE).write_text(json.dumps(stored), encoding="utf-8")
+    assert load_reference(tmp_path) == Reference("stories", 11, known)
     assert load_reference(tmp_path / "none") is None
     with pytest.raises(InputError, match="without texts"):
         quantiles([])
@@ -179,9 +181,10 @@ def test_a_model_of_the_hub_has_its_reference(
     (folder / "refs").mkdir()
     (folder / "refs" / "main").write_text("abc", encoding="utf-8")
     file = folder / "snapshots" / "abc" / REFERENCE
-    file.write_text(json.dumps({"quantiles": known}), encoding="utf-8")
+    stored = {"of": "stories", "texts": 2, "quantiles": known}
+    file.write_text(json.dumps(stored), encoding="utf-8")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    assert load_reference("someone/scorer") == known
+    assert load_reference("someone/scorer") == Reference("stories", 2, known)
     assert load_reference("someone/other") is None
     monkeypatch.chdir(file.parent)
     assert load_reference("") is None

@@ -8,29 +8,52 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from corpora.errors import InputError
+from corpora.readers.files import Refused
+from corpora.readers.source import check_unicode
 from zoo import file_of
 from zoo.coherence.data import Documents
 from zoo.evaluate.scores import Ranking
 from zoo.texts import Text, TextEncoder, as_sentences
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from zoo.coherence.links import LinkScorer
     from zoo.coherence.modeling import CoherenceScorer
+
+    Model: TypeAlias = CoherenceScorer | LinkScorer
 
 log = logging.getLogger("zoo")
 
-REFERENCE = "reference.json"
+REFERENCE, RESULTS = "reference.json", "results.json"
 """Beside the weights: 101 quantiles of the scores of texts that are known to be coherent."""
+BREAKS = "breaks.json"
+"""Beside the weights: how often the marked sentence was the intruder of held-out texts."""
+EXPLAINED = 20
+"""Sentences of a window in which `explain` changes a text, where the model has no limit."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The scores of coherent texts: what they are (`of`), how many, and 101 quantiles."""
+
+    of: str
+    texts: int
+    quantiles: Sequence[float]
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A text's score; `percentile` says how many reference texts in 100 score lower."""
+    """A text's score; `percentile` says how many reference texts in 100 score lower.
+
+    A text of one sentence has no percentile: nothing in it can be coherent or not.
+    """
 
     score: float
     percentile: float | None
@@ -88,64 +111,189 @@ def windows(encoder: TextEncoder, text: Text) -> Windows:
         start += max(1, (end - start) // 2)
 
 
+def check_texts(texts: Sequence[Text]) -> None:
+    """Raise `InputError` for a text without words, or with half a surrogate pair."""
+    for number, text in enumerate(texts, 1):
+        whole = text if isinstance(text, str) else "\n".join(text)
+        try:
+            check_unicode(whole)
+            if not whole.strip():
+                raise Refused("holds no text")
+        except Refused as refusal:
+            raise InputError(
+                str(refusal), where=f"text {number}", hint="leave it out, or mend it"
+            ) from None
+
+
 def score_texts(
-    model: CoherenceScorer, texts: Sequence[Text], reference: Sequence[float] | None = None
+    model: Model, texts: Sequence[Text], reference: Sequence[float] | None = None
 ) -> list[Scored]:
     """Score each text as the mean over its windows, with its percentile in quantiles `reference`.
 
-    Without a reference no text has a percentile.
+    Without a reference no text has a percentile. Raises `InputError` for a text without words.
     """
+    from zoo.coherence.links import LinkScorer
+
+    check_texts(texts)
     quotes = model.config.quotes
-    cut = [windows(model.encoder, as_sentences(text, quotes)) for text in texts]
-    parts = [
-        model.encoder.assemble(text.pieces[start:end]) for text in cut for start, end in text.bounds
+    sentences = [as_sentences(text, quotes) for text in texts]
+    if isinstance(model, LinkScorer):
+        counts, scores = [1] * len(texts), model.score(sentences)
+    else:
+        cut = [windows(model.encoder, text) for text in sentences]
+        parts = [
+            model.encoder.assemble(text.pieces[start:end])
+            for text in cut
+            for start, end in text.bounds
+        ]
+        found = iter(model.score_ids(parts))
+        counts = [len(text.bounds) for text in cut]
+        scores = [float(np.mean([next(found) for _ in range(count)])) for count in counts]
+    return [
+        Scored(
+            score,
+            percentile(score, reference) if reference and len(text) > 1 else None,
+            len(text),
+            count,
+        )
+        for score, text, count in zip(scores, sentences, counts, strict=True)
     ]
-    scores = iter(model.score_ids(parts))
-    scored = []
-    for text in cut:
-        score = float(np.mean([next(scores) for _ in text.bounds]))
-        place = percentile(score, reference) if reference else None
-        scored.append(Scored(score, place, text.numbers[-1] + 1, len(text.bounds)))
-    return scored
 
 
-def explain(model: CoherenceScorer, text: Text) -> list[SentenceEffect]:
+def explain(model: Model, text: Text) -> list[SentenceEffect]:
     """What each sentence does to the score of a text: left out, and swapped with the next one.
 
     In a long text a change touches the windows that hold the sentence, and counts with their
     share of all windows; of a sentence in pieces each piece is left out where it stands.
     """
+    from zoo.coherence.links import LinkScorer
+
+    check_texts([text])
     sentences = as_sentences(text)
-    cut = windows(model.encoder, as_sentences(text, model.config.quotes))
+    balanced = as_sentences(text, model.config.quotes)
+    pieces: Sequence[Any]
+    if isinstance(model, LinkScorer):
+        pieces, numbers = balanced, tuple(range(len(balanced)))
+        starts = range(0, max(1, len(balanced) - EXPLAINED // 2), EXPLAINED // 2)
+        bounds = tuple((start, min(start + EXPLAINED, len(balanced))) for start in starts)
+    else:
+        cut = windows(model.encoder, balanced)
+        pieces, numbers, bounds = cut.pieces, cut.numbers, cut.bounds
     # Each window as it is, and every change of it: its kind and the number of the sentence.
-    variants: list[tuple[str, int, list[np.ndarray]]] = []
-    for start, end in cut.bounds:
-        window = list(cut.pieces[start:end])
+    variants: list[tuple[str, int, list[Any]]] = []
+    for start, end in bounds:
+        window = list(pieces[start:end])
         variants.append(("as it is", -1, window))
-        for i, number in enumerate(cut.numbers[start:end]):
+        for i, number in enumerate(numbers[start:end]):
             if len(window) > 1:
                 variants.append(("left out", number, window[:i] + window[i + 1 :]))
             if i + 1 < len(window):
                 swapped = [*window[:i], window[i + 1], window[i], *window[i + 2 :]]
                 variants.append(("swapped", number, swapped))
-    texts = [model.encoder.assemble(pieces) for _, _, pieces in variants]
+    changed = [some for _, _, some in variants]
+    if isinstance(model, LinkScorer):
+        scores = model.score(changed)
+    else:
+        scores = model.score_ids([model.encoder.assemble(some) for some in changed])
     changes: dict[tuple[str, int], float] = defaultdict(float)
     whole = 0.0
-    for (kind, number, _), score in zip(variants, model.score_ids(texts), strict=True):
+    for (kind, number, _), score in zip(variants, scores, strict=True):
         if kind == "as it is":
             whole = score
         else:
-            changes[kind, number] += (score - whole) / len(cut.bounds)
+            changes[kind, number] += (score - whole) / len(bounds)
     return [
         SentenceEffect(sentence, changes.get(("left out", place)), changes.get(("swapped", place)))
         for place, sentence in enumerate(sentences)
     ]
 
 
-def rank(
-    model: CoherenceScorer, prompt: Text, alternatives: Sequence[Text]
-) -> list[tuple[int, float]]:
+@dataclass(frozen=True)
+class Break:
+    """Where a text breaks: the number of the sentence, counted from 1, without which it scores
+    most higher.
+
+    `margin` says by how much more than without any other sentence, in parts of the effects'
+    spread. `right` is the share of held-out intruded texts with such a margin or a larger one
+    whose intruder was marked; None for a model that was not measured.
+    """
+
+    sentence: int
+    margin: float
+    right: float | None
+
+
+def find_break(effects: Sequence[SentenceEffect], measured: Breaks | None) -> Break | None:
+    """The place that stands out among the effects of a text's sentences; None where none does.
+
+    The first sentence is never marked, nor one of a text of fewer than four.
+    """
+    gains = np.array([effect.left_out for effect in effects[1:] if effect.left_out is not None])
+    if len(gains) < 3:  # what was measured
+        return None
+    place, margin = stands_out(gains)
+    if gains[place] <= 0 or margin < (measured.least if measured else UNMEASURED):
+        return None
+    return Break(place + 2, margin, measured.right_from(margin) if measured else None)
+
+
+UNMEASURED = 1.0
+"""The least margin of a place that stands out, for a model that was not measured."""
+
+
+def stands_out(gains: np.ndarray) -> tuple[int, float]:
+    """The place of the largest of `gains`, and how far the next one is, in their deviations."""
+    place = int(gains.argmax())
+    spread = float(gains.std())
+    return place, float(gains[place] - np.delete(gains, place).max()) / spread if spread else 0.0
+
+
+@dataclass(frozen=True)
+class Breaks:
+    """How often a model marks the intruder of held-out texts (`BREAKS`).
+
+    `right[i]` is the share of texts with a margin of `margins[i]` or more whose intruder was
+    marked. A place stands out from `least` on: `marked_coherent` is the share of coherent texts
+    in which one does too.
+    """
+
+    of: str
+    texts: int
+    least: float
+    marked_coherent: float
+    margins: Sequence[float]
+    right: Sequence[float]
+
+    def right_from(self, margin: float) -> float:
+        return float(np.interp(margin, self.margins, self.right))
+
+
+def load_breaks(model: str | Path) -> Breaks | None:
+    """What was measured of a model's marks (folder or Hub id); None where nothing was."""
+    found = file_of(model, BREAKS)
+    return None if found is None else Breaks(**json.loads(found.read_text(encoding="utf-8")))
+
+
+def warn_of_chance(model: str | Path) -> None:
+    """Warn of a model whose accuracy on its own test pairs is not above chance."""
+    found = file_of(model, RESULTS)
+    stored = json.loads(found.read_text(encoding="utf-8")) if found else {}
+    accuracy = stored.get("metrics", {}).get("test", {}).get("accuracy", {})
+    if accuracy.get("ci") and accuracy["ci"][0] <= 0.5:
+        low, high = (100 * bound for bound in accuracy["ci"])
+        log.warning(
+            "%s: tells %.0f of 100 test pairs [%.0f, %.0f], which chance does too: its scores say "
+            "nothing of a text",
+            model,
+            100 * accuracy["value"],
+            low,
+            high,
+        )
+
+
+def rank(model: Model, prompt: Text, alternatives: Sequence[Text]) -> list[tuple[int, float]]:
     """The alternatives' numbers with the scores of prompt and alternative, the best first."""
+    check_texts(alternatives)
     quotes = model.config.quotes
     before = as_sentences(prompt, quotes) if prompt else []
     scores = model.score([[*before, *as_sentences(text, quotes)] for text in alternatives])
@@ -193,11 +341,23 @@ def quantiles(scores: Sequence[float]) -> list[float]:
     return [float(value) for value in np.quantile(np.asarray(scores), np.linspace(0, 1, 101))]
 
 
-def load_reference(model: str | Path) -> list[float] | None:
+def load_reference(model: str | Path) -> Reference | None:
     """The reference of a model (folder or Hub id); None where it has none, which is said."""
     found = file_of(model, REFERENCE)
     if found is None:
         log.warning("%s: no reference set, so no percentiles: give --reference", model)
         return None
-    stored = json.loads(found.read_text(encoding="utf-8"))
-    return [float(value) for value in stored["quantiles"]]
+    return Reference(**json.loads(found.read_text(encoding="utf-8")))
+
+
+def load_scorer(model: str | Path = "") -> Model:
+    """A coherence scorer by folder or Hub id; without a name the shipped one.
+
+    Raises `InputError` for a model that gives no score to a text.
+    """
+    from zoo.coherence import SHIPPED
+    from zoo.evaluate import scorers
+
+    loaded: Any = scorers.load_scorer(str(model or SHIPPED))
+    scorer: Model = loaded.eval()
+    return scorer

@@ -1,0 +1,456 @@
+"""The scorer that is shipped: what it is judged by, its backbone, its folder in the package.
+
+    python -m zoo.coherence.student texts --novels FILE ... --articles SPEC ... --output FOLDER
+    python -m zoo.coherence.student backbone FOLDER --backbone MINILM --output FOLDER
+    python -m zoo.coherence.student scorer BACKBONE --output MODEL
+    python -m zoo.coherence.student ship MODEL --texts FOLDER --output FOLDER
+
+`make scorer` runs all of it. The texts are pairs of a coherent text and one that is spoilt: its
+sentences permuted (`corpora.tasks.permuted`), or one replaced by another text's
+(`corpora.tasks.intrusion`). The backbone is a sentence encoder with the word pieces that the
+texts of the training split use most, which is all that is learnt. The model is
+`zoo.coherence.links`; its folder holds weights of four bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpora.document import Document
+from corpora.prose import balanced
+from corpora.readers import open_source
+from corpora.readers.rows import json_rows
+from corpora.rng import stable_id
+from corpora.schemas import STRING, STRINGS, schema
+from corpora.sentences import split_document
+from corpora.splits import SPLITS
+from corpora.splits.division import Division
+from corpora.store.atomic import staged, write_json, write_text
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder, Stage
+from corpora.tasks.builder import Builder, Target
+from corpora.tasks.intrusion import Intrusion
+from corpora.tasks.permuted import Permuted
+
+log = logging.getLogger("zoo")
+
+SEED = 27
+HELD_OUT = {0: "validation", 1: "test"}
+"""Of ten articles; of novels the shortest two."""
+PAIRS = schema(doc=STRING, source=STRING, kind=STRING, position=pa.int8(), pos=STRINGS, neg=STRINGS)
+CARD = Card(
+    title="Coherent and spoilt texts",
+    summary="Texts of novels and articles, each with a copy whose sentences are permuted, or one "
+    "of whose sentences is another text's. The shipped scorer is made and judged with them.",
+    method="`permuted` and `intrusion` of discorpora, over the same held-out books and articles.",
+    fields={
+        "doc": "id of the text",
+        "source": "what the text is from",
+        "kind": "`permuted` or `intruded`",
+        "position": "the place of the intruder; -1 in a permuted text",
+        "pos": "the sentences as written",
+        "neg": "the spoilt text",
+    },
+    citation="",
+)
+TAKEN = {
+    "novels": (4, 1, 1),
+    "gum": (4, 3, 3),
+    "wiki": (4, 3, 4),
+    "sentences": (2, 1, 1),
+}
+"""Of each source: the fewest sentences, permutations of a text, and intruders in a text."""
+
+
+def sources(options: argparse.Namespace) -> Iterator[tuple[str, Document]]:
+    """Each document with its kind."""
+    read = {"layout": "paragraph", "group": "book", "id": "chapter_id", "licence": "CC0-1.0"}
+    for path in options.novels:
+        for document in open_source(f"jsonl:{path}", read):
+            yield "novels", split_document(document)
+    for spec in options.articles:
+        for document in open_source(spec):
+            if document.sentences is None:
+                document = split_document(document)
+            kind = "gum" if spec.startswith("conllu") else "wiki"
+            yield ("sentences" if len(document.sentence_texts()) < 4 else kind), document
+
+
+def key_of(sentence: str) -> str:
+    return re.sub(r"\W", "", sentence).lower()
+
+
+def tested(paths: Sequence[Path]) -> set[str]:
+    """The sentences of test sets: no text that has one of them is trained on."""
+    return {
+        key_of(text)
+        for path in paths
+        for _, row in json_rows(path)
+        if isinstance(row, dict)
+        for text in row["pos"]
+    }
+
+
+def texts(options: argparse.Namespace) -> None:
+    """Write the pairs of all texts, as the configuration `pairs` of one dataset."""
+    left_out = tested(options.exclude)
+    documents: dict[str, list[Document]] = {}
+    sizes: Counter[str] = Counter()
+    for kind, document in sources(options):
+        if left_out.isdisjoint(map(key_of, document.sentence_texts())):
+            documents.setdefault(kind, []).append(document)
+            sizes[document.group] += (kind == "novels") * len(document.text)
+    books = [group for group, _ in sorted(sizes.items(), key=lambda item: item[1]) if sizes[group]]
+    held_out = dict(zip(books, ("validation", "test"), strict=False))
+    split = {
+        document.id: held_out.get(document.group, "train")
+        if kind == "novels"
+        else HELD_OUT.get(stable_id(f"{SEED}/{document.id}") % 10, "train")
+        for kind, some in documents.items()
+        for document in some
+    }
+    for kind, some in documents.items():
+        log.info("%s: %d texts", kind, len(some))
+    with staged(options.output) as folder, DatasetFolder(folder, "scorer", STAGE, CARD) as dataset:
+        for kind, some in documents.items():
+            fewest, permutations, intruders = TAKEN[kind]
+            builders: dict[str, Builder] = {
+                "permuted": Permuted(min_sentences=fewest, repetitions=permutations),
+                "intruded": Intrusion(min_sentences=fewest, per_text=intruders),
+            }
+            for name, builder in builders.items():
+                for row in pairs_of(name, builder, kind, some, split, options.output):
+                    row["source"] = kind
+                    dataset.writer("pairs", row.pop("split"), PAIRS).extend([row])
+                    dataset.count_licence(some[0].licence)
+        dataset.details["settings"] = {"quotes": "balance"}
+        dataset.finish()
+
+
+STAGE = Stage("scorer", 1, "scorer-texts-1")
+
+
+def pairs_of(
+    name: str,
+    builder: Builder,
+    source: str,
+    documents: Sequence[Document],
+    split: dict[str, str],
+    output: Path,
+) -> Iterator[dict[str, Any]]:
+    """The rows of `PAIRS` that a builder makes of documents, with their split."""
+    from zoo.training.data import open_dataset
+
+    part = output.parent / f"{output.name}-{source}-{name}"
+    with staged(part) as folder:
+        target = Target(folder, Stage(name, 1, f"scorer-{name}"), SEED, Division.of(split))
+        builder.build(documents, target)
+    made = open_dataset(str(part), "pairwise")
+    whole = open_dataset(str(part), "documents") if name == "permuted" else made
+    for place in SPLITS:
+        if place not in made.splits:
+            continue
+        if name == "intruded":
+            for row in made[place].select(["doc", "position", "pos", "neg"]).to_pylist():
+                pos, neg = ([balanced([plain(s)])[0] for s in row[key]] for key in ("pos", "neg"))
+                yield {**row, "kind": name, "pos": pos, "neg": neg, "split": place}
+            continue
+        sentences = {row["id"]: row["sentences"] for row in whole[place].to_pylist()}
+        for row in made[place].to_pylist():
+            pos = [plain(text) for text in sentences[row["document"]]]
+            for order in row["orders"]:
+                neg = [pos[i] for i in order]
+                about = {"doc": row["document"], "kind": name, "position": -1, "split": place}
+                yield {**about, "pos": pos, "neg": neg}
+
+
+def plain(text: str) -> str:
+    """A sentence without the marks of tokenised text (DiscoEval's)."""
+    for old, new in (("``", '"'), ("''", '"'), ("-LRB-", "("), ("-RRB-", ")")):
+        text = text.replace(old, new)
+    return text
+
+
+def backbone(options: argparse.Namespace) -> None:
+    """Write a BERT with the word pieces that the texts use most; all single letters stay."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
+
+    from zoo.training.data import open_dataset
+
+    rows = open_dataset(str(options.texts), "pairs")["train"]["pos"].to_pylist()
+    tokenizer = AutoTokenizer.from_pretrained(options.backbone)
+    distinct = list(dict.fromkeys(text for row in rows for text in row))
+    counts: Counter[int] = Counter()
+    for start in range(0, len(distinct), 1024):
+        for ids in tokenizer(distinct[start : start + 1024], add_special_tokens=False).input_ids:
+            counts.update(ids)
+    described = json.loads(tokenizer.backend_tokenizer.to_str())
+    words = {number: word for word, number in described["model"]["vocab"].items()}
+    # All letters stay, so that each word of them has pieces.
+    always = [
+        number
+        for number, word in sorted(words.items())
+        if number in tokenizer.all_special_ids
+        or (len(word.removeprefix("##")) == 1 and word.isascii())
+    ]
+    often = [number for number, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+    kept = sorted(list(dict.fromkeys([*always, *often]))[: options.words])
+    renumbered = {number: place for place, number in enumerate(kept)}
+    described["model"]["vocab"] = {words[number]: renumbered[number] for number in kept}
+    described["truncation"] = described["padding"] = None
+    for token in described["added_tokens"]:
+        token["id"] = renumbered[token["id"]]
+    for token in described["post_processor"]["special_tokens"].values():
+        token["ids"] = [renumbered[number] for number in token["ids"]]
+    from tokenizers import Tokenizer
+
+    small = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(described)),
+        model_max_length=512,
+        **{name: str(token) for name, token in tokenizer.special_tokens_map.items()},
+    )
+    model = AutoModel.from_pretrained(options.backbone, dtype=torch.float32)
+    vectors = model.embeddings.word_embeddings.weight[kept].detach().clone()
+    model.resize_token_embeddings(len(kept))
+    model.embeddings.word_embeddings.weight.data = vectors
+    model.config.vocab_size = len(kept)
+    model.config.pad_token_id = small.pad_token_id
+    model.config._name_or_path = ""
+    used = sum(counts[number] for number in kept) / counts.total()
+    log.info("%d word pieces, %.2f %% of those used", len(kept), 100 * used)
+    options.output.mkdir(parents=True)
+    model.save_pretrained(options.output)
+    small.save_pretrained(options.output)
+
+
+def scorer(options: argparse.Namespace) -> None:
+    """Write a scorer around a backbone."""
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    from zoo.coherence.links import LinkConfig, LinkScorer
+    from zoo.modeling import save_model
+
+    config = AutoConfig.from_pretrained(options.backbone)
+    model = LinkScorer(LinkConfig(backbone_config=config, quotes="balance"))
+    encoder: Any = AutoModel.from_pretrained(options.backbone, config=config, dtype=torch.float32)
+    model.backbone = encoder
+    options.output.mkdir(parents=True)
+    save_model(model, AutoTokenizer.from_pretrained(options.backbone), options.output)
+
+
+def ship(options: argparse.Namespace) -> None:
+    """Pack a trained model into a folder, with its measured figures, reference set and card."""
+    from zoo.coherence.links import LinkScorer
+    from zoo.coherence.scoring import BREAKS, REFERENCE, RESULTS, quantiles
+    from zoo.compact import pack_folder
+    from zoo.training.data import open_dataset
+
+    made = open_dataset(str(options.texts), "pairs")
+    others = {path.name: open_dataset(str(path), "pairs").splits for path in options.unseen}
+    tables = {"test": [made["test"]], **{name: list(of.values()) for name, of in others.items()}}
+    # Two sentences and the same in the other order always tie: the links have no direction.
+    unseen = {
+        name: [row for table in some for row in table.to_pylist() if len(row["pos"]) > 3]
+        for name, some in tables.items()
+    }
+    folder = options.output
+    shutil.copytree(options.model, folder)
+    pack_folder(folder)
+    model = LinkScorer.from_pretrained(folder)
+    metrics = {name: told_apart(model, rows) for name, rows in unseen.items()}
+    known = made["validation"].to_pylist()
+    coherent = list({tuple(row["pos"]): None for row in known if len(row["pos"]) > 3})
+    scores = model.score(coherent)
+    of = "held-out novels and articles of the validation split"
+    reference = {"of": of, "texts": len(scores), "quantiles": quantiles(scores)}
+    write_json(folder / REFERENCE, reference)
+    breaks = measured_breaks(model, known)
+    write_json(folder / BREAKS, breaks)
+    metrics["breaks"] = {
+        name: judged_breaks(model, rows, breaks["least"]) for name, rows in unseen.items()
+    }
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    write_json(
+        folder / RESULTS,
+        {
+            "recipe": "zoo.coherence.student",
+            "seed": SEED,
+            "megabytes": round(size / 1e6, 2),
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "metrics": metrics,
+        },
+    )
+    write_text(folder / "README.md", card_of(metrics, reference, size))
+    log.info("%s: %.1f MB", options.output, size / 1e6)
+
+
+def spread(rows: Sequence[Any], most: int) -> list[Any]:
+    """At most so many rows, at even distances."""
+    return [rows[i] for i in np.unique(np.linspace(0, len(rows) - 1, most).astype(int))]
+
+
+def told_apart(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The share of pairs whose coherent text scores higher: of all, and by kind and source."""
+    from zoo.evaluate.scores import ranked
+
+    whole: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        whole.setdefault((row["kind"], row["source"]), []).append(row)
+    rows = [row for some in whole.values() for row in spread(some, JUDGED)]
+    parts: dict[str, list[dict[str, Any]]] = {"accuracy": list(rows)}
+    for row in rows:
+        parts.setdefault(row["kind"], []).append(row)
+        parts.setdefault(f"{row['kind']}, {row['source']}", []).append(row)
+    distinct = list(dict.fromkeys(tuple(row[key]) for row in rows for key in ("pos", "neg")))
+    scores = dict(zip(distinct, model.score(distinct), strict=True))
+    return {
+        name: {
+            **ranked(
+                np.array([scores[tuple(row["pos"])] for row in some]),
+                np.array([scores[tuple(row["neg"])] for row in some]),
+                [row["doc"].partition("#")[0] for row in some],
+                SEED,
+                name,
+            ),
+            "pairs": len(some),
+        }
+        for name, some in sorted(parts.items())
+    }
+
+
+def marks(model: Any, rows: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The margins of intruded texts, whether the intruder has it, and the margins of coherent ones.
+
+    Of each of at most `MARKED` texts of four sentences or more, spread over the rows. The margin
+    of a text without whose every sentence the score falls is 0.
+    """
+    from zoo.coherence.scoring import explain, stands_out
+
+    some = [row for row in rows if row["kind"] == "intruded" and len(row["pos"]) > 3]
+    some = spread(some, MARKED)
+
+    def mark(sentences: list[str]) -> tuple[int, float]:
+        gains = np.array([effect.left_out for effect in explain(model, sentences)][1:], float)
+        place, margin = stands_out(gains)
+        return place + 1, margin if gains[place] > 0 else 0.0
+
+    found = [mark(row["neg"]) for row in some]
+    right = [place == row["position"] for (place, _), row in zip(found, some, strict=True)]
+    intruded = np.array([margin for _, margin in found])
+    return intruded, np.array(right), np.array([mark(row["pos"])[1] for row in some])
+
+
+MARKED, JUDGED = 200, 500
+
+
+def measured_breaks(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """`BREAKS`: a place stands out from the margin on that a fifth of coherent texts have."""
+    margins, right, coherent = marks(model, rows)
+    least = max(float(np.quantile(coherent, 0.8)), 1e-6)
+    steps = np.unique([least, *np.quantile(margins, np.linspace(0, 0.95, 20))])
+    steps = steps[steps >= least]
+    return {
+        "of": "held-out intruded texts of the validation split",
+        "texts": len(margins),
+        "least": least,
+        "marked_coherent": float((coherent >= least).mean()),
+        "margins": [round(float(step), 4) for step in steps],
+        "right": [round(float(right[margins >= step].mean()), 4) for step in steps],
+    }
+
+
+def judged_breaks(model: Any, rows: Sequence[dict[str, Any]], least: float) -> dict[str, Any]:
+    """On other texts: how many have a mark, and how often it is right."""
+    margins, right, coherent = marks(model, rows)
+    marked = margins >= least
+    return {
+        "texts": len(margins),
+        "marked": float(marked.mean()),
+        "right_of_marked": float(right[marked].mean()),
+        "right_of_all": float(right.mean()),
+        "marked_coherent": float((coherent >= least).mean()),
+    }
+
+
+def card_of(metrics: dict[str, Any], reference: dict[str, Any], size: int) -> str:
+    """The card, from `shipped.md` with the figures."""
+
+    def row(name: str, part: str, of: dict[str, Any]) -> str:
+        value = f"{100 * of['value']:.1f}"
+        if of["ci"]:  # none where the documents are too few
+            value += " [{:.1f}, {:.1f}]".format(*(100 * bound for bound in of["ci"]))
+        return f"| {name} | {part} | {of['pairs']:,} | {value} |"
+
+    figures = [
+        row(name, part, of)
+        for name, parts in metrics.items()
+        if name != "breaks"
+        for part, of in parts.items()
+    ]
+    breaks = [
+        f"| {name} | {of['texts']:,} | {100 * of['marked']:.0f} "
+        f"| {100 * of['right_of_marked']:.0f} | {100 * of['marked_coherent']:.0f} |"
+        for name, of in metrics["breaks"].items()
+    ]
+    texts = f"{reference['texts']:,}"
+    template = Template((Path(__file__).parent / "shipped.md").read_text(encoding="utf-8"))
+    return template.substitute(
+        figures="\n".join(figures),
+        breaks="\n".join(breaks),
+        megabytes=f"{size / 1e6:.1f}",
+        texts=texts,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("texts")
+    one.add_argument("--novels", type=Path, nargs="+", required=True)
+    one.add_argument("--articles", nargs="+", required=True)
+    one.add_argument("--exclude", type=Path, nargs="*", default=[])
+    one.add_argument("--output", type=Path, required=True)
+    one.set_defaults(run=texts)
+    two = commands.add_parser("backbone")
+    two.add_argument("texts", type=Path)
+    two.add_argument("--backbone", required=True)
+    two.add_argument("--words", type=int, default=12_000)
+    two.add_argument("--output", type=Path, required=True)
+    two.set_defaults(run=backbone)
+    three = commands.add_parser("scorer")
+    three.add_argument("backbone")
+    three.add_argument("--output", type=Path, required=True)
+    three.set_defaults(run=scorer)
+    four = commands.add_parser("ship")
+    four.add_argument("model", type=Path)
+    four.add_argument("--texts", type=Path, required=True)
+    four.add_argument("--unseen", type=Path, nargs="*", default=[], help="more texts to judge by")
+    four.add_argument("--output", type=Path, required=True)
+    four.set_defaults(run=ship)
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    try:
+        options.run(options)
+    except (OSError, ValueError) as error:
+        log.error("error: %s", error)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
