@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_
 from corpora import licences
 from corpora.declared import Loc, Table, Where, anchored
 from corpora.errors import ConfigError, DiscorporaError, nearest
-from corpora.sentences import SPLITTERS
+from corpora.sentences import SplitterName
 from corpora.splits import SPLITS, Shares
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Builder
@@ -67,23 +67,12 @@ def _licence(value: str) -> str:
     return value
 
 
-def _splitter(value: str) -> str:
-    if value in SPLITTERS:
-        return value
-    raise ConfigError(
-        f"no splitter {value!r}; {nearest(value, SPLITTERS)}".rstrip("; "),
-        hint=f"the splitters are: {', '.join(SPLITTERS)}",
-    )
-
-
 Name = Annotated[str, AfterValidator(_name)]
 """A name that is also a folder's."""
 Language = Annotated[str, AfterValidator(_language_code)]
 """A code such as `en`, by which parsers, pattern tables and the Hub know it."""
 Licence = Annotated[str, AfterValidator(_licence)]
 """An SPDX identifier, or one of `corpora.licences`."""
-Splitter = Annotated[str, AfterValidator(_splitter)]
-"""A name of `corpora.sentences.SPLITTERS`."""
 
 
 class Source(Table):
@@ -104,7 +93,7 @@ class Source(Table):
     licence: Licence | dict[str, Licence] = ""
     language: Language = ""
     options: dict[str, Any] = Field(default_factory=dict)
-    splitter: Splitter | Literal[""] = ""
+    splitter: SplitterName | Literal[""] = ""
     splits: Literal["", "own", "discoeval", "dissent", "lin", "ji"] = ""
     datasets: tuple[str, ...] = ()
     get: str = ""
@@ -128,7 +117,7 @@ class Source(Table):
 
 
 class Sentences(Table):
-    splitter: Splitter = "rules"
+    splitter: SplitterName = "rules"
 
 
 class Splits(Table):

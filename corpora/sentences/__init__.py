@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from corpora.document import Document, Spans
 from corpora.errors import ConfigError, nearest
@@ -27,13 +30,20 @@ def split(text: str, paragraphs: Spans, splitter: str = "rules", language: str =
     `splitter` is a name of `SPLITTERS`; `language` an ISO 639-1 code. Raises `ConfigError` for
     an unknown splitter.
     """
-    if splitter not in SPLITTERS:
-        raise ConfigError(
-            f"unknown splitter {splitter!r}",
-            where="sentences: splitter",
-            hint=f"{nearest(splitter, SPLITTERS)}splitters are {', '.join(sorted(SPLITTERS))}",
-        )
-    return SPLITTERS[splitter](text, paragraphs, language)
+    return SPLITTERS[known_splitter(splitter)](text, paragraphs, language)
+
+
+def known_splitter(name: str) -> str:
+    """The name of a splitter; raises `ConfigError` for an unknown one."""
+    if name in SPLITTERS:
+        return name
+    raise ConfigError(
+        f"no splitter {name!r}; {nearest(name, SPLITTERS)}".rstrip("; "),
+        hint=f"the splitters are: {', '.join(SPLITTERS)}",
+    )
+
+
+SplitterName = Annotated[str, AfterValidator(known_splitter)]
 
 
 def split_document(document: Document, splitter: str = "rules") -> Document:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from corpora.errors import DiscorporaError
-from corpora.store.rows import RowGroups
+from corpora.store.rows import regrouped
 
 MEMORY = "256MB"
 """What DuckDB holds in memory; the rest is spilled to the output's own folder."""
@@ -23,6 +23,12 @@ BATCH = 4096
 
 Values = Mapping[str, Any]
 """The parameters of a query, by name."""
+
+
+def parquet(files: Path) -> str:
+    """The rows of Parquet files, given as a glob, as a query names them."""
+    quoted = str(files).replace("'", "''")
+    return f"read_parquet('{quoted}')"
 
 
 class Engine:
@@ -82,10 +88,9 @@ class Engine:
         ((value,),) = self.rows(query, values)
         return value
 
-    def view(self, name: str, files: str) -> None:
+    def view(self, name: str, files: Path) -> None:
         """Name the rows of Parquet files, given as a glob."""
-        quoted = files.replace("'", "''")
-        self.run(f"create view {name} as select * from read_parquet('{quoted}')")
+        self.run(f"create view {name} as select * from {parquet(files)}")
 
     def name(self, name: str, rows: Any) -> None:
         """Name the rows of an Arrow table or dataset."""
@@ -109,7 +114,4 @@ class Engine:
         self, query: str, values: Values | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a result as record batches of exactly `size` rows, but for the last one."""
-        groups = RowGroups(size)
-        for batch in self.reader(query, values, size):
-            yield from groups.add(batch)
-        yield from groups.rest()
+        return regrouped(self.reader(query, values, size), size)

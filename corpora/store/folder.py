@@ -26,7 +26,7 @@ from corpora.splits import SPLITS, TOLERANCE, Shares, fit
 from corpora.store import card as cards
 from corpora.store.atomic import MANIFEST, cleared, read_json, sha256, write_json, write_text
 from corpora.store.documents import shards_of
-from corpora.store.engine import Engine
+from corpora.store.engine import Engine, parquet
 from corpora.store.rows import SplitWriter, write_parquet
 
 log = logging.getLogger(__name__)
@@ -291,11 +291,9 @@ class DatasetFolder:
             f'"{name}"' if pa.types.is_list(writer.schema.field(name).type) else f'["{name}"]'
             for name in columns
         ]
-        files = str(writer.folder / f"{writer.split}-*.parquet").replace("'", "''")
         texts = f"list_sort(flatten([{', '.join(lists)}]))"
         with Engine(self.folder) as engine:
-            query = f"select count(distinct hash({texts})) from read_parquet('{files}')"
-            return int(engine.value(query))
+            return int(engine.value(f"select count(distinct hash({texts})) from {_rows(writer)}"))
 
     def _note_shares(self, configs: Mapping[str, Any]) -> None:
         """Say by how much the rows miss the shares that were asked for, and how they are split."""
@@ -322,16 +320,15 @@ class DatasetFolder:
 
         Their number and the first ones, for the card; nothing where there are none.
         """
-        columns = [
-            (str(self.folder / config / "*.parquet").replace("'", "''"), column)
+        names = [
+            f'select "{column}" as name from {parquet(self.folder / config / "*.parquet")}'
             for config, entry in configs.items()
             for column in DOCUMENT_COLUMNS
             if entry["features"].get(column, {}).get("dtype") == "string"
         ]
-        if not (self.documents and columns):
+        if not (self.documents and names):
             return {}
-        rows = [f"select \"{c}\" as name from read_parquet('{files}')" for files, c in columns]
-        query = _DOCUMENTS.format(rows=" union ".join(rows))
+        query = _DOCUMENTS.format(rows=" union ".join(names))
         files = [str(path) for folder in self.documents for path in shards_of(folder)]
         with Engine(self.folder) as engine:
             path = self.folder / ATTRIBUTION
@@ -345,12 +342,11 @@ class DatasetFolder:
         """Distinct texts in more than one split, by configuration and pair of splits."""
 
         def texts(writer: SplitWriter, columns: Sequence[str]) -> str:
-            files = str(writer.folder / f"{writer.split}-*.parquet").replace("'", "''")
             queries = []
             for name in columns:
                 listed = pa.types.is_list(writer.schema.field(name).type)
                 text = f'unnest("{name}")' if listed else f'"{name}"'
-                queries.append(f"select {text} as text from read_parquet('{files}')")
+                queries.append(f"select {text} as text from {_rows(writer)}")
             return " union all ".join(queries)
 
         overlap: dict[str, dict[str, int]] = {}
@@ -369,6 +365,11 @@ class DatasetFolder:
                     number = int(engine.value(query)) if few.rows else 0
                     overlap.setdefault(config, {})[f"{one.split}/{two.split}"] = number
         return overlap
+
+
+def _rows(writer: SplitWriter) -> str:
+    """The rows of a split, as a query names them."""
+    return parquet(writer.folder / f"{writer.split}-*.parquet")
 
 
 _DOCUMENTS = """

@@ -111,6 +111,14 @@ class RowGroups:
             self._batches, self._rows = [], 0
 
 
+def regrouped(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """The rows as batches of exactly `size` rows, but for the last one."""
+    groups = RowGroups(size)
+    for batch in batches:
+        yield from groups.add(batch)
+    yield from groups.rest()
+
+
 def write_parquet(
     path: Path,
     batches: Iterable[pa.RecordBatch],
@@ -126,12 +134,8 @@ def write_parquet(
     """
     rows = 0
     with replacing(path) as partial, open_parquet(partial, schema, metadata) as writer:
-        groups = RowGroups(rows_per_group)
-        for batch in batches:
-            rows += batch.num_rows
-            for group in groups.add(batch):
-                writer.write_batch(group, rows_per_group)
-        for group in groups.rest():
+        for group in regrouped(batches, rows_per_group):
+            rows += group.num_rows
             writer.write_batch(group, rows_per_group)
     return rows
 

@@ -164,8 +164,8 @@ class Candidates:
         self.assignments: dict[str, dict[str, Any]] = {}
 
     def __enter__(self) -> Self:
-        self.engine.view("candidate", str(self.folder / "*.rows"))
-        self.engine.view("documents", str(self.folder / "*.documents"))
+        self.engine.view("candidate", self.folder / "*.rows")
+        self.engine.view("documents", self.folder / "*.documents")
         for path in sorted(self.folder.glob("*.documents")):
             counts = json.loads(pq.read_schema(path).metadata[REJECTS.encode()])
             for reason, number in counts.items():
@@ -304,6 +304,30 @@ class Candidates:
             self.dataset.count_licences(batch["licence"])
             columns = [batch[field.name].cast(field.type) for field in writer.schema]
             writer.append(pa.RecordBatch.from_arrays(columns, schema=writer.schema))
+
+    def write_splits(
+        self,
+        columns: pa.Schema,
+        texts: Sequence[str],
+        rows_per_group: int = 0,
+        *,
+        query: str = "",
+        values: Mapping[str, Any] | None = None,
+        size: int = BATCH,
+    ) -> None:
+        """Write each split of the configuration `default`: its candidates as they are.
+
+        `query` gives other rows or another order, by `values` and the name of the split.
+        """
+        for split in SPLITS:
+            writer = self.dataset.writer(
+                "default", split, columns, texts=texts, rows_per_group=rows_per_group
+            )
+            own = {**(values or {}), "split": split}
+            batches = (
+                self.engine.batches(query, own, size) if query else self.of_split(split, size=size)
+            )
+            self.write(writer, batches)
 
     @contextmanager
     def mapped(self, query: str, values: Mapping[str, Any] | None = None) -> Iterator[pa.Table]:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
 
-from pydantic import field_validator
-
-from corpora.errors import ConfigError
-from corpora.readers.coherence import SETS
-from corpora.readers.source import SeenIds
+from corpora.document import paragraph_spans
+from corpora.readers.coherence import (
+    SETS,
+    Coherence,
+    SummEval,
+    is_annotations,
+    read_pairs,
+    with_group,
+)
+from corpora.readers.source import Reader, SeenIds, Source
+from corpora.readers.stories import StoryCloze, read_storycloze
 from corpora.schemas import COHERENCE_TESTS
-from corpora.sentences import SPLITTERS
+from corpora.sentences import SplitterName, split
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.coherence_sets import KINDS, Test, sets_of
 from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
+
+Test = dict[str, Any]
+"""A row of `COHERENCE_TESTS`."""
 
 CARD = Card(
     title="Coherence test sets",
@@ -83,21 +95,12 @@ class CoherenceTests(FromSources):
     name, version = "coherence_tests", 2
     paper = "Jwalapuram, Joty and Lin 2022, sections 2.2 and 2.3"
     card = CARD
-    kinds = KINDS
+    kinds = ("coherence", "storycloze", "summeval")
     gives = dict.fromkeys(SETS, COHERENCE_TESTS)
     texts = dict.fromkeys(SETS, ("pos", "neg"))
 
-    splitter: str = "rules"
+    splitter: SplitterName = "rules"
     """What splits summaries into sentences (`corpora.sentences.SPLITTERS`)."""
-
-    @field_validator("splitter")
-    @classmethod
-    def _known(cls, splitter: str) -> str:
-        if splitter not in SPLITTERS:
-            raise ConfigError(
-                f"splitter = {splitter!r}", hint=f"one of {', '.join(sorted(SPLITTERS))}"
-            )
-        return splitter
 
     def parts(self, sources: Iterable[Opened], dataset: DatasetFolder) -> Iterator[Part]:
         """The tests of each file, all in the split `test`; those that repeat one are counted."""
@@ -119,3 +122,76 @@ class CoherenceTests(FromSources):
                 repeated.setdefault(name, 0)
                 licence = reader.licence_of(name)
                 yield Part(name, "test", licence, differing(name, place, tests))
+
+
+def sets_of(
+    reader: Reader, source: Source, splitter: str, dataset: DatasetFolder
+) -> Iterator[tuple[str, str, Iterator[Test]]]:
+    """Name, place and tests of each set of a source, one a file; `splitter` splits summaries."""
+    for path in source.files:
+        if isinstance(reader, Coherence):
+            if not is_annotations(path):
+                yield reader.set_of(path), str(path), _pairs(path, source)
+        elif isinstance(reader, StoryCloze):
+            yield "storycloze", str(path), _stories(path, reader, source)
+        elif isinstance(reader, SummEval):
+            yield "summeval", str(path), _summaries(path, reader, source, splitter, dataset)
+
+
+def _pairs(path: Path, source: Source) -> Iterator[Test]:
+    """Of the authors' pickles, or JSON Lines of `pos` and `neg`."""
+    last = ""
+    for group, pair in with_group(read_pairs(path, source.refuse)):
+        source.good += pair.where != last
+        last = pair.where
+        rest = {"prompt": list(pair.prompt), "votes": list(pair.votes)}
+        yield _test(pair.id, group, pair.pos, pair.neg) | rest
+
+
+def _stories(path: Path, reader: StoryCloze, source: Source) -> Iterator[Test]:
+    for story in read_storycloze(path, source.refuse, encoding=reader.encoding):
+        source.good += 1
+        pos, neg = ((*story.context, end) for end in (story.right, story.wrong))
+        yield _test(story.id, story.id, pos, neg)
+
+
+def _summaries(
+    path: Path, reader: SummEval, source: Source, splitter: str, dataset: DatasetFolder
+) -> Iterator[Test]:
+    """Each two summaries of an article; all summaries (1,600 in the release) are held."""
+    articles: dict[str, list[Test]] = {}
+    for _, _, row, _ in reader.examples(path, "", source):
+        source.good += 1
+        articles.setdefault(row["group"], []).append(row)
+    for summaries in articles.values():
+        for one, two in combinations(sorted(summaries, key=itemgetter("id")), 2):
+            if (test := _rated(one, two, splitter, source, dataset)) is not None:
+                yield test
+
+
+def _rated(
+    one: Test, two: Test, splitter: str, source: Source, dataset: DatasetFolder
+) -> Test | None:
+    """The pair of two summaries, the better rated first; none for equal means."""
+    if len(one["ratings"]) != len(two["ratings"]):
+        dataset.reject("other_number_of_experts")
+        return None
+    if sum(one["ratings"]) == sum(two["ratings"]):
+        dataset.reject("equal_rating")
+        return None
+    pos, neg = (one, two) if sum(one["ratings"]) > sum(two["ratings"]) else (two, one)
+    votes = [(a > b) - (a == b) for a, b in zip(pos["ratings"], neg["ratings"], strict=True)]
+    texts = (_sentences(s["text"], splitter, source.language) for s in (pos, neg))
+    group = one["group"]
+    name = f"{one['id']}-{two['id'].removeprefix(f'{group}/')}"
+    return _test(name, group, *texts) | {"votes": votes}
+
+
+def _sentences(text: str, splitter: str, language: str) -> list[str]:
+    folded = " ".join(text.split())
+    return [folded[a:b] for a, b in split(folded, paragraph_spans(folded), splitter, language)]
+
+
+def _test(id: str, group: str, pos: Sequence[str], neg: Sequence[str]) -> Test:
+    texts = {"pos": list(pos), "neg": list(neg)}
+    return {"id": id, "group": group, "prompt": [], **texts, "votes": []}

@@ -15,7 +15,6 @@ from corpora.document import Document
 from corpora.errors import ConfigError
 from corpora.prose import units
 from corpora.schemas import marked
-from corpora.splits import SPLITS
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row
@@ -150,11 +149,8 @@ class Discovery(Builder):
         dataset.reject("not_needed", sum(max(0, counts[name] - cap) for name in names))
         enough = f"have at least {self.min_count} pairs"
         dataset.note(f"{len(names)} of the {len(self.markers)} markers {enough}.")
-        for split in SPLITS:
-            columns = marked(names, ABOUT)
-            writer = dataset.writer("default", split, columns, texts=("s1", "s2"))
-            values = {"names": names, "cap": cap, "split": split}
-            taken.write(writer, taken.engine.batches(_IN_ORDER, values))
+        values = {"names": names, "cap": cap}
+        taken.write_splits(marked(names, ABOUT), ("s1", "s2"), query=_IN_ORDER, values=values)
 
 
 def _closed(text: str) -> bool:

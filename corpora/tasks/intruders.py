@@ -6,7 +6,7 @@ of the corpus in their own places, and over all pairs kept in balance with what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +18,8 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
 from corpora.readers.source import SeenIds
-from corpora.tasks.similar import FEATURES, MOST, Hasher
+from corpora.tasks.permutations import codes
+from corpora.tasks.similar import FEATURES, MOST, hashed_counts
 
 if TYPE_CHECKING:
     from corpora.tasks.intrusion import Intrusion
@@ -93,7 +94,7 @@ class Pool:
         sizes = np.array([len(text) for text in texts])
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.text = np.repeat(np.arange(len(texts)), sizes)
-        counts = Hasher().numbers(self.sentences).astype(np.float32)
+        counts = hashed_counts(self.sentences).astype(np.float32)
         ones = np.ones(len(self.sentences), np.float32)
         together = sparse.csr_matrix((ones, np.arange(len(ones)), self.starts)) @ counts
         tfidf = TfidfTransformer(sublinear_tf=True).fit(together)
@@ -105,7 +106,7 @@ class Pool:
         self.profiles = _shared(normalize(tfidf.transform(together) @ telling))
         self.surface = np.array(list(map(surface, self.sentences)))
         self.words = self.surface[:, 0]
-        self.form = _codes(map(form, self.sentences))
+        self.form = np.array(codes(map(form, self.sentences)))
         # Not the first or last sentence of a text, and none without a word, such as `* * *`.
         self.usable = (self.words >= settings.min_words) & (np.diff(counts.indptr) > 0)
         self.usable[[*self.starts[:-1], *(self.starts[1:] - 1)]] = False
@@ -244,9 +245,3 @@ def _only(features: NDArray[np.bool_]) -> Any:
 def _shared(rows: Any) -> Any:
     """Sparse unit vectors without the features that only one of them has: no cosine needs these."""
     return rows[:, np.flatnonzero(np.bincount(rows.indices, minlength=rows.shape[1]) > 1)]
-
-
-def _codes(values: Iterable[object]) -> Numbers:
-    """The same number for equal values."""
-    known: dict[object, int] = {}
-    return np.array([known.setdefault(value, len(known)) for value in values])

@@ -9,7 +9,7 @@ document: a numpy generator for each document would cost more than its orders do
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import factorial, log1p, prod
 
 import numpy as np
@@ -115,7 +115,7 @@ def order_rows(
     `wanted`: how many rows a document has and how many negatives each, by its distinct orders.
     `kind`: of a sentence, where it takes only places of its kind.
     """
-    kinds = [list(map(kind, texts)) if kind else None for texts in sentences]
+    kinds = [list(map(kind, texts)) if kind else [] for texts in sentences]
     alike: dict[tuple[int, int], list[int]] = {}
     for position, texts in enumerate(sentences):
         total = distinct_orders(texts, kinds[position])
@@ -124,8 +124,8 @@ def order_rows(
     for (n, total), some in alike.items():
         rows, each = wanted(total)
         if rows:
-            read = np.array([_alike(sentences[place]) for place in some], np.uint64)
-            of_kind = np.array([_codes(kinds[p]) for p in some], np.uint64) if kind else None
+            read = np.array([codes(sentences[place]) for place in some], np.uint64)
+            of_kind = np.array([codes(kinds[p]) for p in some], np.uint64) if kind else None
             orders = permutations(keys[some], read, total, rows * each, of_kind)
             inner = pa.FixedSizeListArray.from_arrays(pa.array(orders.ravel()), n)
             outer = pa.FixedSizeListArray.from_arrays(inner, each)
@@ -144,13 +144,7 @@ def order_rows(
     return batch.take(pa.array(np.argsort(documents, kind="stable")))
 
 
-def _codes(kinds: Sequence[object] | None) -> list[int]:
-    """Numbers that are equal where kinds are."""
+def codes(values: Iterable[object]) -> list[int]:
+    """Numbers from 0 on that are equal where values are."""
     known: dict[object, int] = {}
-    return [known.setdefault(kind, len(known)) for kind in kinds or ()]
-
-
-def _alike(sentences: Sequence[str]) -> list[int]:
-    """Numbers that are equal where sentences are: the last place of each."""
-    last = {sentence: place for place, sentence in enumerate(sentences)}
-    return [last[sentence] for sentence in sentences]
+    return [known.setdefault(value, len(known)) for value in values]

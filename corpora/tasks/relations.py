@@ -1,20 +1,29 @@
-"""Annotated relations: what the datasets from PDTB, GDTB and rhetorical trees share."""
+"""Annotated relations: the datasets from PDTB and GDTB, and what they share with those of trees.
+
+PDTB-E and PDTB-I have the sense of a relation (DiscoEval, section 3.1). `pdtb_marked` asks whether
+a relation is explicit or implicit (DisSent, section 6 and A.3).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pyarrow as pa
+from pydantic import Field
 
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
-from corpora.splits import SPLITS, Assignment
+from corpora.schemas import PDTB_MARKED
+from corpora.schemas import pdtb as pdtb_schema
+from corpora.splits import Assignment
 from corpora.splits.prescribed import prescribed
+from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Part, Prescribed, Reject, Target
+from corpora.tasks.builder import Part, Prescribed, Reject, Row, Target
 from corpora.tasks.candidates import Candidates
+from corpora.tasks.discoeval.common import CITATION
 
 PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,
   title = {The {P}enn {D}iscourse {T}reebank 2.0},
@@ -24,8 +33,17 @@ PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,
   year = {2008}
 }"""
 
-
 ROWS_PER_BATCH = 256
+
+REFUSED = (
+    "The Penn Discourse Treebank may not be passed on: publishing a dataset made from it is "
+    "refused."
+)
+
+ARGUMENTS = {
+    "arg1": "text of the first argument; the parts of a discontinuous one are joined",
+    "arg2": "text of the second argument, without the connective",
+}
 
 
 class Treebank(Prescribed):
@@ -48,13 +66,14 @@ class Treebank(Prescribed):
         self, names: Sequence[str], schema: pa.Schema, taken: Candidates, dataset: DatasetFolder
     ) -> None:
         """Write the candidates that have one of the labels `names`, a document's together."""
-        query = f"{_LABELLED} order by {self.order}"
-        for split in SPLITS:
-            writer = dataset.writer(
-                "default", split, schema, texts=self.texts, rows_per_group=self.rows_per_group
-            )
-            values = {"split": split, "names": names}
-            taken.write(writer, taken.engine.batches(query, values, ROWS_PER_BATCH))
+        taken.write_splits(
+            schema,
+            self.texts,
+            self.rows_per_group,
+            query=f"{_LABELLED} order by {self.order}",
+            values={"names": names},
+            size=ROWS_PER_BATCH,
+        )
 
 
 _LABELLED = """
@@ -131,3 +150,238 @@ _SEAMS = (
     (re.compile(r"(?<=[;:(]) ?,"), ""),
 )
 """The commas that a connective between commas leaves behind, and by what they are replaced."""
+
+
+def card_of(kind: str, task: str) -> Card:
+    """The card of the dataset of a kind of relations; DiscoEval calls it `task`."""
+    return Card(
+        title=f"{kind} discourse relations",
+        summary=(
+            f"The two arguments of annotated {kind.lower()} discourse relations and their sense: "
+            f"{task} of DiscoEval, from PDTB or GDTB."
+        ),
+        method=(
+            "DiscoEval, section 3.1: senses of the second level, sections 2-14, 15-18 and 19-23 of "
+            "the Wall Street Journal, classes with fewer than 10 rows left out; each is a "
+            "setting. All relations of the kind are taken, those within one sentence included, "
+            "and the connective is removed. Documents of other sources are split by a given table "
+            "or by shares."
+        ),
+        fields={
+            "doc": "id of the document",
+            "label": "the sense of the relation at the chosen level",
+            **ARGUMENTS,
+            "connective": "the connective: annotated in the text (explicit) or by annotators "
+            "(implicit)",
+            "sense": "the sense in full",
+        },
+        citation=f"{CITATION}\n{PDTB_CITATION}",
+        limits=(
+            REFUSED,
+            "Arguments are the annotated spans, also where both are in one sentence; they are not "
+            "whole sentences.",
+        ),
+        tags=("discoeval", "discourse-relations", "pdtb"),
+    )
+
+
+class Pdtb(Relations):
+    """Discourse relations of one kind and their senses."""
+
+    paper = "Chen, Chu and Gimpel 2019, section 3.1"
+    gives = {"default": pdtb_schema([])}
+    columns = pa.schema(
+        [(name, pa.string()) for name in ("label", "arg1", "arg2", "connective", "sense")]
+    )
+    equal = ("arg1", "arg2", "connective", "sense")
+
+    level: Annotated[int, Field(ge=1, le=3)] = 2
+    """Of the senses that are labels: 2 in the paper."""
+    senses: Literal["first", "all"] = "first"
+    """Of a relation with several senses, the `first` one or `all`, a row each."""
+    min_count: Annotated[int, Field(ge=0)] = 10
+    """Classes with fewer rows in all splits together are left out."""
+    classes: Annotated[int, Field(ge=0)] = 0
+    """How many of the most frequent classes; 0 for all (DisSent, section 6: 11, with
+    `sections = "dissent"`)."""
+
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """Arguments and sense of each relation; those without a sense so fine are counted."""
+        for relation, one, two in self.relations(document, reject):
+            senses = relation.senses[:1] if self.senses == "first" else relation.senses
+            fine = {sense_at(sense, self.level): sense for sense in reversed(senses)}
+            if not any(fine):
+                reject("sense_too_coarse")
+            for label, sense in fine.items():
+                if label:
+                    yield Row((label, one, two, relation.connective, sense))
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """The rows of the frequent classes, whose names are in alphabetical order."""
+        counts = taken.engine.rows(_CLASSES)
+        frequent = [(name, n) for name, n in counts if n >= self.min_count]
+        chosen = dict(frequent[: self.classes] if self.classes else frequent)
+        rare = sum(n for name, n in counts if name not in chosen)
+        dataset.reject("class_too_rare", rare)
+        names = sorted(chosen)
+        self.write_labelled(names, pdtb_schema(names), taken, dataset)
+
+
+_CLASSES = """
+select label, count(*) as number from kept join candidate using (part, doc, number)
+group by label order by number desc, label
+"""
+
+
+class PdtbExplicit(Pdtb):
+    """Explicit discourse relations: the sense of two arguments, from PDTB or GDTB."""
+
+    name, version = "pdtb_explicit", 2
+    card = card_of("Explicit", "PDTB-E")
+    kinds = ("Explicit",)
+
+
+class PdtbImplicit(Pdtb):
+    """Implicit discourse relations: the sense of two arguments, from PDTB or GDTB."""
+
+    name, version = "pdtb_implicit", 1
+    card = card_of("Implicit", "PDTB-I")
+    kinds = ("Implicit",)
+
+
+def sense_at(sense: str, level: int) -> str:
+    """`Contingency.Cause` of `Contingency.Cause.Reason` at level 2; empty if it is coarser."""
+    parts = sense.split(".")
+    return ".".join(parts[:level]) if len(parts) >= level else ""
+
+
+MARKED_CARD = Card(
+    title="Marked or unmarked relations",
+    summary=(
+        "Two arguments of an annotated discourse relation, without the connective: was the "
+        "relation marked by one? From PDTB or GDTB, after DisSent."
+    ),
+    method=(
+        "Nie, Bennett and Goodman 2019, section 6 and appendix A.3: sections 2-22 of the Wall "
+        "Street Journal for training, 0-1 for validation, 23-24 for test. Documents of other "
+        "sources are split by a given table or by shares. Unlike the paper's, marked and unmarked "
+        "rows are as many, and alike: in each split, equal numbers are drawn of those whose "
+        "arguments have nearly the same numbers of words (within a factor of 2) and agree in "
+        "whether a capital follows the first letter. Each argument begins with a capital and has "
+        "no mark at its end, so that neither tells whether it was a whole sentence. An implicit "
+        "relation between arguments that an explicit one joins too is left out. "
+        '`arguments = "annotated"` gives all relations as they are annotated, as in the paper.'
+    ),
+    fields={
+        "doc": "id of the document",
+        "label": "`marked` (1, an explicit relation) or `unmarked` (0, an implicit one)",
+        **ARGUMENTS,
+    },
+    citation=f"""@inproceedings{{nie-etal-2019-dissent,
+  title = {{{{D}}is{{S}}ent: Learning Sentence Representations from Explicit Discourse Relations}},
+  author = {{Nie, Allen and Bennett, Erin and Goodman, Noah}},
+  booktitle = {{Proceedings of ACL}},
+  pages = {{4497--4510}},
+  year = {{2019}}
+}}
+{PDTB_CITATION}""",
+    limits=(
+        REFUSED,
+        "Marked relations are more often within one sentence: their arguments are more often "
+        "clauses that cannot stand alone.",
+    ),
+    tags=("dissent", "discourse-relations", "pdtb"),
+)
+
+
+class PdtbMarked(Relations):
+    """Marked or unmarked relations: did a connective stand between two arguments?"""
+
+    name, version = "pdtb_marked", 2
+    paper = "Nie, Bennett and Goodman 2019, section 6 and appendix A.3"
+    card = MARKED_CARD
+    gives = {"default": PDTB_MARKED}
+    kinds = ("Explicit", "Implicit")
+    columns = pa.schema([("label", pa.string()), ("arg1", pa.string()), ("arg2", pa.string())])
+    equal = ("label", "arg1", "arg2")
+
+    sections: Literal["discoeval", "dissent"] = "dissent"
+    """Of the Wall Street Journal: `discoeval` (2-14, 15-18, 19-23) or `dissent` (2-22, 0-1,
+    23-24)."""
+
+    arguments: Literal["matched", "annotated"] = "matched"
+    """`matched`: as many marked as unmarked rows of like lengths, each argument with a capital
+    first letter and no mark at its end; `annotated`: all, as annotated (the paper's)."""
+
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """The arguments of explicit and implicit relations, these where no connective stands."""
+        explicit = [r for r in document.relations or () if r.kind == "Explicit"]
+        for relation, one, two in self.relations(document, reject):
+            if relation.kind == "Implicit" and any(joins(r, relation) for r in explicit):
+                reject("implicit_beside_explicit")
+                continue
+            if self.arguments == "matched":
+                one, two = bare(one), bare(two)
+            if one and two:
+                yield Row(("marked" if relation.kind == "Explicit" else "unmarked", one, two))
+            else:
+                reject("argument_empty")
+
+    def select(self, taken: Candidates) -> None:
+        """Split the documents, then match the labels of each split."""
+        super().select(taken)
+        if self.arguments == "matched":
+            before = int(taken.engine.value("select count(*) from kept"))
+            taken.engine.run(_MATCHED)
+            after = int(taken.engine.value("select count(*) from kept"))
+            taken.dataset.reject("unmatched", before - after)
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """All that are kept."""
+        self.write_labelled(("unmarked", "marked"), PDTB_MARKED, taken, dataset)
+
+
+def joins(one: Relation, other: Relation) -> bool:
+    """Whether both arguments of two relations overlap."""
+    return all(
+        any(a < d and c < b for a, b in left for c, d in right)
+        for left, right in (
+            (one.arg1_spans, other.arg1_spans),
+            (one.arg2_spans, other.arg2_spans),
+        )
+    )
+
+
+def bare(argument: str) -> str:
+    """The argument with a capital first letter and no marks at its ends.
+
+    Arguments of implicit relations are mostly sentences and those of explicit ones clauses; their
+    ends alone would tell them apart.
+    """
+    text = argument.strip(" ,;:.!?…-–—")
+    first = next((i for i, character in enumerate(text) if character.isalnum()), 0)
+    return text[:first] + text[first : first + 1].upper() + text[first + 1 :]
+
+
+_MATCHED = r"""
+create or replace table kept as
+with measured as (
+    select kept.*, label, [
+        floor(log2(len(string_split(argument, ' ')))) for argument in [arg1, arg2]
+    ] as lengths, [
+        regexp_matches(argument, '.\p{Lu}') for argument in [arg1, arg2]
+    ] as names
+    from kept join candidate using (part, doc, number)
+), ranked as (
+    select *,
+        row_number() over (
+            partition by split, lengths, names, label order by priority, doc, number
+        ) as place,
+        count(*) filter (label = 'marked') over alike as marked,
+        count(*) filter (label = 'unmarked') over alike as unmarked
+    from measured
+    window alike as (partition by split, lengths, names)
+)
+select part, doc, number, priority, split from ranked where place <= least(marked, unmarked)
+"""
+"""Coarsened exact matching (Iacus, King and Porro 2012)."""

@@ -28,27 +28,19 @@ MOST = 1_000
 Found = list[tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
-class Hasher:
-    """Texts to counts of hashed words and pairs of words; the same in every process."""
+def hashed_counts(texts: Sequence[str]) -> Any:
+    """A sparse matrix [texts, FEATURES]: counts of hashed words and pairs of words.
 
-    def __init__(self) -> None:
-        from sklearn.feature_extraction.text import HashingVectorizer
+    The same in every process.
+    """
+    from sklearn.feature_extraction.text import HashingVectorizer
 
-        self._vectorizer = HashingVectorizer(
-            n_features=FEATURES, ngram_range=(1, 2), alternate_sign=False, norm=None
-        )
-
-    def numbers(self, texts: Sequence[str]) -> Any:
-        """A sparse matrix [texts, FEATURES] of counts."""
-        found = self._vectorizer.transform(texts)
-        found.sort_indices()
-        return found
-
-    def counts(self, texts: Sequence[str]) -> Any:
-        """The same of logarithmic counts."""
-        found = self.numbers(texts)
-        found.data = 1 + np.log(found.data)
-        return found
+    vectorizer = HashingVectorizer(
+        n_features=FEATURES, ngram_range=(1, 2), alternate_sign=False, norm=None
+    )
+    counts = vectorizer.transform(texts)
+    counts.sort_indices()
+    return counts
 
 
 class Profiles:
@@ -62,8 +54,6 @@ class Profiles:
         self._file = TemporaryFile(dir=folder)  # noqa: SIM115
         self.frequency = np.zeros(FEATURES, np.int64)
         self.rows: dict[str, int] = {}
-        self._hasher = Hasher()
-        self._known: NDArray[np.float64] | None = None
         self._ends = array("q", [0])
 
     def __enter__(self) -> Self:
@@ -74,19 +64,19 @@ class Profiles:
 
     def add(self, name: str, text: str) -> None:
         """Take in one text under a name of its own."""
-        counts = self._hasher.counts([text])
+        counts = hashed_counts([text])
         self.frequency[counts.indices] += 1
         self.rows[name] = len(self.rows)
-        self._known = None
         self._ends.append(self._ends[-1] + counts.nnz)
-        pairs = np.stack([counts.indices.astype(np.float64), counts.data], axis=1)
+        pairs = np.stack([counts.indices.astype(np.float64), 1 + np.log(counts.data)], axis=1)
         self._file.write(pairs.tobytes())
 
     def matrix(self, names: Sequence[str], kept: int = KEPT) -> Any:
         """The weightiest features of these texts as unit vectors, a row each."""
         from scipy import sparse
 
-        weights = self._weights()
+        # Inverse document frequencies; a little above 0, so that no text is without features.
+        weights = np.log((1 + len(self.rows)) / (1 + self.frequency)) + 0.01
         indices, data, ends = array("i"), array("f"), [0]
         for name in names:
             feature, count = self._row(self.rows[name])
@@ -95,23 +85,14 @@ class Profiles:
             indices.extend(feature[best].tolist())
             data.extend(value[best].tolist())
             ends.append(len(indices))
-        columns = np.frombuffer(indices, np.int32) if indices else np.zeros(0, np.int32)
-        values = np.frombuffer(data, np.float32) if data else np.zeros(0, np.float32)
-        return _unit(
-            sparse.csr_matrix((values.copy(), columns, ends), shape=(len(ends) - 1, FEATURES))
-        )
+        parts = (np.array(data, np.float32), np.array(indices, np.int32), ends)
+        return _unit(sparse.csr_matrix(parts, shape=(len(names), FEATURES)))
 
     def _row(self, row: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         start, end = self._ends[row], self._ends[row + 1]
         self._file.seek(16 * start)
         pairs = np.frombuffer(self._file.read(16 * (end - start))).reshape(-1, 2)
         return pairs[:, 0].astype(np.int64), pairs[:, 1]
-
-    def _weights(self) -> NDArray[np.float64]:
-        """Inverse document frequencies; a little above 0, so that no text is without features."""
-        if self._known is None:
-            self._known = np.log((1 + len(self.rows)) / (1 + self.frequency)) + 0.01
-        return self._known
 
 
 class Neighbours:

@@ -15,7 +15,7 @@ from corpora.readers import open_source
 from corpora.readers.pdtb import read_gold
 from corpora.readers.rows import SAMPLE
 from corpora.sentences import split_document
-from corpora.tasks.discoeval.rst_relations import class_of
+from corpora.tasks.discoeval.rst import class_of
 
 README = (SAMPLE / "README.md").read_text(encoding="utf-8")
 GOLD = SAMPLE / "gold"

@@ -14,9 +14,7 @@ from corpora.sentences import split_document
 from corpora.splits import SPLITS
 from corpora.splits.prescribed import prescribed, read_table
 from corpora.tasks import BUILDERS
-from corpora.tasks.discoeval.pdtb import sense_at
-from corpora.tasks.pdtb_marked import bare
-from corpora.tasks.relations import text_of
+from corpora.tasks.relations import bare, sense_at, text_of
 from tests.corpora.conftest import rows_of
 
 REASON, THEN = "Contingency.Cause.Reason", "Temporal.Asynchronous.Precedence"

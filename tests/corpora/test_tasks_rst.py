@@ -12,7 +12,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.splits.prescribed import read_table
 from corpora.tasks import BUILDERS
-from corpora.tasks.discoeval.rst_relations import CLASSES, class_of
+from corpora.tasks.discoeval.rst import CLASSES, class_of
 from tests.corpora.conftest import rows_of
 
 

@@ -11,7 +11,7 @@ from corpora.errors import ConfigError, InputError
 from corpora.readers import open_source
 from corpora.sentences import split_document
 from corpora.tasks import BUILDERS
-from corpora.tasks.discoeval.papers import prose, sections_of
+from corpora.tasks.discoeval.ssp import prose, sections_of
 from tests.corpora.conftest import rows_of
 
 PARTS = ["Abstract", "1 Introduction", "1.1 Aims", "2 Methods", "2.1 Birds", "5 Conclusions"]

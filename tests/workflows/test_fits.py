@@ -269,7 +269,7 @@ def test_values_that_a_reader_takes_are_taken(write_config: Callable[[str], Path
 
 FOLLOWS = '''"""A builder whose columns are those of BSO."""
 
-from corpora.tasks.discoeval.bso import Bso
+from corpora.tasks.discoeval.order import Bso
 
 
 class Follows(Bso):

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from corpora.errors import ConfigError
-from corpora.tasks.criteria import DEEPEST
+from corpora.tasks.pretraining import DEEPEST
 from zoo.criteria.data import Places, open_places, texts
 from zoo.criteria.modeling import CriteriaConfig, CriteriaModel
 from zoo.evaluate.classification import report

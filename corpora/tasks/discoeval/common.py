@@ -25,6 +25,8 @@ CITATION = """@inproceedings{chen-etal-2019-evaluation,
   year = {2019}
 }"""
 
+SPLIT_BY_PROGRAM = "Sentences are split by a program; a wrong boundary gives a wrong example."
+
 
 class Sized(Builder):
     """How many words a sentence has, and how many rows each split gets."""

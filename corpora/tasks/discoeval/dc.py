@@ -24,7 +24,7 @@ from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Reject, Row, Size
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.discoeval.chat import conversations
-from corpora.tasks.discoeval.common import CITATION, Consecutive, runs
+from corpora.tasks.discoeval.common import CITATION, SPLIT_BY_PROGRAM, Consecutive, runs
 from corpora.tasks.discoeval.donors import (
     Find,
     Windows,
@@ -32,7 +32,7 @@ from corpora.tasks.discoeval.donors import (
     sentence_keys,
     similar_documents,
 )
-from corpora.tasks.discoeval.sp import balanced
+from corpora.tasks.discoeval.order import balanced
 from corpora.tasks.similar import Categories, Profiles
 
 REPLACED = range(1, 5)
@@ -76,7 +76,7 @@ CARD = Card(
         "chat": "six turns of a conversation that follow each other",
     },
     limits=(
-        "Sentences are split by a program; a wrong boundary gives a wrong example.",
+        SPLIT_BY_PROGRAM,
         "A replaced sentence can fit as well as the one that stood there.",
         "Similar documents are looked up by their weightiest features, and not by those of more "
         "than 1,000 documents: the best one of a large corpus can be missed.",
@@ -171,10 +171,11 @@ class Dc(Consecutive):
         """Each window twice, with an intruder and as it was."""
         with Profiles(taken.target.folder) as profiles:
             categories = Categories()
-            for doc, windows in groupby(_text_windows(taken), key=itemgetter("doc")):
-                rows = list(windows)
-                profiles.add(doc, " ".join(text for row in rows for text in row["sentences"]))
-                categories.add(doc, rows[0]["categories"])
+            rows = (row for batch in taken.engine.batches(_TEXT) for row in batch.to_pylist())
+            for doc, windows in groupby(rows, key=itemgetter("doc")):
+                own = list(windows)
+                profiles.add(doc, " ".join(text for row in own for text in row["sentences"]))
+                categories.add(doc, own[0]["categories"])
             limits = (self.similar, self.max_text_similarity)
             similar = partial(similar_documents, profiles, categories, *limits)
             if "text" in taken.assignments:
@@ -195,9 +196,7 @@ class Dc(Consecutive):
                 wanted = min(size // 2, len(windows.kept))
                 random = stream(target.seed, stage, f"positions of {split}")
                 positions = REPLACED.start + balanced(wanted, len(REPLACED), random)
-                writer.extend(
-                    _pairs(windows, find, positions, dataset, found_by, self.intruder_words)
-                )
+                writer.extend(self._pairs(windows, find, positions, dataset, found_by))
                 left = len(windows.kept) - writer.rows // 2
             dataset.reject("not_needed", left - (dataset.rejects.total() - before))
             if writer.rows < size // 2 * 2:
@@ -208,45 +207,43 @@ class Dc(Consecutive):
         for how, number in sorted(found_by.items()):
             dataset.note(f"`{config}`: {number:,} intruders were found by {how}.")
 
+    def _pairs(
+        self,
+        windows: Windows,
+        find: Find,
+        positions: NDArray[np.int64],
+        dataset: DatasetFolder,
+        found_by: Counter[str],
+    ) -> Iterator[dict[str, Any]]:
+        """Two rows for each of `positions`: changed there (label 0), then the original (label 1).
 
-def _text_windows(taken: Candidates) -> Iterator[dict[str, Any]]:
-    query = """select doc, sentences, categories from candidate
-        where part = 'text' order by doc, number"""
-    for batch in taken.engine.batches(query):
-        yield from batch.to_pylist()
+        The released files have this order. A window for which there is no intruder is counted.
+        """
+        pair = 0
+        choices = find(windows.documents, windows.hosts())
+        for row, choice in zip(windows.kept.tolist(), choices, strict=True):
+            if pair == len(positions):
+                return
+            position = int(positions[pair])
+            intruder = windows.intruder(row, position, choice, self.intruder_words)
+            if isinstance(intruder, str):
+                dataset.reject(intruder)
+                continue
+            doc, licence, sentences = windows.window(row)
+            dataset.count_licence(licence, 2)
+            if intruder.licence != licence:
+                dataset.count_licence(intruder.licence)
+            found_by[choice.found_by] += 1
+            changed = [*sentences[:position], intruder.sentence, *sentences[position + 1 :]]
+            for label, at, donor, how, texts in (
+                (0, position, intruder.doc, choice.found_by, changed),
+                (1, -1, "", "", sentences),
+            ):
+                values = (doc, pair, label, at, donor, how, texts)
+                yield dict(zip(DC.names, values, strict=True))
+            pair += 1
 
 
-def _pairs(
-    windows: Windows,
-    find: Find,
-    positions: NDArray[np.int64],
-    dataset: DatasetFolder,
-    found_by: Counter[str],
-    min_words: int,
-) -> Iterator[dict[str, Any]]:
-    """Two rows for each of `positions`: changed there (label 0), then the original (label 1).
-
-    The released files have this order. A window for which there is no intruder is counted.
-    """
-    pair = 0
-    choices = find(windows.documents, windows.hosts())
-    for row, choice in zip(windows.kept.tolist(), choices, strict=True):
-        if pair == len(positions):
-            return
-        position = int(positions[pair])
-        intruder = windows.intruder(row, position, choice, min_words)
-        if isinstance(intruder, str):
-            dataset.reject(intruder)
-            continue
-        doc, licence, sentences = windows.window(row)
-        dataset.count_licence(licence, 2)
-        if intruder.licence != licence:
-            dataset.count_licence(intruder.licence)
-        found_by[choice.found_by] += 1
-        shared = {"doc": doc, "pair": pair}
-        changed = [*sentences[:position], intruder.sentence, *sentences[position + 1 :]]
-        about = {"position": position, "donor": intruder.doc, "found_by": choice.found_by}
-        yield {**shared, "label": 0, **about, "sentences": changed}
-        about = {"position": -1, "donor": "", "found_by": ""}
-        yield {**shared, "label": 1, **about, "sentences": sentences}
-        pair += 1
+_TEXT = """
+select doc, sentences, categories from candidate where part = 'text' order by doc, number
+"""

@@ -20,13 +20,57 @@ from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Reject, Row, Target
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.discoeval.common import CITATION
-from corpora.tasks.discoeval.rst_relations import class_of
 from corpora.tasks.relations import Treebank
 
 FOLDERS = {"TRAINING": "train", "TEST": "test"}
 """RST-DT's own folders, as they stand in the ids of its documents."""
 
 WITHOUT_CLASS = "relation_without_class"
+
+CLASSES = {
+    "Attribution": "attribution attribution-negative attribution-positive",
+    "Background": "background circumstance context-background context-circumstance",
+    "Cause": "cause cause-result result consequence causal-cause causal-result",
+    "Comparison": "comparison preference analogy proportion",
+    "Condition": "condition hypothetical contingency otherwise contingency-condition unless",
+    "Contrast": (
+        "contrast concession antithesis adversative-antithesis adversative-concession "
+        "adversative-contrast"
+    ),
+    "Elaboration": (
+        "elaboration elaboration-additional elaboration-attribute elaboration-general-specific "
+        "elaboration-part-whole elaboration-process-step elaboration-object-attribute "
+        "elaboration-set-member example definition"
+    ),
+    "Enablement": "enablement purpose purpose-attribute purpose-goal",
+    "Evaluation": "evaluation interpretation conclusion comment evaluation-comment",
+    "Explanation": (
+        "evidence explanation-argumentative reason justify motivation explanation-evidence "
+        "explanation-justify explanation-motivation"
+    ),
+    "Joint": "joint list disjunction joint-disjunction joint-list joint-other",
+    "Manner-Means": "manner means mode-manner mode-means",
+    "Same-Unit": "same-unit",
+    "Summary": "summary restatement restatement-partial restatement-repetition",
+    "Temporal": (
+        "temporal-before temporal-after temporal-same-time sequence inverted-sequence "
+        "joint-sequence"
+    ),
+    "Textual-Organization": (
+        "textualorganization textual-organization preparation organization-heading "
+        "organization-phatic organization-preparation"
+    ),
+    "Topic-Change": "topic-shift topic-drift",
+    "Topic-Comment": (
+        "problem-solution question-answer statement-response topic-comment comment-topic "
+        "rhetorical-question solutionhood question topic-question topic-solutionhood"
+    ),
+}
+"""The 18 classes of Carlson et al. 2001, and which relation is in which, RST-DT's and GUM's."""
+
+_CLASS_OF = {relation: name for name, text in CLASSES.items() for relation in text.split()}
+_SUFFIXES = ("-e", "-s", "-n", "-mn")
+"""Of RST-DT: embedded, and where a relation can be the satellite's or the nucleus's."""
 
 CARD = Card(
     title="Rhetorical structure relations",
@@ -139,3 +183,15 @@ class Rst(Treebank):
 def _folder(name: str) -> str:
     parts = PurePosixPath(name).parts[:-1]
     return next((FOLDERS[part.upper()] for part in parts if part.upper() in FOLDERS), "")
+
+
+def class_of(relation: str) -> str:
+    """The class of a relation as annotators named it, or nothing for one that is not known."""
+    # rstWeb writes `joint_m` for the multinuclear, `joint_r` for the satellite's use of a name.
+    name = relation.strip().lower().removesuffix("_m").removesuffix("_r").replace("_", "-")
+    while name not in _CLASS_OF:
+        suffix = next((end for end in _SUFFIXES if name.endswith(end)), "")
+        if not suffix:
+            return ""
+        name = name.removesuffix(suffix)
+    return _CLASS_OF[name]

@@ -1,0 +1,244 @@
+"""Documents that models are trained on before a task: sentences, and where each stands.
+
+CONPONO (Iter, Guu, Lansing, Jurafsky 2020, section 2.3) reads paragraphs: anchors, targets and
+candidates are drawn by the collator. DiscoEval's learning criteria (Chen, Chu, Gimpel 2019,
+section 4) predict a sentence's neighbours, level and position.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import Annotated, Any
+
+import pyarrow as pa
+from pydantic import Field
+
+from corpora.document import Document
+from corpora.schemas import CONPONO, CRITERIA
+from corpora.splits import SPLITS
+from corpora.store.card import Card
+from corpora.store.folder import DatasetFolder
+from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.candidates import Candidates
+from corpora.tasks.discoeval.common import CITATION
+
+DOCUMENTS_PER_BATCH = 64
+ROWS_PER_GROUP = 256
+
+DEEPEST = 7
+"""Wikipedia has up to seven levels; deeper headings of other sources count as this one."""
+
+CONPONO_CARD = Card(
+    title="Paragraphs for CONPONO",
+    summary=(
+        "Documents as sentences with the bounds of their paragraphs, long enough to draw an anchor "
+        "of four sentences and a target of three some sentences away."
+    ),
+    method=(
+        "Iter et al. 2020, section 2.3, with the rules of the released code as settings: "
+        "`merge_above` joins consecutive paragraphs until there are more than so many sentences "
+        "(10 for books, whose lines are short), `min_sentences` drops paragraphs of fewer (8 for "
+        "Wikipedia). Paragraphs are never joined over a section's end. Every sentence stands "
+        "once: anchors, targets and candidates are drawn when a model is trained."
+    ),
+    fields={
+        "doc": "id of the document",
+        "group": "the book or file it is from",
+        "sentences": "the sentences of its paragraphs that were kept",
+        "bounds": "paragraph `k` is `sentences[bounds[k]:bounds[k + 1]]`",
+    },
+    citation="""@inproceedings{iter-etal-2020-pretraining,
+  title = {Pretraining with Contrastive Sentence Objectives Improves Discourse Performance of
+           Language Models},
+  author = {Iter, Dan and Guu, Kelvin and Lansing, Larry and Jurafsky, Dan},
+  booktitle = {Proceedings of ACL},
+  pages = {4859--4870},
+  year = {2020}
+}""",
+    limits=(
+        "Sentences are split by a program.",
+        "Paragraphs that follow each other in `bounds` need not do so in the document: those in "
+        "between may have been dropped.",
+    ),
+    tags=("conpono", "pretraining"),
+    task_categories=("feature-extraction",),
+)
+
+CRITERIA_CARD = Card(
+    title="Sentences in their place",
+    summary=(
+        "Documents as sentences, each with its neighbours, nesting level, position in its "
+        "paragraph, its paragraph's position, and the titles over it: what the learning criteria "
+        "NSP, NL, SPP and SDT of DiscoEval predict."
+    ),
+    method=(
+        "Chen, Chu and Gimpel 2019, section 4. A row is a document; the other columns run along "
+        "`sentences`. The neighbours of sentence `i` are `sentences[i - 1]` and "
+        "`sentences[i + 1]`. Positions are given as they are, counted from 0, and as the released "
+        "code's relative bins: of `bins` equal parts of the paragraph (or of the document's "
+        "paragraphs) the one in which it falls, `floor(bins * position / number)`."
+    ),
+    fields={
+        "doc": "id of the document",
+        "group": "the book or file it is from",
+        "title": "title of the document",
+        "sentences": "its sentences in order",
+        "section": "for each sentence the number of its section: `headings[section[i]]`",
+        "level": "its nesting level: 1 for the lead, 2 for a section, ... 7",
+        "headings": "the headings of the sections; empty for the lead",
+        "paragraph": "the number of its paragraph in the document",
+        "sentence_position": "its number in the paragraph",
+        "sentence_bin": "its relative position in the paragraph",
+        "paragraph_bin": "the relative position of its paragraph in the document",
+    },
+    citation=CITATION,
+    limits=(
+        "Sentences are split by a program.",
+        "Sources without sections have level 1 and no heading throughout, those without titles an "
+        "empty title.",
+    ),
+    tags=("discoeval", "pretraining"),
+    task_categories=("feature-extraction",),
+)
+
+
+def placed(document: Document) -> list[tuple[str, int, int]]:
+    """Each sentence with the numbers of its section (0 without sections) and of its paragraph.
+
+    Empty ones are left out, and titles and headings that are in the text.
+    """
+    sections, sentences, paragraphs = document.sections, document.sentences, document.paragraphs
+    texts = document.sentence_texts()
+    assert sentences is not None and paragraphs is not None
+    rows = []
+    for text, start in zip(texts, sentences.start, strict=True):
+        section = sections.at(start) if sections else 0
+        if text and section is not None:
+            rows.append((text, section, bisect_right(paragraphs.start, start)))
+    return rows
+
+
+class Conpono(Builder):
+    """Paragraphs for CONPONO: sentences of documents and the bounds of their paragraphs."""
+
+    name, version = "conpono", 3
+    paper = "Iter, Guu, Lansing and Jurafsky 2020, section 2.3"
+    card = CONPONO_CARD
+    gives = {"default": CONPONO}
+    columns = pa.schema([CONPONO.field("sentences"), CONPONO.field("bounds")])
+    equal = ("sentences",)
+
+    merge_above: Annotated[int, Field(ge=0)] = 0
+    """Consecutive paragraphs are joined until there are more sentences than that (the paper's
+    books: 10); 0 leaves them as they are."""
+    min_sentences: Annotated[int, Field(ge=1)] = 8
+    """Shorter paragraphs are dropped (the paper's Wikipedia: 8; 1 drops none)."""
+    train: Part = 0.98
+    validation: Part = 0.01
+    test: Part = 0.01
+
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """The document's paragraphs, joined and dropped by the settings, as one row."""
+        kept: list[list[str]] = []
+        for _, section in groupby(placed(document), itemgetter(1)):
+            paragraphs = [[row[0] for row in rows] for _, rows in groupby(section, itemgetter(2))]
+            for paragraph in _merged(paragraphs, self.merge_above):
+                if len(paragraph) >= self.min_sentences:
+                    kept.append(paragraph)
+                else:
+                    reject("paragraph_too_short")
+        if kept:
+            sentences = [sentence for paragraph in kept for sentence in paragraph]
+            yield Row((sentences, list(accumulate(map(len, kept), initial=0))))
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """All documents; the paragraphs of each split are counted."""
+        taken.write_splits(CONPONO, ("sentences",), ROWS_PER_GROUP, size=DOCUMENTS_PER_BATCH)
+        counts = dict.fromkeys(SPLITS, 0) | dict(taken.engine.rows(_PARAGRAPHS))
+        dataset.details["paragraphs"] = counts
+        dataset.note(f"Paragraphs: {', '.join(f'{n:,} {split}' for split, n in counts.items())}.")
+
+
+_PARAGRAPHS = """
+select split, sum(len(bounds) - 1)::bigint
+from kept join candidate using (part, doc, number) group by split
+"""
+
+
+def _merged(blocks: Sequence[list[str]], above: int) -> Iterator[list[str]]:
+    """Consecutive paragraphs joined until they have more than `above` sentences."""
+    collected: list[str] = []
+    for block in blocks:
+        collected += block
+        if len(collected) > above:
+            yield collected
+            collected = []
+    if collected:
+        yield collected
+
+
+class Criteria(Builder):
+    """Sentences in their place: what the criteria NSP, NL, SPP and SDT of DiscoEval predict."""
+
+    name, version = "criteria", 3
+    paper = "Chen, Chu and Gimpel 2019, section 4"
+    card = CRITERIA_CARD
+    gives = {"default": CRITERIA}
+    columns = pa.schema([field for field in CRITERIA if field.name not in ("doc", "group")])
+    equal = ("sentences",)
+
+    min_sentences: Annotated[int, Field(ge=1)] = 3
+    """A document of fewer sentences is left out."""
+    bins: Annotated[int, Field(ge=1, le=127)] = 20
+    """The number of relative positions (20 in the released code)."""
+    train: Part = 0.98
+    validation: Part = 0.01
+    test: Part = 0.01
+
+    def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
+        """One row a document: its sentences, and where each stands."""
+        columns = located(document, self.bins)
+        if len(columns["sentences"]) < self.min_sentences:
+            reject("too_few_sentences")
+        else:
+            yield Row(tuple(columns[name] for name in self.columns.names))
+
+    def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
+        """All documents; the sentences of each nesting level are counted."""
+        taken.write_splits(CRITERIA, ("sentences",), ROWS_PER_GROUP, size=DOCUMENTS_PER_BATCH)
+        dataset.details["levels"] = {str(level): n for level, n in taken.engine.rows(_LEVELS)}
+
+
+_LEVELS = """
+select level, count(*)
+from (select unnest(level) as level from kept join candidate using (part, doc, number))
+group by level order by level
+"""
+
+
+def located(document: Document, bins: int) -> dict[str, Any]:
+    """The sentences of a document, and where each is: the columns of a row."""
+    rows, sections = placed(document), document.sections
+    section = [number for _, number, _ in rows]
+    number = {key: i for i, key in enumerate(dict.fromkeys(key for *_, key in rows))}
+    paragraph = [number[key] for *_, key in rows]
+    sizes, position = Counter[int](), []
+    for of in paragraph:
+        position.append(sizes[of])
+        sizes[of] += 1
+    levels = [min(level, DEEPEST) for level in sections.level] if sections else [1]
+    return {
+        "title": document.title,
+        "sentences": [text for text, _, _ in rows],
+        "section": section,
+        "level": [levels[s] for s in section],
+        "headings": list(sections.heading) if sections else [""],
+        "paragraph": paragraph,
+        "sentence_position": position,
+        "sentence_bin": [bins * p // sizes[of] for p, of in zip(position, paragraph, strict=True)],
+        "paragraph_bin": [bins * of // max(1, len(sizes)) for of in paragraph],
+    }
