@@ -24,6 +24,7 @@ SUITES = Registry(
         "ratings": "zoo.evaluate.suites:Ratings",
         "discoeval": "zoo.evaluate.suites:DiscoEval",
         "superglue": "zoo.evaluate.suites:SuperGlue",
+        "senteval": "zoo.evaluate.suites:SentEval",
     },
 )
 

@@ -127,7 +127,7 @@ def other_revisions(trained: Sequence[Mapping[str, str]], judged: Any) -> list[s
 def datasets_of(dataset: Any) -> dict[str, Mapping[str, Any]]:
     """The datasets that a result's `dataset` describes with a revision, by name.
 
-    It is one description, a list (discoeval), or several by name (of a plug-in's suite).
+    It is one description, a list (discoeval), or several by name (senteval).
     """
     if isinstance(dataset, list):
         named: dict[str, Any] = {}

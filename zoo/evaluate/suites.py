@@ -409,3 +409,27 @@ class SuperGlue(Suite):
                 if key in found:
                     cells[name] = percent(found[key], found.get("examples"))
         return {"": cells}
+
+
+class SentEval(Suite):
+    """What of SentEval the library mteb has, in the columns of DiscoEval's table 2.
+
+    mteb runs its tasks with its own protocol and data: `--data hub`.
+    """
+
+    name = "senteval"
+    paper = "Chen, Chu and Gimpel 2019, table 2"
+    needs = frozenset({ENCODES})
+
+    representation: str = "auto"
+    """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
+
+    def evaluate(self, request: Request) -> Result:
+        from zoo.evaluate.senteval import evaluate
+
+        return evaluate(self, request)
+
+    @classmethod
+    def rows(cls, result: Mapping[str, Any]) -> Rows:
+        columns = result["metrics"]["columns"]
+        return {"": {name: percent(found) for name, found in columns.items() if found["complete"]}}

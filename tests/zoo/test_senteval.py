@@ -1,0 +1,77 @@
+"""Which of SentEval's tasks mteb has, and what its scores say in the paper's columns."""
+
+from __future__ import annotations
+
+import math
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from corpora.errors import ConfigError, DiscorporaError
+from zoo.evaluate import Request
+from zoo.evaluate.senteval import COLUMNS, TASKS, columns_of, notes_of, run, tasks_of
+from zoo.evaluate.suites import SentEval
+
+
+def test_every_task_of_the_paper_is_mapped_or_said_to_be_absent() -> None:
+    counts = {column: sum(task.column == column for task in TASKS) for column in COLUMNS}
+    assert counts == {"USS": 5, "SSS": 3, "SC": 7, "Probing": 10}
+    assert len({task.name for task in TASKS}) == len(TASKS)
+    for task in TASKS:
+        assert task.same == (task.column == "USS")
+        assert bool(task.mteb) or not task.same
+        assert task.note or task.same
+
+
+def test_a_column_has_a_value_only_when_all_its_tasks_are_measured_alike() -> None:
+    scores = {f"STS{year}": year / 20 for year in range(12, 17)} | {"STS-B": 0.8, "SICK-R": 0.7}
+    found = columns_of(scores)
+    assert math.isclose(found["USS"]["value"], 14 / 20) and found["USS"]["complete"]
+    assert "value" not in found["SSS"]
+    assert found["SSS"]["missing"] == ["STS-B", "SICK-R", "SICK-E"]
+    assert len(found["Probing"]["missing"]) == 10
+    del scores["STS14"]
+    assert columns_of(scores)["USS"] == {"complete": False, "missing": ["STS14"]}
+    assert "USS: STS14: not run" in notes_of(scores)
+    assert tasks_of(scores)["STS-B"]["note"].startswith("cosine")
+
+
+def test_scores_are_taken_from_the_librarys_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    def result(name: str, score: float) -> Any:
+        rows = [{"cosine_pearson": score, "cosine_spearman": 0.0}]
+        return SimpleNamespace(task_name=name, dataset_revision="abc", scores={"test": rows})
+
+    asked: dict[str, Any] = {}
+
+    def evaluate(model: Any, tasks: Any, **options: Any) -> Any:
+        asked.update(options, tasks=tasks)
+        return SimpleNamespace(task_results=[result("STS12", 0.5), result("STSBenchmark", 0.6)])
+
+    pytest.importorskip("mteb", reason="the extra mteb is not installed")
+    monkeypatch.setattr("mteb.evaluate", evaluate)
+    scores, revisions = run(object(), 8)
+    assert scores == {"STS12": 0.5, "STS-B": 0.6}
+    assert revisions == {"STS12": "abc", "STS-B": "abc"}
+    names = {task.metadata.name for task in asked["tasks"]}
+    assert asked["cache"] is None and names == {task.mteb for task in TASKS if task.mteb}
+
+
+def test_without_the_extra_it_is_named() -> None:
+    if find_spec("mteb") is not None:
+        pytest.skip("mteb is installed here")
+    with pytest.raises(DiscorporaError) as error:
+        SentEval().evaluate(Request("m", "hub"))
+    assert "discorpora[mteb]" in str(error.value)
+
+
+def test_a_folder_is_no_data_for_it() -> None:
+    with pytest.raises(ConfigError, match="data 'folder'"):
+        SentEval().evaluate(Request("m", "folder"))
+
+
+def test_what_mteb_would_ignore_is_refused() -> None:
+    for request in (Request("m", "hub", limit=5), Request("m", "hub", split="validation")):
+        with pytest.raises(ConfigError, match=r"--limit .*--split"):
+            SentEval().evaluate(request)

@@ -1,0 +1,155 @@
+"""Suite `senteval`: what of SentEval the library mteb has, in the columns of DiscoEval's table 2.
+
+mteb runs its tasks with its own protocol and data. Only the unsupervised tasks (USS) are measured
+as SentEval measures them; `TASKS` says of each other one what differs or that it is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from corpora.code import versions
+from corpora.errors import ConfigError, DiscorporaError, require
+from zoo.evaluate.results import Result
+
+if TYPE_CHECKING:
+    from zoo.evaluate import Request
+    from zoo.evaluate.suites import SentEval
+
+HUB, METRIC = "hub", "cosine_pearson"
+COLUMNS = ("USS", "SSS", "SC", "Probing")
+UNTRAINED = "cosine of the vectors; SentEval trains a regression on their features: not comparable"
+ABSENT = "not in mteb"
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A task of SentEval, its column, and mteb's task for it ("" where there is none).
+
+    `same`: measured as SentEval does, so that it counts in the column.
+    """
+
+    name: str
+    column: str
+    mteb: str = ""
+    same: bool = False
+    note: str = ABSENT
+
+
+_SC = ("MR", "CR", "MPQA", "SUBJ", "SST", "TREC", "MRPC")
+_PROBING = (
+    *("Length", "WordContent", "Depth", "TopConstituents", "BigramShift"),
+    *("Tense", "SubjNumber", "ObjNumber", "OddManOut", "CoordinationInversion"),
+)
+TASKS = (
+    *(Mapped(f"STS{year}", "USS", f"STS{year}", same=True, note="") for year in range(12, 17)),
+    Mapped("STS-B", "SSS", "STSBenchmark", note=UNTRAINED),
+    Mapped("SICK-R", "SSS", "SICK-R", note=UNTRAINED),
+    Mapped("SICK-E", "SSS", note="in mteb only in translations"),
+    *(Mapped(name, "SC") for name in _SC),
+    *(Mapped(name, "Probing") for name in _PROBING),
+)
+
+
+def evaluate(options: SentEval, request: Request) -> Result:
+    """The columns that mteb can fill. Its data are read from the Hub: `--data hub`.
+
+    Raises `DiscorporaError` without the extra `mteb`.
+    """
+    if request.data != HUB:
+        raise ConfigError(
+            f"data {request.data!r}",
+            where="suite senteval",
+            hint="mteb loads its own data from the Hub: give --data hub",
+        )
+    if request.limit or request.split != "test":
+        raise ConfigError(
+            f"--limit {request.limit}, --split {request.split}",
+            where="suite senteval",
+            hint="mteb scores whole tasks on their own splits: leave out --limit and --split",
+        )
+    require("mteb", "mteb", "to run the tasks of SentEval")
+    from zoo.evaluate import mteb_tasks
+
+    encoder = mteb_tasks.encoder(request.model, options.representation)
+    scores, revisions = run(encoder, request.batch_size)
+    return Result(
+        model={"name": Path(request.model).name, "type": type(encoder.model).__name__},
+        dataset={name: {"revision": revision} for name, revision in revisions.items()},
+        protocol={
+            "library": f"mteb {versions('mteb')['mteb']}",
+            "representation": encoder.model.representation,
+        },
+        examples=len(scores),
+        metrics={"columns": columns_of(scores), "tasks": tasks_of(scores)},
+        notes=notes_of(scores),
+    )
+
+
+def run(encoder: Any, batch_size: int) -> tuple[dict[str, float], dict[str, str]]:
+    """The scores (our names) and the revisions of the data, by the library's own evaluation."""
+    import mteb
+
+    wanted = {task.mteb: task for task in TASKS if task.mteb}
+    found = mteb.evaluate(
+        encoder,
+        mteb.get_tasks(tasks=list(wanted)),
+        cache=None,
+        show_progress_bar=False,
+        encode_kwargs={"batch_size": batch_size},
+    )
+    scores, revisions = {}, {}
+    for result in found.task_results:
+        task = wanted[result.task_name]
+        scores[task.name] = float(
+            np.mean([row[METRIC] for rows in result.scores.values() for row in rows])
+        )
+        revisions[task.name] = str(result.dataset_revision)
+    if not scores:
+        raise DiscorporaError(
+            "mteb ran none of its tasks",
+            where="suite senteval",
+            hint="see its log: are its data sets on this machine or the Hub in reach?",
+        )
+    return scores, revisions
+
+
+def columns_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """The paper's columns from the scores by task.
+
+    A column is complete, and has a value, only if each of its tasks was measured as SentEval
+    does; else it lists what is missing. The mean is over tasks, as the paper averages.
+    """
+    columns: dict[str, dict[str, Any]] = {}
+    for column in COLUMNS:
+        tasks = [task for task in TASKS if task.column == column]
+        missing = [task.name for task in tasks if not task.same or task.name not in scores]
+        columns[column] = {"complete": not missing, "missing": missing}
+        if not missing:
+            columns[column]["value"] = float(np.mean([scores[task.name] for task in tasks]))
+    return columns
+
+
+def tasks_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Each score with what it is, and why it counts in no column where it does not."""
+    told = {task.name: {"column": task.column, "note": task.note} for task in TASKS}
+    ordered = [name for name in told if name in scores]
+    return {name: {"value": scores[name], "metric": METRIC, **told[name]} for name in ordered}
+
+
+def notes_of(scores: Mapping[str, float]) -> list[str]:
+    """What cannot be mapped, one line a column and reason."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for task in TASKS:
+        if not task.same or task.name not in scores:
+            reasons.setdefault((task.column, task.note or "not run"), []).append(task.name)
+    notes = [f"{column}: {', '.join(names)}: {why}" for (column, why), names in reasons.items()]
+    return [
+        "USS: mteb correlates all pairs of a year at once, SentEval each of its subsets",
+        *notes,
+    ]
