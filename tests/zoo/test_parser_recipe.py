@@ -196,7 +196,7 @@ def test_training_learns_and_leaves_a_pipeline_that_loads(
 ) -> None:
     nlp = spacy.load(trained / "en_ud_compact")
     las = evaluate.score_gold(nlp, sentences, own_sentences=False).f1("las")
-    assert las > 72  # the most frequent arc of each tag gives 62
+    assert las > evaluate.baseline_las(sentences, sentences) + 10
     record = json.loads((trained / "training.json").read_text(encoding="utf-8"))
     assert las == record["selected"]["las"]
     assert (trained / "documents.txt").read_text().split() == ["tale-kettle", "tale-boat"]
