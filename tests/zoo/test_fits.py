@@ -49,8 +49,9 @@ def test_models_can_do_what_their_recipe_says(name: str) -> None:
 
 
 def test_the_tasks_of_discoeval_are_told_by_their_columns() -> None:
-    made = {name for name, place in BUILDERS.own.items() if ".discoeval." in place}
-    assert {task.builder for task in TASKS.values()} == made
+    made = {task.builder for task in TASKS.values()}
+    assert made >= {name for name, place in BUILDERS.own.items() if ".discoeval." in place}
+    assert made >= {"pdtb_explicit", "pdtb_implicit", "rst"}
     for builder in BUILDERS.own:
         for schema in BUILDERS.find(builder).gives.values():
             task = task_of(set(schema.names), builder)
