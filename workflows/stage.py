@@ -28,6 +28,7 @@ from corpora.store.atomic import (
 from corpora.store.folder import Stage
 from workflows import console, engines, usage
 from workflows.config import load_build
+from workflows.report.stages import Made
 from workflows.settings import discorpora
 from workflows.sources import SourceRecord
 
@@ -125,6 +126,10 @@ class StageTask(luigi.Task):
 
     def manifest(self) -> dict[str, Any]:
         return read_json(self.folder / MANIFEST)
+
+    def made(self) -> list[Made]:
+        """The stage and everything upstream, by their folders."""
+        return [Made(each.stage, each.key, each.folder) for each in self.lineage]
 
     def described_sources(self) -> list[dict[str, Any]]:
         """All sources as a manifest names them, with the licences of the documents read so far."""

@@ -140,7 +140,7 @@ def test_a_build_says_where_its_report_is_also_when_there_is_nothing_to_do(
     write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
 ) -> None:
     config = write_config(SMALL)
-    report = tmp_path / "out" / "small" / "report" / "report.md"
+    report = tmp_path / "out" / "small" / "report" / "index.html"
     for said in ("built, see", "built before, see"):
         done = run_luigi(config)
         assert done.returncode == 0, done.stderr

@@ -375,7 +375,7 @@ def test_build_builds_and_shows_what_it_built(
         assert run(monkeypatch, "build", "--config", "small.toml", "--output", "out") == 0
         shown = capfd.readouterr().out
         assert "skipped" not in shown
-        assert "out/small/report/report.md" in shown
+        assert "out/small/report/index.html" in shown
     assert (tmp_path / "out" / "small" / "datasets" / "sp" / "manifest.json").is_file()
 
 

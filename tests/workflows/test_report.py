@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
-from workflows import report
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from corpora.schemas import MARKERS_ALL
+from tests.workflows.conftest import MODELS, TINY
+from workflows.cli.app import app
+from workflows.report import data
+from workflows.report.blocks import Block, Heading, Table, Text, markdown
+from workflows.report.data import left_out
+from workflows.report.markup import escaped, link, script_json, tag
+from workflows.report.page import write_report
+from workflows.report.stages import Made, made_in
 
 
-def test_tasks_that_discoeval_could_not_evaluate_are_named(tmp_path: Path) -> None:
-    def left_out(metrics: dict[str, object]) -> list[str]:
-        (tmp_path / "results.json").write_text(json.dumps({"metrics": metrics}), encoding="utf-8")
-        return report._left_out(SimpleNamespace(folder=tmp_path))
+def written(blocks: list[Block]) -> str:
+    return markdown("report", [data.Section("part", "part", blocks)])
 
-    assert left_out({"skipped": {"RST-DT": "its files are pickles"}}) == [
+
+def test_tasks_that_discoeval_could_not_evaluate_are_named() -> None:
+    skipped = {"RST-DT": "its files are pickles"}
+    assert left_out({"metrics": {"skipped": skipped}}) == [
         "RST-DT is left out: its files are pickles."
     ]
-    assert left_out({"skipped": {}}) == left_out({"skipped": 3}) == left_out({}) == []
+    for metrics in ({"skipped": {}}, {"skipped": 3}, {}):
+        assert left_out({"metrics": metrics}) == []
 
 
 def test_evaluations_by_two_protocols_have_a_table_each(tmp_path: Path) -> None:
-    def task(name: str, limit: int) -> SimpleNamespace:
+    def stage(name: str, limit: int) -> Made:
         figure = {"value": 0.5, "ci": None}
         sets = {"insted": {"accuracy": figure, "baselines": {}, "outcomes": "10"}}
         sets["insted"]["pairs_digest"] = "d"
@@ -35,21 +52,16 @@ def test_evaluations_by_two_protocols_have_a_table_each(tmp_path: Path) -> None:
             "metrics": {"sets": sets},
         }
         (tmp_path / name).mkdir()
-        (tmp_path / name / "results.json").write_text(json.dumps(result), encoding="utf-8")
-        return SimpleNamespace(
-            name="scorer",
-            key=name,
-            folder=tmp_path / name,
-            judged=SimpleNamespace(suite="pairwise", data="", datasets=["d"]),
-            manifest=lambda: {"counts": {}},
-        )
+        for file, value in (("results.json", result), ("manifest.json", {"counts": {}})):
+            (tmp_path / name / file).write_text(json.dumps(value), encoding="utf-8")
+        return Made("evaluation", name, tmp_path / name)
 
-    one, two, again = task("one", 0), task("two", 100), task("again", 0)
-    text = report._evaluations([one, two, again], tmp_path)
+    one, two, again = stage("one", 0), stage("two", 100), stage("again", 0)
+    text = written([*data._evaluations([one, two, again])])
     assert text.count("### ") == 2
     assert "### pairwise: d (prompt True, limit 0)" in text
     assert "### pairwise: d (prompt True, limit 100)" in text
-    assert "### pairwise: d\n" in report._evaluations([one, again], tmp_path)
+    assert "### pairwise: d\n" in written([*data._evaluations([one, again])])
 
 
 SOURCES = """
@@ -114,11 +126,182 @@ def test_the_report_shows_the_strongest_rule_of_each_dataset(tmp_path: Path) -> 
         "few": {"rules": [], "above": []},
     }
     (tmp_path / "audit.json").write_text(json.dumps({"configs": configs}), encoding="utf-8")
-    tasks = [
-        SimpleNamespace(folder=tmp_path, key="bso"),
-        SimpleNamespace(folder=tmp_path / "older", key="sp"),
-    ]
-    shown = report._audits(tasks)  # type: ignore[arg-type]
+    stages = [Made("dataset", "bso", tmp_path), Made("dataset", "sp", tmp_path / "older")]
+    shown = written([*data._strongest(stages)])
     assert "| bso | default | surface | accuracy | 70.0 | 65.0 to 99.0 | 50.0 |" in shown
-    assert "few" not in shown and "- **bso, default: surface reaches 70.0**" in shown
-    assert report._audits(tasks[1:]) == ""  # type: ignore[arg-type]
+    assert "few" not in shown and "**bso, default: surface reaches 70.0**" in shown
+    assert [*data._strongest(stages[1:])] == []
+
+
+HOSTILE = "<img src=x onerror=alert(1)> </script> a|b](javascript:x)\nline"
+
+
+def test_hostile_texts_stay_texts() -> None:
+    assert tag("p", HOSTILE, title='"') == (
+        '<p title="&quot;">&lt;img src=x onerror=alert(1)&gt; &lt;/script&gt; '
+        "a|b](javascript:x)\nline</p>"
+    )
+    assert link("here", "javascript:alert(1)") == "here"
+    assert link("here", "https://a.example/?q=<") == '<a href="https://a.example/?q=&lt;">here</a>'
+    in_script = script_json([HOSTILE, "\u2028"])
+    assert "<" not in in_script and "\u2028" not in in_script
+    assert json.loads(in_script) == [HOSTILE, "\u2028"]
+    shown = written([Heading(HOSTILE), Text(HOSTILE), Table(HOSTILE, [HOSTILE], [[HOSTILE]])])
+    assert "<img" not in shown and "](javascript" not in shown
+    assert shown.count("\\|b") == 5 and "\nline" not in shown
+    assert escaped(escaped("<")) == "&lt;"
+
+
+class Checked(HTMLParser):
+    """What a page holds: ids, headings, addresses; every element is closed in its order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.headings: list[str] = []
+        self.addresses: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        about = dict(attrs)
+        self.ids += [about["id"]] if about.get("id") else []
+        self.addresses += [about[key] for key in ("src", "href") if about.get(key)]
+        if tag not in ("meta", "link", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, text: str) -> None:
+        if self.open and self.open[-1] == "h2":
+            self.headings.append(text)
+
+
+def calls(script: Path) -> list[Any]:
+    """The arguments of the call that a script of the examples makes."""
+    inside = re.fullmatch(r"discorpora\.\w+\((.*)\);\n", script.read_text(encoding="utf-8"))
+    assert inside is not None
+    return json.loads(f"[{inside[1]}]")
+
+
+def examples(page: Path, name: str) -> list[tuple[list[Any], list[list[Any]]]]:
+    """The rows that a page shows of a dataset: facets, and lines with their texts."""
+    [index] = calls(page / "data" / "index.js")
+    number = next(i for i, one in enumerate(index["sets"]) if one["name"] == name)
+    facets = index["sets"][number]["facets"]
+    rows = []
+    for script in sorted((page / "data").glob(f"{number}-*.js")):
+        _, _, chunk = calls(script)
+        for row, lines in enumerate(chunk["rows"]):
+            values = [
+                of[column[row]] for (_, of), column in zip(facets, chunk["facets"], strict=True)
+            ]
+            shown = []
+            for title, *parts in lines:
+                roles = [index["roles"][role] for role in parts[::2]]
+                words = [chunk["texts"][text] for text in parts[1::2]]
+                shown.append([title, *zip(roles, words, strict=True)])
+            rows.append((values, shown))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder `tiny` of a build without models."""
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
+    arguments = ["build", "--config", str(folder / "tiny.toml"), "--output", str(folder / "out")]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return folder / "out" / "tiny"
+
+
+def test_a_report_holds_every_section_and_names_only_its_own_files(built: Path) -> None:
+    page = Checked()
+    page.feed((built / "report" / "index.html").read_text(encoding="utf-8"))
+    assert page.open == []
+    sections = ["Sources and attribution", "Pairs", "Validation against gold", "Datasets"]
+    assert page.headings == [*sections, "Examples", "Time and memory", "Versions"]
+    assert len(page.ids) == len(set(page.ids))
+    for address in page.addresses:
+        here, _, place = address.partition("#")
+        assert (built / "report" / here).exists() and (not place or place in page.ids), address
+    text = (built / "report" / "report.md").read_text(encoding="utf-8")
+    pairs = sum(made.manifest["counts"]["pairs"] for made in made_in(built) if "alone" in made.key)
+    assert f"{pairs:,} pairs of " in text
+    for figure in re.findall(r"\]\((figures/.*?)\)", text):
+        assert "<title>" in (built / "report" / figure).read_text(encoding="utf-8")
+    gold = json.loads((built / "validation" / "sample" / "validation.json").read_text("utf-8"))
+    assert f"| {gold['strict']['overall']['occurrence']['f1']:.3f} [" in text
+    assert text.count("Figure 2: extraction error rate") == 2
+
+
+def test_the_examples_are_the_rows_of_the_datasets(built: Path) -> None:
+    for config in ("all", "balanced"):
+        rows = examples(built / "report", f"dissent, {config}")
+        expected = []
+        for split in ("train", "validation", "test"):
+            file = built / "datasets" / "dissent" / config / f"{split}-00000-of-00001.parquet"
+            for row in pq.read_table(file).to_pylist():
+                label = MARKERS_ALL[row["label"]]
+                expected.append(([split, label, row["position"], row["order"]], row))
+        assert [facets for facets, _ in rows] == [facets for facets, _ in expected]
+        for (_, [[_, *parts]]), (_, row) in zip(rows, expected, strict=True):
+            # In the passage stand the words of both sides, as the document has them.
+            for role, text in (("s1", row["s1"]), ("s2", row["s2"])):
+                words = " ".join(part for kind, part in parts if kind == role)
+                shown, meant = (set(re.findall(r"\w+", t.lower())) for t in (words, text))
+                assert len(shown & meant) >= 0.7 * len(meant), (words, text)
+            assert {kind for kind, _ in parts} >= {"s1", "marker", "s2"}
+    for _, [[_, (_, one), (_, two)]] in examples(built / "report", "bso"):
+        assert one and two
+    orders = examples(built / "report", "permuted, pairwise")
+    for _, [[_, *original], [title, *shuffled]] in orders:
+        assert title == "order 1 of 1"
+        assert sorted(original) == sorted(shuffled) and original != shuffled
+
+
+def test_a_report_is_the_same_from_the_folders(built: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    again.mkdir()
+    write_report("tiny", made_in(built), [], again)
+    for path in sorted(again.rglob("*")):
+        if path.is_file():
+            there = built / "report" / path.relative_to(again)
+            assert path.read_bytes() == there.read_bytes(), path
+
+
+def test_the_commands_report_and_browse(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object) -> str:
+        done = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)
+        return done.output.strip()
+
+    config = built.parent.parent / "tiny.toml"
+    assert run("report", built) == str(built / "report" / "index.html")
+    assert run("report", config, "--output", built.parent) == run("report", built)
+    page = run("browse", built / "datasets" / "dissent", "--config", "books5")
+    assert page == "build/browse/dissent/index.html"
+    rows = examples(Path(page).parent, "dissent, books5")
+    assert rows == examples(built / "report", "dissent, books5")
+    # A copy knows no pairs: its rows are shown without their passages.
+    shutil.copytree(built / "datasets" / "dissent", "copy")
+    for _, [[_, *parts]] in examples(Path(run("browse", "copy")).parent, "copy, books5"):
+        assert [role for role, _ in parts] == ["s1", "marker", "s2"]
+    # What is built by now, of a build that lacks a stage.
+    config = Path(shutil.copy(config, tmp_path))
+    config.write_text(config.read_text() + MODELS, encoding="utf-8")
+    page = run("report", config, "--output", built.parent)
+    assert page == str(built / "report-by-now" / "index.html")
+    assert len(Path(page).read_text(encoding="utf-8")) > 10_000
+
+
+def test_a_page_replaces_no_other_files(built: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    arguments = ["browse", str(built / "datasets" / "sp"), "--to", str(tmp_path)]
+    done = CliRunner().invoke(app, arguments)
+    assert "was not created by discorpora" in str(done.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

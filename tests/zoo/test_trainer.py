@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from corpora.errors import DiscorporaError
-from workflows.report import amounts
+from workflows.report.stages import amounts
 from zoo.presets import read_preset
 from zoo.training import trainer
 from zoo.training.job import Job

@@ -21,7 +21,7 @@ from corpora.publish.plan import Kind
 from corpora.store.atomic import write_json
 from extract.commands import extract_to_file, validate_source
 from workflows import console
-from workflows.cli import show
+from workflows.cli import pages, show
 from workflows.cli.show import Config, Language, Output, Patterns
 from workflows.cli.zoo import commands as zoo_commands
 from workflows.tasks.build import run_build
@@ -250,7 +250,7 @@ def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
 
 COMMANDS = (
     *(extract, validate, fetch, show.markers, show.plan, build, show.status, show.inspect),
-    *(publish, export, audit),
+    *(publish, export, audit, pages.report, pages.browse),
 )
 for command in COMMANDS:
     app.command()(command)

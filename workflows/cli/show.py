@@ -17,7 +17,7 @@ from corpora.readers.rows import json_rows, parquet_rows
 from corpora.store.atomic import MANIFEST, read_json
 from extract.patterns import load_patterns
 from workflows import engines
-from workflows.report import Row, collapsed, table
+from workflows.report.stages import Row, collapsed, table
 from workflows.settings import options, planning
 from workflows.stage import StageTask
 from workflows.tasks import BuildAll, Parse, Train
@@ -83,7 +83,7 @@ def status(
     """Print what a build file's stages have built, and where it is."""
     with options(config, output), planning():
         task = BuildAll(config=config)
-        rows, complete = table(task), task.complete()
+        rows, complete = table(task.made()), task.complete()
     console = wide_console()
     console.print(status_table(rows if every else collapsed(rows), task.build.name))
     for what in task.upstream[0].chosen_settings["skipped"]:
@@ -98,7 +98,7 @@ def status(
         if (place / shelf).is_dir():
             names = ", ".join(sorted(p.name for p in (place / shelf).iterdir()))
             console.print(f"{shelf:<12}{place / shelf}/  ({names})", highlight=False)
-    console.print(f"{'report':<12}{place / 'report'}/report.md", highlight=False)
+    console.print(f"{'report':<12}{place / 'report'}/index.html", highlight=False)
 
 
 def status_table(rows: list[Row], name: str) -> Table:

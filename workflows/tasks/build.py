@@ -19,7 +19,7 @@ from corpora.publish import plan_publication, publish
 from corpora.publish.plan import Kind
 from corpora.store.atomic import is_complete
 from workflows import console, devices, engines
-from workflows.report import write_report
+from workflows.report.page import assets_hash, write_report
 from workflows.settings import looking, options
 from workflows.stage import StageTask, plan
 from workflows.tasks.datasets import Dataset, Validate
@@ -40,9 +40,10 @@ ALONE = ("report", "division")
 
 
 class Report(StageTask):
-    """The table and plots of a whole build, in Markdown."""
+    """The report of a whole build: a page that opens from disk, and the same in Markdown."""
 
     stage = "report"
+    version = 2
 
     @property
     def key(self) -> str:
@@ -81,8 +82,15 @@ class Report(StageTask):
                 skipped.append(f"evaluation {name}")
         return {"name": build.name, "skipped": skipped}
 
+    def code(self) -> list[str]:
+        return ["workflows.report.page"]
+
+    def said(self) -> dict[str, Any]:
+        return {"assets": assets_hash()}
+
     def work(self, folder: Path) -> dict[str, Any]:
-        return write_report(self, folder)
+        skipped = self.chosen_settings["skipped"]
+        return dict(write_report(self.key, self.made(), skipped, folder))
 
 
 class BuildAll(StageTask):
@@ -147,7 +155,7 @@ class BuildAll(StageTask):
                 fresh.unlink(missing_ok=True)
                 fresh.symlink_to(target, target_is_directory=True)
                 fresh.replace(link)
-        log.info("%s: built, see %s", self.key, self.place / "report" / "report.md")
+        log.info("%s: built, see %s", self.key, self.place / "report" / "index.html")
 
     def work(self, folder: Path) -> dict[str, Any]:
         return {}

@@ -1,0 +1,93 @@
+"""The commands that write pages for a web browser: a build's report, a dataset's examples."""
+
+from __future__ import annotations
+
+import shutil
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from corpora.audit.opening import opened
+from corpora.errors import DiscorporaError, InputError
+from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
+from workflows.cli.show import Output
+from workflows.report.page import dataset_at, write_browser, write_report
+from workflows.report.stages import made_in, ordered
+from workflows.settings import options, planning
+from workflows.tasks import BuildAll
+
+PAGE = "index.html"
+
+Open = Annotated[bool, typer.Option("--open", help="Open the page in the web browser.")]
+
+
+def report(
+    build: Annotated[
+        str, typer.Argument(help="A build file (path or shipped name), or a built folder.")
+    ],
+    output: Output = "build",
+    to: Annotated[
+        Path | None, typer.Option(help="Write a report of what is built by now to this folder.")
+    ] = None,
+    open_page: Open = False,
+) -> None:
+    """Show where the report of a build is; write one of what is built by now if it has none."""
+    folder, skipped = Path(build), []
+    stages = made_in(folder) if folder.is_dir() else []
+    current = (folder / "report" / PAGE).is_file()
+    name = folder.resolve().name
+    if not stages:
+        with options(build, output), planning():
+            task = BuildAll(config=build)
+            stages, current = task.made(), task.complete()
+            folder, name = task.place, task.build.name
+            skipped = task.upstream[0].chosen_settings["skipped"]
+    if not current or to is not None:
+        stages = ordered(stages)
+        if not stages:
+            hint = f"discorpora build --config {build} --output {output}"
+            raise InputError(f"nothing of {name!r} is built", where=str(folder), hint=hint)
+        to = to or folder / "report-by-now"
+        _write(to, lambda partial: write_report(name, stages, skipped, partial)["examples"])
+    _say((to or folder / "report") / PAGE, open_page)
+
+
+def browse(
+    dataset: Annotated[str, typer.Argument(help="A dataset's FOLDER, or OWNER/NAME on the Hub.")],
+    to: Annotated[
+        Path | None, typer.Option(help="The page's folder. [default: build/browse/NAME]")
+    ] = None,
+    config: Annotated[str, typer.Option(help="One configuration.")] = "",
+    kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",
+    open_page: Open = False,
+) -> None:
+    """Write a page to search and read the examples of a dataset."""
+    shown = dataset_at(dataset, opened(dataset, config, kind))
+    to = to or Path("build", "browse", shown.name.replace("/", "--"))
+    _write(to, lambda partial: write_browser(shown, partial))
+    _say(to / PAGE, open_page)
+
+
+def _write(folder: Path, write: Callable[[Path], int]) -> None:
+    """Make the folder of a page anew; one that holds other files is left alone."""
+    if folder.exists() and any(folder.iterdir()):
+        if not (is_complete(folder) and (folder / PAGE).is_file()):
+            raise DiscorporaError(
+                "exists and was not created by discorpora report or browse",
+                where=str(folder),
+                hint="name another folder with --to",
+            )
+        shutil.rmtree(folder)
+    with staged(folder) as partial:
+        for path in partial.iterdir():  # what an interrupted run left
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        write_json(partial / MANIFEST, {"counts": {"examples": write(partial)}})
+
+
+def _say(page: Path, open_page: bool) -> None:
+    typer.echo(str(page))
+    if open_page:
+        webbrowser.open(page.absolute().as_uri())

@@ -1,0 +1,116 @@
+"""What a report is made of: headings, texts, tables and figures, and how Markdown writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from workflows.report.markup import Html
+
+Cell: TypeAlias = str | int | float | None
+
+
+NOTHING = Html("")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """`fold`: the page folds what follows, up to the next heading of this level, under it."""
+
+    text: str
+    level: int = 3
+    fold: bool = False
+
+
+@dataclass(frozen=True)
+class Text:
+    text: str
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a header. `caption` says what they are; the page draws a bar in each cell of the
+    column `bar`, and shades the numbers of a `heat` table. `links` are the addresses of cells.
+    """
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    bar: str = ""
+    heat: bool = False
+    links: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing: `name` is that of its file, `caption` what it shows, `svg` its markup.
+
+    `file` is a drawing that is there already, in place of `svg`.
+    """
+
+    name: str
+    caption: str
+    svg: Html = NOTHING
+    file: Path | None = None
+
+
+Block: TypeAlias = Heading | Text | Table | Figure
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report; `id` is its address in the page."""
+
+    id: str
+    title: str
+    blocks: Sequence[Block]
+
+
+def shown(value: Cell) -> str:
+    """A cell as a reader sees it."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.3f}" if abs(value) < 10 else f"{value:,.1f}"
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+NUMBER = re.compile(r"[-+]?(\d[\d,]*)?\.?\d+\*?( .*)?")
+
+
+def numeric(rows: Sequence[Sequence[Cell]], column: int) -> bool:
+    """Whether a column holds numbers, maybe with intervals: they are aligned to the right."""
+    cells = [row[column] for row in rows if row[column] not in (None, "")]
+    return bool(cells) and all(not isinstance(c, str) or NUMBER.fullmatch(c) for c in cells)
+
+
+def markdown(title: str, sections: Sequence[Section]) -> str:
+    """The report as Markdown; its figures are in `figures/`."""
+    parts = [f"# {_text(title)}"]
+    for section in sections:
+        parts += [f"## {_text(section.title)}", *map(_block, section.blocks)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"{'#' * block.level} {_text(block.text)}"
+    if isinstance(block, Text):
+        return f"**{_text(block.text)}**" if block.strong else _text(block.text)
+    if isinstance(block, Figure):
+        return f"![{_text(block.caption)}](figures/{block.name}.svg)"
+    rule = ["---:" if numeric(block.rows, i) else "---" for i in range(len(block.header))]
+    lines = [block.header, rule, *(map(shown, row) for row in block.rows)]
+    cells = ("| " + " | ".join(map(_text, line)) + " |" for line in lines)
+    return "\n".join([f"{_text(block.caption)}:", "", *cells])
+
+
+def _text(text: str) -> str:
+    """A text on one line, which makes no column, element or link of its own."""
+    for character, written in (("|", "\\|"), ("<", "&lt;"), ("](", "]\\(")):
+        text = text.replace(character, written)
+    return " ".join(text.splitlines())

@@ -1,0 +1,470 @@
+"""What a build's folders say, as the sections of its report."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from corpora.audit import AUDIT_FILE, RULES
+from corpora.licences import shown
+from corpora.splits import SPLITS
+from corpora.store.atomic import read_json
+from workflows.report import charts
+from workflows.report.blocks import Block, Cell, Figure, Heading, Section, Table, Text
+from workflows.report.markup import Html
+from workflows.report.stages import Made, collapsed, table
+from zoo.evaluate.compare import alike, compare
+from zoo.evaluate.results import datasets_of
+from zoo.evaluate.table import Table as Compared
+
+STEPS = 20
+"""Of a histogram of confidence."""
+CLASSES = 30
+"""The most classes of a confusion matrix that is shown."""
+KINDS = ("model", "rule", "published")
+CONTROL = ("gold of all documents", "other documents only (control)")
+CRITERIA = {"criterion_paper": "paper: min < .7", "criterion_strict": "strict: max ≤ .3"}
+ALIGNED = {
+    "figure2_error_rate": ("error_rate", "Figure 2: extraction error rate", "share not aligned"),
+    "figure3_distance": ("distance", "Figure 3: distance of aligned pairs", "mean distance"),
+}
+"""Figures 2 and 3 of DisSent (Nie, Bennett and Goodman 2019), by the names of their files."""
+
+
+def sections(stages: Sequence[Made], skipped: Sequence[str]) -> list[Section]:
+    """The sections of a report; `skipped` is what the build file has no source for."""
+    by_stage: dict[str, list[Made]] = {}
+    for made in stages:
+        by_stage.setdefault(made.stage, []).append(made)
+    datasets, models = by_stage.get("dataset", []), by_stage.get("model", [])
+    evaluations = by_stage.get("evaluation", [])
+    found = [
+        Section("sources", "Sources and attribution", [*_sources(stages, datasets)]),
+        Section("pairs", "Pairs", [*_pairs(by_stage.get("pairs", []))]),
+        Section("gold", "Validation against gold", [*_gold(by_stage.get("validation", []))]),
+        Section("datasets", "Datasets", [*_datasets(datasets)]),
+        Section("training", "Training", [*_training(models)]),
+        Section("models", "Models and baselines", [*_evaluations(evaluations)]),
+        Section("confusions", "Confusion matrices", [*_confusions(models, evaluations)]),
+        Section("cost", "Time and memory", [*_cost(stages, skipped)]),
+        Section("versions", "Versions", [*_versions(stages)]),
+    ]
+    return [section for section in found if section.blocks]
+
+
+def totals(stages: Sequence[Made]) -> dict[str, str]:
+    """The build in a few numbers."""
+    numbers = Counter(sources=0, documents=0, words=0, pairs=0)
+    numbers["sources"] = len(
+        {s["name"] for m in stages if m.stage != "model" for s in _sources_of(m)}
+    )
+    for made in stages:
+        counts = {} if made.stage == "model" else made.manifest.get("counts", {})
+        if made.stage == "documents":
+            numbers.update(documents=counts["documents"], words=counts.get("words", 0))
+        elif made.stage == "dataset":
+            configs = made.manifest["configs"].values()
+            rows = sum(split["rows"] for entry in configs for split in entry["splits"].values())
+            numbers.update({"datasets": 1, "dataset rows": rows})
+        elif made.stage in ("model", "evaluation"):
+            numbers[f"{made.stage}s"] += 1
+    used = {name for made in stages if made.stage == "dataset" for name in made.upstream}
+    pairs = [m for m in stages if m.stage == "pairs" and f"pairs {m.key}" in used]
+    numbers["pairs"] = sum(made.manifest["counts"]["pairs"] for made in pairs)
+    return {name: f"{number:,}" for name, number in numbers.items() if number}
+
+
+def _sources(stages: Sequence[Made], datasets: Sequence[Made]) -> Iterator[Block]:
+    found = {s["name"]: s for m in stages if m.stage != "model" for s in _sources_of(m)}
+    if not found:
+        return
+    read = {made.key: made.manifest["counts"] for made in stages if made.stage == "documents"}
+    rows: list[Sequence[Cell]] = []
+    about: list[Sequence[Cell]] = []
+    links = {}
+    for name, source in sorted(found.items()):
+        fed = [made.key for made in datasets if any(s["name"] == name for s in _sources_of(made))]
+        # Texts of gold relations and of an evaluation's data are in no dataset.
+        used = fed or name in read
+        licence = shown(source["licence"]) if used or source["licence"] else "in no dataset"
+        counts = read.get(name, {})
+        size = counts.get("documents"), counts.get("words")
+        fingerprint = (source["revision"] or source["sha256"])[:16]
+        row = (name, source["kind"], source["place"], licence, *size, ", ".join(fed), fingerprint)
+        rows.append(row)
+        title, url = source.get("title", ""), source.get("url", "")
+        written = title, ", ".join(source.get("authors", ())), source.get("description", ""), url
+        if any(written):
+            about.append((name, *written))
+            links[url] = url
+    header = ["source", "kind", "place", "licence", "documents", "words", "datasets", "fingerprint"]
+    yield Table("What was read, under which licence, and what it feeds", header, rows)
+    if about:
+        header = ["source", "title", "authors", "description", "address"]
+        yield Table("About the sources", header, about, links=links)
+    credits = {}
+    for made in datasets:
+        for one in made.manifest["attribution"].get("first", ()):
+            credits[one["source"], one["id"]] = one
+    if credits:
+        keys = ("source", "title", "author", "licence", "url")
+        links = {one["url"]: one["url"] for one in credits.values()}
+        listed = [tuple(one[key] for key in keys) for one in credits.values()]
+        yield Table("Documents with an author or an address", keys, listed, links=links)
+        yield Text("Each dataset's attribution.parquet lists all such documents of its rows.")
+
+
+def _sources_of(made: Made) -> list[dict[str, Any]]:
+    return list(made.manifest.get("sources", ()))
+
+
+def _pairs(stages: Sequence[Made]) -> Iterator[Block]:
+    """Pairs by marker, rejects by reason, confidence: over the sources of a parser and mode."""
+    groups: dict[str, list[Made]] = {}
+    for made in stages:
+        mode = made.manifest["settings"]["mode"]
+        parser = made.key.rpartition("/")[2].removesuffix(f"-{mode}")
+        groups.setdefault(f"{parser} trees, mode {mode}", []).append(made)
+    for number, (title, group) in enumerate(groups.items()):
+        markers: Counter[str] = Counter()
+        reasons: Counter[str] = Counter()
+        positions: Counter[str] = Counter()
+        for made in group:
+            counts = made.manifest["counts"]
+            markers.update(counts.get("markers", {}))
+            reasons.update(counts["rejects"].get("reasons", {}))
+            positions.update(counts.get("positions", {}))
+        pairs, rejected = markers.total(), reasons.total()
+        yield Heading(title)
+        where = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in positions.items() if n)
+        yield Text(
+            f"{pairs:,} pairs of {pairs + rejected:,} candidates, from {len(group)} sources"
+            + (f" (S1 in: {where})." if where else ".")
+        )
+        yield Table("Pairs by marker", ("marker", "pairs"), markers.most_common(), bar="pairs")
+        header = ("reason", "candidates")
+        yield Table("Rejected candidates by reason", header, reasons.most_common(), header[1])
+        if drawn := _confidence(group, title):
+            yield Figure(f"confidence-{number}", f"Confidence of the pairs ({title})", drawn)
+
+
+def _confidence(group: Sequence[Made], title: str) -> Html | None:
+    counts = np.zeros(STEPS, np.int64)
+    for made in group:
+        for path in sorted(made.folder.glob("pairs-*.parquet")):
+            values = pq.read_table(path, columns=["confidence"])["confidence"].drop_null()
+            counts += np.histogram(values.to_numpy(), STEPS, (0, 1))[0]
+    if not counts.any():
+        return None
+    first = int(np.flatnonzero(counts)[0])  # from the least confidence on
+    unit = "estimated probability that the pair is right"
+    return charts.histogram("Pairs by confidence", counts[first:].tolist(), first / STEPS, 1, unit)
+
+
+def _gold(stages: Sequence[Made]) -> Iterator[Block]:
+    for made in stages:
+        result = read_json(made.folder / "validation.json")
+        yield Heading(made.key)
+        yield from _written((made.folder / "validation.md").read_text(encoding="utf-8"))
+        documents = result["documents"]
+        blocks = result["unseen"] if documents["unseen"] else result
+        over = documents["unseen"] or documents["seen"]
+        for name, (measure, title, unit) in ALIGNED.items():
+            for criterion, said in CRITERIA.items():
+                views = [blocks[view][criterion]["per_marker"] for view in ("paper", "control")]
+                rows = {m: [view.get(m, {}).get(measure) for view in views] for m in views[0]}
+                drawn = charts.bars(f"{title} ({said})", rows, CONTROL, unit, 1)
+                caption = f"{title}, {said}; {over} documents of {made.key}"
+                yield Figure(f"{made.key}-{name}-{criterion}", caption, drawn)
+
+
+def _written(text: str) -> Iterator[Block]:
+    """The blocks of the Markdown that `validate` writes: headings, tables, lines of text."""
+    title, rows = "", []
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("|"):
+            rows.append([_cell(cell.strip()) for cell in line.strip("|").split("|")])
+            continue
+        if rows:
+            header = [str(cell or "") for cell in rows[0]]
+            yield Table(title, header, rows[2:])
+            rows = []
+        if line.startswith("### "):
+            title = line.removeprefix("### ")
+        elif line.startswith("## "):
+            yield Heading(line.removeprefix("## "), 4)
+        elif line:
+            yield Text(line)
+
+
+def _cell(text: str) -> Cell:
+    if re.fullmatch(r"\d+", text):
+        return int(text)
+    if re.fullmatch(r"\d*\.\d+", text):
+        return float(text)
+    return None if text == "–" else re.sub(r"(?<!\d)\.(?=\d)", "0.", text)
+
+
+def _datasets(stages: Sequence[Made]) -> Iterator[Block]:
+    sizes: list[Sequence[Cell]] = []
+    for made in stages:
+        licence = str(made.manifest["licence"].get("id", ""))
+        for config, entry in made.manifest["configs"].items():
+            rows = [entry["splits"].get(split, {}).get("rows", 0) for split in SPLITS]
+            sizes.append((made.key, config, *rows, licence))
+    if not sizes:
+        return
+    header = ("dataset", "configuration", *SPLITS, "licence")
+    yield Table("Rows by split", header, sizes)
+    yield from _strongest(stages)
+    for made in stages:
+        yield Heading(made.key, fold=True)
+        yield from _dataset(made)
+
+
+def _audit(made: Made) -> dict[str, Any]:
+    path = made.folder / AUDIT_FILE
+    return dict(read_json(path)["configs"]) if path.is_file() else {}
+
+
+def _strongest(stages: Iterable[Made]) -> Iterator[Block]:
+    """Of each configuration the rule that is furthest above chance, and all that are warned of."""
+    rows, warned = [], []
+    for made in stages:
+        for config, found in _audit(made).items():
+            warned += [f"{made.key}, {config}: {said}" for said in found["above"]]
+            if found["rules"]:
+                best = max(found["rules"], key=lambda rule: rule["low"] - rule["chance"])
+                interval = f"{best['low']} to {best['high']}"
+                figures = best["measure"], str(best["value"]), interval, str(best["chance"])
+                rows.append((made.key, config, best["rule"], *figures))
+    if rows:
+        header = ("dataset", "configuration", "rule", "measure", "reached", "95 %", "chance")
+        yield Table("What rules that read nothing reach, in per cent", header, rows)
+        yield Text("Of each configuration the rule that is furthest above chance.")
+    if warned:
+        yield Text("Further above chance than on released data:")
+        yield from (Text(said, strong=True) for said in warned)
+
+
+def _dataset(made: Made) -> Iterator[Block]:
+    """Balance, overlaps, what was left out, and the audit of one dataset."""
+    manifest, audit = made.manifest, _audit(made)
+    yield from (Text(note) for note in manifest["notes"])
+    balance: list[Sequence[Cell]] = []
+    for config, entry in manifest["configs"].items():
+        splits = [entry["splits"].get(split, {}).get("labels", {}) for split in SPLITS]
+        for column in sorted({column for split in splits for column in split}):
+            counts = [split.get(column, {}) for split in splits]
+            for name in entry["features"][column]["names"]:
+                balance.append((config, f"{column} {name}", *(own.get(name, 0) for own in counts)))
+    if balance:
+        header: tuple[str, ...] = ("configuration", "label", *SPLITS)
+        yield Table("Balance: rows by label", header, balance, bar="train")
+    overlap = [(c, p, n) for c, pairs in manifest["overlap"].items() for p, n in pairs.items()]
+    if overlap:
+        header = ("configuration", "splits", "distinct texts in both")
+        yield Table("Overlap between splits", header, overlap)
+    if manifest["rejects"]:
+        yield Table("Left out", ("reason", "candidates"), [*manifest["rejects"].items()])
+    rules, shares = [], []
+    for config, found in audit.items():
+        for one in found["rules"]:
+            figures = (one[key] for key in ("measure", "value", "low", "high", "chance"))
+            rules.append((config, one["rule"], RULES.get(one["rule"], ""), *figures))
+        for one in (*found["labels"], *found["duplicates"]):
+            figures = (one[key] for key in ("value", "low", "high"))
+            what = config, one["split"], one["what"]
+            shares.append((*what, *figures, one["chance"] or None, one["n"]))
+    if rules:
+        header = ("configuration", "rule", "sees", "measure", "reached", "low", "high", "chance")
+        yield Table(
+            "Audit: per cent right of rules that read nothing, 95 % interval", header, rules
+        )
+    if shares:
+        header = ("configuration", "split", "rows", "per cent", "low", "high", "chance", "of")
+        yield Table("Audit: labels and duplicates, with 95 % interval", header, shares)
+
+
+def _training(stages: Sequence[Made]) -> Iterator[Block]:
+    rows: list[Sequence[Cell]] = []
+    for made in stages:
+        found = made.results
+        data, training = found["dataset"], found.get("training", {})
+        name = f"{data.get('name', '')} {data.get('config', '')}".strip()
+        steps = training.get("steps"), training.get("best_step")
+        seen = found.get("trained_on", data.get("rows", {}).get("train"))
+        said = f"{found.get('headline_name', '')}: {found.get('headline', '')}".strip(": ")
+        row = (made.key, found.get("recipe", ""), found.get("parameters"), name, seen, *steps, said)
+        rows.append(row)
+    if not rows:
+        return
+    header = (
+        "model",
+        "recipe",
+        "parameters",
+        "dataset",
+        "examples",
+        "steps",
+        "best step",
+        "result",
+    )
+    yield Table("What was trained", header, rows)
+    for made in stages:
+        validations = made.results.get("training", {}).get("validations", [])
+        drawn = []
+        for measure in ("loss", "accuracy"):
+            points = [(one["step"], one[measure]) for one in validations if measure in one]
+            if len(points) > 1:
+                title, unit = f"{made.key}: {measure}", f"validation {measure}"
+                svg = charts.curves(title, {measure: points}, "step", unit)
+                drawn.append(Figure(f"curve-{made.key}-{measure}", f"{unit} of {made.key}", svg))
+        if drawn:
+            keys = [*dict.fromkeys(["step", *(key for one in validations for key in one)])]
+            yield Heading(made.key)
+            yield from drawn
+            values = [[one.get(key) for key in keys] for one in validations]
+            yield Table(f"Validations of {made.key}", keys, values)
+        yield from _pictures(made)
+
+
+def _pictures(made: Made) -> Iterator[Figure]:
+    """The plots that a model or a suite has drawn itself."""
+    for plot in sorted(made.folder.glob("*.svg")):
+        name = f"{made.key}-{plot.stem}".replace("/", "-")
+        yield Figure(name, f"{plot.stem} of {made.key}", file=plot)
+
+
+def _evaluations(stages: Sequence[Made]) -> Iterator[Block]:
+    """One table for the models that are judged alike, with rules and published rows beside them."""
+    judged: dict[str, dict[Path, Made]] = {}
+    for made in stages:
+        names = ", ".join(datasets_of(made.results["dataset"]))
+        title = f"{made.results['suite']}: {names}"
+        judged.setdefault(title, {})[made.folder / "results.json"] = made
+    number = 0
+    for title, by_file in judged.items():
+        tables = list(alike(by_file))
+        for files in tables:
+            protocol = read_json(files[0]).get("protocol", {})
+            measured = ""
+            if len(tables) > 1 and protocol:  # how the results of this table were measured
+                measured = f" ({', '.join(f'{key} {value}' for key, value in protocol.items())})"
+            yield Heading(title + measured)
+            group = [by_file[file] for file in files]
+            for compared in compare(files).tables:
+                number += 1
+                yield from _compared(compared, title, number)
+            yield from map(Text, dict.fromkeys(s for m in group for s in left_out(m.results)))
+            for made in group:
+                counts = made.manifest["counts"]
+                if seen := counts.get("rows_seen"):
+                    yield Text(
+                        f"{made.results['model']['name']} was trained on documents of {seen:,} of "
+                        f"the {counts['rows']:,} test rows.",
+                        strong=True,
+                    )
+                if not _matrices(made.results["metrics"]):
+                    yield from _pictures(made)
+
+
+def _compared(found: Compared, title: str, number: int) -> Iterator[Block]:
+    columns, examples = found.columns, found.examples
+    rows: list[Sequence[Cell]] = []
+    if examples:
+        rows.append(("n, examples judged here", *(examples.get(column) for column in columns)))
+    for row in found.rows:
+        name = f"{row.name} (published: {row.source})" if row.kind == "published" else row.name
+        rows.append((name, *(row.cells[c].text if c in row.cells else None for c in columns)))
+    yield Table("Test scores with 95 % intervals", ("name", *columns), rows)
+    for i, column in enumerate(columns):
+        kept = [row for row in found.rows if column in row.cells]
+        if 1 < len(kept) <= 24 and len(columns) <= 8:
+            cells = [row.cells[column] for row in kept]
+            points = [
+                (row.name, KINDS.index(row.kind), cell.value, cell.ci)
+                for row, cell in zip(kept, cells, strict=True)
+            ]
+            unit = "per cent" if cells[0].digits < 3 else "value"
+            svg = charts.dots(column, points, KINDS, f"{unit}, 95 % interval")
+            yield Figure(f"models-{number}-{i}", f"{column} of {title}", svg)
+    if found.differences:
+        shown = dict.fromkeys(c for by in found.differences.values() for c in by)
+        lines = [
+            (name, *(by[c].text if c in by else None for c in shown))
+            for name, by in found.differences.items()
+        ]
+        said = f"Differences from {found.baseline} in points, on the same examples"
+        yield Table(
+            f"{said} (paired bootstrap, 95 % intervals; *: without 0)", ("name", *shown), lines
+        )
+    yield from map(Text, found.notes)
+
+
+def left_out(results: Mapping[str, Any]) -> list[str]:
+    """What the suite `discoeval` found in the data and could not evaluate, a line each."""
+    skipped = results["metrics"].get("skipped", {})
+    reasons = skipped.items() if isinstance(skipped, dict) else ()
+    return [f"{name} is left out: {reason}." for name, reason in reasons]
+
+
+def _confusions(models: Sequence[Made], evaluations: Sequence[Made]) -> Iterator[Block]:
+    """Those of the evaluations, and of the models that no suite has judged on their own data."""
+    judged = {made.key for made in evaluations}
+    own = [made for made in models if made.key not in judged]
+    for made in chain(evaluations, own):
+        metrics = made.results["metrics"]
+        if made.stage == "model":
+            metrics = metrics.get("test", {})
+        for name, matrix in _matrices(metrics).items():
+            classes = matrix["classes"]
+            if len(classes) <= CLASSES:
+                counts = matrix["gold_by_predicted"]
+                rows = [(one, *row) for one, row in zip(classes, counts, strict=True)]
+                title = f"{made.key} {name}".strip()
+                said = f"{title}: rows are gold labels, columns are predicted labels; examples"
+                yield Table(said, ("gold", *classes), rows, heat=True)
+
+
+def _matrices(metrics: Any, *path: str) -> dict[str, Mapping[str, Any]]:
+    """The confusion matrices of a result, under the names on the way to them."""
+    if not isinstance(metrics, Mapping):
+        return {}
+    if "gold_by_predicted" in metrics:
+        return {" ".join(name for name in path if name not in ("confusion", "classes")): metrics}
+    below = (_matrices(value, *path, str(key)) for key, value in metrics.items())
+    return {name: matrix for found in below for name, matrix in found.items()}
+
+
+def _cost(stages: Sequence[Made], skipped: Sequence[str]) -> Iterator[Block]:
+    rows = [
+        (r.stage, r.key, r.rows, r.unit, r.rejects, r.seconds, r.memory)
+        for r in collapsed(table(stages))
+        if r.done
+    ]
+    header = ("stage", "over", "rows", "of", "rejected", "seconds", "peak MiB")
+    yield Table("Stages of the build", header, rows, bar="seconds")
+    runs = [made.run for made in stages if made.run]
+    keys = ("platform", "cores", "python")
+    machines = sorted({tuple(str(run.get(key, "?")) for key in keys) for run in runs})
+    for platform, cores, python in machines:
+        yield Text(f"Measured on {platform}, {cores} cores, Python {python}.")
+    yield from (Text(f"skipped: no source for {what}") for what in skipped)
+
+
+def _versions(stages: Sequence[Made]) -> Iterator[Block]:
+    found: dict[str, set[str]] = {}
+    for made in stages:
+        about = made.results if made.stage in ("model", "evaluation") else made.manifest
+        for name, version in about.get("versions", {}).items():
+            found.setdefault(name, set()).add(version)
+    if found:
+        rows = [(name, ", ".join(sorted(found[name]))) for name in sorted(found)]
+        yield Table("Libraries that made datasets and models", ("library", "version"), rows)

@@ -1,0 +1,53 @@
+"""HTML and SVG: every text of the report becomes markup here, and only here."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+VOID = frozenset({"br", "input", "link", "meta"})
+
+
+class Html(str):
+    """A text that is markup already."""
+
+    __slots__ = ()
+
+
+def escaped(value: Any) -> Html:
+    """A value as markup: its characters, whatever they are; markup stays as it is."""
+    return value if isinstance(value, Html) else Html(html.escape(str(value)))
+
+
+def joined(*children: Any) -> Html:
+    """Texts and markup, one after the other."""
+    return Html("".join(map(escaped, children)))
+
+
+def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
+    """An element. Attributes that are None or False are left out; `class_` is written `class`,
+    `aria_label` is written `aria-label`.
+    """
+    words = [name]
+    for key, value in attributes.items():
+        attribute = key.rstrip("_").replace("_", "-")
+        if value is True:
+            words.append(attribute)
+        elif value is not None and value is not False:
+            words.append(f'{attribute}="{escaped(value)}"')
+    head = f"<{' '.join(words)}>"
+    return Html(head if name in VOID else f"{head}{joined(*children)}</{name}>")
+
+
+def link(text: str, url: str) -> Html:
+    """A text that leads to `url`, if that is an address on the web."""
+    return tag("a", text, href=url) if url.startswith(("https://", "http://")) else escaped(text)
+
+
+def script_json(value: Any) -> str:
+    """A value as JSON that a `<script>` can hold: it ends no script and no line."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for character in "<\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

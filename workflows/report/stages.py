@@ -1,0 +1,163 @@
+"""What is built: the stages of a build, found by its tasks or by its folders, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from corpora.store.atomic import MANIFEST, is_complete, read_json
+
+PER_SOURCE = ("documents", "sentences", "parse", "pairs")
+ORDER = (*PER_SOURCE, "validation", "division", "dataset", "model", "evaluation")
+UNITS = {
+    "documents": "documents",
+    "division": "documents",
+    "sentences": "sentences",
+    "parse": "sentences",
+    "pairs": "pairs",
+    "validation": "gold relations",
+    "dataset": "rows",
+    "model": "training examples",
+}
+"""What the rows of a stage are; of all others, examples."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One stage of a build. `rows` counts `unit`; `seconds` is None for a stage not yet run."""
+
+    stage: str
+    key: str
+    done: bool
+    rows: int | None = None
+    unit: str = ""
+    rejects: int | None = None
+    seconds: float | None = None
+    memory: float | None = None
+
+
+@dataclass(frozen=True)
+class Made:
+    """A stage of a build, and the folder of its output, which may not be there yet."""
+
+    stage: str
+    key: str
+    folder: Path
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        return dict(read_json(self.folder / MANIFEST))
+
+    @cached_property
+    def results(self) -> dict[str, Any]:
+        """What a model or an evaluation says of itself."""
+        return dict(read_json(self.folder / "results.json"))
+
+    @cached_property
+    def run(self) -> dict[str, Any]:
+        """Seconds, memory and machine, which the build keeps beside the folder."""
+        path = self.folder.with_suffix(".run.json")
+        return dict(read_json(path)) if path.is_file() else {}
+
+    @property
+    def upstream(self) -> dict[str, str]:
+        """The stages that its output was made of, each with its hash."""
+        return dict(self.manifest.get("stage", self.manifest).get("upstream", {}))
+
+    @classmethod
+    def at(cls, folder: Path) -> Made | None:
+        """The stage whose output is in `folder`, `stages/STAGE[/KEY]/HASH`; None for another."""
+        parts = folder.parts
+        if "stages" not in parts or not is_complete(folder):
+            return None
+        stage, *key = parts[len(parts) - parts[::-1].index("stages") : -1]
+        return cls(stage, "/".join(key), folder)
+
+
+def made_in(folder: Path) -> list[Made]:
+    """The stages that the links below `folder` lead to, and all upstream of them, upstream first.
+
+    `folder` is `OUTPUT/NAME` of a build, or that of one stage. Nothing for any other folder.
+    """
+    found: dict[Path, Made] = {}
+
+    def add(place: Path) -> None:
+        made = Made.at(place)
+        if made is None or place in found:
+            return
+        stages = place.parents[len(Path(made.key).parts) + 1]
+        for title, name in made.upstream.items():
+            add(stages.joinpath(*title.split(" ", 1), name))
+        found[place] = made
+
+    links = sorted(path for path in folder.rglob("*") if path.is_symlink())
+    for path in [*links, folder]:
+        add(path.resolve())
+    return list(found.values())
+
+
+def ordered(stages: Iterable[Made]) -> list[Made]:
+    """The stages that are built, but for the report, in the order of the data."""
+    kept = [m for m in stages if m.stage not in ("report", "all") and is_complete(m.folder)]
+    places = {stage: place for place, stage in enumerate(ORDER)}
+    return sorted(kept, key=lambda made: (places.get(made.stage, len(ORDER)), made.key))
+
+
+def table(stages: Iterable[Made]) -> list[Row]:
+    """The rows of stages, but for the report."""
+    rows = []
+    for made in stages:
+        if made.stage in ("report", "all"):
+            continue
+        row = Row(made.stage, made.key, is_complete(made.folder))
+        if row.done:
+            about = made.results if made.stage == "model" else made.manifest
+            number, unit, rejects = amounts(made.stage, about)
+            row = replace(row, rows=number, unit=unit, rejects=rejects)
+            run = made.run
+            row = replace(row, seconds=run.get("seconds"), memory=run.get("peak_memory_mib"))
+        rows.append(row)
+    return rows
+
+
+def collapsed(rows: list[Row], most: int = 5) -> list[Row]:
+    """The rows of a stage that runs over more than `most` sources, added up to one."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.stage, row.key.partition("/")[2]), []).append(row)
+    shown: list[Row] = []
+    for (stage, variant), group in groups.items():
+        if len(group) <= most or stage not in PER_SOURCE:
+            shown += group
+            continue
+        sums: dict[str, Any] = {}
+        for name in ("rows", "rejects", "seconds", "memory"):
+            values = [v for row in group if (v := getattr(row, name)) is not None]
+            sums[name] = (max if name == "memory" else sum)(values) if values else None
+        key = f"{len(group)} sources {variant}".strip()
+        done = all(row.done for row in group)
+        shown.append(Row(stage, key, done, unit=group[0].unit, **sums))
+    return shown
+
+
+def amounts(stage: str, manifest: dict[str, Any]) -> tuple[int | None, str, int | None]:
+    """How many of what a manifest counts, and how many were rejected."""
+    counts, unit, rejects = manifest.get("counts", {}), UNITS.get(stage, "examples"), None
+    rows = counts.get("gold" if stage == "validation" else unit)
+    if stage == "documents":
+        rejects = counts.get("bad_records")
+    elif stage == "division":
+        rows = sum(counts.get("documents", {}).values())
+    elif stage in ("sentences", "parse"):
+        rejects = sum(counts.get("skipped", {}).values())
+    elif stage == "pairs":
+        rejects = sum(counts["rejects"].get("reasons", {}).values())
+    elif stage == "dataset":
+        splits = [s for entry in manifest["configs"].values() for s in entry["splits"].values()]
+        rows, rejects = sum(s["rows"] for s in splits), sum(manifest.get("rejects", {}).values())
+    elif stage == "model":  # the data's rows in results that do not count their examples
+        rows = manifest.get("trained_on", manifest["dataset"]["rows"].get("train"))
+    return rows, unit, rejects
