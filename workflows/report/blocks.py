@@ -34,7 +34,8 @@ class Text:
 @dataclass(frozen=True)
 class Table:
     """Rows under a header. `caption` says what they are; the page draws a bar in each cell of the
-    column `bar`, and shades the numbers of a `heat` table. `links` are the addresses of cells.
+    column `bar`, and shades the numbers of a `heat` table. `links` are the addresses of cells,
+    `digits` the decimals of numbers that are not whole.
     """
 
     caption: str
@@ -42,6 +43,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     bar: str = ""
     heat: bool = False
+    digits: int = 3
     links: dict[str, str] = field(default_factory=dict)
 
 
@@ -70,13 +72,11 @@ class Section:
     blocks: Sequence[Block]
 
 
-def shown(value: Cell) -> str:
+def shown(value: Cell, digits: int) -> str:
     """A cell as a reader sees it."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:,.3f}" if abs(value) < 10 else f"{value:,.1f}"
-    return f"{value:,}" if isinstance(value, int) else value
+    if isinstance(value, str) or value is None:
+        return value or ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
 
 
 NUMBER = re.compile(r"[-+]?(\d[\d,]*)?\.?\d+\*?( .*)?")
@@ -104,8 +104,8 @@ def _block(block: Block) -> str:
     if isinstance(block, Figure):
         return f"![{_text(block.caption)}](figures/{block.name}.svg)"
     rule = ["---:" if numeric(block.rows, i) else "---" for i in range(len(block.header))]
-    lines = [block.header, rule, *(map(shown, row) for row in block.rows)]
-    cells = ("| " + " | ".join(map(_text, line)) + " |" for line in lines)
+    rows = ([shown(cell, block.digits) for cell in row] for row in block.rows)
+    cells = ("| " + " | ".join(map(_text, line)) + " |" for line in [block.header, rule, *rows])
     return "\n".join([f"{_text(block.caption)}:", "", *cells])
 
 

@@ -58,7 +58,7 @@ ABOUT = (
 """Columns of text that say where a row is from: they are small print."""
 
 Line = list[Any]
-"""A title, then roles and texts in turn."""
+"""A title, then roles and texts in turn: parts of one text if the title is None."""
 Key = tuple[str, ...]
 KEY = ("doc", "marker", "s1", "s2")
 """What a row of a dataset and one of the pairs that it was made of have in common."""
@@ -335,7 +335,7 @@ class Passages:
             part = pq.read_table(path, columns=["id", "text"], filters=pc.field("id").isin(ids))
             for name, text in zip(*part.to_pydict().values(), strict=True):
                 for key, row in spans.get(name, {}).items():
-                    self.lines[key] = ["", *_marked(text, row)]
+                    self.lines[key] = [None, *_marked(text, row)]
 
 
 def _marked(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> Line:

@@ -290,7 +290,7 @@ def _dataset(made: Made) -> Iterator[Block]:
         )
     if shares:
         header = ("configuration", "split", "rows", "per cent", "low", "high", "chance", "of")
-        yield Table("Audit: labels and duplicates, with 95 % interval", header, shares)
+        yield Table("Audit: labels and duplicates, with 95 % interval", header, shares, digits=1)
 
 
 def _training(stages: Sequence[Made]) -> Iterator[Block]:
@@ -450,7 +450,7 @@ def _cost(stages: Sequence[Made], skipped: Sequence[str]) -> Iterator[Block]:
         if r.done
     ]
     header = ("stage", "over", "rows", "of", "rejected", "seconds", "peak MiB")
-    yield Table("Stages of the build", header, rows, bar="seconds")
+    yield Table("Stages of the build", header, rows, bar="seconds", digits=1)
     runs = [made.run for made in stages if made.run]
     keys = ("platform", "cores", "python")
     machines = sorted({tuple(str(run.get(key, "?")) for key in keys) for run in runs})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, groupby
 from pathlib import Path
 from typing import Any
@@ -146,29 +146,24 @@ def _page(title: str, numbers: Mapping[str, str], parts: Sequence[tuple[str, str
 def _blocks(blocks: Sequence[Block], counters: Mapping[type, Iterator[int]]) -> Html:
     """The blocks as they follow; those under a heading that folds in an element that opens."""
     parts: list[Html] = []
-    folded: list[Html] | None = None
-    summary = Html("")
+    into, summary = parts, Html("")
     for are_figures, group in groupby(blocks, lambda block: isinstance(block, Figure)):
         if are_figures:
             figures = (one for one in group if isinstance(one, Figure))
             drawn = (_figure(one, next(counters[Figure])) for one in figures)
-            made = [tag("div", *drawn, class_="figures")]
-        else:
-            made = []
-            for one in group:
-                if isinstance(one, Heading) and one.level == 3:
-                    parts += _folded(summary, folded)
-                    folded = None
-                    if one.fold:
-                        summary, folded = tag("h3", one.text), []
-                        continue
-                made.append(_block(one, counters if folded is None else {}))
-        (parts if folded is None else folded).extend(made)
-    return joined(*parts, *_folded(summary, folded))
-
-
-def _folded(summary: Html, parts: list[Html] | None) -> Iterable[Html]:
-    return [] if parts is None else [tag("details", tag("summary", summary), *parts)]
+            into.append(tag("div", *drawn, class_="figures"))
+            continue
+        for one in group:
+            if isinstance(one, Heading) and one.level == 3:
+                if into is not parts:
+                    parts.append(tag("details", tag("summary", summary), *into))
+                into, summary = [] if one.fold else parts, tag("h3", one.text)
+                if one.fold:
+                    continue
+            into.append(_block(one, counters if into is parts else {}))
+    if into is not parts:
+        parts.append(tag("details", tag("summary", summary), *into))
+    return joined(*parts)
 
 
 def _block(block: Block, counters: Mapping[type, Iterator[int]]) -> Html:
@@ -192,9 +187,7 @@ def _figure(figure: Figure, number: int) -> Html:
 def _table(table: Table, number: str) -> Html:
     right = [numeric(table.rows, i) for i in range(len(table.header))]
     heads = (
-        tag(
-            "th", name or tag("span", "name", class_="hidden"), scope="col", class_=_right(is_right)
-        )
+        tag("th", name, scope="col", class_=_right(is_right))
         for name, is_right in zip(table.header, right, strict=True)
     )
     bar = table.header.index(table.bar) if table.bar else -1
@@ -209,25 +202,25 @@ def _table(table: Table, number: str) -> Html:
                 classes += f" heat h{cell * (SHADES - 1) // sums}"
             if i == bar:
                 classes += " bar"
-            inside = _cell(cell, table.links, most if i == bar else 0)
+            inside = _cell(cell, table, most if i == bar else 0)
             own = {"scope": "row"} if i == 0 else {}
             cells.append(tag("td" if i else "th", inside, class_=classes or None, **own))
         rows.append(tag("tr", *cells))
-    caption = tag("caption", tag("b", f"Table {number}. "), f"{table.caption}.")
-    inner = tag("table", caption, tag("thead", tag("tr", *heads)), tag("tbody", *rows))
-    return tag(
-        "div", inner, class_="table", role="region", tabindex=0, aria_label=f"Table {number}"
-    )
+    said = tag("span", tag("b", number), f"{table.caption}.")
+    parts = tag("caption", said), tag("thead", tag("tr", *heads)), tag("tbody", *rows)
+    name = f"{number}{table.caption}"
+    kind = "table narrow" if len(table.header) < 3 else "table"
+    return tag("div", tag("table", *parts), class_=kind, role="group", tabindex=0, aria_label=name)
 
 
 def _right(is_right: bool) -> str | None:
     return "number" if is_right else None
 
 
-def _cell(cell: Cell, links: Mapping[str, str], most: float) -> Html:
-    text = shown(cell)
-    if text in links:
-        return link(text, links[text])
+def _cell(cell: Cell, table: Table, most: float) -> Html:
+    text = shown(cell, table.digits)
+    if text in table.links:
+        return link(text, table.links[text])
     if not most or not isinstance(cell, int | float):
         return escaped(text)
     share = tag("rect", width=f"{100 * cell / most:.1f}%", height="100%")

@@ -167,7 +167,7 @@ const discorpora = (() => {
       const parts = [];
       for (let k = 1; k < line.length; k += 2) {
         const text = set.texts[line[k + 1] + set.offsets[row]], role = roles[line[k]];
-        parts.push(role === "text" ? text : make("mark", role, text), " ");
+        parts.push(role === "text" ? text : make("mark", role, text), line[0] === null ? "" : " ");
       }
       spans.push([line[0], parts]);
     }
@@ -191,7 +191,9 @@ const discorpora = (() => {
       const text = make("div", "text");
       for (const [title, parts] of segments(current, row)) {
         if (title) text.append(make("span", "line", title), " ");
-        text.append(...parts);
+        // Of a passage the list shows what begins with the pair.
+        const first = title === null ? parts.findIndex((part) => part instanceof Element) : 0;
+        text.append(first > 0 ? "… " : "", ...parts.slice(Math.max(first, 0)));
       }
       const item = make("div", "example", make("div", "facts", said), text);
       item.id = `example-${place}`;
