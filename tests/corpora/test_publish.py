@@ -739,7 +739,13 @@ def test_the_published_dataset_loads_as_the_folder_does(
                 there = datasets.load_dataset({ID!r}, config, split=split)
                 assert rows.to_table().to_pylist() == there.to_list()
             print("audited", config)
+
+        from pathlib import Path
+        from workflows.cli.pages import browse
+        browse({ID!r}, Path("page"))
+        print("browsed", Path("page/data/index.js").read_text().count('"name":'))
         """,
         tmp_path,
     )
     assert "equal" in said and "audited one" in said and "audited two" in said
+    assert "page/index.html" in said and "browsed 2" in said

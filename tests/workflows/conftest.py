@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -112,3 +113,16 @@ def run_luigi(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder `tiny` of a build without models."""
+    from workflows.cli.app import app
+
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
+    arguments = ["build", "--config", str(folder / "tiny.toml"), "--output", str(folder / "out")]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return folder / "out" / "tiny"

@@ -306,6 +306,8 @@ def test_a_build_holds_out_the_same_documents_in_all_its_datasets(
     report = (tmp_path / "out" / "tiny" / "report" / "report.md").read_text(encoding="utf-8")
     assert report.count("was trained on documents of") == 1
     assert report.count("| n, examples judged here | ") == report.count("### pdtb: ") == 2
+    for section in ("Training", "Models and baselines", "Confusion matrices"):
+        assert f"\n## {section}\n" in report
 
 
 def test_what_a_model_starts_from_counts_as_training(

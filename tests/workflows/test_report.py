@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corpora.schemas import MARKERS_ALL
-from tests.workflows.conftest import MODELS, TINY
+from tests.workflows.conftest import MODELS
 from workflows.cli.app import app
 from workflows.report import data
 from workflows.report.blocks import Block, Heading, Table, Text, markdown
@@ -203,17 +203,6 @@ def examples(page: Path, name: str) -> list[tuple[list[Any], list[list[Any]]]]:
                 shown.append([title, *zip(roles, words, strict=True)])
             rows.append((values, shown))
     return rows
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder `tiny` of a build without models."""
-    folder = tmp_path_factory.mktemp("report")
-    (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
-    arguments = ["build", "--config", str(folder / "tiny.toml"), "--output", str(folder / "out")]
-    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return folder / "out" / "tiny"
 
 
 def test_a_report_holds_every_section_and_names_only_its_own_files(built: Path) -> None:

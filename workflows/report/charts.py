@@ -49,12 +49,12 @@ def bars(
     ticks = _ticks(0, most if most is not None else max(values, default=1))
     left = _margin(rows)
     x = _scale(ticks, left, WIDTH - 40)
-    thick = 9 if len(series) > 1 else 11
+    thick = 11
     height = thick * len(series) + 7
     top = 2 * LINE + (LINE if len(series) > 1 else 0)
     bottom = top + height * len(rows)
     names = series if len(series) > 1 else ()
-    parts = [*_legend(names, left), *_x_axis(ticks, x, top, bottom, unit)]
+    parts = [*_legend(names, 8), *_x_axis(ticks, x, top, bottom, unit)]
     for number, (name, row) in enumerate(rows.items()):
         y = top + height * number + 3.5
         parts.append(_name(name, left, y + thick * len(series) / 2))
@@ -62,8 +62,8 @@ def bars(
             if value is not None:
                 at = {"y": _n(y + thick * i), "height": thick - 1, "class_": f"c{i}"}
                 parts.append(tag("rect", x=left, width=_n(x(value) - left), **at))
-                label = {"x": _n(x(value) + 4), "y": _n(y + thick * i + 8), "class_": "muted"}
-                parts.append(tag("text", _number(value), **label))
+                label = {"x": _n(x(value) + 4), "y": _n(y + thick * i + 9), "class_": "muted"}
+                parts.append(tag("text", f"{value:.3f}".rstrip("0").rstrip("."), **label))
     said = "; ".join(f"{n}: {', '.join(map(_number, row))}" for n, row in rows.items())
     return _svg(title, f"{' and '.join(series)}, in {unit}. {said}.", bottom + 2 * LINE, parts)
 
@@ -93,7 +93,7 @@ def curves(
     series = dict(list(series.items())[:COLOURS])
     points = [point for line in series.values() for point in line]
     ticks = _ticks(min(y for _, y in points), max(y for _, y in points))
-    left, top = 46, 2 * LINE + LINE * (len(series) if len(series) > 1 else 0)
+    left, top = 46, 3 * LINE + LINE * (len(series) if len(series) > 1 else 0)
     bottom = top + 150
     y = _scale(ticks, bottom, top)
     steps = _ticks(min(at for at, _ in points), max(at for at, _ in points), whole=True)
@@ -101,7 +101,7 @@ def curves(
     names = series if len(series) > 1 else ()
     parts = [*_legend(names, left, stacked=True), *_y_axis(ticks, y, left)]
     parts += _x_axis(steps, x, bottom, bottom, x_unit)
-    parts.append(tag("text", y_unit, x=4, y=_n(top - 8), class_="muted"))
+    parts.append(tag("text", y_unit, x=4, y=_n(top - 16), class_="muted"))
     for number, line in enumerate(series.values()):
         path = " ".join(f"{_n(x(at))},{_n(y(value))}" for at, value in line)
         parts.append(tag("polyline", points=path, class_=f"line s{number}"))

@@ -29,11 +29,11 @@ STEPS = 20
 CLASSES = 30
 """The most classes of a confusion matrix that is shown."""
 KINDS = ("model", "rule", "published")
-CONTROL = ("gold of all documents", "other documents only (control)")
+CONTROL = ("gold", "control: gold of other documents")
 CRITERIA = {"criterion_paper": "paper: min < .7", "criterion_strict": "strict: max ≤ .3"}
 ALIGNED = {
-    "figure2_error_rate": ("error_rate", "Figure 2: extraction error rate", "share not aligned"),
-    "figure3_distance": ("distance", "Figure 3: distance of aligned pairs", "mean distance"),
+    "figure2_error_rate": ("figure 2", "error_rate", "Extraction error rate", "share not aligned"),
+    "figure3_distance": ("figure 3", "distance", "Distance of aligned pairs", "mean distance"),
 }
 """Figures 2 and 3 of DisSent (Nie, Bennett and Goodman 2019), by the names of their files."""
 
@@ -176,12 +176,12 @@ def _gold(stages: Sequence[Made]) -> Iterator[Block]:
         documents = result["documents"]
         blocks = result["unseen"] if documents["unseen"] else result
         over = documents["unseen"] or documents["seen"]
-        for name, (measure, title, unit) in ALIGNED.items():
+        for name, (paper, measure, title, unit) in ALIGNED.items():
             for criterion, said in CRITERIA.items():
                 views = [blocks[view][criterion]["per_marker"] for view in ("paper", "control")]
                 rows = {m: [view.get(m, {}).get(measure) for view in views] for m in views[0]}
                 drawn = charts.bars(f"{title} ({said})", rows, CONTROL, unit, 1)
-                caption = f"{title}, {said}; {over} documents of {made.key}"
+                caption = f"{title} ({paper} of DisSent), {said}; {over} documents of {made.key}"
                 yield Figure(f"{made.key}-{name}-{criterion}", caption, drawn)
 
 
@@ -264,7 +264,8 @@ def _dataset(made: Made) -> Iterator[Block]:
         for column in sorted({column for split in splits for column in split}):
             counts = [split.get(column, {}) for split in splits]
             for name in entry["features"][column]["names"]:
-                balance.append((config, f"{column} {name}", *(own.get(name, 0) for own in counts)))
+                shown_as = name if column == "label" else f"{column}: {name}"
+                balance.append((config, shown_as, *(own.get(name, 0) for own in counts)))
     if balance:
         header: tuple[str, ...] = ("configuration", "label", *SPLITS)
         yield Table("Balance: rows by label", header, balance, bar="train")
@@ -285,9 +286,8 @@ def _dataset(made: Made) -> Iterator[Block]:
             shares.append((*what, *figures, one["chance"] or None, one["n"]))
     if rules:
         header = ("configuration", "rule", "sees", "measure", "reached", "low", "high", "chance")
-        yield Table(
-            "Audit: per cent right of rules that read nothing, 95 % interval", header, rules
-        )
+        said = "Audit: per cent right of rules that read nothing, with 95 % interval"
+        yield Table(said, header, rules, digits=1)
     if shares:
         header = ("configuration", "split", "rows", "per cent", "low", "high", "chance", "of")
         yield Table("Audit: labels and duplicates, with 95 % interval", header, shares, digits=1)

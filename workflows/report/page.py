@@ -172,7 +172,8 @@ def _block(block: Block, counters: Mapping[type, Iterator[int]]) -> Html:
     if isinstance(block, Table):
         return _table(block, f"Table {next(counters[Table])}. " if counters else "")
     assert isinstance(block, Text)
-    return tag("p", tag("strong", block.text) if block.strong else block.text)
+    text = _coded(block.text)
+    return tag("p", tag("strong", text) if block.strong else text)
 
 
 def _figure(figure: Figure, number: int) -> Html:
@@ -222,9 +223,17 @@ def _cell(cell: Cell, table: Table, most: float) -> Html:
     if text in table.links:
         return link(text, table.links[text])
     if not most or not isinstance(cell, int | float):
-        return escaped(text)
+        return _coded(text)
     share = tag("rect", width=f"{100 * cell / most:.1f}%", height="100%")
     return joined(text, tag("svg", share, aria_hidden="true"))
+
+
+def _coded(text: str) -> Html:
+    """A text whose parts between backticks are code, as in Markdown."""
+    parts = text.split("`")
+    whole = len(parts) % 2
+    coded = (tag("code", part) if n % 2 and whole else part for n, part in enumerate(parts))
+    return joined(*coded) if whole else escaped(text)
 
 
 def _browser() -> Html:
@@ -244,7 +253,7 @@ def _browser() -> Html:
             "div",
             labelled("Confidence from", tag("input", id="least", value=0, **number)),
             labelled("to", tag("input", id="most", value=1, **number)),
-            labelled("Order", tag("select", *(tag("option", o) for o in orders), id="order")),
+            labelled("Sort", tag("select", *(tag("option", o) for o in orders), id="order")),
             id="confidence",
         ),
         role="search",
