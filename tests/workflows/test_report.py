@@ -222,7 +222,7 @@ def test_a_report_holds_every_section_and_names_only_its_own_files(built: Path) 
         assert "<title>" in (built / "report" / figure).read_text(encoding="utf-8")
     gold = json.loads((built / "validation" / "sample" / "validation.json").read_text("utf-8"))
     assert f"| {gold['strict']['overall']['occurrence']['f1']:.3f} [" in text
-    assert text.count("Figure 2: extraction error rate") == 2
+    assert text.count("Extraction error rate (figure 2 of DisSent)") == 2
 
 
 def test_the_examples_are_the_rows_of_the_datasets(built: Path) -> None:
@@ -245,7 +245,7 @@ def test_the_examples_are_the_rows_of_the_datasets(built: Path) -> None:
     for _, [[_, (_, one), (_, two)]] in examples(built / "report", "bso"):
         assert one and two
     orders = examples(built / "report", "permuted, pairwise")
-    for _, [[_, *original], [title, *shuffled]] in orders:
+    for _, [[title, *shuffled], [_, *original]] in orders:
         assert title == "order 1 of 1"
         assert sorted(original) == sorted(shuffled) and original != shuffled
 

@@ -255,12 +255,12 @@ def _lines(
             chosen = part.to_table(columns=["id", "sentences"], filter=wanted).to_pydict()
             texts |= zip(chosen["id"], chosen["sentences"], strict=True)
         for row in batch:
-            text = texts.get(row["document"], [])
-            lines: list[Line] = [["original", *_sentences(text)]]
+            text, lines = texts.get(row["document"], []), []
             for number, order in enumerate(row["orders"][:ORDERS], 1):
-                of = len(row["orders"])
-                shuffled = [text[i] for i in order if i < len(text)]
-                lines.append([f"order {number} of {of}", *_sentences(shuffled)])
+                shuffled = [text[i] for i in order] if text else [*map(str, order)]
+                lines.append([f"order {number} of {len(row['orders'])}", *_sentences(shuffled)])
+            if text:
+                lines.append(["original", *_sentences(text)])
             yield lines
 
     if has(("document", "orders")):

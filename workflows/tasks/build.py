@@ -164,7 +164,7 @@ class BuildAll(StageTask):
 @BuildAll.event_handler(luigi.Event.DEPENDENCY_PRESENT)
 def _say_that_it_is_there(task: BuildAll) -> None:
     """A second run has nothing to do: Luigi ends without a word."""
-    log.info("%s: built before, see %s", task.key, task.place / "report" / "report.md")
+    log.info("%s: built before, see %s", task.key, task.place / "report" / "index.html")
 
 
 def check_inputs(task: StageTask) -> None:
