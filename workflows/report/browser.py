@@ -7,8 +7,8 @@ text is a number in the list of the script's texts: a sentence that many rows sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ BYTES = 48_000_000
 READ = 500
 CHUNK, BYTES_A_CHUNK = 5_000, 8_000_000
 """Rows that are read at a time; the rows of a script, and about the most bytes of them."""
-AROUND = 160
+AROUND = 120
 """Characters of a passage that are shown before and after a pair."""
 ORDERS = 2
 """Of a permuted text so many orders are shown."""
@@ -97,10 +97,9 @@ def _write_rows(
     choices = _choices(configuration)
     small = [n for n in names if n not in choices and n != "confidence"]
     small = [n for n in small if n in ABOUT or pa.types.is_primitive(schema.field(n).type)]
+    lines = _Lines(configuration, {*small, *choices} - {*SIDES}, passages)
     if any(passages.folders.values()) and {"doc", "label", "s1", "s2"} <= {*names}:
-        rows = chain.from_iterable(_batches(configuration))
-        passages.look(_key(row, configuration.classes) for row in rows)
-    lines_of = _lines(configuration, {*small, *choices} - {*SIDES}, passages)
+        passages.look(map(lines.key, chain.from_iterable(_batches(configuration))))
     roles: set[int] = set()
     shown = files = 0
     for batch in _batches(configuration):
@@ -111,7 +110,7 @@ def _write_rows(
             ],
             "confidence": confidences,
             "about": [[_short(row[name]) for row in batch] for name in small],
-            **_numbered(lines_of(batch), roles),
+            **_numbered(lines.of(batch), roles),
         }
         path = data / f"{number}-{files:05d}.js"
         call = f"discorpora.add({number},{files},{script_json(chunk)});\n"
@@ -188,72 +187,95 @@ def _batches(configuration: Configuration) -> Iterator[list[dict[str, Any]]]:
         yield waiting
 
 
-def _lines(
-    configuration: Configuration,
-    left_out: set[str],
-    passages: Passages,
-) -> Callable[[list[dict[str, Any]]], Iterator[list[Line]]]:
-    """What makes the lines of a batch's rows, by the columns that a configuration has."""
-    names, classes = configuration.schema.names, configuration.classes
-    has = {*names}.issuperset
+class _Lines:
+    """Makes the lines of rows, by the columns that their configuration has."""
 
-    def of_text(row: dict[str, Any]) -> list[Line]:
+    def __init__(
+        self, configuration: Configuration, left_out: set[str], passages: Passages
+    ) -> None:
+        self.configuration, self.passages = configuration, passages
+        self.names = configuration.schema.names
+        self.left_out = left_out
+        self.labels = dict(enumerate(configuration.classes.get("label", ())))
+        ways = (
+            (("s1", "s2"), self.pair),
+            (("sentences", "position"), self.changed),
+            (("pos", "neg"), self.two),
+            (("sentences", "bounds"), self.paragraphs),
+            (("sentences", "headings", "section"), self.headings),
+            (("tokens", "tags"), self.tokens),
+        )
+        fitting = (way for columns, way in ways if {*columns} <= {*self.names})
+        self.way = next(fitting, self.texts)
+
+    def of(self, batch: list[dict[str, Any]]) -> Iterator[list[Line]]:
+        if {"document", "orders"} <= {*self.names}:
+            yield from self.orders(batch)
+        else:
+            yield from map(self.way, batch)
+
+    def texts(self, row: dict[str, Any]) -> list[Line]:
         """The columns of text as they are, the sides of a pair and its marker on one line."""
         sides: Line = [""]
-        lines: list[Line] = []
-        order = sorted((n for n in SIDES if n in names), key=lambda n: ROLES.index(SIDES[n]))
-        for name in order:
-            sides += [ROLES.index(SIDES[name]), _text(row[name])]
-        for name in names:
-            value = row[name]
-            text = isinstance(value, str) or (isinstance(value, list) and _strings(value))
-            if text and name not in left_out and name not in SIDES:
-                lines.append([name, *chain.from_iterable((0, part) for part in _parts(value))])
-        return [sides, *lines] if len(sides) > 1 else lines
+        named = (name for name in SIDES if name in self.names)
+        for name in sorted(named, key=lambda name: ROLES.index(SIDES[name])):
+            text = row[name]
+            sides += [ROLES.index(SIDES[name]), " ".join(text) if isinstance(text, list) else text]
+        lines = [sides] if len(sides) > 1 else []
+        for name in self.names:
+            parts = [row[name]] if isinstance(row[name], str) else row[name]
+            if name in self.left_out or name in SIDES or not isinstance(parts, list):
+                continue
+            if parts and all(isinstance(part, str) for part in parts):
+                lines.append([name, *_sentences(parts)])
+        return lines
 
-    def of_pair(row: dict[str, Any]) -> list[Line]:
-        key = _key(row, classes)
-        return [passages.lines.get(key, ["", 1, row["s1"], 2, key[1], 3, row["s2"]])]
+    def pair(self, row: dict[str, Any]) -> list[Line]:
+        key = self.key(row)
+        return [self.passages.lines.get(key, ["", 1, row["s1"], 2, key[1], 3, row["s2"]])]
 
-    def of_changed(row: dict[str, Any]) -> list[Line]:
-        same = "label" in classes and classes["label"][row["label"]] == "coherent"
+    def key(self, row: dict[str, Any]) -> Key:
+        marker = row["marker"] if "marker" in row else self.label(row)
+        return str(row.get("doc")), marker, row["s1"], row["s2"]
+
+    def label(self, row: dict[str, Any]) -> str:
+        """The name of a row's label; none for a hidden one."""
+        return self.labels.get(row.get("label", -1), "")
+
+    def changed(self, row: dict[str, Any]) -> list[Line]:
+        same = self.label(row) == "coherent"
         return [["", *_sentences(row["sentences"], () if same else {row["position"]})]]
 
-    def of_two(row: dict[str, Any]) -> list[Line]:
+    def two(self, row: dict[str, Any]) -> list[Line]:
         pos, neg = row["pos"], row["neg"]
-        others = {i for i, text in enumerate(neg) if i >= len(pos) or pos[i] != text}
+        differ = {i for i, (one, two) in enumerate(zip_longest(pos, neg)) if one != two}
         prompt = row.get("prompt") or []
-        lines = [["prompt", *_sentences(prompt)]] if prompt else []
-        return [
-            *lines,
-            ["coherent", *_sentences(pos, {i for i in others if i < len(pos)} if prompt else ())],
-            ["less coherent", *_sentences(neg, others)],
-        ]
+        lines: list[Line] = [["prompt", *_sentences(prompt)]] if prompt else []
+        coherent = ["coherent", *_sentences(pos, differ)]
+        return [*lines, coherent, ["less coherent", *_sentences(neg, differ)]]
 
-    def of_paragraphs(row: dict[str, Any]) -> list[Line]:
-        bounds, texts = row["bounds"], row["sentences"]
-        parts = pairwise(bounds)
-        return [[f"¶ {n + 1}", *_sentences(texts[a:b])] for n, (a, b) in enumerate(parts)]
+    def paragraphs(self, row: dict[str, Any]) -> list[Line]:
+        parts = enumerate(pairwise(row["bounds"]), 1)
+        return [[f"¶ {n}", *_sentences(row["sentences"][a:b])] for n, (a, b) in parts]
 
-    def of_headings(row: dict[str, Any]) -> list[Line]:
+    def headings(self, row: dict[str, Any]) -> list[Line]:
         lines: dict[int, Line] = {}
+        names = dict(enumerate(row["headings"]))
         for section, text in zip(row["section"], row["sentences"], strict=True):
-            heading = row["headings"][section] if section < len(row["headings"]) else ""
-            lines.setdefault(section, [heading]).extend([0, text])
-        return [[row["title"]], *lines.values()]
+            lines.setdefault(section, [names.get(section, "")]).extend([0, text])
+        return [[row.get("title", "")], *lines.values()]
 
-    def of_tokens(row: dict[str, Any]) -> list[Line]:
-        pairs = zip(row["tokens"], row["tags"], strict=True)
-        return [["", *chain.from_iterable((0 if t in ("O", "_") else 4, w) for w, t in pairs)]]
+    def tokens(self, row: dict[str, Any]) -> list[Line]:
+        marked = {i for i, tag in enumerate(row["tags"]) if tag not in ("O", "_")}
+        return [["", *_sentences(row["tokens"], marked)]]
 
-    def of_orders(batch: list[dict[str, Any]]) -> Iterator[list[Line]]:
-        wanted = pc.field("id").isin(
-            pa.array(sorted({row["document"] for row in batch}), pa.string())
-        )
+    def orders(self, batch: list[dict[str, Any]]) -> Iterator[list[Line]]:
+        """The first orders of a text, and the text, if the dataset has the texts."""
+        ids = pa.array(sorted({row["document"] for row in batch}), pa.string())
         texts: dict[str, list[str]] = {}
-        for part in configuration.documents.values():
-            chosen = part.to_table(columns=["id", "sentences"], filter=wanted).to_pydict()
-            texts |= zip(chosen["id"], chosen["sentences"], strict=True)
+        for part in self.configuration.documents.values():
+            chosen = part.to_table(columns=["id", "sentences"], filter=pc.field("id").isin(ids))
+            texts |= zip(*chosen.to_pydict().values(), strict=True)
         for row in batch:
             text, lines = texts.get(row["document"], []), []
             for number, order in enumerate(row["orders"][:ORDERS], 1):
@@ -263,44 +285,11 @@ def _lines(
                 lines.append(["original", *_sentences(text)])
             yield lines
 
-    if has(("document", "orders")):
-        return of_orders
-    one = of_text
-    for columns, way in (
-        (("s1", "s2"), of_pair),
-        (("sentences", "position"), of_changed),
-        (("pos", "neg"), of_two),
-        (("sentences", "bounds"), of_paragraphs),
-        (("sentences", "headings", "section"), of_headings),
-        (("tokens", "tags"), of_tokens),
-    ):
-        if has(columns):
-            one = way
-            break
-    return lambda batch: map(one, batch)
 
-
-def _key(row: Mapping[str, Any], classes: Mapping[str, Sequence[str]]) -> Key:
-    label = row.get("label")
-    marker = classes["label"][label] if "label" in classes and label is not None else label
-    return str(row.get("doc")), str(row.get("marker", marker) or ""), row["s1"], row["s2"]
-
-
-def _sentences(texts: Sequence[str], changed: Any = ()) -> list[Any]:
-    parts = ((4 if i in changed else 0, text) for i, text in enumerate(texts))
+def _sentences(texts: Sequence[str], changed: Collection[int] = ()) -> list[Any]:
+    """Roles and texts in turn."""
+    parts = ((4 if place in changed else 0, text) for place, text in enumerate(texts))
     return [*chain.from_iterable(parts)]
-
-
-def _strings(value: list[Any]) -> bool:
-    return bool(value) and all(isinstance(one, str) for one in value)
-
-
-def _parts(value: Any) -> list[str]:
-    return value if isinstance(value, list) else [value]
-
-
-def _text(value: Any) -> str:
-    return " ".join(value) if isinstance(value, list) else value or ""
 
 
 class Passages:

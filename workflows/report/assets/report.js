@@ -118,7 +118,7 @@ const discorpora = (() => {
       for (let i = 0; i < hit.length; i += 1) if (set.lower[i].includes(term)) hit[i] = 1;
       return hit;
     });
-    const wanted = [...$("facets").querySelectorAll("select")].map((select) => Number(select.value));
+    const wanted = [...$("facets").querySelectorAll("select")].map((one) => Number(one.value));
     const least = Number($("least").value || 0), most = Number($("most").value || 1);
     const bounded = set.confidence && (least > 0 || most < 1);
     const kept = [];
@@ -187,7 +187,7 @@ const discorpora = (() => {
     const items = [];
     for (let place = first; place < last; place += 1) {
       const row = found[place];
-      const said = facts(current, row).map(([, value]) => value).filter((v) => v !== "").join(" · ");
+      const said = facts(current, row).map(([, v]) => v).filter((v) => v !== "").join(" · ");
       const text = make("div", "text");
       for (const [title, parts] of segments(current, row)) {
         if (title) text.append(make("span", "line", title), " ");
@@ -233,7 +233,8 @@ const discorpora = (() => {
     const about = make("dl", "facts");
     const small = current.about.map((name, i) => [name, current.small[i][row] ?? ""]);
     for (const [name, value] of [...facts(current, row), ...small]) {
-      if (value !== "") about.append(make("div", "", make("dt", "", name), make("dd", "", String(value))));
+      if (value === "") continue;
+      about.append(make("div", "", make("dt", "", name), make("dd", "", String(value))));
     }
     detail.append(about);
   }
@@ -283,7 +284,8 @@ const discorpora = (() => {
     $("browser").querySelector("form").addEventListener("submit", (e) => e.preventDefault());
     $("list").addEventListener("scroll", render);
     $("list").addEventListener("keydown", (event) => {
-      const page = Math.max(1, Math.floor($("list").clientHeight / HEIGHT) - 1), end = found.length - 1;
+      const page = Math.max(1, Math.floor($("list").clientHeight / HEIGHT) - 1);
+      const end = found.length - 1;
       const places = { ArrowDown: chosen + 1, ArrowUp: chosen - 1, PageDown: chosen + page,
         PageUp: chosen - page, Home: 0, End: end };
       if (!(event.key in places) || end < 0) return;
