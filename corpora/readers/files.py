@@ -16,10 +16,15 @@ from corpora.errors import BadRecord, InputError, nearest
 
 T = TypeVar("T")
 
-DOCUMENT_LIMIT = 64 << 20
+# With these each reader stays below a GiB, whatever a file holds (tests/workflows/test_memory.py).
+DOCUMENT_LIMIT = 16 << 20
 """Longest document taken, in characters."""
-LINE_LIMIT = 64 << 20
+LINES_LIMIT = 1 << 20
+"""Most lines of one document: of prose, of a chat, of a treebank its words and comments."""
+LINE_LIMIT = 16 << 20
 """Longest line taken, in bytes: a longer one is skipped while reading, never held."""
+
+TOO_LONG = f"too long: more than {DOCUMENT_LIMIT:,} characters or {LINES_LIMIT:,} lines"
 
 _CHUNK = 1 << 20
 _FOREIGN = {
@@ -181,8 +186,8 @@ def read_whole(path: Path, encoding: str = "utf-8", hint: str = "") -> str:
         if isinstance(line, BadRecord):
             raise Refused(line.reason, line.where)
         size += len(line) + 1
-        if size > DOCUMENT_LIMIT:
-            reason = f"too long: more than {DOCUMENT_LIMIT:,} characters; split the file{hint}"
+        if size > DOCUMENT_LIMIT or len(lines) >= LINES_LIMIT:
+            reason = f"{TOO_LONG}; split the file{hint}"
             raise Refused(reason, str(path))
         lines.append(line)
     return "\n".join(lines)

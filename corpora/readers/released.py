@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 from corpora.document import Document, paragraph_spans
 from corpora.errors import BadRecord, InputError
 from corpora.readers.conllu import Conllu
-from corpora.readers.files import Refused, read_lines, read_whole
+from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, read_lines, read_whole
 from corpora.readers.records import Place, Record, as_document, filled, string, strings, wrong_type
 from corpora.readers.rows import JSON_LINES, json_rows, json_value, parquet_rows
 from corpora.readers.source import Encoded, Reader, Source, rows_of
@@ -270,6 +270,8 @@ def _tagged(path: Path, source: Source) -> Iterator[Place]:
             elif cells[0].isdecimal():  # neither a multiword token nor an empty node
                 tag = _TAG.search(cells[9])
                 kind = tag[1] if tag else kind
+                if len(tokens) >= LINES_LIMIT // 10:
+                    raise Refused(TOO_LONG, where)
                 tokens.append(cells[1])
                 tags.append(tag[2] if tag else "O")
         else:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import DiscorporaError, InputError
+from corpora.errors import DiscorporaError
+from corpora.outside import read_json as read_json
 
 MANIFEST = "manifest.json"
 _PARTIAL = ".partial"
@@ -113,14 +114,6 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as JSON with sorted keys; `path` appears by one rename."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
-
-
-def read_json(path: Path, hint: str = "") -> Any:
-    """The value of a JSON file. Raises `InputError` with `hint` if it is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}", where=str(path), hint=hint) from error
 
 
 def sha256(path: Path) -> str:
