@@ -28,7 +28,12 @@ MODELS = (
 TRUST = "DISCORPORA_TRUST_REMOTE_CODE"
 """Set to 1 by `--trust-remote-code`, for the processes that a command starts too."""
 
-__all__ = ["MODELS", "TRUST", "file_of", "lazily", "register", "trusts_code"]
+__all__ = ["MODELS", "TRUST", "file_of", "lazily", "register", "trust_code", "trusts_code"]
+
+
+def trust_code() -> None:
+    """Let the code run that comes with the models that are loaded: `--trust-remote-code`."""
+    os.environ[TRUST] = "1"
 
 
 def trusts_code() -> bool:

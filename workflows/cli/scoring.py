@@ -23,6 +23,7 @@ from corpora.readers.records import strings, wrong_type
 from corpora.readers.rows import JSON_LINES, json_rows
 from corpora.readers.source import check_unicode
 from workflows.cli.show import wide_console
+from zoo import trust_code
 
 STDIN = "standard input"
 RECORD = 'expected {"prompt": "...", "alternatives": ["...", "..."]}'
@@ -34,6 +35,11 @@ STDIN_LIMIT = 1 << 30
 TABLE_ROWS = 100_000
 
 Read = TypeVar("Read")
+
+
+TrustCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run the code that comes with the model.")
+]
 
 
 class Choice(NamedTuple):
@@ -66,8 +72,11 @@ def score(
         bool, typer.Option("--bf16", help="In bfloat16: faster on hardware that has it.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
+    trust_remote_code: TrustCode = False,
 ) -> None:
     """Print a coherence score for each text (higher is more coherent)."""
+    if trust_remote_code:
+        trust_code()
     for given, name in ((explain, "--explain"), (reference, "--reference")):
         if rank and given:
             raise ConfigError(
@@ -194,6 +203,7 @@ def predict_marker(
     s1: Annotated[str, typer.Argument(help="The first sentence, or a file of pairs.")],
     s2: Annotated[str, typer.Argument(help="The second sentence (none with a file).")] = "",
     top: Annotated[int, typer.Option(min=0, help="Show so many markers (0: all).")] = 0,
+    trust_remote_code: TrustCode = False,
 ) -> None:
     """Print the probability of each marker between S1 and S2, or for the pairs of a file.
 
@@ -203,6 +213,8 @@ def predict_marker(
 
     from zoo.dissent.prediction import predict, predictions, read_pairs
 
+    if trust_remote_code:
+        trust_code()
     if s2 and not s1.strip():
         raise InputError("the first sentence is empty", hint='give "S1" "S2"')
     if not s2 and not Path(s1).is_file():
