@@ -11,12 +11,12 @@ import re
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from corpora.declared import refusal
 from corpora.errors import InputError
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M")
 
 SIZE, DEPTH, DIGITS = 32 << 20, 100, 40
 """The most characters of a JSON text, lists and tables in each other, and digits of an integer."""
@@ -65,10 +65,10 @@ def read_record(kind: type[M], path: Path, hint: str = "") -> M:
 def record_of(kind: type[M], value: Any, where: str, hint: str = "") -> M:
     """A JSON value as a record. Raises `InputError` with the key whose value is of another type."""
     try:
-        return kind.model_validate(value)
+        return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
-        refused = refusal(error, kind, value, where)
-    name = kind.__name__.lower()
+        refused = refusal(error, BaseModel, value, where)
+    name = kind.__name__.lower().removesuffix("s")
     raise InputError(f"is no {name}: {refused.message}"[:300], where=refused.where, hint=hint)
 
 

@@ -12,7 +12,8 @@ from corpora.audit.data import Configuration, built, missing
 from corpora.audit.features import KINDS, SIDES
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.readers.discoeval import TASKS, read_discoeval
-from corpora.store.atomic import MANIFEST, read_json
+from corpora.store.atomic import MANIFEST
+from corpora.store.manifest import read_manifest
 
 RELEASED = {"train.txt": "train", "valid.txt": "validation", "test.txt": "test"}
 
@@ -53,13 +54,12 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
 
 
 def _built(folder: Path) -> dict[str, Configuration]:
-    manifest = read_json(folder / MANIFEST, "remove the folder and build it again")
-    configs = manifest.get("configs") if isinstance(manifest, dict) else None
-    if not isinstance(configs, dict):
-        raise InputError("is not the manifest of a dataset", where=str(folder / MANIFEST))
+    configs = read_manifest(folder / MANIFEST).get("configs", {})
     try:
         return built(folder, configs)
-    except (OSError, pa.ArrowException, KeyError, TypeError) as error:
+    except ConfigError:
+        raise
+    except (OSError, pa.ArrowException, LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"cannot be read: {str(error).splitlines()[0]}",
             where=str(folder),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +26,7 @@ from corpora.readers.source import Encoded, Reader, Source, rows_of
 from corpora.readers.stories import table_rows
 from corpora.sentences import split
 from corpora.splits.prescribed import split_of
+from corpora.store.manifest import label_names
 
 _TAG = re.compile(r"(?:^|\|)(Conn|Seg)=([^|]+)")
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc[ _]id\s*=\s*(.*?)\s*$")
@@ -123,8 +123,7 @@ def _named(path: Path) -> Iterator[Place]:
     names: list[str] = []
     for where, row in parquet_rows(path):
         if not names:
-            about = json.loads((pq.read_schema(path).metadata or {}).get(b"huggingface", b"{}"))
-            names = about.get("info", {}).get("features", {}).get("label", {}).get("names", [])
+            names = label_names(pq.read_schema(path).metadata).get("label", [])
         if isinstance(row, Mapping) and isinstance(label := row.get("label"), int):
             if not 0 <= label < len(names):
                 raise InputError(

@@ -99,7 +99,9 @@ def score(
     known = scoring.load_reference(folder) if not reference else None
     if reference:
         named = ", ".join(reference)
-        known = scoring.Reference(of=named, texts=len(scores), quantiles=scoring.quantiles(scores))
+        known = scoring.Reference(
+            of=named, texts=len(scores), quantiles=tuple(scoring.quantiles(scores))
+        )
     measured = scoring.load_breaks(folder) if explain else None
     rows: list[dict[str, Any]] = []
     for part in parts:

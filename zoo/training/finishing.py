@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +15,9 @@ from transformers import PreTrainedModel
 from corpora import licences
 from corpora.code import versions
 from corpora.declared import Declared
+from corpora.outside import read_record
 from corpora.store.atomic import write_json, write_text
+from corpora.store.manifest import Results
 from zoo import file_of
 from zoo.evaluate.results import trained_on
 from zoo.evaluate.table import every_figure
@@ -204,8 +205,8 @@ def origins_of(recipe: Declared, dataset: Dataset) -> dict[str, list[str]]:
 def _of_results(model: str) -> dict[str, list[str]]:
     """What a model of this zoo comes from, as its training noted; nothing for another's."""
     path = file_of(model, RESULTS)
-    results = json.loads(path.read_text(encoding="utf-8")) if path else {}
-    return dict(results.get("licences", {})) if isinstance(results, dict) else {}
+    results = read_record(Results, path) if path else Results()
+    return {origin: [*own] for origin, own in results.licences.items()}
 
 
 def _of_card(model: str) -> str:
