@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from corpora import escape
 from corpora.audit import AUDIT_FILE
 from corpora.licences import shown
 from corpora.splits import SPLITS
@@ -135,7 +136,7 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
             elif isinstance(value, int | None):
                 cells.append("" if value is None else f"{value:,}")
             else:
-                cells.append(str(value).replace("|", "\\|"))
+                cells.append(escape.markdown(value))
                 numeric[i] = False
         body.append(cells)
     rule = ["---:" if right else "---" for right in numeric]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from corpora.audit.data import Configuration, built, missing
 from corpora.audit.features import KINDS, SIDES
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import ConfigError, InputError, expanded, nearest
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.store.atomic import MANIFEST
 from corpora.store.manifest import read_manifest
@@ -32,7 +32,7 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
             f"no kind {kind!r}; {nearest(kind, KINDS)}".rstrip("; "),
             hint=f"the kinds are: {', '.join(KINDS)}",
         )
-    folder = Path(spec).expanduser()
+    folder = expanded(spec)
     if folder.is_dir() and any((folder / name).is_file() for name in RELEASED):
         found = {"default": _released(folder, kind)}
     elif folder.is_dir() and (folder / MANIFEST).is_file():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from huggingface_hub import HfApi, get_token
 from huggingface_hub.utils import (  # type: ignore[attr-defined]
@@ -26,9 +26,10 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
     httpx,
     parse_ratelimit_headers,
 )
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
 from corpora.errors import ConfigError, DiscorporaError
+from corpora.escape import line
 from corpora.outside import record_of
 
 log = logging.getLogger("corpora.publish")
@@ -69,8 +70,12 @@ class PublishSettings:
     longest_wait: float = 300.0
 
 
+Shown = Annotated[str, AfterValidator(line)]
+"""A name in one line."""
+
+
 class Organisation(BaseModel):
-    name: str
+    name: Shown
     roleInOrg: str = ""
 
 
@@ -85,7 +90,7 @@ class Authentication(BaseModel):
 class Identity(BaseModel):
     """What the Hub says of a token's owner, under its own names."""
 
-    name: str
+    name: Shown
     orgs: tuple[Organisation, ...] | None = None
     auth: Authentication | None = None
 

@@ -248,7 +248,9 @@ def merged_card(ours: RepoCard, theirs: str | None, *, where: str) -> str:
     Raises `InputError` naming `where` (the remote card) if its metadata cannot be read or its
     markers do not pair up.
     """
-    body = f"{BEGIN}\n{ours.text.strip()}\n{END}"
+    # A text of the data may hold the markers: in ours they are no comments.
+    own = ours.text.strip().replace("<!-- discorpora:", "&lt;!-- discorpora:")
+    body = f"{BEGIN}\n{own}\n{END}"
     if theirs is None:
         ours.text = f"\n{body}\n"
         return str(ours)

@@ -12,7 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TypeVar
 
-from corpora.errors import BadRecord, InputError, nearest
+from corpora.errors import BadRecord, InputError, expanded, nearest
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
     if not target:
         hint = f"write {kind}:PATH with a file, a folder or a glob"
         raise InputError(f"{kind}: names no path", hint=hint)
-    path, magic = Path(target).expanduser(), glob.has_magic(target)
+    path, magic = expanded(target), glob.has_magic(target)
     matches = [path] if path.is_file() or path.is_dir() else []
     if magic and not matches:
         matches = [Path(match) for match in glob.glob(str(path), recursive=True)]  # noqa: PTH207

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from corpora.document import Document, Relation, Span, Spans
-from corpora.errors import BadRecord, InputError
+from corpora.errors import BadRecord, InputError, expanded
 from corpora.readers.files import Refused, find_files, read_chunks
 from corpora.readers.source import Encoded, OnBad, Source, fail
 from corpora.readers.text import START
@@ -53,13 +53,13 @@ class Pdtb(Encoded):
     @classmethod
     def find(cls, target: str) -> list[Path]:
         """The relations and the raw texts."""
-        folder = Path(target).expanduser()
+        folder = expanded(target)
         if not (target and folder.is_dir()):
             find_files(target, ("",), kind=cls.name)  # says what of the path is not there
         return gold_files(folder)
 
     def read(self, source: Source) -> Iterator[Document]:
-        folder = Path(source.target).expanduser()
+        folder = expanded(source.target)
         for document in read_gold(folder, on_bad=source.refuse, encoding=self.encoding):
             document.language = source.language
             kept = Spans()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError, nearest
+from corpora.errors import BadRecord, InputError, expanded, nearest
 from corpora.outside import parsed
 from corpora.readers.files import LINE_LIMIT, Refused, read_lines
 from corpora.readers.guarded import PAGE_LIMIT, largest_pages
@@ -76,7 +76,7 @@ class Hub(RecordReader):
         """No files: a Hub source is known by its revision. A local folder lends its own."""
         if not target:
             raise InputError("hub: names no dataset", hint="write hub:ORG/NAME")
-        return sorted(path for path in Path(target).expanduser().rglob("*") if path.is_file())
+        return sorted(path for path in expanded(target).rglob("*") if path.is_file())
 
     def read(self, source: Source) -> Iterator[Document]:
         """The documents of one split, rows mapped as those of `jsonl:`. Raises as `records`."""
@@ -94,11 +94,11 @@ class Hub(RecordReader):
         import pyarrow.parquet as pq
 
         where, number = f"hub:{target}[{split}]", 0
-        folder = Path(target).expanduser()
+        folder = expanded(target)
         name = str(folder) if folder.is_dir() else target
         options = {"split": split, "revision": self.revision, "streaming": True}
         try:
-            for path in Path(target).expanduser().rglob("*.parquet"):
+            for path in expanded(target).rglob("*.parquet"):
                 largest_pages(path, pq.read_metadata(path))
             for number, row in enumerate(datasets.load_dataset(name, config, **options), 1):
                 yield f"{where}:{number}", row

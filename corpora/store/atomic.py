@@ -46,6 +46,10 @@ def is_complete(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
+def _beside(path: Path, what: str) -> Path:
+    return path.with_name(f".{path.name}.{what}")
+
+
 def partial_path(folder: Path) -> Path:
     """Where `folder` is being made until it is finished: the same place on every run."""
     return folder.with_name(folder.name + _PARTIAL)
@@ -93,7 +97,7 @@ def cleared(folder: Path, keep: str = "") -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a name beside `path` to write to; renamed to `path` at the end, removed on error."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = _beside(path, "partial")
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -133,7 +137,8 @@ def _explained(path: Path) -> Iterator[None]:
             raise
         if error.filename is not None:
             named = Path(os.fsdecode(error.filename)).absolute()
-            if named not in place.parents and not named.is_relative_to(place.parent):
+            own = (place, partial_path(place), _beside(place, "partial"), _beside(place, "lock"))
+            if named not in place.parents and not any(map(named.is_relative_to, own)):
                 raise  # it came from reading a source meanwhile
         where, reason = str(error.filename or path), os.strerror(error.errno or 0)
         raise DiscorporaError(f"cannot write {path}: {reason}", where=where, hint=hint) from error
@@ -143,7 +148,7 @@ def _explained(path: Path) -> Iterator[None]:
 def _locked(folder: Path) -> Iterator[None]:
     """Hold the lock of the target `folder` (`.NAME.lock` beside it), or raise who holds it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    path = folder.with_name(f".{folder.name}.lock")
+    path = _beside(folder, "lock")
     while True:
         with path.open("a+", encoding="utf-8") as file:
             try:

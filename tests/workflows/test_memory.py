@@ -31,8 +31,12 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 READ = """
 import sys
+from corpora.errors import InputError
 from corpora.readers import open_source
-print(sum(1 for _ in open_source(sys.argv[1], on_bad=lambda bad: print(bad.reason[:200]))))
+try:
+    print(sum(1 for _ in open_source(sys.argv[1], on_bad=lambda bad: print(bad.reason[:200]))))
+except InputError as error:
+    print(error)
 """
 RUN = "from workflows.cli.app import main; main()"
 WORD = "7\tword\tword\tNOUN\tNN\t_\t0\troot\t_\t_\n"
