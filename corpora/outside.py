@@ -43,7 +43,8 @@ def parsed(text: str | bytes, *, where: str = "", hint: str = "") -> Any:
         problem = f"not text: U+{ord(error.object[error.start]):04X} is half a surrogate pair"
     except ValueError as error:  # also text that is not UTF-8, and a number that is too long
         problem = f"not JSON: {error}"[:200]
-    raise InputError(problem, where=where, hint=hint)
+    said = f"is {problem}" if where and problem.startswith("not ") else problem
+    raise InputError(said, where=where, hint=hint)
 
 
 def read_json(path: Path, hint: str = "") -> Any:

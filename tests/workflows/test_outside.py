@@ -178,7 +178,9 @@ ANSWERS = ("whoami-v2", "GET /api/datasets/anna/sample$", "/tree/", "/preupload/
 
 
 @pytest.fixture
-def server() -> Iterator[HubServer]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)  # tests/zoo sets it
     server = HubServer()
     with server.running():
         yield server
