@@ -10,7 +10,6 @@ from corpora.document import Document
 from corpora.errors import BadRecord, InputError, expanded, nearest
 from corpora.outside import parsed
 from corpora.readers.files import LINE_LIMIT, Refused, read_lines
-from corpora.readers.guarded import PAGE_LIMIT, largest_pages
 from corpora.readers.records import Place, Record, RecordReader
 from corpora.readers.source import Source
 
@@ -93,6 +92,8 @@ class Hub(RecordReader):
         import datasets
         import pyarrow.parquet as pq
 
+        from corpora.readers.guarded import largest_pages
+
         where, number = f"hub:{target}[{split}]", 0
         folder = expanded(target)
         name = str(folder) if folder.is_dir() else target
@@ -143,6 +144,8 @@ def parquet_rows(path: Path) -> Iterator[Place]:
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from corpora.readers.guarded import PAGE_LIMIT, largest_pages
 
     number = 0
     try:
