@@ -57,9 +57,9 @@ settings = { max_steps = 6, save_steps = 2 }
 """
 
 
-def luigi_command(config: Path, output: Path, *more: str) -> list[str]:
+def luigi_command(config: Path, output: Path, *more: str, task: str = "BuildAll") -> list[str]:
     options = ("--config", str(config), "--discorpora-output", str(output))
-    return [sys.executable, "-m", "luigi", "--module", "workflows", "BuildAll", *options, *more]
+    return [sys.executable, "-m", "luigi", "--module", "workflows", task, *options, *more]
 
 
 def luigi_environment() -> dict[str, str]:
@@ -97,11 +97,17 @@ def write_config(tmp_path: Path) -> Callable[[str], Path]:
 
 @pytest.fixture
 def run_luigi(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run BuildAll on a build file; the output goes to `tmp_path / "out"`."""
+    """Run a task (BuildAll) on a build file; the output goes to `tmp_path / "out"`."""
 
-    def run(config: Path, *more: str, output: Path | None = None, **options: object):
+    def run(
+        config: Path,
+        *more: str,
+        output: Path | None = None,
+        task: str = "BuildAll",
+        **options: object,
+    ):
         return subprocess.run(
-            luigi_command(config, output or tmp_path / "out", *more),
+            luigi_command(config, output or tmp_path / "out", *more, task=task),
             capture_output=True,
             text=True,
             env=luigi_environment(),

@@ -17,7 +17,7 @@ from tests.workflows.test_config import CHAIN, _fresh, graph
 from workflows import settings
 from workflows.settings import options
 from workflows.tables import SAMPLE
-from workflows.tasks import Dataset, Evaluate
+from workflows.tasks import Dataset, Divide, Evaluate
 
 __all__ = ["graph"]
 
@@ -39,6 +39,23 @@ name = "abstracts"
 spec = "sample:abstracts"
 datasets = DATASETS
 """
+
+
+FEW = TINY.partition("[[validation]]")[0] + "[datasets.sp]\n[datasets.bso]\n"
+FEW = FEW.replace(', "permuted"', "").replace('"dissent", ', "")
+
+
+@pytest.fixture
+def divided(run_luigi: Callable, tmp_path: Path) -> Callable[[Path], Path]:
+    """The table of the division of a build file, which alone is made."""
+
+    def divide(config: Path) -> Path:
+        done = run_luigi(config, task="Divide")
+        assert done.returncode == 0, done.stderr
+        with options(str(config), str(tmp_path / "out")), settings.planning():
+            return Divide(config=str(config)).folder / "division.parquet"
+
+    return divide
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
@@ -104,7 +121,7 @@ def test_what_cannot_be_is_refused(
 
 
 def test_one_document_in_two_sources_of_a_dataset_is_said_before_a_parse(
-    write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
+    write_config: Callable[[str], Path], run_luigi: Callable, divided: Callable, tmp_path: Path
 ) -> None:
     folders = [tmp_path / "books" / name for name in ("emma", "persuasion")]
     for folder in folders:
@@ -119,34 +136,26 @@ def test_one_document_in_two_sources_of_a_dataset_is_said_before_a_parse(
     assert done.returncode != 0
     assert said in done.stderr
     assert done.stderr.index(said) < done.stderr.index("parse ")
-    # The way out that the message names; only the files are few.
+    # The way out that the message names.
     marked = two.replace("/books/", "/books/./")
-    assert "two documents" not in run_luigi(write_config(marked)).stderr
+    assert divided(write_config(marked)).is_file()
 
 
-def split_of_documents(out: Path) -> dict[str, str]:
-    rows = pq.read_table(out / "tiny" / "division" / "division.parquet").to_pylist()
-    return {row["doc"]: SPLITS[row["split"]] for row in rows}
+def split_of_documents(table: Path) -> dict[str, str]:
+    return {row["doc"]: SPLITS[row["split"]] for row in pq.read_table(table).to_pylist()}
 
 
 def test_a_division_is_kept_when_a_source_comes_to_it(
-    write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
+    write_config: Callable[[str], Path], divided: Callable, tmp_path: Path
 ) -> None:
-    few = TINY.partition("[[validation]]")[0] + "[datasets.sp]\n[datasets.bso]\n"
-    few = few.replace(', "permuted"', "").replace('"dissent", ', "")
-    assert run_luigi(write_config(few)).returncode == 0
-    before = split_of_documents(tmp_path / "out")
-    table = tmp_path / "kept.parquet"
-    shutil.copy(tmp_path / "out" / "tiny" / "division" / "division.parquet", table)
-    more = few + MORE.replace("DATASETS", '["sp", "bso"]') + f'[splits]\ntable = "{table}"\n'
-    done = run_luigi(write_config(more))
-    assert done.returncode == 0, done.stderr
-    after = split_of_documents(tmp_path / "out")
+    table = Path(shutil.copy(divided(write_config(FEW)), tmp_path / "kept.parquet"))
+    before = split_of_documents(table)
+    more = FEW + MORE.replace("DATASETS", '["sp", "bso"]')
+    after = split_of_documents(divided(write_config(f'{more}[splits]\ntable = "{table}"\n')))
     assert before.items() < after.items()
     assert {after[name] for name in after.keys() - before.keys()} == set(SPLITS)
     # Without the table the same sources are divided otherwise.
-    assert run_luigi(write_config(more.replace(f'table = "{table}"', ""))).returncode == 0
-    assert not before.items() <= split_of_documents(tmp_path / "out").items()
+    assert not before.items() <= split_of_documents(divided(write_config(more))).items()
 
 
 def test_a_table_of_splits_counts_by_its_contents(
@@ -166,25 +175,21 @@ def test_a_table_of_splits_counts_by_its_contents(
 
 
 def test_a_table_of_other_documents_and_one_in_the_output_are_refused(
-    write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
+    write_config: Callable[[str], Path], run_luigi: Callable, divided: Callable, tmp_path: Path
 ) -> None:
-    few = TINY.partition("[[validation]]")[0] + "[datasets.sp]\n[datasets.bso]\n"
-    few = few.replace(', "permuted"', "").replace('"dissent", ', "")
     table = tmp_path / "table.tsv"
     table.write_text("test\tnobody\n", encoding="utf-8")
-    done = run_luigi(write_config(few + f'[splits]\ntable = "{table}"\n'))
+    done = run_luigi(write_config(FEW + f'[splits]\ntable = "{table}"\n'))
     assert done.returncode != 0
     assert "table.tsv: names no document of this build\n" in done.stderr
     assert not (tmp_path / "out" / "tiny").exists()
-    assert run_luigi(write_config(few)).returncode == 0
-    own = tmp_path / "out" / "tiny" / "division" / "division.parquet"
-    config = write_config(few + f'[splits]\ntable = "{own}"\n')
-    done = run_luigi(config)
+    own = divided(write_config(FEW))
+    done = run_luigi(write_config(FEW + f'[splits]\ntable = "{own}"\n'))
     assert done.returncode != 0
     assert f"splits.table: {own}: is the division of a build in this" in done.stderr
     # A copy may lie where the builds are.
     copy = shutil.copy(own, tmp_path / "out" / "kept.parquet")
-    assert run_luigi(write_config(few + f'[splits]\ntable = "{copy}"\n')).returncode == 0
+    assert divided(write_config(FEW + f'[splits]\ntable = "{copy}"\n')).is_file()
 
 
 def test_the_build_file_of_a_card_makes_the_same_dataset(

@@ -36,20 +36,20 @@ def publish_all(
     )
 
 
-def test_a_dry_run_lists_files_and_licences(
-    write_config: Callable[[str], Path], tmp_path: Path
-) -> None:
-    done = publish_all(write_config(TINY), tmp_path, "--namespace", "ana", "--dry-run")
-    assert done.returncode == 0, done.stderr
-    for name in DATASETS:
-        assert f"ana/tiny-{name}" in done.stdout
-    assert done.stdout.count("may be published") == len(DATASETS)
-
-
 @pytest.mark.slow
 def test_a_build_is_published_once(write_config: Callable[[str], Path], tmp_path: Path) -> None:
+    """Seen first, then refused without a token, then published, then left as it is."""
     config, server = write_config(TINY), HubServer()
     server.add_user(TOKEN, "ana")
+    seen = publish_all(config, tmp_path, "--namespace", "ana", "--dry-run")
+    assert seen.returncode == 0, seen.stderr
+    for name in DATASETS:
+        assert f"ana/tiny-{name}" in seen.stdout
+    assert seen.stdout.count("may be published") == len(DATASETS)
+    refused = publish_all(config, tmp_path, "--namespace", "ana")
+    assert refused.returncode != 0
+    assert "token" in refused.stderr
+    assert "Traceback" not in refused.stderr
     with server.running():
         hub = {"HF_ENDPOINT": server.url, "HF_TOKEN": TOKEN}
         first = publish_all(config, tmp_path, "--namespace", "ana", **hub)
@@ -61,12 +61,3 @@ def test_a_build_is_published_once(write_config: Callable[[str], Path], tmp_path
     for name in DATASETS:
         assert "manifest.json" in server.repository(f"ana/tiny-{name}").files
     assert TOKEN not in first.stdout + first.stderr + again.stdout + again.stderr
-
-
-def test_without_a_token_it_says_what_to_do(
-    write_config: Callable[[str], Path], tmp_path: Path
-) -> None:
-    done = publish_all(write_config(TINY), tmp_path, "--namespace", "ana")
-    assert done.returncode != 0
-    assert "token" in done.stderr
-    assert "Traceback" not in done.stderr
