@@ -202,7 +202,7 @@ def largest_pages(path: Path, metadata: Any) -> tuple[int, int]:
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
             for chunk in map(group.column, range(group.num_columns)):
                 offsets = (chunk.dictionary_page_offset, chunk.data_page_offset)
-                start = min(offset for offset in offsets if offset is not None)
+                start = min(filter(None, offsets))  # 0 where there is none
                 file.seek(start)
                 while file.tell() < start + chunk.total_compressed_size:
                     fields = _struct(file)
