@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from corpora.errors import ConfigError, nearest
+from corpora.errors import ConfigError, expanded, nearest
 
 Loc = tuple[int | str, ...]
 """Keys and list positions from the outermost table to a value."""
@@ -175,7 +175,7 @@ def anchored(reference: str, folder: Path) -> str:
     match = REFERENCE.fullmatch(reference)
     if match is None or not match["module"].endswith(".py"):
         return reference
-    path = Path(match["module"]).expanduser()
+    path = expanded(match["module"])
     return f"{path if path.is_absolute() else (folder / path).resolve()}:{match['name']}"
 
 
@@ -202,7 +202,7 @@ def _attribute(reference: str) -> Any:
 
 def _module_of_file(path: Path) -> ModuleType:
     """A file's module, imported once under a name that its path gives."""
-    path = path.expanduser().resolve()
+    path = expanded(path).resolve()
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     name = f"discorpora_file_{digest}_{path.stem}"
     if name in sys.modules:

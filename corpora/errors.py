@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
@@ -45,6 +46,15 @@ class BadRecord:
     where: str
     reason: str
     value: str = ""
+
+
+def expanded(path: str | Path) -> Path:
+    """A path with `~` filled in. Raises `InputError` for `~NAME` where nobody is called so."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        problem = f"no user {str(path).partition('/')[0]!r} has a home folder here"
+        raise InputError(problem, where=str(path)) from None
 
 
 def nearest(value: str, choices: Iterable[str]) -> str:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpora.errors import ConfigError, InputError, nearest
-from corpora.store.atomic import MANIFEST, is_complete, read_json, replacing
+from corpora.store.atomic import MANIFEST, is_complete, replacing
+from corpora.store.manifest import read_manifest
 
 ROWS_A_BATCH = 1_024
 
@@ -127,8 +128,8 @@ def _manifest(folder: Path) -> Manifest:
             where=str(folder / MANIFEST),
             hint="a dataset folder has a manifest.json; build it first",
         )
-    manifest = read_json(folder / MANIFEST, "remove the folder and build it again")
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("configs"), dict):
+    manifest = read_manifest(folder / MANIFEST)
+    if "configs" not in manifest:
         raise InputError(
             "is not the manifest of a dataset: it has no 'configs'",
             where=str(folder / MANIFEST),

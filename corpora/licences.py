@@ -103,6 +103,12 @@ def get(id: str) -> Licence:
     return row
 
 
+def known(ids: Iterable[str]) -> list[str]:
+    """The ids, unknown for those that are not in the table: anybody may have written them."""
+    folded = {key.lower() for key in TABLE}
+    return [id if id.lower().replace("_", "-") in folded else UNKNOWN for id in ids]
+
+
 def of_card(metadata: Mapping[str, Any]) -> str:
     """The licence that a card's metadata on the Hub name; unknown where none of the table's is."""
     own = metadata.get("license")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpora.document import Document
-from corpora.errors import ConfigError, InputError
+from corpora.errors import ConfigError, InputError, expanded
 from corpora.progress import track
 from corpora.readers import open_source, parse_spec
 from corpora.readers.pdtb import read_gold
@@ -166,7 +166,7 @@ def score(
     given = {key: settings.get(key, False) for key in ("gold_tokens", "gold_sentences")}
     spec, language = settings.get("markers", "all15"), settings.get("language", "en")
     markers = resolve_markers(spec, language, settings.get("patterns", ()))
-    relations = read_gold(Path(target).expanduser(), ids={document.id for document in documents})
+    relations = read_gold(expanded(target), ids={document.id for document in documents})
     said = {**settings, "gold": Path(target).name, "trees": tree_source(parser, **given)}
     seen = trained_documents() if parser == "embedded" else frozenset()
     return validate(pairs, relations, documents, markers, seen=seen, settings=said)

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from corpora.declared import Loc, anchored
-from corpora.errors import ConfigError, nearest
+from corpora.errors import ConfigError, expanded, nearest
 from corpora.readers import split_spec
 from corpora.readers.source import root_of
 from corpora.toml import TomlFile
@@ -62,7 +62,7 @@ def _load(path: Path, mtime_ns: int, data_variable: str) -> BuildFile:
     # The variable wins over the build file, so that one file serves all.
     if folder := data_variable or build.data:
         base = Path.cwd() if data_variable else path.parent
-        data = Path(folder).expanduser()
+        data = expanded(folder)
         data = data if data.is_absolute() else (base / data).resolve()
         build = build.model_copy(update={"data": str(data)})
     build = build.model_copy(update={"sources": tuple(_expand(build))})
@@ -86,7 +86,8 @@ def _expand(build: BuildFile) -> list[Source]:
         kind = anchored(kind, build.folder)
         spec = f"{kind}:{place}"
         if any(mark in place for mark in "*?["):
-            place = os.path.expanduser(place)  # noqa: PTH111 - a Path would lose /./
+            home, mark, inside = place.partition("/")  # a Path would lose /./
+            place = f"{expanded(home) if home else home}{mark}{inside}"
             base = Path("/") if place.startswith("/") else Path()
             paths = sorted(base.glob(str(Path(place.lstrip("/")))))
             sources += [_one_of(source, kind, path, root_of(place)) for path in paths]

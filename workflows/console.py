@@ -80,4 +80,6 @@ def explained(place: Path) -> Iterator[None]:
             said, hint = "no space is left on the device", "free some space and run it again"
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             said, hint = "no permission to write here", "choose another output folder"
+            if Path(where).exists() and not os.access(where, os.R_OK):
+                said, hint = "no permission to read it", "change the file's permissions"
         raise DiscorporaError(said, where=where, hint=hint) from error

@@ -19,27 +19,19 @@ from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_
 from corpora import licences
 from corpora.declared import Loc, Table, Where, anchored
 from corpora.errors import ConfigError, DiscorporaError, nearest
+from corpora.languages import Language
 from corpora.sentences import SplitterName
 from corpora.splits import SPLITS, Shares
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Builder
 from corpora.toml import TomlFile
+from extract.parsers import get_parser
 from extract.patterns import resolve_markers
 from extract.settings import Mode, PairShape
 
 SAMPLE = Path(__file__).parent.parent / "corpora" / "sample"
 
 Entry = TypeVar("Entry")
-
-LANGUAGES = {
-    **{"arabic": "ar", "chinese": "zh", "czech": "cs", "danish": "da", "dutch": "nl"},
-    **{"english": "en", "finnish": "fi", "french": "fr", "german": "de", "greek": "el"},
-    **{"hebrew": "he", "hindi": "hi", "hungarian": "hu", "italian": "it", "japanese": "ja"},
-    **{"korean": "ko", "norwegian": "no", "persian": "fa", "polish": "pl", "portuguese": "pt"},
-    **{"romanian": "ro", "russian": "ru", "spanish": "es", "swedish": "sv", "turkish": "tr"},
-    **{"ukrainian": "uk", "vietnamese": "vi", "eng": "en"},
-}
-"""What may be written where a code is meant."""
 
 
 def _name(value: str) -> str:
@@ -51,26 +43,33 @@ def _name(value: str) -> str:
     )
 
 
-def _language_code(value: str) -> str:
-    code = LANGUAGES.get(value.lower())
-    if not code and re.fullmatch(r"([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?", value):
-        return value
-    raise ConfigError(
-        f"{value!r} is not a language code",
-        hint=f'write "{code}"' if code else 'expected a code such as "en", "de" or "pt-BR"',
-    )
-
-
 def _licence(value: str) -> str:
     if value:
         licences.get(value)  # or nothing could be said of a dataset of it
     return value
 
 
+def _parser(value: str) -> str:
+    get_parser(value)  # whether there is such a kind
+    kind, _, target = value.partition(":")
+    if target and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", target):
+        what = "a spaCy pipeline" if kind == "spacy" else "a language"
+        raise ConfigError(f"{target!r} cannot be the name of {what}")
+    return value
+
+
+def _gold(value: str) -> str:
+    if not value.startswith("pdtb:"):
+        raise ConfigError(f"{value!r}: gold relations are named pdtb:DIR")
+    return value
+
+
 Name = Annotated[str, AfterValidator(_name)]
 """A name that is also a folder's."""
-Language = Annotated[str, AfterValidator(_language_code)]
-"""A code such as `en`, by which parsers, pattern tables and the Hub know it."""
+ParserName = Annotated[str, AfterValidator(_parser)]
+"""One of `extract.parsers.KINDS`."""
+Gold = Annotated[str, AfterValidator(_gold)]
+"""`pdtb:DIR`."""
 Licence = Annotated[str, AfterValidator(_licence)]
 """An SPDX identifier, or one of `corpora.licences`."""
 
@@ -153,7 +152,7 @@ class Splits(Table):
 class Parse(Table):
     """`prefilter`: parse only the sentences that hold a candidate marker."""
 
-    parser: str = "embedded"
+    parser: ParserName = "embedded"
     prefilter: bool = True
 
 
@@ -189,8 +188,8 @@ class Validation(Table):
 
     name: Name
     sources: tuple[str, ...] = Field(min_length=1)
-    gold: str
-    parser: str = "embedded"
+    gold: Gold
+    parser: ParserName = "embedded"
     mode: Mode = "recall"
     get: str = ""
 
@@ -348,7 +347,9 @@ class BuildFile(Table):
         table = dict(self.dataset(dataset))
         named = table.pop("builder", "")
         with self.at("datasets", dataset, *["builder"] * bool(named)):
-            kind = BUILDERS.find(anchored(str(named), self.folder) or dataset)
+            if not isinstance(named, str):
+                raise ConfigError(f"builder = {named!r}: expected a text in quotes")
+            kind = BUILDERS.find(anchored(named, self.folder) or dataset)
         shares = kind.share_fields()
         for key in SPLITS:
             if key in table and (key in shares or isinstance(table[key], float)):
@@ -401,6 +402,9 @@ class BuildFile(Table):
         """Give an error its place in the build file: FILE:LINE: key."""
         try:
             yield
+        except OSError as error:  # of a path that no file system takes
+            said = f"{error.strerror}: {str(error.filename)[:80]!r}"
+            raise ConfigError(said, where=self.where(*keys)) from None
         except DiscorporaError as error:
             if error.where.startswith(f"{self.path}:"):  # it has a place already
                 raise

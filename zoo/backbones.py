@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 
 import torch
 from transformers import (
-    AutoTokenizer,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -20,8 +19,9 @@ import zoo
 from corpora.errors import ConfigError
 from zoo.attention import FAMILIES, register
 from zoo.declared import BackboneRecipe
+from zoo.loading import load_tokenizer
 from zoo.lora import add_lora
-from zoo.modeling import check_there, load_backbone, uses_bf16
+from zoo.modeling import load_backbone, uses_bf16
 from zoo.modeling_discorpora import Pooling as Pooling
 from zoo.modeling_discorpora import pooled as pooled
 from zoo.vocabularies import train_subwords
@@ -54,16 +54,8 @@ def tokenizer_of(
     """
     if not backbone:
         return train_subwords(texts, vocab_size, lower=lower, max_length=limit)
-    check_there(backbone)
     zoo.register(backbone)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(backbone)
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"no tokenizer of this backbone: {str(error).splitlines()[0]}",
-            where=backbone,
-            hint="give a folder that has one, or a Hub id that can be reached from here",
-        ) from error
+    tokenizer = load_tokenizer(backbone)
     if pad_token and pad_token in tokenizer.get_vocab():
         tokenizer.pad_token = pad_token
     elif pad_token or tokenizer.pad_token_id is None:

@@ -13,10 +13,10 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import PretrainedConfig
 
 from corpora.store.atomic import read_json, write_json
 from zoo import file_of
+from zoo.loading import config_of
 
 WEIGHTS, SCALE = "model.safetensors", ".scale"
 GROUP = 32
@@ -65,7 +65,7 @@ def unpack(model: str | PathLike[str]) -> dict[str, Tensor]:
 
 def is_packed(model: str | PathLike[str]) -> bool:
     """Whether a model (folder or Hub id) has its weights in four bits."""
-    return PretrainedConfig.get_config_dict(model)[0].get("stored") == "int4"
+    return config_of(model).get("stored") == "int4"
 
 
 def pack_folder(folder: Path) -> None:

@@ -24,14 +24,13 @@ import zoo
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from zoo.compact import is_packed, unpack
 from zoo.folders import auto_map, write_modules
-from zoo.presets import shipped
+from zoo.loading import load_config, model_type, opening
 
 DROPOUTS = {
     "attention_dropout": ("attention_probs_dropout_prob", "attention_dropout"),
     "hidden_dropout": ("hidden_dropout_prob", "hidden_dropout", "dropout"),
 }
 """What configurations call the settings; XLNet has one dropout for everything."""
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt", "*.msgpack", "*.h5")
 
 
 class ZooModel(PreTrainedModel):
@@ -49,31 +48,46 @@ class ZooModel(PreTrainedModel):
     def from_pretrained(
         cls, pretrained_model_name_or_path: str | PathLike[str] | None, *args: Any, **kwargs: Any
     ) -> Self:
-        """As in transformers; raises `InputError` for weights in a pickle or of another class."""
+        """As in transformers; raises `InputError` as `opening` does, and for another class's."""
         path = pretrained_model_name_or_path
-        if path is not None:  # else the weights are given
-            check_weights(path)
-            if "config" not in kwargs and Path(path).is_dir():
-                there = PretrainedConfig.get_config_dict(path)[0].get("model_type")
-                expected = cls.config_class.model_type
-                if there != expected:
-                    problem = f"holds a model of type {there!r}, not {expected!r}"
-                    raise InputError(problem, where=str(path))
-        kwargs["use_safetensors"] = True
+        if path is None:  # the weights are given
+            return super().from_pretrained(None, *args, **kwargs)
         if kwargs.get("torch_dtype") is None:  # transformers' old name for it
             kwargs.setdefault("dtype", torch.float32)
-        if path is None or not is_packed(path):
-            with readable(str(path)):
-                return super().from_pretrained(path, *args, **kwargs)
-        config = kwargs.pop("config", None) or cls.config_class.from_pretrained(path)
-        config.stored = "float32"
-        with readable(str(path)):
-            weights = unpack(path)
-        model = super().from_pretrained(
-            None, *args, config=config, state_dict=weights, dtype=torch.float32
+        reported = kwargs.pop("output_loading_info", False)
+        with opening(path, by=cls.__name__) as options:
+            there, expected = model_type(path), cls.config_class.model_type
+            if "config" not in kwargs and there != expected:
+                problem = f"holds a model of type {there!r}, not {expected!r}"
+                raise InputError(problem, where=str(path))
+            kwargs |= {**options, "output_loading_info": True}
+            place: str | PathLike[str] | None = path
+            if is_packed(path):
+                config = kwargs.pop("config", None) or cls.config_class.from_pretrained(path)
+                config.stored, place = "float32", None
+                kwargs |= {"config": config, "state_dict": unpack(path), "dtype": torch.float32}
+            loaded: Any = super().from_pretrained(place, *args, **kwargs)
+            model, report = loaded
+            check_whole(model, report, str(path))
+        if place is None:
+            model.config._name_or_path = str(path)  # where its tokenizer is
+        return loaded if reported else model
+
+
+def check_whole(model: Any, report: Mapping[str, Any], where: str, optional: str = "") -> list[str]:
+    """The weights of a loaded model that its files lack, all of them of the part `optional`.
+
+    Raises `InputError` for others: they would be drawn at random.
+    """
+    missing = sorted(report["missing_keys"])
+    if other := [key for key in missing if not optional or optional not in key.split(".")]:
+        raise InputError(
+            f"has no weights for {len(other)} parts of {type(model).__name__}, such as {other[0]}",
+            where=where,
+            hint="they would be drawn at random: is it a checkpoint of another model class, or "
+            "stored by another library?",
         )
-        model.config._name_or_path = str(path)  # where its tokenizer is
-        return model
+    return missing
 
 
 def known_to_auto(
@@ -93,40 +107,6 @@ def label_count(config: PretrainedConfig) -> int:
     """The number of labels. In transformers' types it may be None, which no classifier has."""
     assert config.num_labels is not None
     return config.num_labels
-
-
-def check_there(name: str) -> None:
-    """Refuse a recipe's name, and what can only be meant as a path, and is none."""
-    if Path(name).exists():
-        return
-    if name in shipped():
-        raise ConfigError(
-            "is a recipe, no trained model",
-            where=name,
-            hint=f"train it first: discorpora train {name} --dataset DATASET --output FOLDER",
-        )
-    # A Hub id has one slash at most.
-    if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name:
-        raise ConfigError(
-            "there is no such folder",
-            where=name,
-            hint="give a folder with config.json and model.safetensors, or a Hub id such as "
-            "bert-base-uncased",
-        )
-
-
-def check_weights(path: str | PathLike[str]) -> None:
-    """Refuse a local folder whose weights are a pickle: loading one can run any code."""
-    folder = Path(path)
-    if not folder.is_dir() or any(folder.glob("*.safetensors")):
-        return
-    found = sorted(file.name for kind in PICKLES for file in folder.glob(kind))
-    problem = f"its weights are in {found[0]}" if found else "it holds no weights"
-    raise InputError(
-        f"{problem}; only model.safetensors is read",
-        where=str(folder),
-        hint="convert it with safetensors.torch.save_file, or ask its author for safetensors",
-    )
 
 
 def load_backbone(
@@ -156,21 +136,13 @@ def load_backbone(
         )
     if not name:
         return encoder_from(set_dropout(config_from(table), rates))
-    check_there(name)
-    check_weights(name)
     zoo.register(name)
-    with readable(name):
-        config = set_dropout(AutoConfig.from_pretrained(name), rates)
+    with opening(name, by="AutoModel") as options:
+        config = set_dropout(load_config(name), rates)
         model, report = _auto_class(config).from_pretrained(
-            name, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True
+            name, config=config, dtype=dtype, output_loading_info=True, **options
         )
-    missing = [key for key in report["missing_keys"] if "pooler" not in key.split(".")]
-    if missing:
-        raise ConfigError(
-            f"has no weights for {len(missing)} parts of {config.model_type}, such as {missing[0]}",
-            where=name,
-            hint="they would be drawn at random: was it stored by another library?",
-        )
+        check_whole(model, report, name, optional="pooler")
     if hasattr(model, "backbone"):
         return model.backbone
     if model.main_input_name != "input_ids":
@@ -186,29 +158,6 @@ def load_backbone(
             hint="name a pretrained encoder, or a model of this zoo that was trained from one",
         )
     return model
-
-
-@contextmanager
-def readable(name: str) -> Iterator[None]:
-    """Turn what transformers and safetensors raise on reading a model into one message."""
-    try:
-        yield
-    except SafetensorError as error:
-        raise InputError(
-            f"its weights are damaged or cut short: {error}",
-            where=name,
-            hint="copy or download model.safetensors again",
-        ) from error
-    except (OSError, ValueError, KeyError) as error:
-        if isinstance(error, DiscorporaError):
-            raise
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        raise ConfigError(
-            f"AutoModel cannot load this model: {said[0]}",
-            where=name,
-            hint="give a folder with config.json (and its model_type) and model.safetensors, as "
-            "save_pretrained of transformers writes it, or a Hub id",
-        ) from error
 
 
 def encoder_from(config: Any) -> Any:

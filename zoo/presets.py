@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from corpora.code import code_hash
 from corpora.declared import REFERENCE, Loc, Table, anchored, portable
 from corpora.errors import ConfigError, InputError, nearest
-from corpora.store.atomic import MANIFEST, read_json
+from corpora.outside import read_json, read_record
+from corpora.store.atomic import MANIFEST
 from corpora.toml import TomlFile
+from zoo import trusts_code
 from zoo.declared import OBJECTIVES, RECIPES, RankingRecipe, Recipe
 
 log = logging.getLogger("zoo")
@@ -217,8 +222,8 @@ def catalogue(results: Path | None = None) -> list[Entry]:
     measured: dict[str, list[str]] = {}
     for file in sorted(results.rglob("results.json")) if results else ():
         result = read_json(file)
-        if isinstance(result, dict) and "recipe" in result and "headline" in result:
-            measured.setdefault(result["recipe"], []).append(str(result["headline"]))
+        if isinstance(result, dict) and isinstance(result.get("recipe"), str):
+            measured.setdefault(result["recipe"], []).append(str(result.get("headline", "")))
     return [
         Entry(name, path, read_preset(path).about, "; ".join(measured.get(name, ())))
         for name, path in shipped().items()
@@ -228,24 +233,46 @@ def catalogue(results: Path | None = None) -> list[Entry]:
 # What a model needs that is not part of this package: recipes and objectives of plug-ins.
 
 
-@dataclass(frozen=True)
-class Plugin:
+class Plugin(BaseModel):
     """A class outside this package: `name` finds it, `requires` says what must be installed."""
 
-    kind: str
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["recipe", "objective"]
     name: str
     requires: str
     code: str
     """The hash of its code: with other code it is another run."""
 
 
+class Described(BaseModel):
+    """What loading plug-ins reads of a model's configuration."""
+
+    model_type: str = ""
+
+
+class Settings(BaseModel):
+    plugins: tuple[Plugin, ...] = ()
+
+
+class Trained(BaseModel):
+    """What loading reads of the manifest of a model's folder."""
+
+    settings: Settings = Settings()
+
+
 def plugins_of(preset: Preset, recipe: Recipe) -> list[Plugin]:
     """The plug-ins that a run uses; of a file its name stands for its path."""
-    names = {"recipe": preset.reference}
+    names: dict[Literal["recipe", "objective"], str] = {"recipe": preset.reference}
     if isinstance(recipe, RankingRecipe):
         names["objective"] = recipe.objective
     return [
-        Plugin(kind, portable(name), requires, code_hash(REGISTRIES[kind].find(name).__module__))
+        Plugin(
+            kind=kind,
+            name=portable(name),
+            requires=requires,
+            code=code_hash(REGISTRIES[kind].find(name).__module__),
+        )
         for kind, name in names.items()
         if (requires := REGISTRIES[kind].plugin(name))
     ]
@@ -257,21 +284,34 @@ def load_plugins(folder: Path) -> None:
     Raises `InputError` if one is missing and the model's type is not known without it; else a
     missing one is only told: the weights do not need it.
     """
-    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else {}
-    for entry in manifest.get("settings", {}).get(PLUGINS, ()):
-        plugin = Plugin(**entry)
-        try:
-            REGISTRIES[plugin.kind].find(plugin.name)
-        except ConfigError:
-            from transformers import CONFIG_MAPPING, PretrainedConfig
+    place = folder / MANIFEST
+    plugins = read_record(Trained, place).settings.plugins if place.is_file() else ()
+    for plugin in plugins:
+        if _may_run(plugin.name):
+            with suppress(ConfigError):
+                REGISTRIES[plugin.kind].find(plugin.name)
+                continue
+        from transformers import CONFIG_MAPPING
 
-            model_type = PretrainedConfig.get_config_dict(folder)[0].get("model_type")
-            problem = f"the {plugin.kind} {plugin.name} that trained it is not installed"
-            if model_type not in CONFIG_MAPPING:
-                raise InputError(
-                    f"{problem}, and its model type {model_type!r} is not known without it",
-                    where=str(folder),
-                    hint=f"install {plugin.requires}: "
-                    f"pip install '{plugin.requires.replace(' ', '==')}'",
-                ) from None
-            log.warning("%s: %s (%s)", folder, problem, plugin.requires)
+        there = read_record(Described, folder / "config.json").model_type
+        problem = f"the {plugin.kind} {plugin.name} that trained it is not installed"
+        if there not in CONFIG_MAPPING:
+            raise InputError(
+                f"{problem}, and its model type {there!r} is not known without it",
+                where=str(folder),
+                hint=f"install {plugin.requires}: "
+                f"pip install '{plugin.requires.replace(' ', '==')}'; a file that you have read "
+                "runs from the working folder with --trust-remote-code",
+            )
+        log.warning("%s: %s (%s)", folder, problem, plugin.requires)
+
+
+def _may_run(name: str) -> bool:
+    """Whether a class that a model folder names is of what the user installed, or trusts.
+
+    A module in the working folder, or a file of any folder, may have come with the model.
+    """
+    module = name.partition(":")[0]
+    package = module.partition(".")[0]
+    installed = package in sys.modules or package in metadata.packages_distributions()
+    return ":" not in name or trusts_code() or (installed and not module.endswith(".py"))

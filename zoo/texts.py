@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,10 @@ Text = str | Sequence[str]
 """A text as a string, or as its sentences."""
 
 PROBE = ("One", "two")
+PART, MANY = 1 << 20, 4096
+"""Characters of the texts that are held at a time, and the most of them."""
+
+T = TypeVar("T")
 
 
 def check_texts(texts: Sequence[Text]) -> None:
@@ -109,3 +113,20 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[lis
         size = max(1, batch_tokens // max(1, lengths[order[0]]))
         yield order[:size]
         order = order[size:]
+
+
+def in_parts(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Items in lists of some thousand, whose sizes in characters add up to `PART` or little more.
+
+    So memory does not depend on how many there are.
+    """
+    part: list[T] = []
+    total = 0
+    for item in items:
+        part.append(item)
+        total += size(item)
+        if total > PART or len(part) == MANY:
+            yield part
+            part, total = [], 0
+    if part:
+        yield part

@@ -16,12 +16,15 @@ from importlib.util import find_spec
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
+from zoo import trust_code
 from zoo.declared import RECIPES, StepRecipe
 from zoo.presets import parse_options, read_preset, shipped
 from zoo.training import job
 
 log = logging.getLogger("zoo")
 
+TRUST_OPTION = "--trust-remote-code"
+"""Run the code that comes with the backbone; it is said what runs."""
 LAUNCHED = "DISCORPORA_LAUNCHED"
 """Set for the processes that `accelerate launch` starts."""
 USAGE = "python -m zoo.train RECIPE.toml --dataset FOLDER --output FOLDER [--key value ...]"
@@ -39,7 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.basicConfig(
             level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
         )
-        train([word for word in words if word != "--debug"])
+        if TRUST_OPTION in words:
+            trust_code()
+        train([word for word in words if word not in ("--debug", TRUST_OPTION)])
     except (DiscorporaError, OSError) as error:
         if debug:
             raise

@@ -20,6 +20,7 @@ import pyarrow as pa
 from corpora.audit.data import Configuration, built
 from corpora.audit.features import KINDS
 from corpora.audit.rules import SEED, Reached, divided, nearly_equal, reached, too_few
+from corpora.escape import markdown
 from corpora.store.engine import Engine
 
 __all__ = ["AUDIT_FILE", "Audited", "audited", "built", "rendered", "to_json"]
@@ -257,5 +258,5 @@ def rendered(found: Mapping[str, Audited]) -> str:
 def _table(head: Sequence[str], sides: str, rows: Sequence[Sequence[object]]) -> list[str]:
     """A table in Markdown, or nothing without rows; `e` in `sides` is a column of numbers."""
     rule = ["---:" if side == "e" else "---" for side in sides]
-    lines = (f"| {' | '.join(map(str, cells))} |" for cells in (head, rule, *rows))
+    lines = (f"| {' | '.join(map(markdown, cells))} |" for cells in (head, rule, *rows))
     return ["\n".join(lines)] if rows else []

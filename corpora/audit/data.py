@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from corpora.audit.rules import SEED, Example
 from corpora.errors import ConfigError
 from corpora.schemas import AUDIT
 from corpora.splits import SPLITS
+from corpora.store.manifest import label_names
 
 if TYPE_CHECKING:
     import pyarrow.dataset as pads
@@ -44,9 +44,7 @@ class Configuration:
     @property
     def classes(self) -> dict[str, list[str]]:
         """The names of the classes of each column of labels."""
-        stored = json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))
-        features = stored.get("info", {}).get("features", {})
-        return {column: about["names"] for column, about in features.items() if "names" in about}
+        return label_names(self.schema.metadata)
 
     def examples(self, split: str, limit: int) -> list[Example]:
         """At most `limit` rows of a split, drawn with a fixed seed, in their order.

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from corpora.audit.data import Configuration, built, missing
 from corpora.audit.features import KINDS, SIDES
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import ConfigError, InputError, expanded, nearest
 from corpora.readers.discoeval import TASKS, read_discoeval
-from corpora.store.atomic import MANIFEST, read_json
+from corpora.store.atomic import MANIFEST
+from corpora.store.manifest import read_manifest
 
 RELEASED = {"train.txt": "train", "valid.txt": "validation", "test.txt": "test"}
 
@@ -31,7 +32,7 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
             f"no kind {kind!r}; {nearest(kind, KINDS)}".rstrip("; "),
             hint=f"the kinds are: {', '.join(KINDS)}",
         )
-    folder = Path(spec).expanduser()
+    folder = expanded(spec)
     if folder.is_dir() and any((folder / name).is_file() for name in RELEASED):
         found = {"default": _released(folder, kind)}
     elif folder.is_dir() and (folder / MANIFEST).is_file():
@@ -53,13 +54,12 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
 
 
 def _built(folder: Path) -> dict[str, Configuration]:
-    manifest = read_json(folder / MANIFEST, "remove the folder and build it again")
-    configs = manifest.get("configs") if isinstance(manifest, dict) else None
-    if not isinstance(configs, dict):
-        raise InputError("is not the manifest of a dataset", where=str(folder / MANIFEST))
+    configs = read_manifest(folder / MANIFEST).get("configs", {})
     try:
         return built(folder, configs)
-    except (OSError, pa.ArrowException, KeyError, TypeError) as error:
+    except ConfigError:
+        raise
+    except (OSError, pa.ArrowException, LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"cannot be read: {str(error).splitlines()[0]}",
             where=str(folder),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from huggingface_hub import HfApi, get_token
 from huggingface_hub.utils import (  # type: ignore[attr-defined]
@@ -26,8 +26,11 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
     httpx,
     parse_ratelimit_headers,
 )
+from pydantic import AfterValidator, BaseModel
 
 from corpora.errors import ConfigError, DiscorporaError
+from corpora.escape import line
+from corpora.outside import record_of
 
 log = logging.getLogger("corpora.publish")
 
@@ -67,6 +70,31 @@ class PublishSettings:
     longest_wait: float = 300.0
 
 
+Shown = Annotated[str, AfterValidator(line)]
+"""A name in one line."""
+
+
+class Organisation(BaseModel):
+    name: Shown
+    roleInOrg: str = ""
+
+
+class AccessToken(BaseModel):
+    role: str | None = None
+
+
+class Authentication(BaseModel):
+    accessToken: AccessToken | None = None
+
+
+class Identity(BaseModel):
+    """What the Hub says of a token's owner, under its own names."""
+
+    name: Shown
+    orgs: tuple[Organisation, ...] | None = None
+    auth: Authentication | None = None
+
+
 class Hub:
     """The Hub as one user sees it.
 
@@ -99,19 +127,20 @@ class Hub:
         return f"Hub({self.api.endpoint!r})"
 
     @cached_property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """Who the token belongs to, asked once: the Hub limits this question strictly."""
-        return self.call("asking the Hub whose token this is", self.api.whoami)
+        answer = self.call("asking the Hub whose token this is", self.api.whoami)
+        return record_of(Identity, answer, f"{self.api.endpoint}/api/whoami-v2", AGAIN)
 
     def require_namespace(self, repo_id: str) -> None:
         """Raise `ConfigError` if the token may not write to the namespace of `repo_id`."""
         namespace, who = repo_id.split("/")[0], self.identity
-        orgs = {org["name"]: org.get("roleInOrg", "") for org in who.get("orgs") or ()}
-        allowed = [who["name"], *(name for name, role in orgs.items() if role != "read")]
+        orgs = {org.name: org.roleInOrg for org in who.orgs or ()}
+        allowed = [who.name, *(name for name, role in orgs.items() if role != "read")]
         why = "may only read in" if namespace in orgs else "is not a member of"
-        why = f"{who['name']} {why} the namespace {namespace!r}"
+        why = f"{who.name} {why} the namespace {namespace!r}"
         hint = f"this token may write to: {', '.join(allowed)}"
-        if ((who.get("auth") or {}).get("accessToken") or {}).get("role") == "read":
+        if who.auth and who.auth.accessToken and who.auth.accessToken.role == "read":
             allowed, why = [], "the token may only read"
             hint = "make one that may write: https://huggingface.co/settings/tokens"
         if namespace not in allowed:

@@ -15,24 +15,22 @@ The card is merged with what people wrote on the Hub:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Literal
 
 from corpora import licences
 from corpora.audit import AUDIT_FILE
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.licences import Combined
+from corpora.outside import read_record
 from corpora.store.atomic import MANIFEST, sha256
+from corpora.store.manifest import Manifest, Results
 
 if TYPE_CHECKING:
     from huggingface_hub import RepoCard
 
 Kind = Literal["dataset", "model"]
-M = TypeVar("M", bound=BaseModel)
 
 CARD = "README.md"
 RESULTS = "results.json"
@@ -43,48 +41,17 @@ TOKEN_LIKE = re.compile(r"\bhf_[A-Za-z0-9]{30,}")
 """What the Hub's tokens look like; long enough that no word of a text is one."""
 
 BEGIN, END = "<!-- discorpora:begin -->", "<!-- discorpora:end -->"
+MAKE = "remove the folder and make it again"
 MEND = "mend the card on the Hub, then publish again"
 LICENCE_KEYS = ("license", "license_name", "license_link")
 
 
-class Shard(BaseModel):
-    file: str
-    sha256: str
-
-
-class Split(BaseModel):
-    shards: tuple[Shard, ...]
-
-
-class Configuration(BaseModel):
-    splits: Mapping[str, Split]
-
-
-class Manifest(BaseModel):
-    """What publishing reads of a manifest, a local one or one on the Hub.
-
-    A dataset's has `configs` and licences; a model's has `files`, each with its sha256.
-    """
-
-    name: str = ""
-    configs: Mapping[str, Configuration] = {}
-    files: Mapping[str, str] = {}
-    licence: Combined | None = None
-    licences: Mapping[str, int] = {}
-
-    def named(self) -> dict[str, str]:
-        """The data files, each with its sha256. A hidden file is a training run's own."""
-        splits = (split for config in self.configs.values() for split in config.splits.values())
-        shards = {shard.file: shard.sha256 for split in splits for shard in split.shards}
-        files = {path: sum for path, sum in self.files.items() if "/." not in f"/{path}"}
-        return {path: sum for path, sum in (shards | files).items() if path not in OURS}
-
-
-class Results(BaseModel):
-    """What publishing reads of a model's results: the licences of all that its weights come from,
-    its data and the models or vectors that it started from."""
-
-    licences: Mapping[str, tuple[str, ...]] = {}
+def named(manifest: Manifest) -> dict[str, str]:
+    """The data files of a manifest with their sha256. A hidden file is a training run's own."""
+    splits = (split for config in manifest.configs.values() for split in config.splits.values())
+    shards = {shard.file: shard.sha256 for split in splits for shard in split.shards}
+    files = {path: sum for path, sum in manifest.files.items() if "/." not in f"/{path}"}
+    return {path: sum for path, sum in (shards | files).items() if path not in OURS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +171,7 @@ def plan_publication(
             where=str(folder),
             hint="build it first: discorpora build; it is written last",
         )
-    manifest = _record(Manifest, folder / MANIFEST)
+    manifest = read_record(Manifest, folder / MANIFEST, MAKE)
     if not (manifest.configs if kind == "dataset" else manifest.files):
         raise InputError(
             f"is not the manifest of a {kind}",
@@ -213,7 +180,7 @@ def plan_publication(
         )
     files = []
     ours = [path for path in OURS if path != AUDIT_FILE or (folder / path).is_file()]
-    for path, sum in sorted({**manifest.named(), **dict.fromkeys(ours, "")}.items()):
+    for path, sum in sorted({**named(manifest), **dict.fromkeys(ours, "")}.items()):
         place = folder / path
         outside = not place.resolve().is_relative_to(folder.resolve())
         if outside or not place.is_file():
@@ -236,16 +203,6 @@ def plan_publication(
     )
 
 
-def _record(kind: type[M], path: Path) -> M:
-    try:
-        return kind.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise InputError(
-            f"cannot be read: {why}", where=str(path), hint="remove the folder and make it again"
-        ) from error
-
-
 def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
     """What follows from the sources' licences; of a dataset the stricter of that and what is said.
 
@@ -253,7 +210,7 @@ def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
     """
     stored = manifest.licence
     ids = [*stored.sources, *manifest.licences] if stored else []
-    origins = _record(Results, folder / RESULTS).licences if kind == "model" else {}
+    origins = read_record(Results, folder / RESULTS, MAKE).licences if kind == "model" else {}
     ids += [id for own in origins.values() for id in own]
     names = tuple(sorted({id or licences.UNKNOWN for id in ids}))
     try:
@@ -291,7 +248,9 @@ def merged_card(ours: RepoCard, theirs: str | None, *, where: str) -> str:
     Raises `InputError` naming `where` (the remote card) if its metadata cannot be read or its
     markers do not pair up.
     """
-    body = f"{BEGIN}\n{ours.text.strip()}\n{END}"
+    # A text of the data may hold the markers: in ours they are no comments.
+    own = ours.text.strip().replace("<!-- discorpora:", "&lt;!-- discorpora:")
+    body = f"{BEGIN}\n{own}\n{END}"
     if theirs is None:
         ours.text = f"\n{body}\n"
         return str(ours)

@@ -17,12 +17,13 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, hf_hub_ur
 from huggingface_hub.errors import RepositoryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils.sha import git_hash
-from pydantic import ValidationError
 
-from corpora.errors import ConfigError, DiscorporaError
+from corpora.errors import ConfigError, DiscorporaError, InputError
+from corpora.outside import parsed, record_of
 from corpora.publish.hub import Hub
-from corpora.publish.plan import CARD, OURS, Manifest, Publication, PublishedFile
+from corpora.publish.plan import CARD, OURS, Publication, PublishedFile, named
 from corpora.store.atomic import MANIFEST
+from corpora.store.manifest import Manifest
 
 FILES_AN_UPLOAD = 256
 """As many as the client itself puts into a request."""
@@ -83,8 +84,8 @@ class Remote:
         A dataset that now has fewer shards would otherwise be read with the old ones among them.
         """
         try:
-            old = {*Manifest.model_validate_json(self.manifest or b"{}").named()}
-        except ValidationError:
+            old = {*named(record_of(Manifest, parsed(self.manifest or b"{}"), MANIFEST))}
+        except InputError:
             old = set()  # the manifest is not ours
         for config, body in plan.manifest.configs.items():
             for split in body.splits:

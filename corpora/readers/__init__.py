@@ -13,7 +13,7 @@ from corpora.declared import REFERENCE, Registry
 from corpora.document import Document
 from corpora.errors import InputError, nearest
 from corpora.readers.files import Refused
-from corpora.readers.source import OnBad, SeenIds, Source, check_id, fail
+from corpora.readers.source import OnBad, SeenIds, Source, check_id, fail, language_of
 from corpora.readers.source import Reader as Reader
 
 _FOLDER = "corpora.readers"
@@ -152,6 +152,7 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
         try:
             check_id(document.id)
             check_id(document.group)
+            document.language = language_of(document.language)
         except Refused as refusal:
             source.refuse(refusal.record(spec))
             continue

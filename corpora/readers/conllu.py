@@ -13,7 +13,7 @@ from pathlib import Path
 
 from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens
 from corpora.errors import BadRecord
-from corpora.readers.files import DOCUMENT_LIMIT, Refused, read_lines
+from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, read_lines
 from corpora.readers.source import Reader, Source
 
 _NUMBERS = [str(number) for number in range(1, 513)]
@@ -56,13 +56,17 @@ def _of_file(path: Path, stem: str, source: Source) -> Iterator[_Building]:
     building = _Building(stem, f"{path}:1", path, source)
     comments: list[str] = []
     lines: list[str] = []
-    count = number = 0
+    count = number = held = 0
     for number, line in enumerate(read_lines(path), 1):
+        held += len(line) if isinstance(line, str) else 0
+        if held > DOCUMENT_LIMIT or building.lines + len(lines) + len(comments) > LINES_LIMIT:
+            building.refuse(f"{path}:{number}", TOO_LONG)
+            comments, lines, held = [], [], 0  # of what follows nothing is kept
         if isinstance(line, BadRecord):
             building.refuse(line.where, line.reason, line.value)
         elif not line or line.isspace():
             building.add(comments, lines, number)
-            comments, lines = [], []
+            comments, lines, held = [], [], 0
         elif line[0] != "#":
             lines.append(line)
         elif lines:
@@ -87,7 +91,7 @@ class _Building:
         self.name, self.where, self.path, self.source = name, where, path, source
         self.meta: dict[str, str] = {}
         self.pieces: list[str] = []
-        self.at = 0
+        self.at = self.lines = 0
         self.glued = self.refused = False
         self.paragraphs, self.sentences, self.tokens = Spans(), Spans(), Tokens()
         self.headings: list[bool] = []
@@ -102,14 +106,18 @@ class _Building:
         return self.meta.get("genre", "")
 
     def refuse(self, where: str, reason: str, value: str = "") -> None:
-        """Refuse the document, once."""
+        """Refuse the document, once, and keep nothing of it."""
         if not self.refused:
             self.refused = True
+            self.pieces, self.tokens, self.lines = [], Tokens(), 0
             reason = f"{reason} (document {self.name!r})"
             self.source.refuse(BadRecord(where, reason, value[:200]))
 
     def add(self, comments: list[str], lines: list[str], after: int) -> None:
         """Add the sentence of `lines`, the last of which is the one before line `after`."""
+        if self.refused:
+            return
+        self.lines += len(comments) + len(lines)
         new_paragraph, heading = not self.pieces, False
         for comment in comments:
             key, value = map(str.strip, comment[1:].partition("=")[::2])
@@ -131,7 +139,7 @@ class _Building:
         at = self.at + (len(gap) if self.pieces else 0)
         try:
             if at > DOCUMENT_LIMIT:
-                raise Refused(f"too long: more than {DOCUMENT_LIMIT:,} characters")
+                raise Refused(TOO_LONG)
             text, self.glued = add_sentence(lines, at, self.tokens)
         except Refused as refusal:
             line = int(refusal.where or 0)

@@ -12,14 +12,19 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TypeVar
 
-from corpora.errors import BadRecord, InputError, nearest
+from corpora.errors import BadRecord, InputError, expanded, nearest
 
 T = TypeVar("T")
 
-DOCUMENT_LIMIT = 64 << 20
+# With these each reader stays below a GiB, whatever a file holds (tests/workflows/test_memory.py).
+DOCUMENT_LIMIT = 16 << 20
 """Longest document taken, in characters."""
-LINE_LIMIT = 64 << 20
+LINES_LIMIT = 1 << 20
+"""Most lines of one document: of prose, of a chat, of a treebank its words and comments."""
+LINE_LIMIT = 16 << 20
 """Longest line taken, in bytes: a longer one is skipped while reading, never held."""
+
+TOO_LONG = f"too long: more than {DOCUMENT_LIMIT:,} characters or {LINES_LIMIT:,} lines"
 
 _CHUNK = 1 << 20
 _FOREIGN = {
@@ -69,7 +74,7 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
     if not target:
         hint = f"write {kind}:PATH with a file, a folder or a glob"
         raise InputError(f"{kind}: names no path", hint=hint)
-    path, magic = Path(target).expanduser(), glob.has_magic(target)
+    path, magic = expanded(target), glob.has_magic(target)
     matches = [path] if path.is_file() or path.is_dir() else []
     if magic and not matches:
         matches = [Path(match) for match in glob.glob(str(path), recursive=True)]  # noqa: PTH207
@@ -181,8 +186,8 @@ def read_whole(path: Path, encoding: str = "utf-8", hint: str = "") -> str:
         if isinstance(line, BadRecord):
             raise Refused(line.reason, line.where)
         size += len(line) + 1
-        if size > DOCUMENT_LIMIT:
-            reason = f"too long: more than {DOCUMENT_LIMIT:,} characters; split the file{hint}"
+        if size > DOCUMENT_LIMIT or len(lines) >= LINES_LIMIT:
+            reason = f"{TOO_LONG}; split the file{hint}"
             raise Refused(reason, str(path))
         lines.append(line)
     return "\n".join(lines)

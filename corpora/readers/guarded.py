@@ -1,4 +1,4 @@
-"""XML and pickles from strangers: checked before a library builds anything from them."""
+"""XML, pickles and Parquet from strangers: checked before a library builds anything of them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ GAP_LIMIT = 16 << 20
 """Most bytes between two tags: a page of MediaWiki has at most 2 MiB."""
 TAGS_LIMIT = 2_000_000
 """Most tags inside one child of the root: a page with a hundred thousand revisions."""
+
+PAGE_LIMIT = 128 << 20
+"""Largest page of a Parquet file, in bytes when unpacked: a library holds one whole."""
 
 _PIECE = 1 << 16
 
@@ -180,3 +183,80 @@ def _check(data: bytes, path: Path) -> None:
             )
         if isinstance(argument, str):
             strings.append(argument)
+
+
+# A page of Parquet is unpacked whole. Its size is in a header of its own, which no library shows:
+# a struct in Thrift's compact protocol, whose first fields are the page's kind and its two sizes.
+
+_DICTIONARY = 2
+
+
+def largest_pages(path: Path, metadata: Any) -> tuple[int, int]:
+    """The sizes of the largest page of a Parquet file and of its largest dictionary, in bytes.
+
+    `metadata` is pyarrow's. Raises `InputError` for a page beyond `PAGE_LIMIT`, `ValueError` for
+    what is no header of a page.
+    """
+    largest = {False: 0, True: 0}  # by whether it is a dictionary
+    with path.open("rb") as file:
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            for chunk in map(group.column, range(group.num_columns)):
+                offsets = (chunk.dictionary_page_offset, chunk.data_page_offset)
+                start = min(filter(None, offsets))  # 0 where there is none
+                file.seek(start)
+                while file.tell() < start + chunk.total_compressed_size:
+                    fields = _struct(file)
+                    kind, unpacked, packed = (fields.get(number, -1) for number in (1, 2, 3))
+                    if min(unpacked, packed) < 0:
+                        raise ValueError("a page without a size")
+                    if unpacked > PAGE_LIMIT:
+                        raise InputError(
+                            f"a cell, or a page of them, is too long: {unpacked >> 20} MiB",
+                            where=f"{path}: column {chunk.path_in_schema}",
+                            hint=f"pages of {PAGE_LIMIT >> 20} MiB are read: leave out such rows, "
+                            "or write the file with smaller pages",
+                        )
+                    largest[kind == _DICTIONARY] = max(largest[kind == _DICTIONARY], unpacked)
+                    file.seek(packed, io.SEEK_CUR)
+    return max(largest.values()), largest[True]
+
+
+def _struct(file: io.BufferedReader, depth: int = 0) -> dict[int, int]:
+    """The integers of a struct by their fields' numbers; the file is then behind the struct."""
+    fields: dict[int, int] = {}
+    number = 0
+    while head := _byte(file):
+        delta, kind = head >> 4, head & 15
+        number = number + delta if delta else _zigzag(file)
+        if kind in (4, 5, 6):  # integers
+            fields[number] = _zigzag(file)
+        elif kind in (3, 7):  # a byte, a double
+            file.seek(1 if kind == 3 else 8, io.SEEK_CUR)
+        elif kind == 8:  # bytes
+            file.seek(_varint(file), io.SEEK_CUR)
+        elif kind == 12 and depth < DEPTH_LIMIT:
+            _struct(file, depth + 1)
+        elif kind not in (1, 2):  # true, false
+            raise ValueError(f"a page's header with a field of kind {kind}")
+    return fields
+
+
+def _byte(file: io.BufferedReader) -> int:
+    if not (byte := file.read(1)):
+        raise ValueError("the file ends in a page's header")
+    return byte[0]
+
+
+def _varint(file: io.BufferedReader) -> int:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = _byte(file)
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value
+    raise ValueError("a number of more than ten bytes")
+
+
+def _zigzag(file: io.BufferedReader) -> int:
+    value = _varint(file)
+    return (value >> 1) ^ -(value & 1)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from corpora.document import Document, Turns
 from corpora.errors import BadRecord, InputError
-from corpora.readers.files import Refused, find_files, read_lines
+from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, find_files, read_lines
 from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined
 
 LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
@@ -100,9 +100,10 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
 
     A conversation is a connected component of the reply links; it is named by the number of
     its first message. Bad lines and links go to `on_bad`; a bad line stands for a message
-    without text, as links count lines. Without an annotation no conversation is known.
+    without text, as links count lines. Without an annotation no conversation is known. `Refused`
+    refuses a log of more lines than are held.
     """
-    messages = []
+    messages: list[Message] = []
     for number, line in enumerate(read_lines(log)):
         message = Message(number, "", "")
         if isinstance(line, BadRecord):
@@ -114,6 +115,8 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
         elif line.strip():
             reason = "not a message: expected '[hh:mm] <nick> text' or '=== text'"
             on_bad(BadRecord(f"{log}:{number + 1}", reason, line[:200]))
+        if len(messages) >= LINES_LIMIT:
+            raise Refused(TOO_LONG, str(log))
         messages.append(message)
     annotation = annotation_of(log)
     if annotation.is_file():

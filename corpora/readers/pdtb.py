@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from corpora.document import Document, Relation, Span, Spans
-from corpora.errors import BadRecord, InputError
+from corpora.errors import BadRecord, InputError, expanded
 from corpora.readers.files import Refused, find_files, read_chunks
 from corpora.readers.source import Encoded, OnBad, Source, fail
 from corpora.readers.text import START
 
-SIZE_LIMIT = 64 << 20
+SIZE_LIMIT = 16 << 20
 """Largest file taken, in bytes: gold and raw files are read whole."""
 KINDS = ("Explicit", "Implicit", "AltLex", "AltLexC", "Hypophora", "EntRel", "NoRel")
 
@@ -53,13 +53,13 @@ class Pdtb(Encoded):
     @classmethod
     def find(cls, target: str) -> list[Path]:
         """The relations and the raw texts."""
-        folder = Path(target).expanduser()
+        folder = expanded(target)
         if not (target and folder.is_dir()):
             find_files(target, ("",), kind=cls.name)  # says what of the path is not there
         return gold_files(folder)
 
     def read(self, source: Source) -> Iterator[Document]:
-        folder = Path(source.target).expanduser()
+        folder = expanded(source.target)
         for document in read_gold(folder, on_bad=source.refuse, encoding=self.encoding):
             document.language = source.language
             kept = Spans()
@@ -85,7 +85,7 @@ def read_gold(
     these documents. A relation with an empty connective span is kept, with no spans.
 
     Bad relations (too few fields, spans that are unreadable or outside of the text) and whole
-    documents (raw text missing, empty, over 64 MiB, not in `encoding`) go to `on_bad` and are
+    documents (raw text missing, empty, over 16 MiB, not in `encoding`) go to `on_bad` and are
     left out; by default the first one raises `InputError`. So does a folder that is not laid out
     as expected. `encoding` is `latin-1` for the Wall Street Journal where its files are.
     """

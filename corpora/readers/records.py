@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from corpora.document import Document, Sections, Turns
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.files import DOCUMENT_LIMIT, Refused, taken
+from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, taken
 from corpora.readers.source import (
     Reader,
     SeenIds,
@@ -256,9 +256,9 @@ def _runs(
             return
         run.append(good)
         size += len(text)
-        if size > DOCUMENT_LIMIT:
+        if size > DOCUMENT_LIMIT or len(run) > LINES_LIMIT:
             raise InputError(
-                f"document {key!r} is longer than {DOCUMENT_LIMIT:,} characters",
+                f"document {key!r} is {TOO_LONG}",
                 where=start,
                 hint="does the option id name the field that tells documents apart?",
             )
@@ -274,13 +274,17 @@ def sentence_documents(
     not.
     """
     block: list[list[str]] = [[]]
-    number = count = 0
+    number = count = size = 0
     for line in chain(lines, [None]):
         if isinstance(line, BadRecord):
             source.refuse(line)
         elif line and not line.isspace():
             block[-1].append(line)
-            count += 1
+            count, size = count + 1, size + len(line)
+            if size > DOCUMENT_LIMIT or count > LINES_LIMIT:
+                raise InputError(
+                    TOO_LONG, where=stem, hint="set document_lines to a smaller number"
+                )
         elif block[-1]:
             block.append([])
         if count and (count >= limit or not isinstance(line, str)):
@@ -289,7 +293,7 @@ def sentence_documents(
                 text, sentences = with_sentences(block)
                 name = f"{stem}:{number:06d}"
                 yield source.document(name, text, group=group or stem, sentences=sentences)
-            block, count = [[]], 0
+            block, count, size = [[]], 0, 0
 
 
 # The layouts.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,13 +19,14 @@ from typing import Any, ClassVar, NamedTuple
 from corpora.document import Document, paragraph_spans
 from corpora.errors import BadRecord, InputError
 from corpora.readers.conllu import Conllu
-from corpora.readers.files import Refused, read_lines, read_whole
+from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, read_lines, read_whole
 from corpora.readers.records import Place, Record, as_document, filled, string, strings, wrong_type
 from corpora.readers.rows import JSON_LINES, json_rows, json_value, parquet_rows
 from corpora.readers.source import Encoded, Reader, Source, rows_of
 from corpora.readers.stories import table_rows
 from corpora.sentences import split
 from corpora.splits.prescribed import split_of
+from corpora.store.manifest import label_names
 
 _TAG = re.compile(r"(?:^|\|)(Conn|Seg)=([^|]+)")
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc[ _]id\s*=\s*(.*?)\s*$")
@@ -123,8 +123,7 @@ def _named(path: Path) -> Iterator[Place]:
     names: list[str] = []
     for where, row in parquet_rows(path):
         if not names:
-            about = json.loads((pq.read_schema(path).metadata or {}).get(b"huggingface", b"{}"))
-            names = about.get("info", {}).get("features", {}).get("label", {}).get("names", [])
+            names = label_names(pq.read_schema(path).metadata).get("label", [])
         if isinstance(row, Mapping) and isinstance(label := row.get("label"), int):
             if not 0 <= label < len(names):
                 raise InputError(
@@ -270,6 +269,8 @@ def _tagged(path: Path, source: Source) -> Iterator[Place]:
             elif cells[0].isdecimal():  # neither a multiword token nor an empty node
                 tag = _TAG.search(cells[9])
                 kind = tag[1] if tag else kind
+                if len(tokens) >= LINES_LIMIT // 10:
+                    raise Refused(TOO_LONG, where)
                 tokens.append(cells[1])
                 tags.append(tag[2] if tag else "O")
         else:

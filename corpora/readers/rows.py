@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from corpora.document import Document
-from corpora.errors import BadRecord, InputError, nearest
+from corpora.errors import BadRecord, InputError, expanded, nearest
+from corpora.outside import parsed
 from corpora.readers.files import LINE_LIMIT, Refused, read_lines
 from corpora.readers.records import Place, Record, RecordReader
 from corpora.readers.source import Source
@@ -75,7 +75,7 @@ class Hub(RecordReader):
         """No files: a Hub source is known by its revision. A local folder lends its own."""
         if not target:
             raise InputError("hub: names no dataset", hint="write hub:ORG/NAME")
-        return sorted(path for path in Path(target).expanduser().rglob("*") if path.is_file())
+        return sorted(path for path in expanded(target).rglob("*") if path.is_file())
 
     def read(self, source: Source) -> Iterator[Document]:
         """The documents of one split, rows mapped as those of `jsonl:`. Raises as `records`."""
@@ -90,12 +90,17 @@ class Hub(RecordReader):
         network.
         """
         import datasets
+        import pyarrow.parquet as pq
+
+        from corpora.readers.guarded import largest_pages
 
         where, number = f"hub:{target}[{split}]", 0
-        folder = Path(target).expanduser()
+        folder = expanded(target)
         name = str(folder) if folder.is_dir() else target
         options = {"split": split, "revision": self.revision, "streaming": True}
         try:
+            for path in expanded(target).rglob("*.parquet"):
+                largest_pages(path, pq.read_metadata(path))
             for number, row in enumerate(datasets.load_dataset(name, config, **options), 1):
                 yield f"{where}:{number}", row
         except Exception as error:  # the library raises whatever lies below: network, Arrow, ...
@@ -127,11 +132,9 @@ def json_rows(path: Path) -> Iterator[Place]:
 def json_value(text: str) -> Any:
     """The value of a JSON text; `Refused` if it is none, or nested too deep."""
     try:
-        return json.loads(text)
-    except RecursionError:
-        raise Refused("JSON too deep: nested beyond what can be read") from None
-    except ValueError as error:  # among them a number of thousands of digits
-        raise Refused(f"not JSON: {error}"[:200]) from None
+        return parsed(text)
+    except InputError as error:
+        raise Refused(error.message) from None
 
 
 def parquet_rows(path: Path) -> Iterator[Place]:
@@ -142,18 +145,25 @@ def parquet_rows(path: Path) -> Iterator[Place]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from corpora.readers.guarded import PAGE_LIMIT, largest_pages
+
     number = 0
     try:
         with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
             # So many rows that a batch stays small, judged by the sizes that the file states.
             groups = map(file.metadata.row_group, range(file.num_row_groups))
             mean = max((g.total_byte_size // max(1, g.num_rows) for g in groups), default=0)
-            rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, mean)))
+            # A cell may be the whole dictionary of its column.
+            _, dictionary = largest_pages(path, file.metadata)
+            rows = min(_BATCH_ROWS, _BATCH_BYTES // max(1, mean), PAGE_LIMIT // max(1, dictionary))
+            rows = max(1, rows)
             for batch in file.iter_batches(rows, use_threads=False):
                 for index in range(batch.num_rows):
                     number += 1
                     where = f"{path}:{number}"
                     yield where, _row(batch.slice(index, 1), where)
+    except InputError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
         reason = (str(error).splitlines() or [""])[0][:200]
         raise InputError(

@@ -19,7 +19,8 @@ from pydantic import AfterValidator, BeforeValidator, field_validator
 
 from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
-from corpora.errors import BadRecord, ConfigError, InputError
+from corpora.errors import BadRecord, ConfigError, InputError, expanded
+from corpora.languages import LANGUAGES, Language, code_of
 from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files, taken
 from corpora.splits.prescribed import split_of
 
@@ -73,7 +74,7 @@ class Reader(Declared):
     licence: str | dict[str, str] = ""
     """SPDX identifier of the documents that bring none; for conllu also a table by genre, for
     coherence one by test set."""
-    language: str = "en"
+    language: Language = "en"
     """ISO 639-1 code of the documents that bring none."""
 
     @field_validator("licence")
@@ -214,7 +215,7 @@ def root_of(target: str) -> Path:
     wildcard, else all of `target`, a folder or a file.
     """
     head, mark, _ = target.partition("/./")
-    root = Path((head or "/") if mark else target).expanduser()
+    root = expanded((head or "/") if mark else target)
     while not mark and glob.has_magic(str(root)):
         root = root.parent
     return root
@@ -259,6 +260,14 @@ def check_id(name: str) -> str:
     if name.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", name):
         raise Refused(f"bad id: {name[:80]!r} leads out of its folder")
     return name
+
+
+def language_of(name: str) -> str:
+    """The code of a language that a record names by it or in English; `Refused` for another."""
+    try:
+        return LANGUAGES.get(name.lower()) or code_of(name)
+    except ConfigError:
+        raise Refused(f"bad language: {name[:40]!r} is no code such as en") from None
 
 
 def check_unicode(text: str) -> None:

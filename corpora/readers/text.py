@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from corpora.document import Document
-from corpora.errors import InputError
+from corpora.errors import InputError, expanded
 from corpora.readers.files import Refused, find_files, read_lines, read_whole
 from corpora.readers.records import (
     Record,
@@ -110,7 +110,7 @@ class Wsj(Encoded):
         """The files `wsj_*` of a folder, or the files that are named."""
         files = find_files(target, ("",), kind=cls.name)
         articles = [path for path in files if path.name.startswith("wsj_")]
-        if articles or not Path(target).expanduser().is_dir():
+        if articles or not expanded(target).is_dir():
             return articles or files
         raise InputError(
             f"no file wsj_* in folder {target!r}",

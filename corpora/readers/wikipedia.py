@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from corpora.document import Document, Spans
 from corpora.errors import BadRecord, InputError, require
+from corpora.languages import Language
 from corpora.readers.files import Refused, read_chunks
 from corpora.readers.guarded import GuardedXml
 from corpora.readers.records import as_article
@@ -107,7 +108,7 @@ class Wikipedia(Reader):
     suffixes = (".xml", ".xml.bz2", ".xml.gz")
     own_licence = "CC-BY-SA-4.0"
 
-    language: str = ""
+    language: Language = ""
     """ISO 639-1 code of the articles; without it the dump says it."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:

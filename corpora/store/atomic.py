@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import DiscorporaError, InputError
+from corpora.errors import DiscorporaError
+from corpora.outside import read_json as read_json
 
 MANIFEST = "manifest.json"
 _PARTIAL = ".partial"
@@ -43,6 +44,10 @@ class AlreadyMade(DiscorporaError):
 def is_complete(folder: Path) -> bool:
     """Whether `folder` is a finished target: its manifest is written last."""
     return (folder / MANIFEST).is_file()
+
+
+def _beside(path: Path, what: str) -> Path:
+    return path.with_name(f".{path.name}.{what}")
 
 
 def partial_path(folder: Path) -> Path:
@@ -92,7 +97,7 @@ def cleared(folder: Path, keep: str = "") -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a name beside `path` to write to; renamed to `path` at the end, removed on error."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = _beside(path, "partial")
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -115,14 +120,6 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
-def read_json(path: Path, hint: str = "") -> Any:
-    """The value of a JSON file. Raises `InputError` with `hint` if it is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}", where=str(path), hint=hint) from error
-
-
 def sha256(path: Path) -> str:
     """The hexadecimal sha256 of a file's bytes."""
     with path.open("rb") as file:
@@ -140,7 +137,8 @@ def _explained(path: Path) -> Iterator[None]:
             raise
         if error.filename is not None:
             named = Path(os.fsdecode(error.filename)).absolute()
-            if named not in place.parents and not named.is_relative_to(place.parent):
+            own = (place, partial_path(place), _beside(place, "partial"), _beside(place, "lock"))
+            if named not in place.parents and not any(map(named.is_relative_to, own)):
                 raise  # it came from reading a source meanwhile
         where, reason = str(error.filename or path), os.strerror(error.errno or 0)
         raise DiscorporaError(f"cannot write {path}: {reason}", where=where, hint=hint) from error
@@ -150,7 +148,7 @@ def _explained(path: Path) -> Iterator[None]:
 def _locked(folder: Path) -> Iterator[None]:
     """Hold the lock of the target `folder` (`.NAME.lock` beside it), or raise who holds it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    path = folder.with_name(f".{folder.name}.lock")
+    path = _beside(folder, "lock")
     while True:
         with path.open("a+", encoding="utf-8") as file:
             try:

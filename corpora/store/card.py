@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from corpora.escape import fenced, line, markdown, yaml
 from corpora.licences import shown
 
 EXAMPLES = 2
@@ -84,7 +85,7 @@ def render(
     ]
     template = resources.files("corpora").joinpath("templates", "dataset.md")
     return Template(template.read_text(encoding="utf-8")).substitute(
-        front_matter=DatasetCardData(**front_matter(manifest, card)).to_yaml().strip(),
+        front_matter=yaml(DatasetCardData(**front_matter(manifest, card)).to_dict()),
         title=card.title,
         summary=card.summary,
         method=card.method,
@@ -104,12 +105,10 @@ def render(
         overlap=_table("configuration, splits, distinct texts in both", overlap, "None."),
         sources=_table("source, revision, licence", sources, "No source was named."),
         credits=_credits(manifest),
-        build=_folded("The build file", f"```toml\n{stage['build']}\n```")
-        if stage["build"]
-        else "",
+        build=_folded("The build file", fenced(stage["build"], "toml")) if stage["build"] else "",
         licence=f"{licence['id']}, from sources under {', '.join(licence['sources'])}. "
         f"It {verdict} be passed on{reason}.",
-        command=stage["command"] or "(not recorded)",
+        command=line(stage["command"]) or "(not recorded)",
         settings=_table("setting, value, meaning", values),
         stage="; ".join(made_by),
         limits=_list(card.limits),
@@ -196,7 +195,7 @@ def _examples(configs: Mapping[str, Any]) -> str:
         chosen = sorted(rows, key=lambda row: row in shown)[:EXAMPLES]
         shown += chosen
         texts = "\n".join(json.dumps(row, ensure_ascii=False, indent=1) for row in chosen)
-        blocks.append(f"`{config}`:\n\n```json\n{texts}\n```")
+        blocks.append(f"`{config}`:\n\n{fenced(texts, 'json')}")
     return "\n\n".join(blocks)
 
 
@@ -228,7 +227,7 @@ def _folded(title: str, text: str) -> str:
 
 
 def _list(items: Iterable[str]) -> str:
-    return "\n".join(f"- {item}" for item in items) or "Nothing."
+    return "\n".join(f"- {markdown(item)}" for item in items) or "Nothing."
 
 
 def _table(head: str, rows: Iterable[Sequence[Any]], empty: str = "") -> str:
@@ -236,6 +235,5 @@ def _table(head: str, rows: Iterable[Sequence[Any]], empty: str = "") -> str:
     columns = head.split(", ")
     lines = [columns, ["---"] * len(columns)]
     for row in rows:
-        cells = [f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row]
-        lines.append([cell.replace("|", r"\|") for cell in cells])
+        lines.append([f"{cell:,}" if isinstance(cell, int) else markdown(cell) for cell in row])
     return empty if empty and len(lines) == 2 else "\n".join(f"| {' | '.join(x)} |" for x in lines)

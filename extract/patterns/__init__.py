@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.declared import Loc
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import ConfigError, InputError, expanded, nearest
 from extract.patterns.table import (
     DERIVED,
     SCHEMES,
@@ -57,7 +57,7 @@ def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -
     """
     if scheme not in SCHEMES:
         raise ConfigError(f"unknown label scheme {scheme!r}; choose from {', '.join(SCHEMES)}")
-    installed, own = _shipped(language), tuple(Path(file).expanduser() for file in files)
+    installed, own = _shipped(language), tuple(expanded(file) for file in files)
     if not installed and not own:
         raise ConfigError(
             f"no patterns for language {language!r}; there are {', '.join(table_languages())}",
@@ -76,7 +76,7 @@ def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -
 def patterns_hash(language: str, files: Files = ()) -> str:
     """The sha256 of all files that make a language's table: part of the hash of a stage."""
     whole = hashlib.sha256()
-    for path in (*_shipped(language), *(Path(file).expanduser() for file in files)):
+    for path in (*_shipped(language), *(expanded(file) for file in files)):
         whole.update(path.read_bytes())
     return whole.hexdigest()
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from corpora.escape import markdown
 from corpora.intervals import FEW
 from extract.validate.distances import PAPER, STRICT, Alignment
 from extract.validate.scoring import Blocks, Validation
@@ -114,7 +115,7 @@ def _notes(settings: dict[str, Any], documents: str) -> Iterator[str]:
 
 
 def _cells(*values: object) -> str:
-    return "| " + " | ".join(str(value) for value in values) + " |"
+    return "| " + " | ".join(map(markdown, values)) + " |"
 
 
 def _number(value: float | None) -> str:

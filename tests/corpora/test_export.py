@@ -149,7 +149,7 @@ def test_other_folders_are_refused(tmp_path, stage, make_document):
     [
         (b"{", "is not JSON"),
         (b"\xff\xfe", "is not JSON"),
-        (b"[1]", "not the manifest of a dataset"),
+        (b"[1]", "is no manifest"),
         (b'{"model_type": "x"}', "not the manifest of a dataset"),
     ],
 )

@@ -76,7 +76,7 @@ def test_results_that_do_not_belong_together(tmp_path: Path) -> None:
         compare_results(*judged)
     for content, message in (
         (b'{"metrics": {}}', "no confusion matrix"),
-        (b"[1]", "no confusion matrix"),
+        (b"[1]", "is no result"),
         (b"\xff", "is not JSON"),
     ):
         (tmp_path / "a.json").write_bytes(content)

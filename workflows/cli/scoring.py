@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -18,16 +18,28 @@ from rich.table import Table
 
 from corpora.errors import BadRecord, ConfigError, DiscorporaError, InputError
 from corpora.readers import open_source
-from corpora.readers.files import Refused, read_lines
+from corpora.readers.files import Refused, read_lines, read_whole
 from corpora.readers.records import strings, wrong_type
 from corpora.readers.rows import JSON_LINES, json_rows
 from corpora.readers.source import check_unicode
 from workflows.cli.show import wide_console
+from zoo import trust_code
 
 STDIN = "standard input"
 RECORD = 'expected {"prompt": "...", "alternatives": ["...", "..."]}'
 
+TEXT_LIMIT = 4 << 20
+"""Longest text scored, in characters: "War and Peace" has 3.2 million."""
+STDIN_LIMIT = 1 << 30
+"""Most bytes of standard input, which is kept on the disk."""
+TABLE_ROWS = 100_000
+
 Read = TypeVar("Read")
+
+
+TrustCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run the code that comes with the model.")
+]
 
 
 class Choice(NamedTuple):
@@ -60,8 +72,11 @@ def score(
         bool, typer.Option("--bf16", help="In bfloat16: faster on hardware that has it.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
+    trust_remote_code: TrustCode = False,
 ) -> None:
     """Print a coherence score for each text (higher is more coherent)."""
+    if trust_remote_code:
+        trust_code()
     for given, name in ((explain, "--explain"), (reference, "--reference")):
         if rank and given:
             raise ConfigError(
@@ -78,30 +93,52 @@ def score(
         )
     from zoo.coherence import scoring
 
-    texts, coherent = _read_each(files, _documents), _read_each(reference or [], _documents)
+    parts, coherent = (_in_parts(_read_each(each, _documents)) for each in (files, reference or []))
     scorer, folder = _load_scorer(model, bf16=bf16)
-    known = scoring.load_reference(folder) if not coherent else None
-    if coherent:
-        scores = scorer.score([text for _, text in coherent])
-        named = ", ".join(reference or [])
-        known = scoring.Reference(named, len(scores), scoring.quantiles(scores))
-    scored = scoring.score_texts(
-        scorer, [text for _, text in texts], reference=known.quantiles if known else None
-    )
-    rows = [{"text": name, **asdict(s)} for (name, _), s in zip(texts, scored, strict=True)]
+    scores = [score for part in coherent for score in scorer.score([text for _, text in part])]
+    known = scoring.load_reference(folder) if not reference else None
+    if reference:
+        named = ", ".join(reference)
+        known = scoring.Reference(
+            of=named, texts=len(scores), quantiles=tuple(scoring.quantiles(scores))
+        )
     measured = scoring.load_breaks(folder) if explain else None
-    for row, (_, text) in zip(rows, texts, strict=True):
-        if known and row["percentile"] is not None:
-            row["reference"] = {"of": known.of, "texts": known.texts}
-        if explain:
-            effects = scoring.explain(scorer, text)
-            found = scoring.find_break(effects, measured)
-            row["effects"] = [asdict(effect) for effect in effects]
-            row["break"] = asdict(found) if found else None
-    if as_json:
-        _print_json(rows)
-    else:
+    rows: list[dict[str, Any]] = []
+    for part in parts:
+        scored = scoring.score_texts(
+            scorer, [text for _, text in part], reference=known.quantiles if known else None
+        )
+        new = [{"text": name, **asdict(s)} for (name, _), s in zip(part, scored, strict=True)]
+        for row, (_, text) in zip(new, part, strict=True):
+            if known and row["percentile"] is not None:
+                row["reference"] = {"of": known.of, "texts": known.texts}
+            if explain:
+                effects = scoring.explain(scorer, text)
+                found = scoring.find_break(effects, measured)
+                row["effects"] = [asdict(effect) for effect in effects]
+                row["break"] = asdict(found) if found else None
+        if as_json:
+            _print_json(new)
+            continue
+        rows += new
+        if len(rows) > TABLE_ROWS:
+            raise InputError(
+                f"more than {TABLE_ROWS:,} texts for one table",
+                hint="with --json each is printed when it is scored",
+            )
+    if not as_json:
         _print_scores(rows, known, measured)
+
+
+def _in_parts(texts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Named texts, so many at a time that memory does not depend on how many there are.
+
+    The first are read at once: what is wrong with them is said before a model is loaded.
+    """
+    from zoo.texts import in_parts
+
+    parts = in_parts(texts, lambda named: len(named[1]))
+    return chain(list(islice(parts, 1)), parts)
 
 
 def _print_scores(rows: Sequence[dict[str, Any]], known: Any, measured: Any) -> None:
@@ -168,6 +205,7 @@ def predict_marker(
     s1: Annotated[str, typer.Argument(help="The first sentence, or a file of pairs.")],
     s2: Annotated[str, typer.Argument(help="The second sentence (none with a file).")] = "",
     top: Annotated[int, typer.Option(min=0, help="Show so many markers (0: all).")] = 0,
+    trust_remote_code: TrustCode = False,
 ) -> None:
     """Print the probability of each marker between S1 and S2, or for the pairs of a file.
 
@@ -177,6 +215,8 @@ def predict_marker(
 
     from zoo.dissent.prediction import predict, predictions, read_pairs
 
+    if trust_remote_code:
+        trust_code()
     if s2 and not s1.strip():
         raise InputError("the first sentence is empty", hint='give "S1" "S2"')
     if not s2 and not Path(s1).is_file():
@@ -231,30 +271,43 @@ def _print_json(rows: Sequence[Any]) -> None:
 
 
 def _read_each(
-    files: Sequence[str], records: Callable[[Path], list[Read]]
-) -> list[tuple[str, str] | Read]:
+    files: Sequence[str], records: Callable[[Path], Iterable[Read]]
+) -> Iterator[tuple[str, str] | Read]:
     """Name and text of each text file, and the `records` of each JSON Lines file.
 
-    `-` is standard input, read as JSON Lines if its first line is a JSON object.
+    `-` is standard input, read as JSON Lines if its first line is a JSON object. Raises
+    `InputError` for a file that is not there before the first one is read.
     """
-    read: list[tuple[str, str] | Read] = []
+    for name in files:
+        if name != "-" and not Path(name).is_fifo():
+            _existing(name)
     for name in files:
         with _as_file(name) as path:
             if path.name.lower().endswith(JSON_LINES):
-                read += records(path)
+                yield from records(path)
             else:
-                read.append((name, _text(path)))
-    return read
+                yield name, _text(path)
 
 
-def _documents(path: Path) -> list[tuple[str, str]]:
-    return [(document.id, document.text) for document in open_source(f"jsonl:{path}")]
+def _documents(path: Path) -> Iterator[tuple[str, str]]:
+    for document in open_source(f"jsonl:{path}"):
+        yield document.id, _bounded(document.text, document.id)
+
+
+def _bounded(text: str, where: str) -> str:
+    if len(text) > TEXT_LIMIT:
+        raise InputError(
+            f"too long: more than {TEXT_LIMIT:,} characters",
+            where=where,
+            hint="score its chapters by themselves",
+        )
+    return text
 
 
 def _choices(files: list[str], prompt: str) -> list[Choice]:
     """What is ranked: text files are alternatives of one prompt, a record of a JSON Lines file
     holds its own."""
-    read = _read_each(files, _records)
+    read = [*_read_each(files, _records)]
     records = [each for each in read if isinstance(each, Choice)]
     plain = [each for each in read if not isinstance(each, Choice)]
     if prompt and not plain:
@@ -271,7 +324,7 @@ def _choices(files: list[str], prompt: str) -> list[Choice]:
 
 def _records(path: Path) -> list[Choice]:
     """The records of a file to rank; one without an `id` is named by its line."""
-    choices = []
+    choices, size = [], 0
     for where, record in json_rows(path):
         try:
             if isinstance(record, BadRecord):
@@ -286,6 +339,9 @@ def _records(path: Path) -> list[Choice]:
                 raise Refused("no text: an alternative is blank")
             name = where.rpartition(":")[2] if name is None else str(name)
             check_unicode("".join((name, *sentences, *texts)))
+            size += sum(map(len, (*sentences, *texts)))
+            if size > TEXT_LIMIT:
+                raise Refused(f"too long: more than {TEXT_LIMIT:,} characters in one file")
         except Refused as refusal:
             raise InputError(str(refusal), where=where, hint=RECORD) from None
         before = prompt if isinstance(prompt, str) else sentences
@@ -301,16 +357,24 @@ def _as_file(name: str) -> Iterator[Path]:
     if name != "-" and not Path(name).is_fifo():
         yield _existing(name)
         return
-    data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    # JSON Lines begin with a JSON object in the first line that is not blank.
-    first = data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
-    try:
-        suffix = "jsonl" if isinstance(json.loads(first), dict) else "txt"
-    except (ValueError, RecursionError):
-        suffix = "txt"
     with TemporaryDirectory() as folder:
-        path = Path(folder) / f"stdin.{suffix}"
-        path.write_bytes(data)
+        path, size = Path(folder) / "stdin", 0
+        with ExitStack() as files:
+            kept = files.enter_context(path.open("wb"))
+            own = files.enter_context(Path(name).open("rb")) if name != "-" else None
+            opened = own or sys.stdin.buffer  # which stays open
+            while chunk := opened.read(1 << 20):
+                kept.write(chunk)
+                size += len(chunk)
+                if size > STDIN_LIMIT:
+                    problem = f"longer than {STDIN_LIMIT >> 20} MiB"
+                    raise InputError(problem, where=STDIN, hint="save it in a file")
+        # JSON Lines begin with a JSON object in the first line that is not blank.
+        suffix = "txt"
+        with suppress(ValueError, RecursionError):
+            first = next((line for line in read_lines(path) if str(line).strip()), "")
+            suffix = "jsonl" if isinstance(json.loads(str(first)), dict) else "txt"
+        path = path.rename(path.with_suffix(f".{suffix}"))
         try:
             yield path
         except DiscorporaError as error:
@@ -328,12 +392,11 @@ def _existing(name: str) -> Path:
 
 def _text(path: Path, *, empty: bool = False) -> str:
     """The text of a file (also `.gz`, `.bz2`); `empty` says whether it may hold none."""
-    lines = []
-    for line in read_lines(path):
-        if isinstance(line, BadRecord):
-            raise InputError(line.reason, where=line.where, hint="save the file as UTF-8")
-        lines.append(line)
-    text = "\n".join(lines)
+    try:
+        text = _bounded(read_whole(path), str(path))
+    except Refused as refusal:
+        where = refusal.where or str(path)
+        raise InputError(str(refusal), where=where, hint="give whole texts in UTF-8") from None
     if not empty and not text.strip():
         raise InputError("holds no text", where=str(path))
     return text

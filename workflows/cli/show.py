@@ -14,7 +14,8 @@ from rich.table import Table
 
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.readers.rows import json_rows, parquet_rows
-from corpora.store.atomic import MANIFEST, read_json
+from corpora.store.atomic import MANIFEST
+from corpora.store.manifest import read_manifest
 from extract.patterns import load_patterns
 from workflows import engines
 from workflows.report.stages import Row, collapsed, table
@@ -153,7 +154,7 @@ def inspect(
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 text: {error}", where=str(manifests[0])) from error
     if config or split:
-        _check_choices(read_json(manifests[0]).get("configs") or {}, config, split, path)
+        _check_choices(read_manifest(manifests[0]).get("configs", {}), config, split, path)
     typer.echo(text)
     for file in sorted(path.rglob("*.parquet")):
         if config in ("", file.parent.name) and file.name.startswith(f"{split}-" if split else ""):

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from corpora.store.atomic import write_text
-from workflows.cli.scoring import predict_marker, score
+from workflows.cli.scoring import TrustCode, predict_marker, score
 from workflows.cli.show import wide_console
 from zoo.evaluate import SUITES
 from zoo.evaluate.compare import compare as compare_results
@@ -29,7 +29,8 @@ def train(
 ) -> None:
     """Train a model with RECIPE; `--key value` changes any of its settings.
 
-    `python -m zoo.train RECIPE --help` explains each of them.
+    `python -m zoo.train RECIPE --help` explains each of them. `--trust-remote-code` runs the code
+    that comes with the backbone.
     """
     from zoo.train import main
 
@@ -43,11 +44,13 @@ def evaluate(
     model: Annotated[str, typer.Option(help="A model folder or Hub id.")],
     data: Annotated[str, typer.Option(help="A dataset folder or Hub id.")],
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
+    trust_remote_code: TrustCode = False,
 ) -> None:
     """Evaluate a model with SUITE; further `--key value` are the suite's own options."""
     from zoo.evaluate.__main__ import main
 
     out = ["--json", str(json_file)] if json_file else []
+    out += ["--trust-remote-code"] if trust_remote_code else []
     raise typer.Exit(main([suite, "--model", model, "--data", data, *out, *context.args]))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from corpora import escape
 from workflows.report.markup import Html
 
 Cell: TypeAlias = str | int | float | None
@@ -90,27 +91,22 @@ def numeric(rows: Sequence[Sequence[Cell]], column: int) -> bool:
 
 def markdown(title: str, sections: Sequence[Section]) -> str:
     """The report as Markdown; its figures are in `figures/`."""
-    parts = [f"# {_text(title)}"]
+    parts = [f"# {escape.markdown(title)}"]
     for section in sections:
-        parts += [f"## {_text(section.title)}", *map(_block, section.blocks)]
+        parts += [f"## {escape.markdown(section.title)}", *map(_block, section.blocks)]
     return "\n\n".join(parts) + "\n"
 
 
 def _block(block: Block) -> str:
     if isinstance(block, Heading):
-        return f"{'#' * block.level} {_text(block.text)}"
+        return f"{'#' * block.level} {escape.markdown(block.text)}"
     if isinstance(block, Text):
-        return f"**{_text(block.text)}**" if block.strong else _text(block.text)
+        return f"**{escape.markdown(block.text)}**" if block.strong else escape.markdown(block.text)
     if isinstance(block, Figure):
-        return f"![{_text(block.caption)}](figures/{block.name}.svg)"
+        return f"![{escape.markdown(block.caption)}](figures/{block.name}.svg)"
     rule = ["---:" if numeric(block.rows, i) else "---" for i in range(len(block.header))]
     rows = ([shown(cell, block.digits) for cell in row] for row in block.rows)
-    cells = ("| " + " | ".join(map(_text, line)) + " |" for line in [block.header, rule, *rows])
-    return "\n".join([f"{_text(block.caption)}:", "", *cells])
-
-
-def _text(text: str) -> str:
-    """A text on one line, which makes no column, element or link of its own."""
-    for character, written in (("|", "\\|"), ("<", "&lt;"), ("](", "]\\(")):
-        text = text.replace(character, written)
-    return " ".join(text.splitlines())
+    cells = (
+        "| " + " | ".join(map(escape.markdown, line)) + " |" for line in [block.header, rule, *rows]
+    )
+    return "\n".join([f"{escape.markdown(block.caption)}:", "", *cells])

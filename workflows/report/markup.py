@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import json
 from typing import Any
+
+from corpora import escape
 
 VOID = frozenset({"br", "input", "link", "meta"})
 
@@ -17,7 +18,7 @@ class Html(str):
 
 def escaped(value: Any) -> Html:
     """A value as markup: its characters, whatever they are; markup stays as it is."""
-    return value if isinstance(value, Html) else Html(html.escape(str(value)))
+    return value if isinstance(value, Html) else Html(escape.html(value))
 
 
 def joined(*children: Any) -> Html:

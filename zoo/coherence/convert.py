@@ -8,12 +8,13 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoModel
 
 from corpora.code import versions
 from corpora.errors import InputError
 from corpora.store.atomic import MANIFEST, sha256, staged, write_json
 from zoo.coherence.modeling import CoherenceScorer
+from zoo.loading import load_config, load_tokenizer
 from zoo.modeling import save_model
 from zoo.training.job import LIBRARIES
 
@@ -47,8 +48,8 @@ def convert(
             where=str(checkpoint),
             hint=f"expected weights named {', '.join(f'{part}*' for part in PARTS)}",
         )
-    config = AutoConfig.from_pretrained(backbone)
-    tokenizer = AutoTokenizer.from_pretrained(backbone)
+    config = load_config(backbone)
+    tokenizer = load_tokenizer(backbone, config)
     model = CoherenceScorer.from_backbone(
         AutoModel.from_config(config, dtype=torch.float32), max_tokens, tokenizer.pad_token_id
     )

@@ -14,13 +14,14 @@ import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor
 from torch.nn.functional import normalize
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 from transformers.configuration_utils import SubConfigSpec
 
 from corpora.prose import Quotes
 from zoo.backbones import pooled
 from zoo.coherence.data import pad
 from zoo.coherence.unc_modeling import pad_rows
+from zoo.loading import load_tokenizer
 from zoo.modeling import ZooModel, known_to_auto
 from zoo.texts import Text, as_sentences, batches_by_length, check_texts
 
@@ -91,7 +92,7 @@ class LinkScorer(ZooModel):
     @property
     def tokenizer(self) -> Any:
         if self._tokenizer is None:
-            self._tokenizer = AutoTokenizer.from_pretrained(self.config._name_or_path)
+            self._tokenizer = load_tokenizer(self.config._name_or_path, self.config)
         return self._tokenizer
 
     def ids(self, sentences: Sequence[str]) -> list[list[int]]:

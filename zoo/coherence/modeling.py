@@ -11,7 +11,7 @@ import pyarrow as pa
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrainedModel
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.configuration_utils import SubConfigSpec
 from transformers.utils.generic import ModelOutput
@@ -21,6 +21,7 @@ from zoo.backbones import Pooling, max_positions, pooled, stands_last, warn_of_p
 from zoo.coherence.data import encode_documents, on_device, pad
 from zoo.coherence.scoring import score_orders, score_texts
 from zoo.evaluate.scores import Ranking
+from zoo.loading import load_tokenizer
 from zoo.modeling import ZooModel, encoder_from, known_to_auto
 from zoo.texts import Text, TextEncoder, batches_by_length
 
@@ -150,7 +151,7 @@ class CoherenceScorer(ZooModel):
     def encoder(self) -> TextEncoder:
         """Turns texts into ids with the tokenizer saved beside the weights."""
         if self._encoder is None:
-            tokenizer = AutoTokenizer.from_pretrained(self.config._name_or_path)
+            tokenizer = load_tokenizer(self.config._name_or_path, self.config)
             self._encoder = TextEncoder(tokenizer, self.config.max_tokens)
         return self._encoder
 

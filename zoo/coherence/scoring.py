@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
+import pydantic.dataclasses
+from pydantic import BaseModel, Field, FiniteFloat
 
 from corpora.errors import InputError
+from corpora.outside import read_record
 from zoo import file_of
 from zoo.coherence.data import Documents
 from zoo.coherence.links import LinkScorer
@@ -33,17 +35,18 @@ REFERENCE, RESULTS = "reference.json", "results.json"
 """Beside the weights: 101 quantiles of the scores of texts that are known to be coherent."""
 BREAKS = "breaks.json"
 """Beside the weights: how often the marked sentence was the intruder of held-out texts."""
+DAMAGED = "copy or download the file again"
 EXPLAINED = 20
 """Sentences of a window in which `explain` changes a text, where the model has no limit."""
 
 
-@dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True)
 class Reference:
     """The scores of coherent texts: what they are (`of`), how many, and 101 quantiles."""
 
     of: str
     texts: int
-    quantiles: Sequence[float]
+    quantiles: Annotated[tuple[FiniteFloat, ...], Field(min_length=2)]
 
 
 @dataclass(frozen=True)
@@ -228,7 +231,7 @@ def stands_out(gains: np.ndarray) -> tuple[int, float]:
     return place, float(gains[place] - np.delete(gains, place).max()) / spread if spread else 0.0
 
 
-@dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True)
 class Breaks:
     """How often a model marks the intruder of held-out texts (`BREAKS`).
 
@@ -241,8 +244,8 @@ class Breaks:
     texts: int
     least: float
     marked_coherent: float
-    margins: Sequence[float]
-    right: Sequence[float]
+    margins: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
+    right: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
 
     def right_from(self, margin: float) -> float:
         return float(np.interp(margin, self.margins, self.right))
@@ -251,21 +254,39 @@ class Breaks:
 def load_breaks(model: str | Path) -> Breaks | None:
     """What was measured of a model's marks (folder or Hub id); None where nothing was."""
     found = file_of(model, BREAKS)
-    return None if found is None else Breaks(**json.loads(found.read_text(encoding="utf-8")))
+    return None if found is None else read_record(Breaks, found, DAMAGED)
+
+
+class Interval(BaseModel):
+    value: float = 0.0
+    ci: tuple[float, float] | None = None
+
+
+class Tested(BaseModel):
+    accuracy: Interval = Interval()
+
+
+class OfTest(BaseModel):
+    test: Tested = Tested()
+
+
+class Trained(BaseModel):
+    """What scoring reads of the results of a training."""
+
+    metrics: OfTest = OfTest()
 
 
 def warn_of_chance(model: str | Path) -> None:
     """Warn of a model whose accuracy on its own test pairs is not above chance."""
     found = file_of(model, RESULTS)
-    stored = json.loads(found.read_text(encoding="utf-8")) if found else {}
-    accuracy = stored.get("metrics", {}).get("test", {}).get("accuracy", {})
-    if accuracy.get("ci") and accuracy["ci"][0] <= 0.5:
-        low, high = (100 * bound for bound in accuracy["ci"])
+    accuracy = read_record(Trained, found, DAMAGED).metrics.test.accuracy if found else Interval()
+    if accuracy.ci and accuracy.ci[0] <= 0.5:
+        low, high = (100 * bound for bound in accuracy.ci)
         log.warning(
             "%s: tells %.0f of 100 test pairs [%.0f, %.0f], which chance does too: its scores say "
             "nothing of a text",
             model,
-            100 * accuracy["value"],
+            100 * accuracy.value,
             low,
             high,
         )
@@ -327,7 +348,7 @@ def load_reference(model: str | Path) -> Reference | None:
     if found is None:
         log.warning("%s: no reference set, so no percentiles: give --reference", model)
         return None
-    return Reference(**json.loads(found.read_text(encoding="utf-8")))
+    return read_record(Reference, found, DAMAGED)
 
 
 def load_scorer(model: str | Path = "") -> Model:

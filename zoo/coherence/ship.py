@@ -48,7 +48,8 @@ from zoo.coherence.links import LinkConfig, LinkScorer
 from zoo.coherence.scoring import BREAKS, REFERENCE, RESULTS, explain, quantiles, stands_out
 from zoo.compact import pack_folder
 from zoo.evaluate.scores import ranked
-from zoo.modeling import save_model
+from zoo.loading import load_tokenizer
+from zoo.modeling import load_backbone, save_model
 from zoo.training.data import open_dataset
 
 log = logging.getLogger("zoo")
@@ -190,11 +191,10 @@ def plain(text: str) -> str:
 
 def backbone(options: argparse.Namespace) -> None:
     """Write a BERT with the word pieces that the texts use most; all single letters stay."""
-    import torch
-    from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
     rows = open_dataset(str(options.texts), "pairs")["train"]["pos"].to_pylist()
-    tokenizer = AutoTokenizer.from_pretrained(options.backbone)
+    tokenizer = load_tokenizer(options.backbone)
     distinct = list(dict.fromkeys(text for row in rows for text in row))
     counts: Counter[int] = Counter()
     for start in range(0, len(distinct), 1024):
@@ -225,7 +225,7 @@ def backbone(options: argparse.Namespace) -> None:
         model_max_length=512,
         **{name: str(token) for name, token in tokenizer.special_tokens_map.items()},
     )
-    model = AutoModel.from_pretrained(options.backbone, dtype=torch.float32)
+    model: Any = load_backbone(options.backbone, {})
     vectors = model.embeddings.word_embeddings.weight[kept].detach().clone()
     model.resize_token_embeddings(len(kept))
     model.embeddings.word_embeddings.weight.data = vectors
@@ -241,15 +241,11 @@ def backbone(options: argparse.Namespace) -> None:
 
 def scorer(options: argparse.Namespace) -> None:
     """Write a scorer around a backbone."""
-    import torch
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
-
-    config = AutoConfig.from_pretrained(options.backbone)
-    model = LinkScorer(LinkConfig(backbone_config=config, quotes="balance"))
-    encoder: Any = AutoModel.from_pretrained(options.backbone, config=config, dtype=torch.float32)
+    encoder = load_backbone(options.backbone, {})
+    model = LinkScorer(LinkConfig(backbone_config=encoder.config, quotes="balance"))
     model.backbone = encoder
     options.output.mkdir(parents=True)
-    save_model(model, AutoTokenizer.from_pretrained(options.backbone), options.output)
+    save_model(model, load_tokenizer(options.backbone), options.output)
 
 
 def ship(options: argparse.Namespace) -> None:

@@ -17,12 +17,13 @@ from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, glu
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 from transformers.utils.generic import ModelOutput
 
 from corpora.errors import ConfigError
 from corpora.prose import Quotes
 from zoo.coherence.data import pad
+from zoo.loading import load_tokenizer
 from zoo.modeling import ZooModel, known_to_auto
 from zoo.texts import Text, as_sentences
 
@@ -198,7 +199,7 @@ class UncModel(ZooModel):
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
         if self._tokenizer is None:
-            self._tokenizer = AutoTokenizer.from_pretrained(self.config._name_or_path)
+            self._tokenizer = load_tokenizer(self.config._name_or_path, self.config)
         return self._tokenizer
 
     @torch.inference_mode()

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from transformers import (
     AutoConfig,
-    AutoModel,
     AutoModelForMaskedLM,
     PretrainedConfig,
     PreTrainedModel,
@@ -21,12 +20,12 @@ from transformers import (
 from transformers import initialization as init
 from transformers.activations import ACT2FN
 from transformers.configuration_utils import SubConfigSpec
-from transformers.utils import logging
 from transformers.utils.generic import ModelOutput
 
 from zoo.attention import FAMILIES
 from zoo.backbones import pooled, warn_of_padding
 from zoo.conpono.segments import KEPT
+from zoo.loading import model_type, opening
 from zoo.modeling import ZooModel, encoder_from, known_to_auto
 
 STANDARD_DEVIATION = 0.02
@@ -340,9 +339,9 @@ def mask_of(backbone: PreTrainedModel, real: Tensor) -> Tensor:
 
 def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
     """Give `model` the heads stored with `backbone`; yields what is to be said of them."""
-    kind = AutoConfig.from_pretrained(backbone).model_type
+    kind = model_type(backbone)
     if kind == model.config.model_type:
-        yield from _load_own(model, AutoModel.from_pretrained(backbone))
+        yield from _load_own(model, ConponoModel.from_pretrained(backbone))
     elif model.config.mlm and kind in HEADS:
         yield from _load_masked_words(model.masked_words, backbone, *HEADS[kind])
     elif model.config.mlm and kind.startswith("discorpora-"):
@@ -370,14 +369,10 @@ def _load_masked_words(
     head: MaskedWords, backbone: str, dense: str, norm: str, bias: str
 ) -> Iterator[str]:
     """The masked-word head of another family; sentence encoders such as MiniLM store none."""
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()  # transformers reports missing weights: that is asked here
-    try:
+    with opening(backbone) as options:
         stored, report = AutoModelForMaskedLM.from_pretrained(
-            backbone, use_safetensors=True, output_loading_info=True
+            backbone, output_loading_info=True, **options
         )
-    finally:
-        logging.set_verbosity(level)
     if any(key.startswith((dense, norm)) for key in report["missing_keys"]):
         yield f"the backbone has no masked-word head: {NEW}"
         return

@@ -8,17 +8,20 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import torch
+from pydantic import AfterValidator, BaseModel, Field
 from scipy.sparse import hstack
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from corpora.errors import InputError
+from corpora.outside import read_record
 from corpora.store.atomic import write_text
+from zoo import file_of
 from zoo.declared import StepRecipe
 from zoo.labelled import Labelled
 from zoo.training.mapped import Part, Texts, joined, mapped, tokenized
@@ -211,6 +214,19 @@ def _of_columns(
     return encode(tokenizer, max_tokens, *(column.to_pylist() for column in rows.columns))
 
 
+def _distinct(ngrams: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(ngrams)) < len(ngrams):
+        raise ValueError("one is there twice")
+    return ngrams
+
+
+class StoredNgrams(BaseModel):
+    """`vocabulary.json`."""
+
+    ngrams: Annotated[tuple[str, ...], AfterValidator(_distinct)]
+    longest: Annotated[int, Field(ge=1, le=10)]
+
+
 @dataclass(frozen=True)
 class NgramVocabulary:
     """The n-grams that are known: lower-cased words and punctuation marks, `longest` at most."""
@@ -235,17 +251,16 @@ class NgramVocabulary:
         write_text(Path(folder) / VOCABULARY, json.dumps(content, ensure_ascii=False) + "\n")
 
     @classmethod
-    def from_pretrained(cls, folder: str | Path) -> NgramVocabulary:
-        """Read it from a model folder or from the Hub."""
-        from transformers.utils.hub import cached_file
-
-        path = cached_file(str(folder), VOCABULARY)
-        assert path is not None  # it raises OSError where there is none
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            return cls(tuple(content["ngrams"]), int(content["longest"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"is no vocabulary of n-grams: {error}", where=str(path)) from error
+    def from_pretrained(cls, folder: str | Path, config: Any = None) -> NgramVocabulary:
+        """Read it from a model folder or from the Hub, for the model of that `config`."""
+        path = file_of(folder, VOCABULARY)
+        if path is None:
+            raise InputError(f"has no {VOCABULARY}", where=str(folder), hint="download it again")
+        stored = read_record(StoredNgrams, path, "copy or download it again")
+        if config is not None and config.features != 2 * len(stored.ngrams):
+            problem = f"{len(stored.ngrams)} n-grams, and the weights are for {config.features / 2}"
+            raise InputError(problem, where=str(path), hint="download the folder again")
+        return cls(stored.ngrams, stored.longest)
 
 
 def encode_ngrams(

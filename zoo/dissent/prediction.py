@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from corpora.errors import InputError
+from corpora.errors import BadRecord, InputError
+from corpora.readers.files import read_lines
+from corpora.readers.rows import JSON_LINES, json_rows
 from zoo.evaluate.classification import PairClassifier
+from zoo.texts import in_parts
 
-CHUNK = 4096
+SENTENCE_LIMIT = 100_000
+"""Most characters of a sentence: models read some hundred words of it."""
 
 
 def predict(
@@ -31,8 +34,7 @@ def predictions(
     """As `predict`, a part of the pairs at a time: for files that do not fit into memory."""
     loaded = model if isinstance(model, PairClassifier) else PairClassifier.load(model)
     names = loaded.labels
-    rest = iter(pairs)
-    while part := list(islice(rest, CHUNK)):
+    for part in in_parts(pairs, lambda pair: len(pair[0]) + len(pair[1])):
         for row in loaded.probabilities(part, batch_size):
             order = np.argsort(-row, kind="stable")
             yield {names[i]: float(row[i]) for i in order}
@@ -43,35 +45,30 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
 
     Raises `InputError` with the line of a row that is no pair.
     """
-    is_json = path.suffix in {".jsonl", ".json", ".ndjson"}
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        try:
-            for number, line in enumerate(lines, 1):
-                if not line.strip(" \r\n"):
-                    continue
-                if is_json:
-                    expected = 'an object with "s1" and "s2"'
-                    try:
-                        row = json.loads(line)
-                        cells = [row["s1"], row["s2"]]
-                    except (json.JSONDecodeError, KeyError, TypeError):
-                        cells = []
-                else:
-                    cells = line.rstrip("\r\n").split("\t")
-                    expected = f"two columns with a tab between, not {len(cells)}"
-                    if number == 1 and [cell.strip().lower() for cell in cells] == ["s1", "s2"]:
-                        continue
-                if len(cells) == 2:
-                    expected = "two texts that are not empty"
-                    if all(isinstance(text, str) and text.strip() for text in cells):
-                        yield cells[0], cells[1]
-                        continue
-                raise InputError(
-                    "is no pair of sentences",
-                    where=f"{path}:{number}",
-                    hint=f"expected {expected}",
-                )
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"is not UTF-8: {error.reason}", where=str(path), hint="save it as UTF-8"
-            ) from error
+    is_json = path.suffix in JSON_LINES or path.suffix == ".json"
+    for number, (where, row) in enumerate(json_rows(path) if is_json else _columns(path), 1):
+        if isinstance(row, BadRecord):
+            raise InputError(row.reason, where=where, hint="save it as UTF-8, a pair a line")
+        cells = [row.get("s1"), row.get("s2")] if isinstance(row, Mapping) else row
+        expected = 'an object with "s1" and "s2"' if is_json else "two columns with a tab between"
+        if not is_json and number == 1 and [cell.strip().lower() for cell in row] == ["s1", "s2"]:
+            continue
+        texts = [text for text in cells if isinstance(text, str)]
+        if len(cells) != 2:
+            expected += f", not {len(cells)}"
+        elif len(texts) == 2:
+            expected = f"two texts that are not empty, of {SENTENCE_LIMIT:,} characters at most"
+            if all(text.strip() and len(text) <= SENTENCE_LIMIT for text in texts):
+                yield texts[0], texts[1]
+                continue
+        raise InputError("is no pair of sentences", where=where, hint=f"expected {expected}")
+
+
+def _columns(path: Path) -> Iterator[tuple[str, Any]]:
+    """The columns of each line that is not blank, with its place."""
+    for number, line in enumerate(read_lines(path), 1):
+        where = f"{path}:{number}"
+        if isinstance(line, BadRecord):
+            yield where, line
+        elif line.strip(" \r\n"):
+            yield where, line.split("\t")

@@ -14,6 +14,7 @@ from typing import Any
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
+from zoo import trust_code
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.results import check_place, finished, save
 from zoo.presets import parse_options
@@ -66,6 +67,8 @@ def _run(words: Sequence[str]) -> None:
     suite = SUITES.find(options.suite).of(own, "command line")
     if options.json is not None:
         check_place(options.json)
+    if options.trust_remote_code:
+        trust_code()
     import torch
     from transformers.utils import logging as transformers_logging
 
@@ -134,6 +137,11 @@ def _parser() -> argparse.ArgumentParser:
         help="rows at a time, where a suite does not fill batches by tokens",
     )
     parser.add_argument("--limit", type=count, default=0, help="so many rows only, spread evenly")
+    parser.add_argument(
+        "--trust-remote-code",
+        action="store_true",
+        help="run the code that comes with the model; it is said what runs",
+    )
     parser.add_argument("--debug", action="store_true", help="show a traceback")
     return parser
 

@@ -2,7 +2,7 @@
 
 Such a model's class is registered with `AutoModelForSequenceClassification` and has
 `encode_pairs(one, two, tokenizer, limit, labels) -> Rows`; where `AutoTokenizer` does not read its
-vocabulary, also `read_tokenizer(folder)`.
+vocabulary, also `read_tokenizer(folder, config)`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
+from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from corpora.errors import InputError
 from zoo.evaluate import Request, scores
-from zoo.evaluate.encoders import Encoder, class_with, load_encoder, model_type
+from zoo.evaluate.encoders import Encoder, class_with, load_encoder
 from zoo.evaluate.outcomes import Outcomes, numbered
 from zoo.evaluate.results import Result
 from zoo.evaluate.scores import accuracy, confusion_matrix, macro_f1
 from zoo.labelled import Labelled, load
+from zoo.loading import load_tokenizer, model_type
 from zoo.logistic import fit_logistic
 from zoo.modeling import best_device, label_count
 from zoo.training.data import check_labels, open_dataset, spread, text_columns
@@ -73,9 +74,9 @@ class PairClassifier:
                 where=str(folder),
                 hint=f"the types that do: {', '.join(types)}",
             )
-        read_tokenizer = getattr(kind, "read_tokenizer", AutoTokenizer.from_pretrained)
         model = kind.from_pretrained(str(folder)).to(best_device())
-        return cls(model, read_tokenizer(str(folder)))
+        read_tokenizer = getattr(kind, "read_tokenizer", load_tokenizer)
+        return cls(model, read_tokenizer(str(folder), model.config))
 
     @property
     def model_type(self) -> str:

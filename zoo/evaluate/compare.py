@@ -15,7 +15,8 @@ from statistics import mean, stdev
 from typing import Any
 
 from corpora.errors import InputError
-from corpora.store.atomic import read_json
+from corpora.outside import read_json
+from corpora.store.manifest import read_results as read_checked
 from zoo.declared import Suite
 from zoo.evaluate import SUITES
 from zoo.evaluate.outcomes import Columns, joined, place_of, read_outcomes
@@ -23,13 +24,6 @@ from zoo.evaluate.results import datasets_of
 from zoo.evaluate.table import Cell, Cells, Comparison, Row, Rows, Table, compared, percent, plain
 
 PUBLISHED = Path(__file__).with_name("published.toml")
-SHAPE: Mapping[str, Any] = {
-    "metrics": dict,
-    "model": dict,
-    "dataset": (dict, list),
-    "protocol": dict,
-    "notes": list,
-}
 HASH = re.compile("[0-9a-f]{16}")
 TOLERANCE = 1e-3
 """Per cent: outcomes are kept in float32."""
@@ -151,23 +145,22 @@ def _read(path: Path) -> Measured | None:
     """The result in a JSON file; None for a file of anything else."""
     if not path.exists():
         raise InputError("no such file or folder", where=str(path))
-    result = read_json(path)
-    if not isinstance(result, dict) or "metrics" not in result:
+    found = read_json(path)
+    if not isinstance(found, dict) or "metrics" not in found:
         return None
-    for key, kinds in SHAPE.items():
-        if key in result and not isinstance(result[key], kinds):
-            raise InputError(f"is no result: {key!r} is {result[key]!r:.80}", where=str(path))
-    of_training = "suite" not in result
-    if of_training:
-        result = _of_training(result, path)
-    suite, model = str(result["suite"]), result.get("model", {})
-    split = result.get("split", "test")
+    result = read_checked(path)
+    of_training, suite = "suite" not in result, str(result.get("suite", ""))
     try:
+        result = _of_training(result, path) if of_training else result
+        suite = str(result["suite"])
         rows = _rows(suite, result)
-    except (KeyError, TypeError, AttributeError) as error:
+    except InputError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise InputError(
             f"is no result of the suite {suite!r}: {error!r}", where=str(path)
         ) from error
+    model, split = result.get("model", {}), result.get("split", "test")
     outcomes = {} if of_training else read_outcomes(path)
     _check_outcomes(outcomes, rows[""], path)
     name = str(model.get("name") or path.stem)

@@ -6,12 +6,15 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
+from pydantic import BaseModel, Field, model_validator
 
 from corpora.errors import InputError
-from corpora.store.atomic import read_json, replacing, write_json, write_text
+from corpora.outside import record_of
+from corpora.store.atomic import replacing, write_json, write_text
+from corpora.store.manifest import read_results
 from zoo.evaluate.table import csv_text
 from zoo.training.data import check_labels
 
@@ -155,15 +158,33 @@ def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str] =
     )
 
 
+class Confusion(BaseModel):
+    """Counts by gold class (rows) and predicted class."""
+
+    classes: tuple[str, ...]
+    gold_by_predicted: tuple[tuple[Annotated[int, Field(ge=0)], ...], ...]
+
+    @model_validator(mode="after")
+    def _is_square(self) -> Self:
+        sizes = {len(self.gold_by_predicted), *map(len, self.gold_by_predicted)}
+        if sizes != {len(self.classes)}:
+            raise ValueError("expected a row and a column for each class")
+        return self
+
+
 def compare_results(unbalanced: Mapping[str, Any], balanced: Mapping[str, Any]) -> Regression:
     """`compare` on two results of the suite `dissent`.
 
     Raises `InputError` if their markers differ or they are of other rows.
     """
     results = (unbalanced, balanced)
-    one, two = (result["metrics"]["confusion"] for result in results)
-    check_labels(one["classes"], two["classes"], "confusion", "first result", "second result")
-    first, second = (np.array(found["gold_by_predicted"]) for found in (one, two))
+    one, two = (
+        record_of(Confusion, result["metrics"]["confusion"], f"the {which} result: confusion")
+        for which, result in zip(("first", "second"), results, strict=True)
+    )
+    names = [*one.classes]
+    check_labels(names, [*two.classes], "confusion", "first result", "second result")
+    first, second = (np.array(found.gold_by_predicted) for found in (one, two))
     judged = []
     for result in results:
         about = result.get("dataset", {})
@@ -175,7 +196,7 @@ def compare_results(unbalanced: Mapping[str, Any], balanced: Mapping[str, Any]) 
             where=" | ".join(dict.fromkeys(judged)),
             hint="evaluate both models with the same --data, --split and --limit",
         )
-    return compare(first, second, one["classes"])
+    return compare(first, second, names)
 
 
 def write_regression(found: Regression, stem: Path) -> None:
@@ -221,8 +242,8 @@ def compare_files(unbalanced: Path, balanced: Path, stem: Path) -> None:
 def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError("no such file", where=str(path), hint="give results of the suite dissent")
-    result = read_json(path)
-    if not isinstance(result, dict) or "confusion" not in result.get("metrics", {}):
+    result = read_results(path)
+    if "confusion" not in result.get("metrics", {}):
         raise InputError(
             "holds no confusion matrix",
             where=str(path),

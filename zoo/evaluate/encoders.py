@@ -114,50 +114,18 @@ def load_frozen(
     lacks other weights, or in a pickle.
     """
     import torch
-    from transformers import AutoTokenizer
 
     import zoo
-    from zoo.modeling import check_there, check_weights
+    from zoo.loading import load_tokenizer, opening
+    from zoo.modeling import check_whole
 
-    check_there(name)
     zoo.register(name)
-    check_weights(name)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
+    with opening(name, by=kind.__name__) as options:
         model, report = kind.from_pretrained(
-            name, use_safetensors=True, dtype=getattr(torch, dtype), output_loading_info=True
+            name, dtype=getattr(torch, dtype), output_loading_info=True, **options
         )
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"{kind.__name__} cannot load it: {str(error).splitlines()[0]}",
-            where=name,
-            hint="give a folder with config.json, safetensors and a tokenizer, or a Hub id",
-        ) from error
-    missing = sorted(report["missing_keys"])
-    if other := [key for key in missing if optional not in key.split(".")]:
-        raise InputError(
-            f"has no weights for {len(other)} parts of {type(model).__name__}, such as {other[0]}",
-            where=name,
-            hint="they would be drawn at random: is it a checkpoint of another model class?",
-        )
-    return model.eval(), tokenizer, missing
-
-
-def model_type(name: str) -> str:
-    """The `model_type` of a model folder or Hub id. Raises `InputError` where there is none."""
-    from transformers import PretrainedConfig
-
-    try:
-        config, _ = PretrainedConfig.get_config_dict(name)
-    except OSError:  # an id that is not of the Hub, or a Hub that cannot be reached
-        config = {}
-    if not config:
-        raise InputError(
-            "no model here",
-            where=name,
-            hint="give a model folder (with config.json) or a Hub id that can be reached",
-        )
-    return str(config.get("model_type", ""))
+        missing = check_whole(model, report, name, optional)
+    return model.eval(), load_tokenizer(name, model.config), missing
 
 
 def class_with(method: str, auto: Any, name: str) -> Any:
@@ -165,6 +133,7 @@ def class_with(method: str, auto: Any, name: str) -> Any:
     from transformers import CONFIG_MAPPING
 
     import zoo
+    from zoo.loading import model_type
 
     zoo.register(name)
     named = model_type(name)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from corpora.code import versions
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, InputError
+from corpora.outside import read_record, record_of
 from corpora.store.atomic import write_json
+from corpora.store.manifest import About, Results
 from zoo import file_of
 from zoo.declared import Suite
 from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes
@@ -19,8 +21,6 @@ from zoo.evaluate.scores import notes_of
 from zoo.training.job import LIBRARIES, RESULTS
 
 log = logging.getLogger("zoo")
-
-KEYS = ("name", "config", "revision")
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,14 @@ def trained_on(model: str) -> list[dict[str, str]]:
     or another project's, has none.
     """
     path = file_of(model, RESULTS)
-    try:
-        results = json.loads(path.read_text(encoding="utf-8")) if path else None
-    except ValueError:  # another project's file of that name
-        results = None
-    if not isinstance(results, dict) or not {"recipe", "dataset"} <= results.keys():
+    if path is None:
         return []
-    sets = [results["dataset"], *results.get("started_from", ())]
-    return [{key: str(about.get(key, "")) for key in KEYS} for about in sets if about]
+    with suppress(InputError):  # it may be another project's file of that name
+        results = read_record(Results, path)
+        if results.recipe and isinstance(results.dataset, Mapping):
+            own = record_of(About, results.dataset, str(path))
+            return [about.model_dump() for about in (own, *results.started_from)]
+    return []
 
 
 def other_revisions(trained: Sequence[Mapping[str, str]], judged: Any) -> list[str]:

@@ -160,10 +160,10 @@ def load_scorer(model: str, seed: int = 0) -> Scorer:
         return baseline(model.removeprefix(BASELINE), seed)
     from transformers import AutoModel
 
-    from zoo.evaluate.encoders import class_with, model_type
-    from zoo.modeling import best_device, check_there
+    from zoo.evaluate.encoders import class_with
+    from zoo.loading import model_type
+    from zoo.modeling import best_device
 
-    check_there(model)
     kind = class_with("score", AutoModel, model)
     if kind is None:
         raise InputError(

@@ -16,7 +16,6 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 from transformers import (
-    AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PrinterCallback,
@@ -27,7 +26,6 @@ from transformers import (
 
 from corpora.errors import DiscorporaError, InputError
 from zoo.backbones import Pooling, max_positions, pooled, pooling_of, warn_of_padding
-from zoo.evaluate.encoders import model_type
 from zoo.evaluate.outcomes import Outcomes, numbered
 from zoo.evaluate.results import Result
 from zoo.evaluate.scores import of_ratio
@@ -40,6 +38,7 @@ from zoo.evaluate.superglue_data import (
     fewer_candidates,
     word_f1,
 )
+from zoo.loading import load_tokenizer, model_type
 from zoo.modeling import best_device, load_backbone, uses_bf16
 from zoo.training.data import open_dataset, read_manifest, split_spec, spread
 from zoo.training.trainer import LogLines, take_one_gpu
@@ -152,8 +151,8 @@ def _run(
 ) -> tuple[list[int], list[dict[str, Any]]]:
     """Train once: what is chosen at the last step, and the accuracy at each checkpoint."""
     torch.manual_seed(seed)
-    tokenizer = AutoTokenizer.from_pretrained(request.model)
     backbone = load_backbone(request.model, {})
+    tokenizer = load_tokenizer(request.model, backbone.config)
     warn_of_padding(backbone)
     limit = max_positions(backbone.config) or options.max_length
     pairs = Pairs(tokenizer, min(options.max_length, limit), task.classes)

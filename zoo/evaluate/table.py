@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from corpora.errors import ConfigError, nearest
+from corpora.escape import markdown as escaped
 from zoo.evaluate.outcomes import Difference, Parts, differences
 
 FORMATS = ("markdown", "csv", "json")
@@ -56,8 +57,8 @@ def percent(figure: Any, n: int | None = None, *, scale: float = 100, digits: in
     if not isinstance(figure, Mapping):
         return Cell(scale * float(figure), None, digits, n=n)
     ci = figure.get("ci")
-    bounds = (scale * ci[0], scale * ci[1]) if ci else None
-    few = None if ci else figure.get("units")
+    bounds = (scale * float(ci[0]), scale * float(ci[1])) if ci else None
+    few = None if ci or "units" not in figure else int(figure["units"])
     return Cell(scale * float(figure["value"]), bounds, digits, units=few, n=n)
 
 
@@ -144,7 +145,7 @@ class Comparison:
 
 def markdown(rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a Markdown table, its header first; figures stand on the right."""
-    lines = ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows]
+    lines = ["| " + " | ".join(map(escaped, row)) + " |" for row in rows]
     return [lines[0], "|---|" + "---:|" * (len(rows[0]) - 1), *lines[1:]]
 
 

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.splits import SPLITS as SPLITS
-from corpora.store.atomic import MANIFEST, read_json
+from corpora.store import manifest as manifests
+from corpora.store.atomic import MANIFEST
 from zoo.declared import TEXTS
 
 ROWS_PER_BATCH = 64
@@ -168,7 +169,7 @@ def open_dataset(
 
     try:
         loaded = datasets.load_dataset(spec, config or None, revision=revision)
-    except (OSError, RuntimeError, ValueError) as error:
+    except Exception as error:  # the library raises whatever the Hub's answers come to
         raise InputError(f"cannot load it from the Hub: {error}", where=spec) from error
     tables = tables_of(loaded, splits)
     return Dataset(spec, config or "default", revision, tables, names=splits or {})
@@ -206,21 +207,19 @@ def open_configs(spec: str) -> tuple[str, list[Dataset]]:
     """
     folder, config = split_spec(spec)
     listed = config or not Path(folder).is_dir()
-    configs = [config] if listed else list(read_manifest(Path(folder))["configs"])
+    configs = [config] if listed else list(read_manifest(Path(folder)).get("configs", ()))
     return config, [open_dataset(folder, name) for name in configs]
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a built dataset folder."""
-    path = folder / MANIFEST
-    manifest = read_json(path) if path.is_file() else None
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("configs", {}), dict):
+    if not (folder / MANIFEST).is_file():
         raise InputError(
-            f"this dataset folder has no {MANIFEST}" if manifest is None else "is no manifest",
-            where=str(folder if manifest is None else path),
+            f"this dataset folder has no {MANIFEST}",
+            where=str(folder),
             hint="its build did not finish, or it is no dataset folder: run the build again",
         )
-    return manifest
+    return manifests.read_manifest(folder / MANIFEST)
 
 
 def revision_of(spec: str) -> str:
@@ -254,14 +253,13 @@ def check_rows(good: pa.ChunkedArray, split: str, problem: str, where: str) -> N
 
 def label_names(schema: pa.Schema, column: str = "label") -> list[str]:
     """The names of a `ClassLabel` column, from the metadata that the Hub's library writes too."""
-    stored = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-    names = stored.get("info", {}).get("features", {}).get(column, {}).get("names")
+    names = manifests.label_names(schema.metadata).get(column)
     if names is None:
         raise InputError(
             f"column {column!r} has no label names",
             hint="it must be a ClassLabel of the dataset's features",
         )
-    return list(names)
+    return names
 
 
 def check_labels(
@@ -347,7 +345,7 @@ def _hub_revision(name: str) -> str:
         )
     try:
         return str(HfApi().dataset_info(name).sha)
-    except (OSError, RuntimeError, ValueError) as error:
+    except Exception as error:  # whatever the Hub's answer comes to
         raise InputError(
             f"no such folder, and not found on the Hub: {error}",
             where=name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +15,12 @@ from transformers import PreTrainedModel
 from corpora import licences
 from corpora.code import versions
 from corpora.declared import Declared
+from corpora.escape import markdown
+from corpora.escape import yaml as yaml_of
+from corpora.languages import is_code
+from corpora.outside import read_record
 from corpora.store.atomic import write_json, write_text
+from corpora.store.manifest import Results
 from zoo import file_of
 from zoo.evaluate.results import trained_on
 from zoo.evaluate.table import every_figure
@@ -83,7 +87,7 @@ def finish(
     save_model(model, tokenizer, job.folder)
     about, described, name = job.about, dataset.describe(), model.config.model_type
     origins = origins_of(job.recipe, dataset)
-    combined = licences.combine(id for own in origins.values() for id in own)
+    combined = licences.combine(known for own in origins.values() for known in licences.known(own))
     settings = {key: job.identity.get(key, own) for key, own in job.recipe.identity().items()}
     base = str(settings.get("backbone", ""))
     local = {key: sums for key, sums in job.identity.items() if key.endswith("_files")}
@@ -93,7 +97,7 @@ def finish(
         pipeline_tag=family.task,
         license=combined.hub,
         license_name=combined.id.lower() if combined.hub == "other" else None,
-        language=[*dataset.manifest.get("languages", ())],
+        language=[code for code in dataset.manifest.get("languages", ()) if is_code(code)],
         base_model=base or None,
         datasets=[dataset.name],
         metrics=sorted({figure.metric_type for figure in figures}),
@@ -115,16 +119,20 @@ def finish(
         " (a folder: manifest.json has the sums of its files)" if "backbone_files" in local else ""
     )
     text = TEMPLATE.format(
-        metadata=metadata.to_yaml(),
+        metadata=yaml_of(metadata.to_dict()),
         title=about.title or "-",
         objective=about.objective or "-",
         paper=about.paper or "-",
         published=about.published or "-",
         verdict=combined,
-        origins="\n".join(f"| {origin} | {', '.join(own)} |" for origin, own in origins.items()),
+        origins="\n".join(
+            f"| {markdown(origin)} | {markdown(', '.join(own))} |"
+            for origin, own in origins.items()
+        ),
         recipe=job.name,
-        backbone=f"| backbone | `{base}`{folder} |\n" if base else "",
-        data=f"{dataset.name}, configuration {dataset.config}, revision `{dataset.revision}`",
+        backbone=f"| backbone | `{markdown(base)}`{folder} |\n" if base else "",
+        data=f"{markdown(dataset.name)}, configuration {markdown(dataset.config)}, revision "
+        f"`{markdown(dataset.revision)}`",
         rows=", ".join(f"{split} {count:,}" for split, count in described["rows"].items()),
         trained_on=job.trained_on,
         parameters=parameter_count(model),
@@ -160,7 +168,8 @@ def finish(
 
 
 def _listed(what: str, lines: Sequence[str]) -> str:
-    return f"{what}:\n\n" + "".join(f"- {line}\n" for line in lines) + "\n" if lines else ""
+    listed = "".join(f"- {markdown(line)}\n" for line in lines)
+    return f"{what}:\n\n{listed}\n" if lines else ""
 
 
 def figures_of(metrics: Mapping[str, Any]) -> list[EvalResult]:
@@ -204,8 +213,8 @@ def origins_of(recipe: Declared, dataset: Dataset) -> dict[str, list[str]]:
 def _of_results(model: str) -> dict[str, list[str]]:
     """What a model of this zoo comes from, as its training noted; nothing for another's."""
     path = file_of(model, RESULTS)
-    results = json.loads(path.read_text(encoding="utf-8")) if path else {}
-    return dict(results.get("licences", {})) if isinstance(results, dict) else {}
+    results = read_record(Results, path) if path else Results()
+    return {origin: [*own] for origin, own in results.licences.items()}
 
 
 def _of_card(model: str) -> str:

@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,7 @@ def planned(preset: Preset, recipe: Recipe) -> Job:
     if config:
         identity["dataset_config"] = config
     if needed := plugins_of(preset, recipe):
-        identity[PLUGINS] = [asdict(plugin) for plugin in needed]
+        identity[PLUGINS] = [plugin.model_dump() for plugin in needed]
     for key in NAMES_FILES:
         name = str(getattr(recipe, key, ""))
         if name and (files := _contents(Path(name))):

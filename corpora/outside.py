@@ -1,0 +1,89 @@
+"""JSON from outside, bounded in size, depth and length of numbers, and what a schema says of it.
+
+A manifest, a result, a pair or an answer of the Hub may be anybody's. Whatever is wrong with one is
+an `InputError`; what is read further is of the types that its schema names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from corpora.declared import refusal
+from corpora.errors import InputError
+
+M = TypeVar("M")
+
+SIZE, DEPTH, DIGITS = 32 << 20, 100, 40
+"""The most characters of a JSON text, lists and tables in each other, and digits of an integer."""
+_LONG = re.compile(rf"\d{{{DIGITS + 1}}}")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""Half a surrogate pair, unless the other half is beside it."""
+
+
+def parsed(text: str | bytes, *, where: str = "", hint: str = "") -> Any:
+    """The value of a JSON text. Raises `InputError` if it is none, or goes beyond a bound."""
+    try:
+        if len(text) > SIZE:
+            raise ValueError(f"longer than {SIZE >> 20} MiB")
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        value = json.loads(text, parse_int=_integer if _LONG.search(text) else None)
+        if text.count("[") + text.count("{") > DEPTH:
+            _check_depth(value)
+        if _HALF.search(text):
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        return value
+    except RecursionError:
+        problem = f"JSON too deep: more than {DEPTH} lists and tables in each other"
+    except UnicodeEncodeError as error:
+        problem = f"not text: U+{ord(error.object[error.start]):04X} is half a surrogate pair"
+    except ValueError as error:  # also text that is not UTF-8, and a number that is too long
+        problem = f"not JSON: {error}"[:200]
+    said = f"is {problem}" if where and problem.startswith("not ") else problem
+    raise InputError(said, where=where, hint=hint)
+
+
+def read_json(path: Path, hint: str = "") -> Any:
+    """The value of a JSON file. Raises `InputError` as `parsed` does, and if it is not readable."""
+    try:
+        size = path.stat().st_size
+        text = path.read_bytes() if size <= SIZE else b" " * (SIZE + 1)
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror or error}"
+        raise InputError(problem, where=str(path), hint=hint) from error
+    return parsed(text, where=str(path), hint=hint)
+
+
+def read_record(kind: type[M], path: Path, hint: str = "") -> M:
+    """The record in a JSON file. Raises `InputError` for a file that is none."""
+    return record_of(kind, read_json(path, hint), str(path), hint)
+
+
+def record_of(kind: type[M], value: Any, where: str, hint: str = "") -> M:
+    """A JSON value as a record. Raises `InputError` with the key whose value is of another type."""
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        refused = refusal(error, BaseModel, value, where)
+    name = kind.__name__.lower().removesuffix("s")
+    raise InputError(f"is no {name}: {refused.message}"[:300], where=refused.where, hint=hint)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > DIGITS + 1:  # and its sign
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(DEPTH + 1):
+        lists = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [inner for each in lists for inner in each if isinstance(inner, dict | list)]
+        if not level:
+            return
+    raise RecursionError
