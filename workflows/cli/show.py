@@ -1,20 +1,15 @@
-"""What the command line prints: plan, status, markers, folders, recipes."""
+"""What the command line prints of builds and pattern tables: plan, status, markers."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.rows import json_rows, parquet_rows
-from corpora.store.atomic import MANIFEST, read_json
 from extract.patterns import load_patterns
 from workflows import engines
 from workflows.report import Row, collapsed, table
@@ -128,62 +123,6 @@ def markers(language: Language = "en", patterns: Patterns = None) -> None:
     console.print(out)
     console.print("connectives of several words, labelled as themselves or left out:")
     console.print(", ".join(word.name for word in known.multiwords), highlight=False)
-
-
-def inspect(
-    path: Annotated[Path, typer.Argument(help="A dataset, stage or model folder, or a file.")],
-    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="Rows to show.")] = 3,
-    config: Annotated[str, typer.Option(help="A dataset's configuration.")] = "",
-    split: Annotated[str, typer.Option(help="A dataset's split.")] = "",
-) -> None:
-    """Show what lies in a folder or file that discorpora wrote."""
-    if path.is_file():
-        _check_choices({}, config, split, path)
-        _show_rows(path, rows)
-        return
-    manifests = [path / name for name in (MANIFEST, "results.json") if (path / name).is_file()]
-    if not manifests:
-        raise InputError(
-            "neither a folder with manifest.json or results.json, nor a file",
-            where=str(path),
-            hint="give a folder that discorpora built, e.g. build/sample/datasets/sp",
-        )
-    try:
-        text = manifests[0].read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text: {error}", where=str(manifests[0])) from error
-    if config or split:
-        _check_choices(read_json(manifests[0]).get("configs") or {}, config, split, path)
-    typer.echo(text)
-    for file in sorted(path.rglob("*.parquet")):
-        if config in ("", file.parent.name) and file.name.startswith(f"{split}-" if split else ""):
-            typer.echo(f"\n{file.relative_to(path)}")
-            _show_rows(file, rows)
-
-
-def _check_choices(configs: Mapping[str, Any], config: str, split: str, path: Path) -> None:
-    """Raise `ConfigError` for a configuration, or a split of it, that a dataset does not have."""
-    chosen = configs.values() if not config else [configs.get(config, {})]
-    splits = {name for entry in chosen for name in entry.get("splits", {})}
-    for option, value, choices in (("config", config, configs), ("split", split, splits)):
-        if value and value not in choices:
-            raise ConfigError(
-                f"no {option} {value!r}; {nearest(value, choices)}".rstrip("; "),
-                where=str(path),
-                hint=f"it has: {', '.join(sorted(choices))}"
-                if choices
-                else f"only a dataset's folder takes --{option}",
-            )
-
-
-def _show_rows(path: Path, rows: int) -> None:
-    """Up to `rows` rows of a Parquet file or of JSON Lines; `InputError` for what is neither."""
-    records = parquet_rows if path.suffix == ".parquet" else json_rows
-    for where, record in islice(records(path), rows):
-        if isinstance(record, BadRecord):
-            hint = "rows are shown of .parquet files and of JSON Lines"
-            raise InputError(record.reason, where=where, hint=hint)
-        typer.echo(json.dumps(record, ensure_ascii=False, default=str))
 
 
 def wide_console() -> Console:

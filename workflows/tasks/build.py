@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import shutil
 import sys
 from collections.abc import Container, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import luigi
+from luigi.interface import core
 
 from corpora.errors import ConfigError, InputError
 from corpora.publish import plan_publication, publish
 from corpora.publish.plan import Kind
-from corpora.store.atomic import is_complete
+from corpora.store.atomic import is_complete, locked
 from workflows import console, devices, engines
 from workflows.report import write_report
 from workflows.settings import looking, options
@@ -27,6 +29,11 @@ from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Parse, Sentences
 
 log = logging.getLogger("discorpora")
+
+LOCK = ".build.lock"
+"""The lock file of an output folder: one build at a time writes there."""
+_held: dict[Path, ExitStack] = {}
+"""The output folders that this process builds into, each with its lock."""
 
 SHELVES = {
     "dataset": "datasets",
@@ -98,6 +105,8 @@ class BuildAll(StageTask):
         super().__init__(*args, **kwargs)
         if not looking():
             check_inputs(self)
+            if not self.complete():
+                hold(self.root)
 
     @property
     def key(self) -> str:
@@ -157,6 +166,25 @@ class BuildAll(StageTask):
 def _say_that_it_is_there(task: BuildAll) -> None:
     """A second run has nothing to do: Luigi ends without a word."""
     log.info("%s: built before, see %s", task.key, task.place / "report" / "report.md")
+
+
+def hold(root: Path) -> None:
+    """Keep other builds out of the output folder until `release`, or the end of the process.
+
+    Workers of a central scheduler share an output: the scheduler keeps them apart. Raises `Busy`,
+    which names the process that builds there.
+    """
+    if root not in _held and core().local_scheduler:
+        stack = ExitStack()
+        stack.enter_context(locked(root / LOCK, "another build writes into this folder"))
+        _held[root] = stack
+        atexit.register(release, root)
+
+
+def release(root: Path) -> None:
+    """Let other builds into the output folder again."""
+    if stack := _held.pop(root, None):
+        stack.close()
 
 
 def check_inputs(task: StageTask) -> None:
@@ -236,12 +264,17 @@ def run_build(config: str, output: str, workers: int, *, retrain: bool = False) 
     """
     with options(config, output, workers):
         task = BuildAll(config=config)
+        if retrain:
+            hold(task.root)
         for stage in task.lineage if retrain else ():
             if isinstance(stage, Train) and stage.other_code():
                 log.info("%s: built by other code, trained again", stage.title)
                 shutil.rmtree(stage.folder)
         workers = max(workers, len(devices.there()))  # a training on each
-        done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
+        try:
+            done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
+        finally:
+            release(task.root)
     return 0 if done else 1
 
 
