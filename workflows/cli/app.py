@@ -21,7 +21,7 @@ from corpora.publish.plan import Kind
 from corpora.store.atomic import write_json
 from extract.commands import extract_to_file, validate_source
 from workflows import console
-from workflows.cli import look, show, start
+from workflows.cli import demo, look, prune, show, start
 from workflows.cli.show import Config, Language, Output, Patterns
 from workflows.cli.zoo import commands as zoo_commands
 from workflows.tasks.build import run_build
@@ -250,7 +250,7 @@ def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
 
 COMMANDS = (
     *(extract, validate, fetch, show.markers, show.plan, build, show.status, look.inspect),
-    *(start.init,),
+    *(start.init, prune.prune, demo.demo),
     *(publish, export, audit),
 )
 for command in COMMANDS:
