@@ -350,7 +350,7 @@ def test_plan_names_what_is_missing_and_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
-    assert run(monkeypatch, "plan", "--config", "full.toml") == 0
+    assert run(monkeypatch, "plan", "--config", "full.toml") == 1
     shown = capfd.readouterr().out
     for word in ("LDC2019T05", "wikimedia/wikipedia", "xlnet/xlnet-base-cased", "input missing"):
         assert word in shown

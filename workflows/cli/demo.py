@@ -49,6 +49,8 @@ def demo(
     document = Document(id="text", text=written, language=language, paragraphs=paragraphs)
     document = document.with_sentences(spans)
     rejects: list[Reject] = []
+    # Without the filter the parser also takes sentences that have no marker.
+    every: dict[str, Any] = {} if parser == "gold" else {"prefilter": None}
     extractor = Extractor(
         parser,
         markers,
@@ -56,7 +58,7 @@ def demo(
         language,
         on_reject=rejects.append,
         patterns=patterns or (),
-        **({} if parser == "gold" else {"prefilter": None}),  # or only sentences with a marker
+        **every,
     )
     (parsed,) = extractor.parser.parse([document])
     pairs = list(extractor.extract([document], [parsed]).pairs())

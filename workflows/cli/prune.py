@@ -17,7 +17,7 @@ HASH = re.compile(r"([0-9a-f]{16})(\.partial|\.engine|\.run\.json)?")
 
 
 class Stage(NamedTuple):
-    """One stage on disk: its folder, all that stands beside it, bytes, and links that lead to it."""
+    """One stage on disk: its folder, all its paths, their bytes, and the links that lead to it."""
 
     folder: Path
     paths: list[Path]

@@ -14,6 +14,7 @@ from extract.patterns import load_patterns
 from workflows import engines
 from workflows.report import Row, collapsed, table
 from workflows.settings import options, planning
+from workflows.sources import FROM_NETWORK
 from workflows.stage import StageTask
 from workflows.tasks import BuildAll, Parse, Train
 from workflows.tasks.build import SHELVES, lacking, missing_inputs
@@ -30,7 +31,10 @@ Patterns = Annotated[
 
 
 def plan(config: Config = "sample", output: Output = "build") -> None:
-    """Print each stage of a build file, its inputs, and which inputs are missing."""
+    """Print each stage of a build file, its inputs, and which inputs are missing; 1 if some are.
+
+    A dataset or model without a source is skipped, and what comes from the network is not missing.
+    """
     with options(config, output), planning():
         task = BuildAll(config=config)
         engines.check(task.build.engine, task.build.path)
@@ -56,6 +60,8 @@ def plan(config: Config = "sample", output: Output = "build") -> None:
         typer.echo("\ninputs that are not on this machine:" if missing else "\nevery input is here")
         for name, why, get in missing:
             typer.echo(f"  {name}: {why}" + (f"\n    get it: {get}" if get else ""))
+    if not all(why.endswith(FROM_NETWORK) for _, why, _ in missing):
+        raise typer.Exit(1)
 
 
 def _state(stage: StageTask, states: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import shutil
 import sys
 from collections.abc import Container, Sequence
@@ -23,6 +24,7 @@ from corpora.store.atomic import is_complete, locked
 from workflows import console, devices, engines
 from workflows.report import write_report
 from workflows.settings import looking, options
+from workflows.sources import FROM_NETWORK
 from workflows.stage import StageTask, plan
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
@@ -42,6 +44,7 @@ SHELVES = {
     "validation": "validation",
 }
 """Where the results of these stages have short names, below `OUTPUT/NAME/`."""
+HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 ALONE = ("report", "division")
 """Of these a build has one each: linked under their own names."""
 
@@ -214,7 +217,10 @@ def check_inputs(task: StageTask) -> None:
 
 
 def missing_inputs(stages: Sequence[StageTask]) -> list[tuple[str, str, str]]:
-    """Name, why it is missing, how to get it: for each input that is not on this machine."""
+    """Name, why it is missing, how to get it: for each input that is not on this machine.
+
+    The reason ends in `FROM_NETWORK` for what a build brings itself.
+    """
     missing: dict[str, tuple[str, str]] = {}
     for stage in stages:
         for source in stage.own_sources:
@@ -226,7 +232,8 @@ def missing_inputs(stages: Sequence[StageTask]) -> list[tuple[str, str, str]]:
             recipe, get = stage.chosen.recipe, stage.entry.get
             backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")
             if backbone and not Path(backbone).is_dir():
-                missing[f"{stage.key}, backbone {backbone}"] = ("from the network", get)
+                why = FROM_NETWORK if HUB_ID.fullmatch(backbone) else "no such folder"
+                missing[f"{stage.key}, backbone {backbone}"] = (why, get)
             if vectors and not Path(vectors).is_file():
                 missing[f"{stage.key}, vectors {vectors}"] = ("no such file", get)
     return [(name, why, get) for name, (why, get) in missing.items()]
