@@ -73,7 +73,7 @@ def main() -> None:
     """Run the command line; a foreseen error is one short message and exit code 1."""
     try:
         with console.explained(Path.cwd()):
-            app()
+            app(prog_name="discorpora")
     except DiscorporaError as error:
         if console.debugging():
             raise

@@ -63,14 +63,12 @@ def inspect(
     if at and not Path(path).exists():
         path, config = place, config or named
     folder, out = Path(path).expanduser(), wide_console()
-    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).is_file() else {}
+    manifest = _object(folder / MANIFEST)
     configs = manifest.get("configs") or {}
     if folder.is_dir() and (manifest or (folder / "results.json").is_file()) and not configs:
         _refuse_parts(config, split, path)
-        results = folder / "results.json"
-        about = manifest | (read_json(results) if results.is_file() else {})
         if not as_json:
-            _show_facts(about, folder, out)
+            _show_facts(manifest | _object(folder / "results.json"), folder, out)
         tables = sorted(folder.glob("*.parquet"))[:1]
         shown = [_file_rows(file, rows, marker)._replace(title=file.name) for file in tables]
     elif folder.is_file():
@@ -94,6 +92,14 @@ def inspect(
                 typer.echo(json.dumps(row, ensure_ascii=False, default=str))
         else:
             _show_rows(part, out)
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """The object of a JSON file; empty where there is no such file."""
+    value = read_json(path) if path.is_file() else {}
+    if not isinstance(value, dict):
+        raise InputError("expected an object", where=str(path))
+    return value
 
 
 def _refuse_parts(config: str, split: str, path: str) -> None:
@@ -132,7 +138,7 @@ def _dataset_rows(
     chosen = found[config]
     _choose(path, "split", split, chosen.splits)
     split = split or next(iter(chosen.splits))
-    title = f"{path}, {config}/{split}"
+    title = f"{path}, {config}/{split}" + f", {marker}" * bool(marker)
     return _table_rows(title, chosen.splits[split], chosen.classes, number, marker)
 
 
