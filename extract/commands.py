@@ -58,8 +58,8 @@ def extract_to_file(
     """
     if output.suffix not in FORMATS:
         raise ConfigError(
-            f"the output {str(output)!r} ends in neither of {', '.join(FORMATS)}",
-            hint="choose the format by the file's ending",
+            f"the output {str(output)!r} must end in {' or '.join(FORMATS)}",
+            hint="the ending of the file name chooses the format",
         )
     if rejects is not None and rejects.resolve() == output.resolve():
         raise ConfigError(
@@ -127,7 +127,7 @@ def _stored(source: str, stack: ExitStack) -> str:
 
 @contextmanager
 def _json_lines(path: Path) -> Iterator[Callable[[Pair | Reject], object]]:
-    """Writes records to a file that takes its name when it is whole."""
+    """Writes records to a file that appears under its name when it is complete."""
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         yield lambda record: file.write(json.dumps(asdict(record), ensure_ascii=False) + "\n")
 

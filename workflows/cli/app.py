@@ -51,26 +51,26 @@ Markers = Annotated[
         help="all15, books8, books5, or a list: `because,so`.", autocompletion=complete.markers
     ),
 ]
-Mode = Annotated[str, typer.Option(help="standalone, or recall: all pairs.")]
-Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
+Mode = Annotated[str, typer.Option(help="standalone (sides that can stand alone) or recall (all).")]
+Workers = Annotated[int, typer.Option(min=1, help="The number of processes.")]
 GoldTokens = Annotated[
-    bool, typer.Option("--gold-tokens", help="Parse the source's tokens, not its raw text.")
+    bool, typer.Option("--gold-tokens", help="Parse the tokens of the source, not its raw text.")
 ]
 GoldSentences = Annotated[
-    bool, typer.Option("--gold-sentences", help="Keep the source's own sentences.")
+    bool, typer.Option("--gold-sentences", help="Keep the sentences of the source.")
 ]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--option", "-O", help="A reader's option, `key=value`; may be repeated."),
+    typer.Option("--option", "-O", help="An option of the reader, `key=value`; repeatable."),
 ]
 
 
 INTERRUPTED = 130
-"""The exit status that Typer gives Ctrl-C, without a word."""
+"""Typer's exit status for Ctrl-C; Typer prints no message."""
 
 
 def main() -> None:
-    """Run the command line; a foreseen error is one short message and exit code 1."""
+    """Run the command line; an expected error is one short message and exit code 1."""
     try:
         with console.explained(Path.cwd()):
             app(prog_name="discorpora")
@@ -119,13 +119,13 @@ def extract(
     language: Language = "en",
     mode: Mode = "standalone",
     subjects: Annotated[
-        str, typer.Option(help="of S2, in the mode standalone: own, restored (copied) or shared.")
+        str, typer.Option(help="The subject of S2 in the mode standalone: own, restored or shared.")
     ] = "own",
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="Reject less likely pairs. [default: .5 in standalone, 0 in recall]"),
+        typer.Option(help="The least confidence of a pair. [default: .5, in recall 0]"),
     ] = None,
-    text: Annotated[str, typer.Option(help="written or tokenised.")] = "written",
+    text: Annotated[str, typer.Option(help="Of S1 and S2: written or tokenised.")] = "written",
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
     rejects: Annotated[Path | None, typer.Option(help="Write the rejects here, as JSONL.")] = None,
@@ -209,9 +209,9 @@ def fetch(
 def build(
     config: Config = "sample",
     output: Output = "build",
-    workers: Annotated[int, typer.Option(min=1, help="Stages side by side.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Stages that run at the same time.")] = 1,
     retrain: Annotated[
-        bool, typer.Option("--retrain", help="Train models again that other code has made.")
+        bool, typer.Option("--retrain", help="Train models again whose code or data have changed.")
     ] = False,
 ) -> None:
     """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""

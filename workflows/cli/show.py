@@ -22,8 +22,8 @@ from workflows.tasks.build import SHELVES, lacking, missing_inputs
 NO_TERMINAL_WIDTH = 132
 
 Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
-Output = Annotated[str, typer.Option("--output", help="Where everything is built.")]
-Language = Annotated[str, typer.Option(help="Which pattern table.")]
+Output = Annotated[str, typer.Option("--output", help="The folder that everything is built in.")]
+Language = Annotated[str, typer.Option(help="The language of the texts and the pattern table.")]
 Patterns = Annotated[
     list[Path] | None,
     typer.Option("--patterns", help="A pattern file that adds or replaces markers; repeatable."),
@@ -48,7 +48,7 @@ def plan(config: Config = "sample", output: Output = "build") -> None:
             if isinstance(stage, Train) and (other := stage.other_code()):
                 said = f"built by other code ({', '.join(other)}): discorpora build --retrain"
                 typer.echo(f"    {said}")
-            # The stages that it builds on: the first few of many.
+            # At most four of the stages that it reads are named.
             upstream = [each.title for each in stage.upstream]
             if len(upstream) > 5:
                 upstream[4:] = [f"{len(upstream) - 4} more stages"]
@@ -79,9 +79,9 @@ def _state(stage: StageTask, states: Mapping[str, str]) -> str:
 def status(
     config: Config = "sample",
     output: Output = "build",
-    every: Annotated[bool, typer.Option("--all", help="A row for every source.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Show a row for every source.")] = False,
 ) -> None:
-    """Print what a build file's stages have built, and where it is."""
+    """Print what the stages of a build file have built, and where the results are."""
     with options(config, output), planning():
         task = BuildAll(config=config)
         rows, complete = table(task), task.complete()
@@ -92,7 +92,7 @@ def status(
     if not complete:
         console.print(f"not complete: run  luigi --module workflows BuildAll --config {config}")
         return
-    # A path as one would type it from here.
+    # A path relative to the current folder, if it is below it.
     here, place = Path.cwd(), task.place
     place = place.relative_to(here) if place.is_relative_to(here) else place
     for shelf in SHELVES.values():
@@ -127,11 +127,11 @@ def markers(language: Language = "en", patterns: Patterns = None) -> None:
         out.add_row(row.marker, " ".join(sets), row.id, row.example)
     console = wide_console()
     console.print(out)
-    console.print("connectives of several words, labelled as themselves or left out:")
+    console.print("connectives of several words, which are a label of their own or are left out:")
     console.print(", ".join(word.name for word in known.multiwords), highlight=False)
 
 
 def wide_console() -> Console:
-    """A console that is wide where no terminal says how wide it is."""
+    """A console as wide as the terminal, or 132 columns where the output is not a terminal."""
     console = Console()
     return console if console.is_terminal else Console(width=NO_TERMINAL_WIDTH)

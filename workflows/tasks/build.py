@@ -1,4 +1,4 @@
-"""The whole build: what must be there before it runs, its report, `BuildAll`, `PublishAll`."""
+"""The whole build: the checks before it runs, its report, `BuildAll`, `PublishAll`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHELVES = {
 """Where the results of these stages have short names, below `OUTPUT/NAME/`."""
 HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 ALONE = ("report", "division")
-"""Of these a build has one each: linked under their own names."""
+"""A build has one of each of these; the links have the stages' names."""
 
 
 class Report(StageTask):
@@ -77,12 +77,12 @@ class Report(StageTask):
         return stages
 
     def trainable(self, name: str, fed: Container[str]) -> bool:
-        """Whether a model's dataset has a source, and that of the model it starts from."""
+        """Whether the dataset of a model has a source, and that of the model it starts from."""
         model = self.build.models[name]
         return model.dataset in fed and (not model.base or self.trainable(model.base, fed))
 
     def settings(self) -> dict[str, Any]:
-        """The build's name, and what the build file has no source for."""
+        """The build's name, and the datasets, models and evaluations that have no source."""
         build, fed = self.build, self.build.fed
         skipped = [f"dataset {name}" for name in build.datasets if name not in fed]
         skipped += [f"model {name}" for name in build.models if not self.trainable(name, fed)]
@@ -96,10 +96,10 @@ class Report(StageTask):
 
 
 class BuildAll(StageTask):
-    """Run every stage of a build file, then link what it built under `OUTPUT/NAME/`.
+    """Run every stage of a build file, then link the results under `OUTPUT/NAME/`.
 
-    It is complete when every result is there and the links are those of this very build file, so
-    a result that was removed is made again, and going back to older settings shows their results.
+    It is complete when every result exists and the links lead to the results of this build file.
+    So a removed result is made again, and a build with earlier settings links its results again.
     """
 
     stage = "all"
@@ -116,18 +116,18 @@ class BuildAll(StageTask):
         return self.build.name
 
     def requires(self) -> list[StageTask]:
-        """The report, and each result by itself: Luigi does not look behind a complete task."""
+        """The report, and each result: Luigi does not check what a complete task requires."""
         report = Report(config=self.config)
         plan(report)
         return [report, *(task for task in report.lineage if task.stage in SHELVES)]
 
     @property
     def place(self) -> Path:
-        """Where the results have short names."""
+        """The folder where the results have short names."""
         return self.root / self.build.name
 
     def links(self) -> dict[Path, str]:
-        """The links under `place`, each with what it leads to: those of this build and no other."""
+        """The links that `place` should have, each with its target."""
         links = {}
         for task in self.lineage:
             if task.stage in ALONE or task.stage in SHELVES:
@@ -153,7 +153,7 @@ class BuildAll(StageTask):
             for link in there.keys() - links.keys():
                 link.unlink()
             for link, target in links.items():
-                # An older link is replaced in one step.
+                # The rename replaces an older link in one step.
                 link.parent.mkdir(parents=True, exist_ok=True)
                 fresh = link.with_name(f".{link.name}.{os.getpid()}")
                 fresh.unlink(missing_ok=True)
@@ -167,7 +167,7 @@ class BuildAll(StageTask):
 
 @BuildAll.event_handler(luigi.Event.DEPENDENCY_PRESENT)
 def _say_that_it_is_there(task: BuildAll) -> None:
-    """A second run has nothing to do: Luigi ends without a word."""
+    """Say where the results are when there is nothing to do: Luigi prints nothing."""
     log.info("%s: built before, see %s", task.key, task.place / "report" / "report.md")
 
 
@@ -191,9 +191,9 @@ def release(root: Path) -> None:
 
 
 def check_inputs(task: StageTask) -> None:
-    """Raise `InputError` naming every source of `task`'s graph that is not there.
+    """Raise `InputError` with every source of `task`'s graph that cannot be read.
 
-    And `ConfigError` for an engine that cannot be used, and for a parser that is not installed.
+    Raises `ConfigError` for an engine that cannot be used, and for a parser that is not installed.
     """
     engines.check(task.build.engine, task.build.path)
     lines = [
@@ -205,7 +205,7 @@ def check_inputs(task: StageTask) -> None:
         raise InputError(
             f"{len(lines)} of the sources cannot be read:\n  " + "\n  ".join(lines),
             where=task.build.path,
-            hint="set DISCORPORA_DATA or mend the build file; see: discorpora plan --config FILE",
+            hint="set DISCORPORA_DATA or correct the build file; see: discorpora plan -c FILE",
         )
     for stage in task.lineage:
         if isinstance(stage, Parse) and not is_complete(stage.folder):
@@ -240,9 +240,9 @@ def missing_inputs(stages: Sequence[StageTask]) -> list[tuple[str, str, str]]:
 
 
 def lacking(parser: str) -> tuple[str, str]:
-    """What of `parser` is not on this machine, and how to get it; empty where nothing lacks.
+    """What `parser` lacks on this machine, and how to get it; two empty texts if nothing.
 
-    Nothing is loaded: what is there may still be of another version.
+    No parser is loaded, so the version is not checked.
     """
     kind, _, name = parser.partition(":")
     if kind == "spacy" and not (_installed(name) or Path(name).exists()):
@@ -265,9 +265,9 @@ def _installed(package: str) -> bool:
 
 
 def run_build(config: str, output: str, workers: int, *, retrain: bool = False) -> int:
-    """Build everything that `config` names; 0 if all of it is there at the end.
+    """Build everything that `config` names; returns 0 if all results exist at the end.
 
-    With `retrain` the models that other code has made, or whose data it has, are removed first.
+    `retrain` first removes the models whose code or data have changed since their training.
     """
     with options(config, output, workers):
         task = BuildAll(config=config)
@@ -275,7 +275,7 @@ def run_build(config: str, output: str, workers: int, *, retrain: bool = False) 
             hold(task.root)
         for stage in task.lineage if retrain else ():
             if isinstance(stage, Train) and stage.other_code():
-                log.info("%s: built by other code, trained again", stage.title)
+                log.info("%s: its code or data have changed, it is trained again", stage.title)
                 shutil.rmtree(stage.folder)
         workers = max(workers, len(devices.there()))  # a training on each
         try:
@@ -288,13 +288,15 @@ def run_build(config: str, output: str, workers: int, *, retrain: bool = False) 
 class PublishAll(luigi.Task):
     """Publish every dataset and model of a build to the Hugging Face Hub.
 
-    Nothing is pushed unless everything may be: licences are decided first, for all of them.
+    Nothing is pushed unless every licence allows it: all licences are checked first.
     """
 
     config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
     namespace = luigi.Parameter(description="a user or organisation of the Hub")
     private = luigi.BoolParameter(default=False, description="make new repositories private")
-    dry_run = luigi.BoolParameter(default=False, description="only list files and decisions")
+    dry_run = luigi.BoolParameter(
+        default=False, description="list files and licence decisions only"
+    )
 
     done = False
 
@@ -302,7 +304,7 @@ class PublishAll(luigi.Task):
         return BuildAll(config=self.config)
 
     def complete(self) -> bool:
-        """Whether this run has published: the Hub itself knows what is up to date."""
+        """Whether this run has published; what is up to date on the Hub is not pushed again."""
         return self.done
 
     def run(self) -> None:
