@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError, expanded
 from corpora.progress import track
-from corpora.readers import open_source, parse_spec
+from corpora.readers import READERS, open_source, parse_spec, split_spec
 from corpora.readers.pdtb import read_gold
 from corpora.schemas import PAIRS, pairs_to_batch
 from corpora.store.atomic import replacing, write_json, write_text
@@ -40,21 +43,23 @@ class Extracted(NamedTuple):
 
 
 def extract_to_file(
-    source: str,
+    sources: Sequence[str],
     output: Path,
     *,
     reader_options: Mapping[str, Any],
     rejects: Path | None = None,
     **settings: Any,
 ) -> Extracted:
-    """Write the pairs of `source` to `output` (.jsonl or .parquet), which appears when whole.
+    """Write the pairs of `sources` to `output` (.jsonl or .parquet), which appears when whole.
 
-    `settings` are those of `Extractor`.
+    `-` is a text on standard input, `jsonl:-` JSON Lines there, and so on. `settings` are those of
+    `Extractor`. Raises `ConfigError` for an output that cannot be written and for a source that is
+    named twice; `InputError` as `corpora.readers.open_source` does.
     """
     if output.suffix not in FORMATS:
         raise ConfigError(
-            f"the output {str(output)!r} ends in neither of {', '.join(FORMATS)}",
-            hint="choose the format by the file's ending",
+            f"the output {str(output)!r} must end in {' or '.join(FORMATS)}",
+            hint="the ending of the file name chooses the format",
         )
     if rejects is not None and rejects.resolve() == output.resolve():
         raise ConfigError(
@@ -63,20 +68,25 @@ def extract_to_file(
     for target in filter(None, (output, rejects)):
         if target.is_dir():
             raise ConfigError(f"the output {str(target)!r} is a folder", hint="name a file in it")
+    for number, source in enumerate(sources):
+        if source in sources[:number]:
+            raise ConfigError(f"the source {source!r} is named twice")
     seen, markers = 0, Counter[str]()
 
     def documents() -> Iterator[Document]:
         nonlocal seen
-        for document in open_source(source, reader_options):
+        for document in chain.from_iterable(opened):
             seen += 1
             yield document
 
     def pairs() -> Iterator[Pair]:
-        for pair in extractor.pairs(track(documents(), f"extracting from {source}")):
+        for pair in extractor.pairs(track(documents(), f"extracting from {', '.join(sources)}")):
             markers[pair.marker] += 1
             yield pair
 
     with ExitStack() as stack:
+        specs = [_stored(source, stack) if source.endswith("-") else source for source in sources]
+        opened = [open_source(spec, options) for spec, options in _named(specs, reader_options)]
         on_reject = stack.enter_context(_json_lines(rejects)) if rejects else None
         extractor = Extractor(on_reject=on_reject, **settings)
         if output.suffix == ".parquet":
@@ -90,9 +100,34 @@ def extract_to_file(
     return Extracted(seen, sum(markers.values()), dict(markers), dict(extractor.reject_counts))
 
 
+def _named(
+    specs: Sequence[str], options: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each source with its options; two whose files have one name are named by their paths."""
+    names = [Path(spec.partition(":")[2] or spec).name for spec in specs]
+    for spec, name in zip(specs, names, strict=True):
+        clash = names.count(name) > 1 and "name" not in options
+        yield spec, {**options, "name": spec} if clash else options
+
+
+def _stored(source: str, stack: ExitStack) -> str:
+    """The source `-` or `KIND:-`: a file with what comes in on standard input.
+
+    A file's end cannot be told from a pipe, so the file is there until `stack` is closed.
+    """
+    kind, target = split_spec("text:-" if source == "-" else source)
+    if target != "-":
+        return source
+    suffix = next(iter(READERS.find(kind).suffixes), "")
+    path = Path(stack.enter_context(TemporaryDirectory(prefix="discorpora-"))) / f"stdin{suffix}"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return f"{kind}:{path}"
+
+
 @contextmanager
 def _json_lines(path: Path) -> Iterator[Callable[[Pair | Reject], object]]:
-    """Writes records to a file that takes its name when it is whole."""
+    """Writes records to a file that appears under its name when it is complete."""
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         yield lambda record: file.write(json.dumps(asdict(record), ensure_ascii=False) + "\n")
 

@@ -69,6 +69,7 @@ def options(config: str, output: str, workers: int = 1, *, fresh: bool = True) -
         ("discorpora", "config"): config,
         ("discorpora", "output"): output,
         ("core", "workers"): str(workers),
+        ("core", "local_scheduler"): "true",
         ("resources", "training"): _gpus(),
     }
     before = {place: settings.get(*place, None) for place in wanted}

@@ -20,6 +20,8 @@ from workflows.settings import looking
 from workflows.tables import SAMPLE
 
 MISSING = "missing"
+FROM_NETWORK = "from the network"
+"""The problem of a source that is not on this machine, and need not be."""
 
 
 @dataclass
@@ -50,7 +52,7 @@ class SourceRecord:
         """
         if self.remote:
             self.fingerprint = f"{self.spec}@{self.revision or 'main'}"
-            self.problem = "from the network"
+            self.problem = FROM_NETWORK
             return
         try:
             reader, target = parse_spec(self.spec)

@@ -38,8 +38,8 @@ log = logging.getLogger("discorpora")
 class StageTask(luigi.Task):
     """One stage of a build (over one source, or for one dataset or model).
 
-    `plan` has set what follows from `settings()`, `requires()`, `sources()` and `code()` once the
-    object is there; Luigi never has a stage without its hash.
+    The constructor calls `plan`, which sets what follows from `settings()`, `requires()`,
+    `sources()` and `code()`: Luigi never sees a stage without a hash.
     """
 
     config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
@@ -47,11 +47,11 @@ class StageTask(luigi.Task):
     stage: ClassVar[str]
     version: ClassVar[int] = 1
     shared: ClassVar[bool] = False
-    """Whether the build's engine can share it out: it then has `part`."""
+    """Whether the build's engine can run its parts on several workers; it then has `part`."""
     by_code: ClassVar[bool] = True
-    """Whether a change of the code, here or upstream, leads to another folder."""
+    """Whether the hash, and so the folder, depends on the code of this stage and those upstream."""
     hands_on: ClassVar[bool] = True
-    """Whether the texts of its sources are in what is made of its output."""
+    """Whether stages downstream contain the texts of its sources, and so need their licences."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -59,42 +59,42 @@ class StageTask(luigi.Task):
         console.configure(debug=run.debug)
         self.root = Path(run.output).absolute()
         self.build = load_build(self.config or run.config)
-        # What `plan` sets.
+        # `plan` sets these.
         self.chosen_settings: dict[str, Any]
         self.upstream: list[StageTask]
         self.lineage: list[StageTask]
-        """Everything upstream and the stage itself, each once, upstream first."""
+        """All stages upstream and this one, each once, upstream first."""
         self.own_sources: list[SourceRecord]
         self.all_sources: list[SourceRecord]
-        """The sources of the stage and of everything upstream, each once, by name."""
+        """The sources of this stage and of all upstream, each once, sorted by name."""
         self.identity: str
-        """What the stage is made of but for code: settings, version, sources, what is upstream."""
+        """The hash of settings, version, sources and upstream identities, without the code."""
         self.hash: str
-        """The identity, with the code that makes the output and everything upstream."""
+        """The hash of the identity and of the code, here and upstream."""
         if not _deferred[-1]:
             plan(self)
 
-    # What a stage says of itself
+    # What a stage declares
 
     @property
     def key(self) -> str:
-        """What the stage is over: a source's, dataset's or model's name."""
+        """The name of the source, dataset or model that the stage is over."""
         return str(getattr(self, "source", getattr(self, "name", "")))
 
     def settings(self) -> dict[str, Any]:
-        """Everything that changes the stage's output, but for its upstream and sources."""
+        """All that changes the stage's output, except its upstream stages and its sources."""
         return {}
 
     def sources(self) -> list[SourceRecord]:
-        """The files that the stage reads itself."""
+        """The sources that the stage reads directly, not through a stage upstream."""
         return []
 
     def code(self) -> list[str]:
-        """The modules whose code makes the output: their hash is part of the stage's."""
+        """The modules whose code makes the output; their hash is part of the stage's hash."""
         return []
 
     def said(self) -> dict[str, Any]:
-        """What its output only says of its sources: another folder, but no other model."""
+        """What its card says about sources: a change of it makes a new folder, but no new model."""
         return {}
 
     def work(self, folder: Path) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class StageTask(luigi.Task):
         return self.part(folder, 0, 1)
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
-        """Make the shards of worker `rank` of `of`; `work` then finds them there."""
+        """Make the shards of worker `rank` out of `of` workers; `work` then finds them."""
         raise NotImplementedError
 
     # What follows from it
@@ -121,7 +121,7 @@ class StageTask(luigi.Task):
         return f"{self.stage} {self.key}".strip()
 
     def complete(self) -> bool:
-        """Whether the folder is there, with its manifest: it appears by one rename."""
+        """Whether the folder exists with its manifest; it appears by one rename."""
         return is_complete(self.folder)
 
     def manifest(self) -> dict[str, Any]:
@@ -132,12 +132,12 @@ class StageTask(luigi.Task):
         return [Made(each.stage, each.key, each.folder) for each in self.lineage]
 
     def described_sources(self) -> list[dict[str, Any]]:
-        """All sources as a manifest names them, with the licences of the documents read so far."""
+        """All sources as a manifest lists them, with the licences of the documents read so far."""
         read = {task.key: task.folder for task in self.lineage if task.stage == "documents"}
         return [source.describe(read.get(source.name)) for source in self.all_sources]
 
     def extraction(self) -> dict[str, Any]:
-        """The settings of the pairs that this stage reads, if it reads any."""
+        """The extraction settings of the pairs that this stage reads; empty if it reads none."""
         for task in self.upstream:
             if task.stage == "pairs":
                 named = {
@@ -150,7 +150,7 @@ class StageTask(luigi.Task):
         return {}
 
     def record(self) -> Stage:
-        """The stage as its manifest shows it; `command` makes it again beside the build file."""
+        """The stage as its manifest shows it; `command` repeats it in the build file's folder."""
         given = {key: value for key, value in self.to_str_params().items() if key != "config"}
         options = "".join(f" --{key} {value}" for key, value in given.items() if value)
         module = "workflows" if self.__module__.startswith("workflows.") else self.__module__
@@ -170,7 +170,7 @@ class StageTask(luigi.Task):
     # Running
 
     def run(self) -> None:
-        """Make the folder, and keep its time, memory and host beside it."""
+        """Make the folder, and record time, memory and host beside it."""
         stop_with_build()
         if is_complete(self.folder):
             return
@@ -182,14 +182,14 @@ class StageTask(luigi.Task):
         except AlreadyMade:
             if not is_complete(self.folder):
                 raise
-            log.info("%s: another build has made it meanwhile", self.title)
+            log.info("%s: another process has made it in the meantime", self.title)
             return
         numbers = meter.read()
         write_json(self.run_file, numbers)
         log.info("%s: %.1f s, %.0f MiB", self.title, numbers["seconds"], numbers["peak_memory_mib"])
 
     def produce(self) -> None:
-        """Make the folder appear, whole, by one rename."""
+        """Make the complete folder appear by one rename."""
         with staged(self.folder) as partial:
             if self.shared and self.build.engine.kind != "here":
                 engines.share_out(self, partial)
@@ -198,19 +198,19 @@ class StageTask(luigi.Task):
                 write_json(partial / MANIFEST, {**self.record().to_dict(), "counts": counts})
 
     def on_failure(self, exception: BaseException) -> str:
-        """Luigi goes on with other stages: what failed is said once more at the end."""
+        """Luigi continues with other stages: the failure is repeated at the end of the log."""
         console.remember_failure(self.title, exception)
         return str(super().on_failure(exception))
 
 
 _deferred = [False]
-"""Whether what is made now is upstream of a stage whose `plan` comes to it by itself."""
+"""Whether the stage under construction is upstream of one that is being planned."""
 
 
 def plan(last: StageTask) -> None:
-    """Work out the hashes of `last` and of everything upstream of it, upstream first, each once.
+    """Compute the hashes of `last` and of all stages upstream, upstream first, each once.
 
-    All names and settings are checked on the way: an error of theirs comes before anything runs.
+    This checks all names and settings, so that an error comes before anything runs.
     """
     outside = len(_deferred)
     waiting = [last]
@@ -226,19 +226,19 @@ def plan(last: StageTask) -> None:
                 waiting.pop()
                 if not hasattr(task, "hash"):
                     _deferred.append(False)
-                    _work_out(task)
+                    _set_hashes(task)
             waiting += reversed(ahead)
             del _deferred[outside:]
     except BaseException:
-        # Luigi would give back the stages that have no hash yet.
+        # Luigi would return the cached stages, which have no hash yet.
         luigi.task_register.Register.clear_instance_cache()
         raise
     finally:
         del _deferred[outside:]
 
 
-def _work_out(task: StageTask) -> None:
-    """Set what follows from the settings of a stage, and from what is upstream of it."""
+def _set_hashes(task: StageTask) -> None:
+    """Set what follows from the settings of a stage and from the stages upstream."""
     upstream = task.upstream
     task.chosen_settings = task.settings()
     task.own_sources = task.sources()

@@ -90,6 +90,11 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
     if path.is_dir():
         names = sorted(entry.name for entry in path.iterdir())
         holds = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+        if any(name.endswith((".html", ".htm", ".xhtml")) for name in names):
+            holds += (
+                "; convert HTML to text first, for example: pandoc --to plain --wrap none "
+                "-o FILE.txt FILE.html"
+            )
         raise InputError(
             f"no {' or '.join(f'*{suffix}' for suffix in suffixes)} in folder {str(path)!r}",
             hint=holds if names else f"the folder is empty; {kind}: wants files",

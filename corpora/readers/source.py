@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import glob
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,8 @@ from corpora.errors import BadRecord, ConfigError, InputError, expanded
 from corpora.languages import LANGUAGES, Language, code_of
 from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files, taken
 from corpora.splits.prescribed import split_of
+
+log = logging.getLogger("discorpora")
 
 OnBad = Callable[[BadRecord], None]
 T = TypeVar("T")
@@ -157,6 +160,7 @@ class Source:
     bad: int = 0
     first_bad: BadRecord | None = None
     skipped: Counter[str] = field(default_factory=Counter)
+    warned: bool = False
 
     def stem(self, path: Path, suffixes: Sequence[str]) -> str:
         """What names the documents of a file: its path below the source's folder, no suffix."""
@@ -174,6 +178,12 @@ class Source:
                 where=record.where,
                 hint=f"is this the format that {self.kind!r} reads?",
             )
+
+    def warn_once(self, message: str, hint: str) -> None:
+        """Warn of what is odd in the source; of all its files the first one is named."""
+        if not self.warned:
+            log.warning("%s: %s\n  %s", self.name, message, hint)
+        self.warned = True
 
     @contextmanager
     def refusing(self, where: object, record: object = "") -> Iterator[None]:

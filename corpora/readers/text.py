@@ -37,12 +37,15 @@ from corpora.readers.source import (
 )
 
 _NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?\s+\S")
+_HTML = re.compile(
+    r"\s*(<\?xml[^>]*>|<!--.*?-->|\s)*<(!doctype\s+html|html|head|body)\b", re.I | re.S
+)
 START = ".START"
 _HIGHLIGHT = "@highlight"
 _CUT = ' (or set document_lines with layout = "lines")'
 
 
-class Text(Reader):
+class Text(Encoded):
     """Plain text, a document per file."""
 
     name = "text"
@@ -67,9 +70,17 @@ class Text(Reader):
         if self.group == "folder":
             group = below(source.target, path).rpartition("/")[0] or path.parent.resolve().name
         if limit := self.document_lines:
-            yield from sentence_documents(read_lines(path), source, stem, limit, group)
+            yield from sentence_documents(
+                read_lines(path, self.encoding), source, stem, limit, group
+            )
             return
-        blocks = blocks_of(read_whole(path, hint=_CUT).split("\n"))
+        whole = read_whole(path, self.encoding, hint=_CUT)
+        if _HTML.match(whole):
+            source.warn_once(
+                f"{path} is HTML: its tags will be read as words",
+                "convert it first, for example: pandoc --to plain --wrap none -o FILE.txt FILE",
+            )
+        blocks = blocks_of(whole.split("\n"))
         text, sentences = joined([" ".join(block) for block in blocks])[0], None
         if self.layout == "lines":
             text, sentences = with_sentences(blocks)

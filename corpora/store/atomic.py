@@ -7,9 +7,13 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import shutil
+import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +38,7 @@ _HINTS = {
 
 
 class Busy(DiscorporaError):
-    """Another process is making the folder."""
+    """Another process holds the lock."""
 
 
 class AlreadyMade(DiscorporaError):
@@ -67,7 +71,8 @@ def staged(folder: Path) -> Iterator[Path]:
     Raises `DiscorporaError` if another process makes it (`Busy`) or has made it (`AlreadyMade`),
     or if the disk does not let it be written (full, no permission, a file in the way).
     """
-    with _explained(folder), _locked(folder):
+    lock = folder.with_name(f".{folder.name}.lock")
+    with _explained(folder), locked(lock, "another process makes this folder"):
         _check_free(folder)
         partial = partial_path(folder)
         partial.mkdir(parents=True, exist_ok=True)
@@ -141,38 +146,49 @@ def _explained(path: Path) -> Iterator[None]:
             if named not in place.parents and not any(map(named.is_relative_to, own)):
                 raise  # it came from reading a source meanwhile
         where, reason = str(error.filename or path), os.strerror(error.errno or 0)
-        raise DiscorporaError(f"cannot write {path}: {reason}", where=where, hint=hint) from error
+        raise DiscorporaError(f"cannot write it: {reason}", where=where, hint=hint) from error
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of the target `folder` (`.NAME.lock` beside it), or raise who holds it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    path = _beside(folder, "lock")
+def locked(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock file `path`.
+
+    Raises `Busy` with the text `what` if another process holds it, and names that process: its
+    number, host, command, and when it took the lock.
+    """
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     while True:
         with path.open("a+", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
-                holder = file.read().strip()
-                who = f"process {holder}" if holder else "another process"
                 raise Busy(
-                    f"{who} is making this folder",
-                    where=str(folder),
-                    hint="wait until it has finished, or stop it, and run again",
+                    f"{what}: {file.read().strip() or 'it has not said yet which'}",
+                    where=str(path),
+                    hint="wait until that process has finished, or stop it, then run again",
                 ) from None
             if not os.fstat(file.fileno()).st_nlink:
                 continue  # its former holder has just removed it: take a new one
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
             try:
+                with _explained(path):
+                    file.truncate(0)
+                    os.write(file.fileno(), _this_process().encode())
                 yield
             finally:
                 # Removed while still held, so that no other process can take this very file.
                 path.unlink(missing_ok=True)
             return
+
+
+def _this_process() -> str:
+    program = Path(sys.argv[0])
+    name = program.parent.name if program.name == "__main__.py" else program.name
+    since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    command = shlex.join([name, *sys.argv[1:]])
+    return f"process {os.getpid()} on {socket.gethostname()}, since {since}: {command}"
 
 
 def _check_free(folder: Path) -> None:

@@ -197,10 +197,11 @@ def test_no_permission_to_write(
     assert_short_error(done, "out", "read-only")
 
 
+@pytest.mark.parametrize("size", ["256k", "400k"])  # full before the first stage, and in it
 def test_a_full_disk(
-    write_config: Callable, run_luigi: Callable, small_disk: Callable[[str], Path]
+    size: str, write_config: Callable, run_luigi: Callable, small_disk: Callable[[str], Path]
 ) -> None:
-    disk = small_disk("size=256k")
+    disk = small_disk(f"size={size}")
     done = run_luigi(write_config(TINY), output=disk)
     assert done.returncode != 0
     assert "Traceback" not in done.stderr

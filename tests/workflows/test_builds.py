@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import shutil
+import signal
+import socket
 import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.workflows.conftest import luigi_command, luigi_environment
+from tests.workflows.conftest import luigi_command, luigi_environment, until
 from workflows.settings import options
 from workflows.tasks import BuildAll, Sentences
-from workflows.tasks.build import run_build
+from workflows.tasks.build import LOCK, run_build
 
 SMALL = """
 name = "small"
@@ -85,6 +89,65 @@ def test_a_stage_that_another_build_made_meanwhile_is_taken(
             log.removeHandler(other)
         assert stage.complete() and not aside.exists()
         assert stage.run_file.read_bytes() == record
+
+
+NOTES = """
+name = "notes"
+[[sources]]
+name = "notes"
+spec = "sample:stories"
+"""
+
+
+def start(how: str, config: Path, output: Path) -> subprocess.Popen[str]:
+    command = luigi_command(config, output)
+    if how == "discorpora":
+        command = [sys.executable, "-m", "workflows.cli.app", "build", "--workers", "2"]
+        command += ["--config", str(config), "--output", str(output)]
+    return subprocess.Popen(
+        command,
+        env=luigi_environment(),
+        cwd=config.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(("one", "other"), [("luigi", "discorpora"), ("discorpora", "luigi")])
+def test_a_second_build_names_the_first_and_stops(
+    one: str, other: str, write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    config, out = write_config(NOTES), tmp_path / "out"
+    first = start(one, config, out)
+    until(lambda: (out / LOCK).is_file() and (out / LOCK).stat().st_size)
+    first.send_signal(signal.SIGSTOP)  # it holds the lock for as long as the second one needs
+    second = start(other, config, out)
+    _, said = second.communicate(timeout=60)
+    first.send_signal(signal.SIGCONT)
+    _, log = first.communicate(timeout=60)
+    assert first.returncode == 0, log
+    assert (out / "notes" / "report" / "report.md").is_file()
+    assert second.returncode != 0 and "Traceback" not in said
+    assert f"process {first.pid} on {socket.gethostname()}, since 20" in said
+    assert f"--config {config}" in said
+    assert not list(out.rglob("*.lock"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("trial", range(8))
+def test_of_two_builds_at_once_one_goes_on(
+    trial: int, write_config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    config, out = write_config(SMALL), tmp_path / "out"
+    both = [start("luigi", config, out)]
+    time.sleep(trial / 8)
+    both.append(start("discorpora", config, out))
+    said = [process.communicate(timeout=120)[1] for process in both]
+    ended = [process.returncode for process in both]
+    assert 0 in ended, said
+    assert (out / "small" / "datasets" / "sp" / "manifest.json").is_file()
+    assert ended == [0, 0] or "another build writes into this folder" in "".join(said)
 
 
 def test_a_failure_is_no_success_in_any_folder(

@@ -21,7 +21,7 @@ from corpora.publish.plan import Kind
 from corpora.store.atomic import write_json
 from extract.commands import extract_to_file, validate_source
 from workflows import console
-from workflows.cli import pages, show
+from workflows.cli import complete, demo, doctor, look, pages, prune, show, start
 from workflows.cli.show import Config, Language, Output, Patterns
 from workflows.cli.zoo import commands as zoo_commands
 from workflows.tasks.build import run_build
@@ -30,41 +30,50 @@ app = typer.Typer(
     name="discorpora",
     help="Discourse datasets from raw corpora, and discourse models from the datasets.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 SourceArgument = Annotated[
-    str, typer.Argument(metavar="SOURCE", help="`kind:PATH`, e.g. `text:book.txt`, `conllu:DIR`.")
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="`kind:PATH`, e.g. `text:book.txt`, `conllu:DIR`.",
+        autocompletion=complete.sources,
+    ),
 ]
 ParserOption = Annotated[
     str, typer.Option("--parser", help="embedded, gold, spacy:NAME or stanza:LANG.")
 ]
-Markers = Annotated[str, typer.Option(help="all15, books8, books5, or a list: `because,so`.")]
-Mode = Annotated[str, typer.Option(help="standalone, or recall: all pairs.")]
-Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
+Markers = Annotated[
+    str,
+    typer.Option(
+        help="all15, books8, books5, or a list: `because,so`.", autocompletion=complete.markers
+    ),
+]
+Mode = Annotated[str, typer.Option(help="standalone (sides that can stand alone) or recall (all).")]
+Workers = Annotated[int, typer.Option(min=1, help="The number of processes.")]
 GoldTokens = Annotated[
-    bool, typer.Option("--gold-tokens", help="Parse the source's tokens, not its raw text.")
+    bool, typer.Option("--gold-tokens", help="Parse the tokens of the source, not its raw text.")
 ]
 GoldSentences = Annotated[
-    bool, typer.Option("--gold-sentences", help="Keep the source's own sentences.")
+    bool, typer.Option("--gold-sentences", help="Keep the sentences of the source.")
 ]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--option", "-O", help="A reader's option, `key=value`; may be repeated."),
+    typer.Option("--option", "-O", help="An option of the reader, `key=value`; repeatable."),
 ]
 
 
 INTERRUPTED = 130
-"""The exit status that Typer gives Ctrl-C, without a word."""
+"""Typer's exit status for Ctrl-C; Typer prints no message."""
 
 
 def main() -> None:
-    """Run the command line; a foreseen error is one short message and exit code 1."""
+    """Run the command line; an expected error is one short message and exit code 1."""
     try:
         with console.explained(Path.cwd()):
-            app()
+            app(prog_name="discorpora")
     except DiscorporaError as error:
         if console.debugging():
             raise
@@ -96,29 +105,44 @@ def common(
 
 
 def extract(
-    source: SourceArgument,
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="`kind:PATH`, e.g. `text:book.txt`, `conllu:DIR`; `-` reads a text from stdin.",
+            autocompletion=complete.sources,
+        ),
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="OUT.jsonl or OUT.parquet.")],
     parser: ParserOption = "embedded",
     markers: Markers = "all15",
     language: Language = "en",
     mode: Mode = "standalone",
     subjects: Annotated[
-        str, typer.Option(help="of S2, in the mode standalone: own, restored (copied) or shared.")
+        str, typer.Option(help="The subject of S2 in the mode standalone: own, restored or shared.")
     ] = "own",
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="Reject less likely pairs. [default: .5 in standalone, 0 in recall]"),
+        typer.Option(help="The least confidence of a pair. [default: .5, in recall 0]"),
     ] = None,
-    text: Annotated[str, typer.Option(help="written or tokenised.")] = "written",
+    text: Annotated[str, typer.Option(help="Of S1 and S2: written or tokenised.")] = "written",
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
     rejects: Annotated[Path | None, typer.Option(help="Write the rejects here, as JSONL.")] = None,
     patterns: Patterns = None,
     workers: Workers = 1,
+    encoding: Annotated[
+        str, typer.Option(help="Of the texts: latin-1, cp1252, ... [default: utf-8]")
+    ] = "",
     option: Options = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing output.")] = False,
 ) -> None:
-    """Extract sentence pairs joined by a discourse marker from SOURCE."""
+    """Extract sentence pairs joined by a discourse marker from one or more sources."""
+    for target in (output, rejects):
+        start.refuse_existing(target, force=force)
     given = _reader_options(option, language)
+    if encoding:
+        given["encoding"] = encoding
     chosen: dict[str, Any] = {
         "parser": parser,
         "markers": markers,
@@ -128,18 +152,18 @@ def extract(
     chosen |= {"patterns": tuple(map(str, patterns or ())), "workers": workers}
     chosen |= {"text": text, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
     chosen |= {"subjects": subjects, "min_confidence": min_confidence}
-    counts = extract_to_file(source, output, reader_options=given, rejects=rejects, **chosen)
+    counts = extract_to_file(sources, output, reader_options=given, rejects=rejects, **chosen)
     typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
     for marker, count in Counter(counts.markers).most_common():
         typer.echo(f"  {marker:<14}{count:>9,}")
-    turned_down = sum(counts.rejects.values())
-    typer.echo(f"{turned_down:,} candidates turned down")
+    rejected = sum(counts.rejects.values())
+    typer.echo(f"{rejected:,} candidates rejected")
     for reason, count in Counter(counts.rejects).most_common():
         typer.echo(f"  {reason:<40}{count:>9,}")
     if foreign := counts.rejects.get("language"):
-        typer.echo(f"{foreign:,} candidates are in texts that are not in --language {language}")
-    if not counts.pairs and not turned_down:
-        typer.echo(f"no sentence has one of the markers, which are those of --language {language}")
+        typer.echo(f"{foreign:,} candidates are in texts of another language than {language}")
+    if not counts.pairs and not rejected:
+        typer.echo(f"no sentence has one of the markers of --language {language}")
 
 
 def validate(
@@ -185,9 +209,9 @@ def fetch(
 def build(
     config: Config = "sample",
     output: Output = "build",
-    workers: Annotated[int, typer.Option(min=1, help="Stages side by side.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Stages that run at the same time.")] = 1,
     retrain: Annotated[
-        bool, typer.Option("--retrain", help="Train models again that other code has made.")
+        bool, typer.Option("--retrain", help="Train models again whose code or data have changed.")
     ] = False,
 ) -> None:
     """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""
@@ -201,12 +225,16 @@ def publish(
     repo: Annotated[str, typer.Argument(help="The repository: NAMESPACE/NAME.")],
     model: Annotated[bool, typer.Option("--model", help="The folder is a model.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Make a new one private.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List files and decisions.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list files and decisions.")
+    ] = False,
 ) -> None:
     """Publish a folder to the Hugging Face Hub (token: HF_TOKEN or `hf auth login`)."""
     kind: Kind = "model" if model else "dataset"
     done = publish_folder(folder, repo, kind=kind, private=private, dry_run=dry_run)
     typer.echo("\n".join(done.lines()))
+    if dry_run:
+        done.plan.require_licence()
 
 
 def export(
@@ -249,7 +277,8 @@ def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
 
 
 COMMANDS = (
-    *(extract, validate, fetch, show.markers, show.plan, build, show.status, show.inspect),
+    *(extract, validate, fetch, show.markers, show.plan, build, show.status, look.inspect),
+    *(start.init, prune.prune, demo.demo, doctor.doctor),
     *(publish, export, audit, pages.report, pages.browse),
 )
 for command in COMMANDS:

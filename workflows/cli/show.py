@@ -1,25 +1,20 @@
-"""What the command line prints: plan, status, markers, folders, recipes."""
+"""What the command line prints of builds and pattern tables: plan, status, markers."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.rows import json_rows, parquet_rows
-from corpora.store.atomic import MANIFEST
-from corpora.store.manifest import read_manifest
 from extract.patterns import load_patterns
 from workflows import engines
 from workflows.report.stages import Row, collapsed, table
 from workflows.settings import options, planning
+from workflows.sources import FROM_NETWORK
 from workflows.stage import StageTask
 from workflows.tasks import BuildAll, Parse, Train
 from workflows.tasks.build import SHELVES, lacking, missing_inputs
@@ -27,8 +22,8 @@ from workflows.tasks.build import SHELVES, lacking, missing_inputs
 NO_TERMINAL_WIDTH = 132
 
 Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
-Output = Annotated[str, typer.Option("--output", help="Where everything is built.")]
-Language = Annotated[str, typer.Option(help="Which pattern table.")]
+Output = Annotated[str, typer.Option("--output", help="The folder that everything is built in.")]
+Language = Annotated[str, typer.Option(help="The language of the texts and the pattern table.")]
 Patterns = Annotated[
     list[Path] | None,
     typer.Option("--patterns", help="A pattern file that adds or replaces markers; repeatable."),
@@ -36,7 +31,10 @@ Patterns = Annotated[
 
 
 def plan(config: Config = "sample", output: Output = "build") -> None:
-    """Print each stage of a build file, its inputs, and which inputs are missing."""
+    """Print each stage of a build file, its inputs, and which inputs are missing; 1 if some are.
+
+    A dataset or model without a source is skipped, and what comes from the network is not missing.
+    """
     with options(config, output), planning():
         task = BuildAll(config=config)
         engines.check(task.build.engine, task.build.path)
@@ -50,7 +48,7 @@ def plan(config: Config = "sample", output: Output = "build") -> None:
             if isinstance(stage, Train) and (other := stage.other_code()):
                 said = f"built by other code ({', '.join(other)}): discorpora build --retrain"
                 typer.echo(f"    {said}")
-            # The stages that it builds on: the first few of many.
+            # At most four of the stages that it reads are named.
             upstream = [each.title for each in stage.upstream]
             if len(upstream) > 5:
                 upstream[4:] = [f"{len(upstream) - 4} more stages"]
@@ -62,6 +60,8 @@ def plan(config: Config = "sample", output: Output = "build") -> None:
         typer.echo("\ninputs that are not on this machine:" if missing else "\nevery input is here")
         for name, why, get in missing:
             typer.echo(f"  {name}: {why}" + (f"\n    get it: {get}" if get else ""))
+    if not all(why.endswith(FROM_NETWORK) for _, why, _ in missing):
+        raise typer.Exit(1)
 
 
 def _state(stage: StageTask, states: Mapping[str, str]) -> str:
@@ -79,9 +79,9 @@ def _state(stage: StageTask, states: Mapping[str, str]) -> str:
 def status(
     config: Config = "sample",
     output: Output = "build",
-    every: Annotated[bool, typer.Option("--all", help="A row for every source.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Show a row for every source.")] = False,
 ) -> None:
-    """Print what a build file's stages have built, and where it is."""
+    """Print what the stages of a build file have built, and where the results are."""
     with options(config, output), planning():
         task = BuildAll(config=config)
         rows, complete = table(task.made()), task.complete()
@@ -92,7 +92,7 @@ def status(
     if not complete:
         console.print(f"not complete: run  luigi --module workflows BuildAll --config {config}")
         return
-    # A path as one would type it from here.
+    # A path relative to the current folder, if it is below it.
     here, place = Path.cwd(), task.place
     place = place.relative_to(here) if place.is_relative_to(here) else place
     for shelf in SHELVES.values():
@@ -127,67 +127,11 @@ def markers(language: Language = "en", patterns: Patterns = None) -> None:
         out.add_row(row.marker, " ".join(sets), row.id, row.example)
     console = wide_console()
     console.print(out)
-    console.print("connectives of several words, labelled as themselves or left out:")
+    console.print("connectives of several words, which are a label of their own or are left out:")
     console.print(", ".join(word.name for word in known.multiwords), highlight=False)
 
 
-def inspect(
-    path: Annotated[Path, typer.Argument(help="A dataset, stage or model folder, or a file.")],
-    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="Rows to show.")] = 3,
-    config: Annotated[str, typer.Option(help="A dataset's configuration.")] = "",
-    split: Annotated[str, typer.Option(help="A dataset's split.")] = "",
-) -> None:
-    """Show what lies in a folder or file that discorpora wrote."""
-    if path.is_file():
-        _check_choices({}, config, split, path)
-        _show_rows(path, rows)
-        return
-    manifests = [path / name for name in (MANIFEST, "results.json") if (path / name).is_file()]
-    if not manifests:
-        raise InputError(
-            "neither a folder with manifest.json or results.json, nor a file",
-            where=str(path),
-            hint="give a folder that discorpora built, e.g. build/sample/datasets/sp",
-        )
-    try:
-        text = manifests[0].read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text: {error}", where=str(manifests[0])) from error
-    if config or split:
-        _check_choices(read_manifest(manifests[0]).get("configs", {}), config, split, path)
-    typer.echo(text)
-    for file in sorted(path.rglob("*.parquet")):
-        if config in ("", file.parent.name) and file.name.startswith(f"{split}-" if split else ""):
-            typer.echo(f"\n{file.relative_to(path)}")
-            _show_rows(file, rows)
-
-
-def _check_choices(configs: Mapping[str, Any], config: str, split: str, path: Path) -> None:
-    """Raise `ConfigError` for a configuration, or a split of it, that a dataset does not have."""
-    chosen = configs.values() if not config else [configs.get(config, {})]
-    splits = {name for entry in chosen for name in entry.get("splits", {})}
-    for option, value, choices in (("config", config, configs), ("split", split, splits)):
-        if value and value not in choices:
-            raise ConfigError(
-                f"no {option} {value!r}; {nearest(value, choices)}".rstrip("; "),
-                where=str(path),
-                hint=f"it has: {', '.join(sorted(choices))}"
-                if choices
-                else f"only a dataset's folder takes --{option}",
-            )
-
-
-def _show_rows(path: Path, rows: int) -> None:
-    """Up to `rows` rows of a Parquet file or of JSON Lines; `InputError` for what is neither."""
-    records = parquet_rows if path.suffix == ".parquet" else json_rows
-    for where, record in islice(records(path), rows):
-        if isinstance(record, BadRecord):
-            hint = "rows are shown of .parquet files and of JSON Lines"
-            raise InputError(record.reason, where=where, hint=hint)
-        typer.echo(json.dumps(record, ensure_ascii=False, default=str))
-
-
 def wide_console() -> Console:
-    """A console that is wide where no terminal says how wide it is."""
+    """A console as wide as the terminal, or 132 columns where the output is not a terminal."""
     console = Console()
     return console if console.is_terminal else Console(width=NO_TERMINAL_WIDTH)

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from corpora.store.atomic import write_text
+from workflows.cli import complete
 from workflows.cli.scoring import TrustCode, predict_marker, score
 from workflows.cli.show import wide_console
 from zoo.evaluate import SUITES
@@ -25,7 +26,12 @@ commands.add_typer(converters)
 @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def train(
     context: typer.Context,
-    recipe: Annotated[str, typer.Argument(help="A recipe: a TOML file or a shipped name.")],
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            help="A recipe: a TOML file or a shipped name.", autocompletion=complete.recipes
+        ),
+    ],
 ) -> None:
     """Train a model with RECIPE; `--key value` changes any of its settings.
 
@@ -40,7 +46,12 @@ def train(
 @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def evaluate(
     context: typer.Context,
-    suite: Annotated[str, typer.Argument(help=f"A suite: {', '.join(sorted(SUITES))}.")],
+    suite: Annotated[
+        str,
+        typer.Argument(
+            help=f"A suite: {', '.join(sorted(SUITES))}.", autocompletion=complete.suites
+        ),
+    ],
     model: Annotated[str, typer.Option(help="A model folder or Hub id.")],
     data: Annotated[str, typer.Option(help="A dataset folder or Hub id.")],
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,

@@ -1,32 +1,41 @@
-"""The whole build: what must be there before it runs, its report, `BuildAll`, `PublishAll`."""
+"""The whole build: the checks before it runs, its report, `BuildAll`, `PublishAll`."""
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import re
 import shutil
 import sys
 from collections.abc import Container, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import luigi
+from luigi.interface import core
 
 from corpora.errors import ConfigError, InputError
 from corpora.publish import plan_publication, publish
 from corpora.publish.plan import Kind
-from corpora.store.atomic import is_complete
+from corpora.store.atomic import is_complete, locked
 from workflows import console, devices, engines
 from workflows.report.page import assets_hash, write_report
 from workflows.settings import looking, options
+from workflows.sources import FROM_NETWORK
 from workflows.stage import StageTask, plan
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
 from workflows.tasks.sources import Parse, Sentences
 
 log = logging.getLogger("discorpora")
+
+LOCK = ".build.lock"
+"""The lock file of an output folder: one build at a time writes there."""
+_held: dict[Path, ExitStack] = {}
+"""The output folders that this process builds into, each with its lock."""
 
 SHELVES = {
     "dataset": "datasets",
@@ -35,8 +44,9 @@ SHELVES = {
     "validation": "validation",
 }
 """Where the results of these stages have short names, below `OUTPUT/NAME/`."""
+HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 ALONE = ("report", "division")
-"""Of these a build has one each: linked under their own names."""
+"""A build has one of each of these; the links have the stages' names."""
 
 
 class Report(StageTask):
@@ -68,12 +78,12 @@ class Report(StageTask):
         return stages
 
     def trainable(self, name: str, fed: Container[str]) -> bool:
-        """Whether a model's dataset has a source, and that of the model it starts from."""
+        """Whether the dataset of a model has a source, and that of the model it starts from."""
         model = self.build.models[name]
         return model.dataset in fed and (not model.base or self.trainable(model.base, fed))
 
     def settings(self) -> dict[str, Any]:
-        """The build's name, and what the build file has no source for."""
+        """The build's name, and the datasets, models and evaluations that have no source."""
         build, fed = self.build, self.build.fed
         skipped = [f"dataset {name}" for name in build.datasets if name not in fed]
         skipped += [f"model {name}" for name in build.models if not self.trainable(name, fed)]
@@ -94,10 +104,10 @@ class Report(StageTask):
 
 
 class BuildAll(StageTask):
-    """Run every stage of a build file, then link what it built under `OUTPUT/NAME/`.
+    """Run every stage of a build file, then link the results under `OUTPUT/NAME/`.
 
-    It is complete when every result is there and the links are those of this very build file, so
-    a result that was removed is made again, and going back to older settings shows their results.
+    It is complete when every result exists and the links lead to the results of this build file.
+    So a removed result is made again, and a build with earlier settings links its results again.
     """
 
     stage = "all"
@@ -106,24 +116,26 @@ class BuildAll(StageTask):
         super().__init__(*args, **kwargs)
         if not looking():
             check_inputs(self)
+            if not self.complete():
+                hold(self.root)
 
     @property
     def key(self) -> str:
         return self.build.name
 
     def requires(self) -> list[StageTask]:
-        """The report, and each result by itself: Luigi does not look behind a complete task."""
+        """The report, and each result: Luigi does not check what a complete task requires."""
         report = Report(config=self.config)
         plan(report)
         return [report, *(task for task in report.lineage if task.stage in SHELVES)]
 
     @property
     def place(self) -> Path:
-        """Where the results have short names."""
+        """The folder where the results have short names."""
         return self.root / self.build.name
 
     def links(self) -> dict[Path, str]:
-        """The links under `place`, each with what it leads to: those of this build and no other."""
+        """The links that `place` should have, each with its target."""
         links = {}
         for task in self.lineage:
             if task.stage in ALONE or task.stage in SHELVES:
@@ -149,7 +161,7 @@ class BuildAll(StageTask):
             for link in there.keys() - links.keys():
                 link.unlink()
             for link, target in links.items():
-                # An older link is replaced in one step.
+                # The rename replaces an older link in one step.
                 link.parent.mkdir(parents=True, exist_ok=True)
                 fresh = link.with_name(f".{link.name}.{os.getpid()}")
                 fresh.unlink(missing_ok=True)
@@ -163,14 +175,33 @@ class BuildAll(StageTask):
 
 @BuildAll.event_handler(luigi.Event.DEPENDENCY_PRESENT)
 def _say_that_it_is_there(task: BuildAll) -> None:
-    """A second run has nothing to do: Luigi ends without a word."""
+    """Say where the results are when there is nothing to do: Luigi prints nothing."""
     log.info("%s: built before, see %s", task.key, task.place / "report" / "index.html")
 
 
-def check_inputs(task: StageTask) -> None:
-    """Raise `InputError` naming every source of `task`'s graph that is not there.
+def hold(root: Path) -> None:
+    """Keep other builds out of the output folder until `release`, or the end of the process.
 
-    And `ConfigError` for an engine that cannot be used, and for a parser that is not installed.
+    Workers of a central scheduler share an output: the scheduler keeps them apart. Raises `Busy`,
+    which names the process that builds there.
+    """
+    if root not in _held and core().local_scheduler:
+        stack = ExitStack()
+        stack.enter_context(locked(root / LOCK, "another build writes into this folder"))
+        _held[root] = stack
+        atexit.register(release, root)
+
+
+def release(root: Path) -> None:
+    """Let other builds into the output folder again."""
+    if stack := _held.pop(root, None):
+        stack.close()
+
+
+def check_inputs(task: StageTask) -> None:
+    """Raise `InputError` with every source of `task`'s graph that cannot be read.
+
+    Raises `ConfigError` for an engine that cannot be used, and for a parser that is not installed.
     """
     engines.check(task.build.engine, task.build.path)
     lines = [
@@ -182,7 +213,7 @@ def check_inputs(task: StageTask) -> None:
         raise InputError(
             f"{len(lines)} of the sources cannot be read:\n  " + "\n  ".join(lines),
             where=task.build.path,
-            hint="set DISCORPORA_DATA or mend the build file; see: discorpora plan --config FILE",
+            hint="set DISCORPORA_DATA or correct the build file; see: discorpora plan -c FILE",
         )
     for stage in task.lineage:
         if isinstance(stage, Parse) and not is_complete(stage.folder):
@@ -194,7 +225,10 @@ def check_inputs(task: StageTask) -> None:
 
 
 def missing_inputs(stages: Sequence[StageTask]) -> list[tuple[str, str, str]]:
-    """Name, why it is missing, how to get it: for each input that is not on this machine."""
+    """Name, why it is missing, how to get it: for each input that is not on this machine.
+
+    The reason ends in `FROM_NETWORK` for what a build brings itself.
+    """
     missing: dict[str, tuple[str, str]] = {}
     for stage in stages:
         for source in stage.own_sources:
@@ -206,16 +240,17 @@ def missing_inputs(stages: Sequence[StageTask]) -> list[tuple[str, str, str]]:
             recipe, get = stage.chosen.recipe, stage.entry.get
             backbone, vectors = getattr(recipe, "backbone", ""), getattr(recipe, "vectors", "")
             if backbone and not Path(backbone).is_dir():
-                missing[f"{stage.key}, backbone {backbone}"] = ("from the network", get)
+                why = FROM_NETWORK if HUB_ID.fullmatch(backbone) else "no such folder"
+                missing[f"{stage.key}, backbone {backbone}"] = (why, get)
             if vectors and not Path(vectors).is_file():
                 missing[f"{stage.key}, vectors {vectors}"] = ("no such file", get)
     return [(name, why, get) for name, (why, get) in missing.items()]
 
 
 def lacking(parser: str) -> tuple[str, str]:
-    """What of `parser` is not on this machine, and how to get it; empty where nothing lacks.
+    """What `parser` lacks on this machine, and how to get it; two empty texts if nothing.
 
-    Nothing is loaded: what is there may still be of another version.
+    No parser is loaded, so the version is not checked.
     """
     kind, _, name = parser.partition(":")
     if kind == "spacy" and not (_installed(name) or Path(name).exists()):
@@ -238,31 +273,38 @@ def _installed(package: str) -> bool:
 
 
 def run_build(config: str, output: str, workers: int, *, retrain: bool = False) -> int:
-    """Build everything that `config` names; 0 if all of it is there at the end.
+    """Build everything that `config` names; returns 0 if all results exist at the end.
 
-    With `retrain` the models that other code has made, or whose data it has, are removed first.
+    `retrain` first removes the models whose code or data have changed since their training.
     """
     with options(config, output, workers):
         task = BuildAll(config=config)
+        if retrain:
+            hold(task.root)
         for stage in task.lineage if retrain else ():
             if isinstance(stage, Train) and stage.other_code():
-                log.info("%s: built by other code, trained again", stage.title)
+                log.info("%s: its code or data have changed, it is trained again", stage.title)
                 shutil.rmtree(stage.folder)
         workers = max(workers, len(devices.there()))  # a training on each
-        done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
+        try:
+            done = task.complete() or luigi.build([task], local_scheduler=True, workers=workers)
+        finally:
+            release(task.root)
     return 0 if done else 1
 
 
 class PublishAll(luigi.Task):
     """Publish every dataset and model of a build to the Hugging Face Hub.
 
-    Nothing is pushed unless everything may be: licences are decided first, for all of them.
+    Nothing is pushed unless every licence allows it: all licences are checked first.
     """
 
     config = luigi.Parameter(default="", description="a build file: its path or a shipped name")
     namespace = luigi.Parameter(description="a user or organisation of the Hub")
     private = luigi.BoolParameter(default=False, description="make new repositories private")
-    dry_run = luigi.BoolParameter(default=False, description="only list files and decisions")
+    dry_run = luigi.BoolParameter(
+        default=False, description="list files and licence decisions only"
+    )
 
     done = False
 
@@ -270,7 +312,7 @@ class PublishAll(luigi.Task):
         return BuildAll(config=self.config)
 
     def complete(self) -> bool:
-        """Whether this run has published: the Hub itself knows what is up to date."""
+        """Whether this run has published; what is up to date on the Hub is not pushed again."""
         return self.done
 
     def run(self) -> None:

@@ -68,11 +68,11 @@ class Divide(StageTask):
     stage = "division"
     hands_on = False
     priority = 1
-    """Before parses: here it shows whether two sources of a dataset have documents of one id."""
+    """Above that of parses: it finds ids that two sources share before the parses take hours."""
 
     @cached_property
     def served(self) -> dict[str, list[str]]:
-        """The sources of documents by name, each with the datasets that draw on it."""
+        """The sources of documents by name, each with the datasets that use it."""
         build = self.build
         divided = {name for name in build.fed if build.builder(name).reads != "sources"}
         served = {s.name: sorted(divided & {*s.datasets}) for s in build.sources}
@@ -83,20 +83,20 @@ class Divide(StageTask):
 
     @property
     def prescribed(self) -> dict[str, str]:
-        """The sources whose splits are prescribed, and by what."""
+        """The sources with prescribed splits, each with the name of the scheme."""
         named = {name: self.build.source(name).splits for name in self.served}
         return {name: how for name, how in named.items() if how}
 
     @property
     def table(self) -> str:
-        """The file of documents whose split is settled, or an empty string."""
+        """The file that sets the splits of some documents, or an empty string."""
         return self.build.place(self.build.splits.table)
 
     def settings(self) -> dict[str, Any]:
         settings = self.build.splits.model_dump(exclude={"table", "largest_group"})
         if self.table:
             with self.build.at("splits", "table"):
-                # The next build makes another division than the one that is there.
+                # The next build replaces the division in this output.
                 if Path(self.table).resolve().is_relative_to(self.root.resolve() / "stages"):
                     raise ConfigError(
                         "is the division of a build in this output, which the next one replaces",
@@ -145,7 +145,7 @@ class Divide(StageTask):
 
 
 class Dataset(StageTask):
-    """Build one dataset folder from every source that the build file gives it."""
+    """Build one dataset folder from all sources that the build file gives it."""
 
     name = luigi.Parameter(description="a [datasets.NAME] table's name")
     stage = "dataset"
@@ -167,11 +167,11 @@ class Dataset(StageTask):
 
     @property
     def direct(self) -> bool:
-        """Whether the builder reads its sources itself, without a stage before it."""
+        """Whether the builder reads the sources directly, without a stage upstream."""
         return self.builder.reads == "sources"
 
     def requires(self) -> list[StageTask]:
-        """The stages whose documents or pairs the builder reads, and at the end the division."""
+        """The stages whose documents or pairs the builder reads; the division comes last."""
         if self.direct:
             return []
         names = [source.name for source in self.entries]
@@ -192,7 +192,7 @@ class Dataset(StageTask):
             own["largest_group"] = build.splits.largest_group
         labels = own.get("markers", ())
         if builder.reads == "pairs" and labels and self.entries:
-            # Of labels without a marker that is extracted no row could be made, after every parse.
+            # Without a common marker the dataset would be empty, after hours of parsing.
             extracted = {m for task in self.upstream[:-1] for m in task.chosen_settings["markers"]}
             if extracted.isdisjoint(labels):
                 raise ConfigError(
@@ -213,11 +213,11 @@ class Dataset(StageTask):
         return {source.name: source.about for source in self.all_sources if source.about}
 
     def record(self) -> Stage:
-        """With a build file that makes this dataset alone, its documents divided as here."""
+        """The record with a build file that makes this dataset alone, with the same splits."""
         return replace(super().record(), build=self.build_file())
 
     def build_file(self) -> str:
-        """The tables that the dataset follows from, as TOML: no path of this machine."""
+        """The tables that determine the dataset, as TOML, without paths of this machine."""
         build = self.build
         served = {s.name: [self.name] for s in self.entries}
         tables: dict[str, Any] = {}
@@ -251,7 +251,7 @@ class Dataset(StageTask):
         return "\n".join(lines).strip()
 
     def inputs(self) -> list[Any]:
-        """The shards of documents or pairs, or the sources themselves with their options."""
+        """The shards of documents or pairs, or the sources with their options."""
         if self.direct:
             return [(source.spec, options_of(source)) for source in self.entries]
         shards = "pairs-*.parquet" if self.builder.reads == "pairs" else "documents-*.parquet"
@@ -274,7 +274,7 @@ class Dataset(StageTask):
         )
 
     def part(self, folder: Path, rank: int, of: int) -> dict[str, Any]:
-        """Make the candidates of every `of`-th shard; a builder of sources makes all by itself."""
+        """Make the candidates of every `of`-th shard; a builder that reads sources has no parts."""
         if not self.direct:
             self.builder.collect_part(self.inputs(), self.target(folder), rank, of)
         return {}

@@ -26,12 +26,12 @@ from workflows.training import Chosen, Judged, chosen_recipe, chosen_suite, eval
 log = logging.getLogger("discorpora")
 
 PLACES = ("backbone", "vectors")
-"""Settings of recipes that name a file or folder, or a model of the Hub."""
+"""Settings of recipes whose value is a file, a folder or a model of the Hub."""
 
 
 class ModelStage(StageTask):
     name = luigi.Parameter(description="a [models.NAME] table's name")
-    resources = {"training": 1}  # a GPU; where there is none, one at a time
+    resources = {"training": 1}  # a GPU; without a GPU one training runs at a time
 
     @property
     def entry(self) -> Model:
@@ -39,10 +39,10 @@ class ModelStage(StageTask):
 
 
 class Train(ModelStage):
-    """Train one model with its recipe, in a process of its own.
+    """Train one model with its recipe, in a separate process.
 
-    A refactoring of the code that made a dataset does not lead to another model folder: the path
-    leaves that code out. The model's manifest records it, and `discorpora plan` tells.
+    The model's folder does not depend on the code that made its dataset, so a refactoring does not
+    train it again. The manifest records that code, and `discorpora plan` says when it has changed.
     """
 
     stage = "model"
@@ -60,11 +60,11 @@ class Train(ModelStage):
 
     @cached_property
     def chosen(self) -> Chosen:
-        """The recipe with the settings that are used."""
+        """The recipe with the settings that this model uses."""
         return chosen_recipe(self.build, self.name)
 
     def settings(self) -> dict[str, Any]:
-        """The recipe's settings; a file or folder among them counts by its contents."""
+        """The recipe's settings; a file or folder is replaced by the hash of its contents."""
         build, entry, recipe = self.build, self.entry, self.chosen.recipe
         fits.check_training(self.name, recipe, fits.Data(entry.dataset, build))
         if entry.base:
@@ -78,7 +78,7 @@ class Train(ModelStage):
         return {**settings, "dataset_config": entry.config} if entry.config else settings
 
     def other_code(self) -> list[str]:
-        """What of a trained model was made by other code than today's: its data, its recipe."""
+        """Which of data and recipe have changed their code since the model was trained."""
         if not is_complete(self.folder):
             return []
         made = self.manifest()
@@ -97,8 +97,8 @@ class Train(ModelStage):
 class Evaluate(ModelStage):
     """Evaluate a model: on the held-out split of its dataset, or as `[evaluations.ON]` says.
 
-    Luigi runs evaluations of one model that are ready together as one task, whose `on` lists
-    theirs: they share a process, which loads the libraries once.
+    Luigi batches evaluations of one model that are ready together into one task, whose `on` lists
+    their names: they share a process, which loads the libraries once.
     """
 
     stage = "evaluation"
@@ -109,7 +109,7 @@ class Evaluate(ModelStage):
 
     @cached_property
     def parts(self) -> list[Evaluate]:
-        """The single evaluations of a batch; none of one that is no batch itself."""
+        """The single evaluations of a batch; empty for a single evaluation."""
         names = self.on.split(",") if "," in self.on else []
         parts = [self.clone(on=name) for name in names]
         for part in parts:
@@ -125,7 +125,7 @@ class Evaluate(ModelStage):
 
     @cached_property
     def judged(self) -> Evaluation:
-        """What is evaluated on what; a model's own `suite` and `dataset` make one too."""
+        """The `[evaluations.ON]` table, or one made of the model's own `suite` and `dataset`."""
         if self.on:
             return self.build.evaluation(self.on)
         entry = self.entry
@@ -138,7 +138,7 @@ class Evaluate(ModelStage):
         return [Dataset(config=self.config, name=name) for name in self.judged.datasets]
 
     def learned_from(self) -> list[tuple[Dataset, str]]:
-        """The datasets of the model and of those that it starts from, with configurations."""
+        """The datasets of the model and of all its bases, each with its configuration."""
         learned, entry = [], self.entry
         while True:
             learned.append((Dataset(config=self.config, name=entry.dataset), entry.config))
@@ -150,7 +150,7 @@ class Evaluate(ModelStage):
         if self.parts:
             return list(dict.fromkeys(task for part in self.parts for task in part.upstream))
         train = Train(config=self.config, name=self.name)
-        # What it learned from is read again, and Luigi does not look behind a complete task.
+        # Its training data are read again, and Luigi does not check behind a complete task.
         learned = [task for task, _ in self.learned_from()] if self.judged.datasets else []
         return list(dict.fromkeys([train, *self.judged_on(), *learned]))
 
@@ -176,7 +176,7 @@ class Evaluate(ModelStage):
     def data(self, shelf: Path) -> str:
         """The folder, file or Hub id that the suite reads, with `@CONFIG`.
 
-        Several datasets are linked by name in the new folder `shelf`.
+        Several datasets get links by name in the new folder `shelf`.
         """
         if self.judged.data:
             return self.own_sources[0].spec.partition(":")[2]
@@ -190,7 +190,7 @@ class Evaluate(ModelStage):
         return str(shelf)
 
     def run(self) -> None:
-        """Evaluate; one that fails leaves the model and the other evaluations."""
+        """Evaluate; a failed evaluation affects neither the model nor other evaluations."""
         stop_with_build()
         waiting = [part for part in self.parts or [self] if not is_complete(part.folder)]
         for part in waiting:
@@ -220,7 +220,7 @@ class Evaluate(ModelStage):
             raise errors[0]
 
     def seen(self) -> dict[str, int]:
-        """Rows of the build's datasets, and those of documents that the model was trained on."""
+        """The number of test rows, and of those from documents that the model was trained on."""
         from corpora.splits.division import Division
         from corpora.splits.seen import rows_seen
 

@@ -27,13 +27,13 @@ from workflows.stage import StageTask
 from workflows.tables import Source
 
 TREEBANKS = ("conllu",)
-"""Kinds of sources that have trees of their own."""
+"""Kinds of sources that come with gold trees."""
 
 
 def record_of(entry: Source) -> SourceRecord:
-    """A source of the build file as manifests and stage hashes know it.
+    """A source of the build file as manifests and stage hashes record it.
 
-    Without a licence of its own it has the reader's, which may be `unknown`.
+    Without a licence in the build file it has that of the reader, which may be `unknown`.
     """
     revision = str(entry.options.get("revision", ""))
     licence = entry.licences or parse_spec(entry.spec)[0].own_licence
@@ -43,7 +43,7 @@ def record_of(entry: Source) -> SourceRecord:
 
 
 def options_of(entry: Source) -> dict[str, Any]:
-    """The options that a source's reader gets, its name included."""
+    """The options of a source's reader, including its name."""
     return {"name": entry.name, **entry.reader_options()}
 
 
@@ -57,7 +57,7 @@ class SourceStage(StageTask):
         return self.build.source(self.source)
 
     def documents(self) -> Iterator[Document]:
-        """The source's documents as the stages before have made them, with sentences if they do."""
+        """The source's documents, with sentences if a stage upstream has split them."""
         made = [task for task in self.lineage if task.stage in ("documents", "sentences")]
         return iter_documents(made[-1].folder)
 
@@ -90,7 +90,7 @@ class Documents(SourceStage):
 
 
 class Sentences(SourceStage):
-    """Split every paragraph of a source into sentences: the layer that all builders read."""
+    """Split the paragraphs of a source into sentences, which all builders read."""
 
     stage = "sentences"
     version = 3
@@ -126,7 +126,7 @@ class Parse(SourceStage):
         return f"{self.source}/{self.parser_name.replace(':', '-').replace('/', '-')}"
 
     def requires(self) -> StageTask:
-        """Gold trees come with gold sentences; every other parser reads the stored layer."""
+        """Gold trees come with gold sentences; other parsers read the sentences stage."""
         read = Documents if self.parser_name == "gold" else Sentences
         return read(config=self.config, source=self.source)
 
@@ -148,7 +148,7 @@ class Parse(SourceStage):
 
     @cached_property
     def chosen(self) -> ParseSettings:
-        """The settings of `extract.stages.parse`; without prefilter the markers do not matter.
+        """The settings of `extract.stages.parse`; without prefilter they name no markers.
 
         Raises `ConfigError` for a parser that is not there, or cannot read this source.
         """
@@ -158,9 +158,9 @@ class Parse(SourceStage):
             kind = parse_spec(self.entry.spec)[0].name
             if name == "gold" and kind not in TREEBANKS:
                 raise ConfigError(
-                    f"'gold' takes trees that are there, and the source {self.source!r} ({kind}:) "
+                    f"the parser 'gold' reads gold trees, and the source {self.source!r} ({kind}:) "
                     "has none",
-                    hint='take parser = "embedded", or a source of the kind '
+                    hint='set parser = "embedded", or name a source of the kind '
                     f"{', '.join(TREEBANKS)}:",
                 )
         with self.build.at(*self.build.source_keys(self.source), "language"):
@@ -193,7 +193,7 @@ class Pairs(SourceStage):
 
     @cached_property
     def chosen(self) -> PairSettings:
-        """What shapes the pairs; the build file's confidence is for the pairs of its own mode."""
+        """The settings of extraction; `min_confidence` holds for the build file's own mode only."""
         own, language = self.build.extract, self.entry.language or "en"
         asked = own.min_confidence if self.mode_name == own.mode else None
         with self.build.at("extract", "min_confidence"):

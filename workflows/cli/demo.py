@@ -1,0 +1,153 @@
+"""`discorpora demo`: what extraction sees in a text: trees, patterns, pairs, confidences."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corpora.errors import InputError
+from workflows.cli.show import Language, Patterns
+
+if TYPE_CHECKING:
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from corpora.document import Document
+    from extract.pairs import Pair
+    from extract.parse import ParsedDocument
+
+STYLES = {"marker": "bold magenta", "S1": "cyan", "S2": "green"}
+
+
+def demo(
+    text: Annotated[str, typer.Argument(help="One or more sentences; `-` reads from stdin.")],
+    parser: Annotated[str, typer.Option(help="embedded, spacy:NAME or stanza:LANG.")] = "embedded",
+    markers: Annotated[str, typer.Option(help="all15, books8, books5, or a list.")] = "all15",
+    language: Language = "en",
+    mode: Annotated[str, typer.Option(help="standalone, or recall: all pairs.")] = "standalone",
+    patterns: Patterns = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show how a text is parsed, which patterns match, and the pairs with their confidence."""
+    from corpora.document import Document
+    from corpora.readers.source import joined, paragraphs_of
+    from corpora.sentences import split
+    from extract import Extractor
+    from extract.pairs import Reject
+    from extract.patterns import load_patterns
+
+    written, paragraphs = joined(paragraphs_of(sys.stdin.read() if text == "-" else text))
+    if not written:
+        raise InputError("the text is empty", hint='give a text: discorpora demo "It rained."')
+    spans = split(written, paragraphs, language=language)
+    document = Document(id="text", text=written, language=language, paragraphs=paragraphs)
+    document = document.with_sentences(spans)
+    rejects: list[Reject] = []
+    # Without the filter the parser also takes sentences that have no marker.
+    every: dict[str, Any] = {} if parser == "gold" else {"prefilter": None}
+    extractor = Extractor(
+        parser,
+        markers,
+        mode,
+        language,
+        on_reject=rejects.append,
+        patterns=patterns or (),
+        **every,
+    )
+    (parsed,) = extractor.parser.parse([document])
+    pairs = list(extractor.extract([document], [parsed]).pairs())
+    sentences = _sentences(document, parsed)
+    if as_json:
+        found = {"pairs": [asdict(p) for p in pairs], "rejects": [asdict(r) for r in rejects]}
+        typer.echo(json.dumps({"sentences": sentences, **found}, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    rows = {row.id: row for row in load_patterns(language, files=patterns or ()).patterns}
+    out = Console(highlight=False)
+    for sentence in sentences:
+        out.print(_tree(sentence, pairs))
+    for number, pair in enumerate(pairs, 1):
+        row = rows.get(pair.pattern)
+        sure = "none for this language" if pair.confidence is None else f"{pair.confidence:.2f}"
+        out.print(_said(f"\npair {number}: ", (pair.marker, "marker")))
+        out.print(_said("  ", ("S1", "S1"), f"          {pair.s1}"))
+        out.print(_said("  ", ("S2", "S2"), f"          {pair.s2}"))
+        out.print(_said(f"  confidence  {sure}"))
+        out.print(_said(f"  pattern     {pair.pattern}" + (f": {row.comment}" if row else "")))
+        if row:
+            out.print(_said(f"  example     {row.example}"))
+    for reject in rejects:
+        out.print(_said("\nno pair: ", (reject.marker, "marker"), f" ({reject.reason})"))
+    if not pairs and not rejects:
+        out.print(_said(f"\nno pair: the text has none of {', '.join(extractor.markers)}"))
+
+
+def _sentences(document: Document, parsed: ParsedDocument) -> list[dict[str, Any]]:
+    """Each sentence with its tokens; `head` counts in the sentence, -1 for the root."""
+    spans, strings = document.sentences, parsed.strings.strings
+    assert spans is not None
+    sentences = []
+    for row, (begin, end) in zip(parsed.sentence, pairwise(parsed.offsets), strict=True):
+        tokens = [
+            {
+                "form": strings[parsed.form[i]],
+                "start": int(parsed.start[i]),
+                "end": int(parsed.end[i]),
+                "upos": strings[parsed.upos[i]],
+                "xpos": strings[parsed.xpos[i]],
+                "deprel": strings[parsed.deprel[i]],
+                "head": max(-1, int(parsed.head[i] - begin)),
+            }
+            for i in range(begin, end)
+        ]
+        text = document.text[spans.start[row] : spans.end[row]]
+        sentences.append({"text": text, "tokens": tokens})
+    return sentences
+
+
+def _tree(sentence: dict[str, Any], pairs: Sequence[Pair]) -> Tree:
+    """The dependency tree; each word with its label, part of speech, and place in the pairs."""
+    from rich.tree import Tree
+
+    tokens = sentence["tokens"]
+    whole = Tree(_said(sentence["text"]))
+    waiting = [(whole, -1)]
+    while waiting:
+        branch, head = waiting.pop()
+        for number, token in enumerate(tokens):
+            if token["head"] == head:
+                roles = _roles(token, pairs)
+                word = (token["form"], roles[0][0]) if roles else token["form"]
+                said = "".join(f" [{role}{f' of {n}' * (len(pairs) > 1)}]" for role, n in roles)
+                label = _said(word, f"  {token['deprel']} {token['upos']}{said}")
+                waiting.append((branch.add(label), number))
+    return whole
+
+
+def _roles(token: dict[str, Any], pairs: Sequence[Pair]) -> list[tuple[str, int]]:
+    """What a token is part of, with the number of the pair: the marker, S1 or S2."""
+    found = []
+    for number, pair in enumerate(pairs, 1):
+        sides = {"marker": pair.marker_spans, "S1": pair.s1_spans, "S2": pair.s2_spans}
+        for role, spans in sides.items():
+            if any(start <= token["start"] and token["end"] <= end for start, end in spans):
+                found.append((role, number))
+    return found
+
+
+def _said(*parts: str | tuple[str, str]) -> Text:
+    """A text; a part with a role has the role's colour. No part is read as marks of rich."""
+    from rich.text import Text
+
+    text = Text()
+    for part in parts:
+        words, role = (part, "") if isinstance(part, str) else part
+        text.append(words, STYLES.get(role, ""))
+    return text

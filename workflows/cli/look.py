@@ -1,0 +1,329 @@
+"""`discorpora inspect`: the rows of a dataset, and what else discorpora wrote, in short."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from corpora.errors import BadRecord, ConfigError, InputError, nearest
+from corpora.splits import SPLITS
+from corpora.store.atomic import MANIFEST, read_json
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as pads
+    from rich.console import Console
+
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+MARKERS = ("marker", "connective", "label")
+"""Columns that `--marker` looks at, the first that a table has."""
+FACTS = (
+    *("name", "recipe", "suite", "model", "dataset", "hash", "command", "licence", "licences"),
+    *("headline_name", "headline", "parameters", "trained_on", "counts", "rejects"),
+)
+"""What of a manifest, and of results beside it, is shown."""
+INLINE = 12
+"""At most this many values of a nested entry are shown."""
+
+
+class Rows(NamedTuple):
+    """Some rows of a table, with the names of their labels; `total` is -1 if it is not known."""
+
+    title: str
+    rows: list[dict[str, Any]]
+    total: int = -1
+
+
+def inspect(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATASET", help="A dataset, stage or model FOLDER, a FILE, or OWNER/NAME."
+        ),
+    ],
+    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="Rows to show.")] = 5,
+    config: Annotated[
+        str, typer.Option("--config", "--table", help="A dataset's configuration.")
+    ] = "",
+    split: Annotated[str, typer.Option(help="A dataset's split.")] = "",
+    marker: Annotated[
+        str, typer.Option("--marker", "--label", help="Only rows of this marker or label.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON Lines.")] = False,
+) -> None:
+    """Show rows of a dataset with the names of their labels; or a stage, a model, a file."""
+    from workflows.cli.show import wide_console
+
+    place, at, named = path.rpartition("@")
+    if at and not Path(path).exists():
+        path, config = place, config or named
+    folder, out = Path(path).expanduser(), wide_console()
+    manifest = _object(folder / MANIFEST)
+    configs = manifest.get("configs") or {}
+    if folder.is_dir() and (manifest or (folder / "results.json").is_file()) and not configs:
+        _refuse_parts(config, split, path)
+        if not as_json:
+            _show_facts(manifest | _object(folder / "results.json"), folder, out)
+        tables = sorted(folder.glob("*.parquet"))[:1]
+        shown = [_file_rows(file, rows, marker)._replace(title=file.name) for file in tables]
+    elif folder.is_file():
+        _refuse_parts(config, split, path)
+        shown = [_file_rows(folder, rows, marker)]
+    elif folder.is_dir() or HUB_ID.fullmatch(path):
+        _refuse_shelf(folder)
+        shown = [_dataset_rows(path, configs, config, split, marker, rows)]
+        if configs and not as_json:
+            _show_configurations(manifest, out)
+    else:
+        raise InputError(
+            "no such file or folder",
+            where=path,
+            hint="give what discorpora built, such as build/sample/datasets/sp, a file, or a "
+            "dataset of the Hub as OWNER/NAME",
+        )
+    for part in shown:
+        if as_json:
+            for row in part.rows:
+                typer.echo(json.dumps(row, ensure_ascii=False, default=str))
+        else:
+            _show_rows(part, out)
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """The object of a JSON file; empty where there is no such file."""
+    value = read_json(path) if path.is_file() else {}
+    if not isinstance(value, dict):
+        raise InputError("expected an object", where=str(path))
+    return value
+
+
+def _refuse_parts(config: str, split: str, path: str) -> None:
+    """Raise `ConfigError` for a configuration or split of what has none."""
+    for option, value in (("config", config), ("split", split)):
+        if value:
+            raise ConfigError(
+                f"no {option} {value!r}",
+                where=path,
+                hint=f"only a dataset's folder takes --{option}",
+            )
+
+
+def _refuse_shelf(folder: Path) -> None:
+    """Raise `InputError` for a folder of results, which it names."""
+    inside = [*folder.glob(f"*/{MANIFEST}"), *folder.glob(f"*/*/{MANIFEST}")]
+    if inside and not (folder / MANIFEST).is_file():
+        names = sorted(str(manifest.parent) for manifest in inside)
+        more = f" and {len(names) - INLINE} more" if len(names) > INLINE else ""
+        raise InputError(
+            f"is a folder of {len(names)} results",
+            where=str(folder),
+            hint=f"inspect one of them: {', '.join(names[:INLINE])}{more}",
+        )
+
+
+def _dataset_rows(
+    path: str, configs: Mapping[str, Any], config: str, split: str, marker: str, number: int
+) -> Rows:
+    """The first rows of one split: those named, else the default configuration and training."""
+    from corpora.audit.opening import opened
+
+    _choose(path, "config", config, configs or {config})
+    found = opened(path, config)
+    config = config or next((n for n, c in configs.items() if c["default"]), next(iter(found)))
+    chosen = found[config]
+    _choose(path, "split", split, chosen.splits)
+    split = split or next(iter(chosen.splits))
+    title = f"{path}, {config}/{split}" + f", {marker}" * bool(marker)
+    return _table_rows(title, chosen.splits[split], chosen.classes, number, marker)
+
+
+def _choose(path: str, option: str, value: str, choices: Any) -> None:
+    if value and value not in choices:
+        raise ConfigError(
+            f"no {option} {value!r}; {nearest(value, choices)}".rstrip("; "),
+            where=path,
+            hint=f"it has: {', '.join(sorted(choices))}",
+        )
+
+
+def _table_rows(
+    title: str, table: pads.Dataset, classes: Mapping[str, list[str]], number: int, marker: str
+) -> Rows:
+    import pyarrow.compute as pc
+
+    wanted = None
+    if marker:
+        column = _marker_column(table.schema.names, title)
+        names = classes.get(column, [])
+        if names:
+            _choose(title, "marker", marker, names)
+        wanted = pc.field(column) == (names.index(marker) if names else marker)
+    rows = table.head(number, filter=wanted).to_pylist()
+    for row in rows:
+        for column, names in classes.items():
+            if row[column] is not None and 0 <= row[column] < len(names):
+                row[column] = names[row[column]]
+    return Rows(title, rows, table.count_rows(filter=wanted))
+
+
+def _marker_column(columns: list[str], where: str) -> str:
+    for name in MARKERS:
+        if name in columns:
+            return name
+    raise ConfigError(
+        "it has no column of markers or labels",
+        where=where,
+        hint=f"--marker looks at the columns {', '.join(MARKERS)}; it has: {', '.join(columns)}",
+    )
+
+
+def _file_rows(path: Path, number: int, marker: str) -> Rows:
+    """The first rows of a Parquet file or of JSON Lines; `InputError` for what is neither."""
+    if path.suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.dataset as pads
+
+        from corpora.audit.data import Configuration
+
+        try:
+            table = pads.dataset(path)
+        except (OSError, pa.ArrowException) as error:
+            said = str(error).splitlines()[0]
+            raise InputError(f"cannot be read as Parquet: {said}", where=str(path)) from None
+        classes = Configuration({"": table}).classes
+        return _table_rows(str(path), table, classes, number, marker)
+    records = _records(path)
+    kept = (r for r in records if not marker or r[_marker_column([*r], str(path))] == marker)
+    return Rows(str(path), list(islice(kept, number)))
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    from corpora.readers.rows import json_rows
+
+    for where, record in json_rows(path):
+        if isinstance(record, BadRecord):
+            hint = "rows are shown of .parquet files and of JSON Lines"
+            raise InputError(record.reason, where=where, hint=hint)
+        yield dict(record)
+
+
+def _show_configurations(manifest: Mapping[str, Any], out: Console) -> None:
+    """A dataset's name, licence and languages, and the rows of each split."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    configs = manifest["configs"]
+    named = {split for entry in configs.values() for split in entry["splits"]}
+    splits = [split for split in SPLITS if split in named]
+    licence = (manifest.get("licence") or {}).get("id", "unknown")
+    title = f"{manifest['name']}: licence {licence}, language {', '.join(manifest['languages'])}"
+    out.print(_plain(title, "bold"))
+    table = Table(box=SIMPLE)
+    table.add_column("configuration")
+    for split in splits:
+        table.add_column(f"{split} rows", justify="right")
+    table.add_column("labels")
+    for name, entry in configs.items():
+        rows = [f"{entry['splits'].get(split, {}).get('rows', 0):,}" for split in splits]
+        labels = [n for about in entry["features"].values() for n in about.get("names", ())]
+        shown = name + " (default)" * bool(entry["default"])
+        table.add_row(shown, *rows, _plain(_few(labels)))
+    out.print(table)
+
+
+def _show_facts(about: Mapping[str, Any], folder: Path, out: Console) -> None:
+    """The short facts of a stage, model or evaluation, and the sizes of its files."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for key in FACTS:
+        if about.get(key) not in (None, "", {}, []):
+            table.add_row(key.replace("_", " "), _plain(_said(about[key])))
+    if scores := list(_scores(about.get("metrics", {}))):
+        table.add_row("metrics", _plain(_few(scores)))
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    names = ", ".join(sorted(path.name for path in files)[:INLINE])
+    table.add_row("files", _plain(f"{len(files)}, {size / 2**20:,.1f} MiB: {names}"))
+    out.print(table)
+
+
+def _scores(metrics: Mapping[str, Any], name: str = "") -> Iterator[str]:
+    """The metrics that have a value, each with the names that lead to it."""
+    for key, inner in metrics.items():
+        said = f"{name} {key}".strip()
+        if isinstance(inner, Mapping) and "value" in inner:
+            yield f"{said} {_said(inner['value'])}"
+        elif isinstance(inner, Mapping):
+            yield from _scores(inner, said)
+
+
+def _show_rows(part: Rows, out: Console) -> None:
+    """Each row: its short values on one line, then a line for each text or list."""
+    from rich.table import Table
+
+    of = f" of {part.total:,}" if part.total >= 0 else ""
+    out.print(_plain(f"\n{part.title}: {len(part.rows):,}{of} rows", "bold"))
+    for number, row in enumerate(part.rows, 1):
+        table = Table.grid(padding=(0, 1))
+        table.add_column(justify="right", style="dim", no_wrap=True)
+        table.add_column(style="cyan", no_wrap=True)
+        table.add_column(overflow="fold")
+        long = {key: value for key, value in row.items() if _is_long(value)}
+        rest = {key: row[key] for key in row if key not in long and row[key] not in (None, "", [])}
+        short = [f"{key} {_said(value)}" for key, value in rest.items()]
+        lines = [("", "  ".join(short))] if short else []
+        for key, value in long.items():
+            texts = value if isinstance(value, list) else [value]
+            if len(texts) > 6:
+                texts = [*texts[:6], f"... {len(texts) - 6:,} more"]
+            lines += [(key if not at else "", _cut(str(text))) for at, text in enumerate(texts)]
+        for at, (key, text) in enumerate(lines):
+            table.add_row(str(number) if not at else "", key, _plain(text))
+        out.print(table)
+
+
+def _is_long(value: Any) -> bool:
+    """Whether a value is a text, or a list of texts: these have lines of their own."""
+    if isinstance(value, list):
+        return any(isinstance(text, str) and " " in text for text in value)
+    return isinstance(value, str) and " " in value
+
+
+def _said(value: Any) -> str:
+    """A value in a few words: numbers rounded, long lists and tables cut."""
+    if isinstance(value, Mapping):
+        shown = [
+            f"{key} {_wrapped(inner)}" for key, inner in value.items() if inner not in ({}, [])
+        ]
+        return _few(shown) if shown else "none"
+    if isinstance(value, list):
+        return f"[{_few([_wrapped(inner) for inner in value[: INLINE + 1]], len(value))}]"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _wrapped(value: Any) -> str:
+    return f"({_said(value)})" if isinstance(value, Mapping) else _said(value)
+
+
+def _few(shown: list[str], total: int = 0) -> str:
+    more = max(total, len(shown)) - INLINE
+    return ", ".join(shown[:INLINE]) + (f", ... {more:,} more" if more > 0 else "")
+
+
+def _cut(text: str, longest: int = 300) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
+
+
+def _plain(text: str, style: str = "") -> Any:
+    """A text that rich does not read marks in."""
+    from rich.text import Text
+
+    return Text(text, style=style)

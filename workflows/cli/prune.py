@@ -1,0 +1,140 @@
+"""`discorpora prune`: the stages in an output folder that no build file needs any more."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from corpora.errors import InputError
+from corpora.store.atomic import MANIFEST, Busy, locked, read_json
+
+HASH = re.compile(r"([0-9a-f]{16})(\.partial|\.engine|\.run\.json)?")
+"""A stage's folder; what a broken run left of it; its workers' logs; its time and memory."""
+
+
+class Stage(NamedTuple):
+    """One stage on disk: its folder, all its paths, their bytes, and the links that lead to it."""
+
+    folder: Path
+    paths: list[Path]
+    size: int
+    links: list[Path]
+
+
+def prune(
+    configs: Annotated[
+        list[str], typer.Argument(metavar="BUILD...", help="The build files to keep: all of them.")
+    ],
+    output: Annotated[str, typer.Option("--output", help="Where they are built.")] = "build",
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what is listed.")] = False,
+) -> None:
+    """List the stages in an output folder that none of these build files needs; or remove them."""
+    from workflows.tasks.build import hold, release
+
+    root = Path(output).absolute()
+    if not (root / "stages").is_dir():
+        raise InputError("holds no stages", where=output, hint="name a build's --output folder")
+    if remove:
+        hold(root)
+    try:
+        unneeded = _unneeded(root, _needed(configs, output))
+        for stage in unneeded:
+            linked = f"  (linked as {stage.links[0].relative_to(root)})" if stage.links else ""
+            typer.echo(f"{_mib(stage.size)}  {stage.folder.relative_to(root)}{linked}")
+        total = _mib(sum(stage.size for stage in unneeded))
+        typer.echo(f"{total}  in all; not needed by {', '.join(configs)}: {len(unneeded)}")
+        kept = [stage for stage in unneeded if not _remove(stage)] if remove else []
+        if kept:
+            typer.echo(f"kept, since another process makes them: {len(kept)}")
+        elif remove and unneeded:
+            typer.echo("removed")
+        elif unneeded:
+            typer.echo("nothing was removed: --remove does that")
+    finally:
+        release(root)
+
+
+def _needed(configs: list[str], output: str) -> set[Path]:
+    """The folders of all stages of the build files.
+
+    Raises `InputError` for a source that is absent: the folders that it leads to are not known.
+    """
+    from workflows.settings import options, planning
+    from workflows.tasks import BuildAll
+
+    needed = set()
+    for config in configs:
+        with options(config, output), planning():
+            task = BuildAll(config=config)
+        for source in task.all_sources:
+            if source.problem and not source.remote:
+                raise InputError(
+                    f"source {source.name}: {source.problem}",
+                    where=config,
+                    hint="without its sources nobody knows which stages a build file needs",
+                )
+        needed |= {stage.folder for stage in task.lineage}
+    return needed
+
+
+def _unneeded(root: Path, needed: set[Path]) -> list[Stage]:
+    """The stages that discorpora made there, but for those that are needed."""
+    found: dict[Path, list[Path]] = {}
+    for path in sorted((root / "stages").rglob("*")):
+        match = HASH.fullmatch(path.name)
+        inside = any(HASH.fullmatch(parent.name) for parent in path.relative_to(root).parents)
+        if match and not inside and not path.is_symlink() and _is_ours(path):
+            found.setdefault(path.with_name(match[1]), []).append(path)
+    links: dict[Path, list[Path]] = {}
+    for place in root.iterdir():
+        if place.is_dir() and place.name not in ("stages", "fingerprints"):
+            for path in sorted(place.rglob("*")):
+                if path.is_symlink():
+                    links.setdefault(path.resolve(), []).append(path)
+    return [
+        Stage(folder, paths, sum(map(_size, paths)), links.get(folder.resolve(), []))
+        for folder, paths in found.items()
+        if folder not in needed
+    ]
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether discorpora made it: a finished stage says so in its manifest."""
+    if not HASH.fullmatch(path.name) or "." in path.name:
+        return True  # no other program names a file so, with 16 digits of a hash
+    if not (path / MANIFEST).is_file():
+        return False
+    manifest: Any = read_json(path / MANIFEST)
+    hashes = (manifest.get("hash"), manifest.get("stage", {}).get("hash"))
+    return path.name in hashes or {"code", "files", "settings"} <= manifest.keys()  # a model
+
+
+def _remove(stage: Stage) -> bool:
+    """Remove a stage, unless a process makes it; broken off, it leaves a partial folder."""
+    folder = stage.folder
+    try:
+        with locked(folder.with_name(f".{folder.name}.lock"), "another process makes this folder"):
+            for link in stage.links:
+                link.unlink()
+            partial = folder.with_name(f"{folder.name}.partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            if folder in stage.paths:
+                folder.replace(partial)
+            for path in (partial, *stage.paths):
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    except Busy:
+        return False
+    return True
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:>10,.1f} MiB"

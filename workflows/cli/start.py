@@ -1,0 +1,210 @@
+"""`discorpora init`: a commented build file for a user's own sources."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from corpora.errors import BadRecord, ConfigError
+
+DEFAULT = Path("build.toml")
+SAMPLE = "sample:stories"
+PROSE = ("dissent", "sp", "bso", "permuted")
+"""The datasets that any running text gives."""
+OWN = {
+    "pdtb": ("pdtb_explicit", "pdtb_implicit", "pdtb_marked"),
+    "rst": ("rst",),
+    "irc": ("dissent", "dc_chat"),
+}
+"""Other datasets, by the kind of source."""
+LOOKED_AT = 20
+"""Documents that are read to see what a source holds."""
+
+TOP = """\
+# A build file: the sources, and the datasets and models that are made of them.
+#   discorpora plan --config {file}     lists the stages, and which inputs are missing
+#   discorpora build --config {file}    runs them; a second run continues after the last stage
+# Every key: docs/builds.md
+
+name = "{name}"  # the results go to build/{name}/
+seed = 13  # of every random choice: the same seed gives the same files
+"""
+SOURCE = """
+[[sources]]
+name = {name}
+spec = {spec}  # kind:PATH; a relative path starts where the build is started
+{licence}
+language = "{language}"
+datasets = {datasets}  # the [datasets.NAME] tables that use this source
+"""
+NO_LICENCE = (
+    '# licence = "CC0-1.0"  # name the licence of the texts: without one nothing may be published'
+)
+SETTINGS = """
+[splits]  # shares of the documents, the same for all datasets
+train = 0.8
+validation = 0.1
+test = 0.1
+
+[parse]
+parser = "{parser}"  # embedded (English), gold (trees of a conllu: source), spacy:NAME, stanza:LANG
+
+[extract]
+markers = "{markers}"  # a set, or a list such as "because,so"; see: discorpora markers
+mode = "standalone"  # pairs whose sides can stand alone; "recall" takes every pair
+"""
+MODEL = """
+[models.ngram]  # a baseline that trains in seconds on a CPU; other recipes: discorpora zoo
+recipe = "dissent/ngram"
+dataset = "dissent"
+config = "all"  # the dataset's configuration: all 15 markers
+suite = "dissent"  # evaluates the model on the test split
+"""
+TOO_FEW = """
+# No model: fewer than three documents cannot give a training, a validation and a test split.
+# Split the text into several files (a chapter a file), then add:
+"""
+
+
+class Guess(NamedTuple):
+    """What a source holds: its spec, licence ("" if unknown), language and number of documents.
+
+    `documents` is `LOOKED_AT` for that many and more.
+    """
+
+    spec: str
+    licence: str
+    language: str
+    documents: int
+
+
+def init(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE.toml] [SOURCE]...",
+            help="The build file (default build.toml), and sources such as text:my_books/.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> None:
+    """Write a build file for your sources, with comments; `discorpora plan` accepts it."""
+    files = [Path(word) for word in arguments or () if word.endswith(".toml")]
+    specs = [word for word in arguments or () if not word.endswith(".toml")]
+    if len(files) > 1:
+        raise ConfigError(f"two build files are named: {files[0]} and {files[1]}")
+    path = files[0] if files else DEFAULT
+    refuse_existing(path, force=force)
+    guesses = [_look(spec) for spec in specs or [SAMPLE]]
+    _write(path, guesses)
+    for guess in guesses:
+        many = f"{guess.documents} or more" if guess.documents == LOOKED_AT else guess.documents
+        typer.echo(f"{guess.spec}: {many} documents, language {guess.language}")
+    if not specs:
+        typer.echo("no source was named: the file builds the embedded sample")
+    typer.echo(f"wrote {path}; next: discorpora plan --config {path}")
+
+
+def refuse_existing(path: Path | None, *, force: bool) -> None:
+    """Raise `ConfigError` for an output that exists, without `force`."""
+    if path is not None and path.is_file() and not force:
+        raise ConfigError("exists already", where=str(path), hint="--force overwrites it")
+
+
+def _look(spec: str) -> Guess:
+    """Read the first documents of a source; a bare folder's kind is that of most of its files.
+
+    Raises `InputError` for a source that cannot be read.
+    """
+    from corpora.licences import UNKNOWN
+    from corpora.readers import BARE, open_source
+
+    folder = Path(spec).expanduser()
+    if folder.is_dir():
+        kinds = Counter(
+            kind
+            for file in folder.rglob("*")
+            for kind, suffixes in BARE.items()
+            if file.name.endswith(suffixes)
+        )
+        spec = f"{kinds.most_common(1)[0][0]}:{spec}" if kinds else f"text:{spec}"
+    refused: list[BadRecord] = []  # the build counts them, and stops if there are too many
+    documents = list(islice(open_source(spec, on_bad=refused.append), LOOKED_AT))
+    licences = {document.licence for document in documents}
+    licence = licences.pop() if len(licences) == 1 else UNKNOWN
+    text = " ".join(document.text[:2000] for document in documents)
+    return Guess(spec, "" if licence == UNKNOWN else licence, _language(text), len(documents))
+
+
+def _language(text: str) -> str:
+    """The language whose pattern table knows most of the words, English in doubt.
+
+    A table lists the markers of its language, and for some the most frequent words.
+    """
+    from extract.patterns import load_patterns, table_languages
+
+    words, known = Counter(text.lower().split()), {}
+    for language in table_languages():
+        table = load_patterns(language)
+        listed = {*table.frequent, *table.markers}
+        known[language] = sum(words[word] if table.spaces else text.count(word) for word in listed)
+    return max(sorted(known), key=lambda language: (known[language], language == "en"))
+
+
+def _datasets(spec: str) -> tuple[str, ...]:
+    from corpora.readers import parse_spec
+    from corpora.tasks import BUILDERS
+
+    kind = parse_spec(spec)[0].name
+    released = [name for name in BUILDERS.own if kind in getattr(BUILDERS.find(name), "kinds", ())]
+    return tuple(released) or OWN.get(kind, PROSE)
+
+
+def _write(path: Path, guesses: list[Guess]) -> None:
+    """Write the file, and plan it before it takes its name."""
+    from corpora.store.atomic import replacing
+    from corpora.tasks import BUILDERS
+    from corpora.toml import toml_value
+    from extract.patterns import resolve_markers
+    from workflows.settings import options, planning
+    from workflows.tasks import BuildAll
+
+    slugs = [_slug(Path(re.split(r"[*?\[]", g.spec.partition(":")[2])[0]).stem) for g in guesses]
+    name = slugs[0] if path == DEFAULT else _slug(path.stem)
+    text = TOP.format(file=path, name=name.replace(".", "-"))
+    for number, (slug, guess) in enumerate(zip(slugs, guesses, strict=True)):
+        text += SOURCE.format(
+            name=toml_value(slug + f"-{number}" * (slug in slugs[:number])),
+            spec=toml_value(guess.spec),
+            licence=f"licence = {toml_value(guess.licence)}" if guess.licence else NO_LICENCE,
+            language=guess.language,
+            datasets=toml_value(_datasets(guess.spec)),
+        )
+    language = guesses[0].language
+    parser = "embedded" if language == "en" else f"stanza:{language}"
+    text += SETTINGS.format(parser=parser, markers="all15" if language == "en" else "all")
+    datasets = dict.fromkeys(name for guess in guesses for name in _datasets(guess.spec))
+    for name in datasets:
+        builder = "dc" if name == "dc_chat" else name
+        text += f"\n[datasets.{name}]  # {BUILDERS.find(builder).summary()}\n"
+        text += f'builder = "{builder}"\n' if builder != name else ""
+        if name == "dissent" and language != "en":
+            text += f"markers = {toml_value(resolve_markers('all', language))}  # its labels\n"
+    if "dissent" in datasets:
+        few = sum(guess.documents for guess in guesses) < 3
+        lines = MODEL.strip().splitlines()
+        text += TOO_FEW + "".join(f"# {line}\n" for line in lines) if few else MODEL
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+        with options(str(partial), "build"), planning():
+            BuildAll(config=str(partial))
+
+
+def _slug(words: str) -> str:
+    """A name that is also a folder's: small letters, digits, dots and dashes."""
+    return re.sub(r"[^a-z0-9._-]+", "-", words.lower()).strip("-._") or "texts"
