@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModel, BartConfig, BartModel, ViTConfig, ViTModel
+from transformers import AutoModel, AutoTokenizer, BartConfig, BartModel, ViTConfig, ViTModel
 
 import zoo
 from corpora import schemas
@@ -120,6 +120,11 @@ def test_a_family_trains_and_loads_again(
         two = [("Anna sang.", "Bela left."), (" ".join(STORY), "Hans slept.")]
         together, alone = predict(output, two)[0], predict(output, two[:1])[0]
         assert together == pytest.approx(alone, abs=1e-4)
+        # Something stands between the texts, as the folder's own tokenizer says too.
+        read = AutoTokenizer.from_pretrained(output)
+        alone = [read(text, add_special_tokens=False)["input_ids"] for text in two[0]]
+        both = read(*two[0])["input_ids"]
+        assert both[both.index(alone[0][-1]) + 1] not in alone[1]
     elif recipe == "conpono":
         zoo.register()
         model = AutoModel.from_pretrained(output)
