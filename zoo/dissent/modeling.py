@@ -197,6 +197,10 @@ class _PairPreTrained(ZooModel):
     base_model_prefix = ""
     main_input_name = "input_ids"
 
+    def get_input_embeddings(self) -> nn.Module:
+        """The backbone's, which FSDP shards by themselves."""
+        return self.backbone.get_input_embeddings()
+
     def _init_weights(self, module: nn.Module) -> None:
         if module is getattr(self, "classifier", None):
             init.normal_(module.weight, std=0.02)
