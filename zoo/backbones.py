@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 import torch
+from tokenizers.processors import Sequence, TemplateProcessing
 from transformers import (
     PretrainedConfig,
     PreTrainedModel,
@@ -67,7 +68,21 @@ def tokenizer_of(
             where=backbone,
             hint=f'name a token that it has a vector for: --pad_token "{example}"',
         )
+    _part_pairs(tokenizer)
     return tokenizer
+
+
+def _part_pairs(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Put a tokenizer's token of a text's end between two texts, where else nothing stands there.
+
+    So of GPT-2's and Qwen's. It is written with the tokenizer, and a loaded model reads it so.
+    """
+    rules, end = getattr(tokenizer, "backend_tokenizer", None), tokenizer.eos_token
+    if rules is None or end is None or tokenizer.num_special_tokens_to_add(pair=True):
+        return
+    parted = TemplateProcessing("$A", f"$A {end} $B", [(end, tokenizer.eos_token_id)])
+    former = rules.post_processor
+    rules.post_processor = parted if former is None else Sequence([former, parted])
 
 
 def tokenizer_for(

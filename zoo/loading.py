@@ -76,7 +76,9 @@ def config_of(name: str | PathLike[str]) -> dict[str, Any]:
     config = None if path is None else read_json(path, AGAIN)
     if not isinstance(config, dict) or not config:
         raise InputError(
-            "no model here" if path is None else "is no configuration of a model",
+            "no model here: no config.json"
+            if path is None
+            else "is not the configuration of a model",
             where=str(name if path is None else path),
             hint="give a model folder (with config.json) or a Hub id that can be reached",
         )

@@ -219,20 +219,26 @@ def parameter_count(model: torch.nn.Module) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
-def out_of_memory(where: str, hint: str) -> DiscorporaError:
-    """What a run is told that needs more memory than its GPU has left; `hint` says what to do.
+@contextmanager
+def within_memory(where: str, hint: str) -> Iterator[None]:
+    """Turn a GPU's want of memory into one message; `hint` says what to do.
 
     Where other processes hold a quarter of the GPU or more, it says so.
     """
-    problem = "out of memory on the GPU"
-    # Raised by a torch without CUDA, and where not even this question has room.
-    with suppress(RuntimeError, AssertionError):
-        free, total = torch.cuda.mem_get_info()
-        others = total - free - torch.cuda.memory_reserved()
-        if others >= total / 4:
-            problem += f": other processes hold {others >> 30} of its {total >> 30} GiB"
-            hint = f"choose another by CUDA_VISIBLE_DEVICES, or wait for them; or {hint}"
-    return DiscorporaError(problem, where=where, hint=hint)
+    try:
+        yield
+    except RuntimeError as error:
+        if "out of memory" not in str(error):
+            raise
+        problem = "out of memory on the GPU"
+        # Raised by a torch without CUDA, and where not even this question has room.
+        with suppress(RuntimeError, AssertionError):
+            free, total = torch.cuda.mem_get_info()
+            others = total - free - torch.cuda.memory_reserved()
+            if others >= total / 4:
+                problem += f": other processes hold {others >> 30} of its {total >> 30} GiB"
+                hint = f"choose another by CUDA_VISIBLE_DEVICES, or wait for them; or {hint}"
+        raise DiscorporaError(problem, where=where, hint=hint) from error
 
 
 @contextmanager

@@ -75,14 +75,11 @@ def train(words: Sequence[str]) -> None:
     with job.working(run):
         if not run.finished:
             _prepare_torch(recipe.threads, recipe.deterministic)
-            try:
-                recipe.train(run)
-            except RuntimeError as error:
-                if "out of memory" not in str(error):
-                    raise
-                from zoo.training.trainer import out_of_memory
+            from zoo.modeling import within_memory
+            from zoo.training.trainer import lower_memory
 
-                raise out_of_memory(run) from error
+            with within_memory(run.name, lower_memory(run)):
+                recipe.train(run)
     log.info("the model is in %s", recipe.output)
 
 

@@ -14,6 +14,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+import torch
 
 from corpora import schemas
 from tests.zoo.conftest import orders_of, pair_rows, story_documents, write_dataset
@@ -308,6 +309,28 @@ def test_percentiles_in_a_reference_of_ones_own(
     code, out, err = discorpora("score", *texts, "--model", scorer, "--json", *own)
     assert code == 0, err
     assert sorted(json.loads(line)["percentile"] for line in out.splitlines()) == [0.0, 100.0]
+
+
+def test_out_of_memory_says_what_to_do(
+    discorpora: Run,
+    texts: list[Path],
+    scorer: Path,
+    markers: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("zoo.coherence.CoherenceScorer.score_ids", full)
+    monkeypatch.setattr("zoo.dissent.modeling.NgramForMarkers.forward", full)
+    for words in (
+        ["score", "--model", scorer, *texts],
+        ["score", "--model", scorer, "--rank", *texts],
+        ["predict-marker", markers[0], "Anna sang.", "Bela left."],
+    ):
+        code, out, err = discorpora(*words)
+        assert code == 1 and not out
+        assert "out of memory on the GPU" in err and "run it on the CPU" in err
 
 
 def test_predict_marker_for_two_sentences_and_for_a_file(

@@ -107,6 +107,32 @@ def test_markers_are_predicted_as_in_the_suite_pdtb(pairs_folder: Path, tiny_ber
     assert task.metadata.type == "Classification"
 
 
+@pytest.mark.parametrize(
+    ("name", "vector"), [("transformer_tiny", "cls"), ("bilstm_tiny", "pooled")]
+)
+def test_a_trained_folder_as_sentence_transformers_loads_it(
+    name: str, vector: str, dissent_models: dict[str, Path], pairs_folder: Path, tmp_path: Path
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    from zoo.evaluate import mteb_tasks
+
+    folder = dissent_models[name]
+    both = zip(SUBJECTS, VERBS, strict=False)
+    rows = [{"pos": [f"{a}.", f"{b}."], "neg": [f"{b}.", f"{a}."]} for a, b in both]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tasks = [
+        *mteb_tasks.dissent(f"{pairs_folder}@all"),
+        *mteb_tasks.insted(str(tmp_path / "pairs.jsonl")),
+    ]
+    loaded = SentenceTransformer(str(folder), device="cpu", trust_remote_code=True)
+    assert run(loaded, tasks) == run(mteb_tasks.encoder(folder, vector), tasks)
+    # mteb's cache goes by the model's name, which a folder has only when it is told.
+    loaded.model_card_data.model_name = f"me/{name}"
+    found = mteb.evaluate(loaded, tasks, cache=None, show_progress_bar=False)
+    assert found.model_name == f"me/{name}"
+
+
 def test_a_scorer_ranks_texts_as_in_the_suite_pairwise(tmp_path: Path) -> None:
     from zoo.evaluate import mteb_tasks
 

@@ -27,6 +27,7 @@ from zoo import trust_code
 
 STDIN = "standard input"
 RECORD = 'expected {"prompt": "...", "alternatives": ["...", "..."]}'
+ON_CPU = "run it on the CPU: set CUDA_VISIBLE_DEVICES to nothing before the command"
 
 TEXT_LIMIT = 4 << 20
 """Longest text scored, in characters: "War and Peace" has 3.2 million."""
@@ -83,17 +84,27 @@ def score(
                 f"{name} does not go with --rank, which prints places and scores alone",
                 hint=f"leave out {name}, or leave out --rank",
             )
-    if rank:
-        _rank(model, files, prompt, as_json=as_json, bf16=bf16)
-        return
-    if prompt:
+    if prompt and not rank:
         raise ConfigError(
             "--prompt goes with --rank alone: it is what the alternatives go on from",
             hint="add --rank, or leave out --prompt",
         )
+    from zoo.modeling import within_memory
+
+    with within_memory("score", ON_CPU):
+        if rank:
+            _rank(model, files, prompt, as_json=as_json, bf16=bf16)
+        else:
+            _score(model, files, reference or [], explain=explain, as_json=as_json, bf16=bf16)
+
+
+def _score(
+    model: str, files: list[str], reference: list[str], *, explain: bool, as_json: bool, bf16: bool
+) -> None:
+    """Print the score of each text, with its percentile and what each sentence does."""
     from zoo.coherence import scoring
 
-    parts, coherent = (_in_parts(_read_each(each, _documents)) for each in (files, reference or []))
+    parts, coherent = (_in_parts(_read_each(each, _documents)) for each in (files, reference))
     scorer, folder = _load_scorer(model, bf16=bf16)
     scores = [score for part in coherent for score in scorer.score([text for _, text in part])]
     known = scoring.load_reference(folder) if not reference else None
@@ -214,6 +225,7 @@ def predict_marker(
     from transformers.utils import logging
 
     from zoo.dissent.prediction import predict, predictions, read_pairs
+    from zoo.modeling import within_memory
 
     if trust_remote_code:
         trust_code()
@@ -226,14 +238,15 @@ def predict_marker(
             hint='give "S1" "S2", or a TSV or JSONL file',
         )
     logging.disable_progress_bar()
-    if s2:
-        [markers] = predict(model, [(s1, s2)])
-        for marker, probability in islice(markers.items(), top or None):
-            typer.echo(f"{probability:.4f}  {marker}")
-        return
-    for markers in predictions(model, read_pairs(Path(s1))):
-        first = islice(markers.items(), top or None)
-        _print_json([{marker: round(value, 6) for marker, value in first}])
+    with within_memory(model, ON_CPU):
+        if s2:
+            [markers] = predict(model, [(s1, s2)])
+            for marker, probability in islice(markers.items(), top or None):
+                typer.echo(f"{probability:.4f}  {marker}")
+            return
+        for markers in predictions(model, read_pairs(Path(s1))):
+            first = islice(markers.items(), top or None)
+            _print_json([{marker: round(value, 6) for marker, value in first}])
 
 
 def _load_scorer(model: str, *, bf16: bool) -> tuple[Any, str]:

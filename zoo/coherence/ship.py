@@ -77,7 +77,7 @@ TAKEN = {
     "novels": (4, 1, 1),
     "gum": (4, 3, 3),
     "wiki": (4, 3, 4),
-    "sentences": (2, 1, 1),
+    "sentences": (2, 1, 0),
 }
 """Of each source: the fewest sentences, permutations of a text, and intruders in a text."""
 
@@ -136,8 +136,9 @@ def texts(options: argparse.Namespace) -> None:
             fewest, permutations, intruders = TAKEN[kind]
             builders: dict[str, Builder] = {
                 "permuted": Permuted(min_sentences=fewest, repetitions=permutations),
-                "intruded": Intrusion(min_sentences=fewest, per_text=intruders),
             }
+            if intruders:
+                builders["intruded"] = Intrusion(min_sentences=fewest, per_text=intruders)
             for name, builder in builders.items():
                 for row in pairs_of(name, builder, kind, some, split, options.output):
                     row["source"] = kind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -96,6 +96,9 @@ class LogisticRecipe(LabelledRecipe):
     """A recipe with logistic regression on fixed features."""
 
     paper = "Nie, Bennett and Goodman 2019, appendix A.5"
+    differs: ClassVar[tuple[str, ...]] = (
+        "The penalty is ours, chosen on validation accuracy: the paper names none.",
+    )
 
     grid: Grid = (0.1, 1.0, 10.0)
     """Inverse penalties, of which validation accuracy chooses one."""
@@ -107,6 +110,11 @@ class Ngram(LogisticRecipe):
     """Bag of n-grams and logistic regression: the distinct n-grams of s1 and those of s2."""
 
     can = frozenset({CLASSIFIES})
+    differs = (
+        *LogisticRecipe.differs,
+        "N-grams are lower-cased, are in two texts at least, 200,000 at most; whether one is there "
+        "counts, in the first text and the second apart: the paper says none of this.",
+    )
 
     longest: Positive = 3
     """Words of the longest n-gram."""
@@ -125,6 +133,12 @@ class Sif(LogisticRecipe, WordRecipe):
     """SIF sentence vectors (Arora, Liang and Ma 2017) and logistic regression."""
 
     can = frozenset({CLASSIFIES, ENCODES})
+    differs = (
+        *LogisticRecipe.differs,
+        "Without `--vectors` words have PMI and SVD vectors of the training pairs, not GloVe's.",
+        "Word frequencies and the common component are those of the training pairs; the features "
+        "of two vectors are those of equation 2, standardised. The paper says none of this.",
+    )
 
     vectors: str = ""
     """A GloVe text file; without one, PMI and SVD vectors of the training pairs' own words."""
@@ -155,6 +169,12 @@ class Transformer(BackboneRecipe, LabelledRecipe):
 
     paper = "Nie, Bennett and Goodman 2019, section 3.2"
     can = frozenset({CLASSIFIES, ENCODES, GOES_ON})
+    differs = (
+        "Batches of 32, AdamW with weight decay .01, a tenth of the steps to warm up, then a "
+        "linear fall to 0, and dropout .1 are BERT's own fine-tuning: the paper gives a learning "
+        "rate of 2e-5 and one epoch.",
+        "The weights are those of the best validation, not of the last step.",
+    )
 
     learning_rate: Above0 = 2e-5
     epochs: Above0 = 1

@@ -76,15 +76,10 @@ def _run(words: Sequence[str]) -> None:
         transformers_logging.disable_progress_bar()
     torch.set_num_threads(options.threads)
     shared = {key: getattr(options, key) for key in ("model", "data", "split", "seed", "limit")}
-    try:
-        result = suite.evaluate(Request(**shared, batch_size=options.batch_size))
-    except RuntimeError as error:
-        if "out of memory" not in str(error):
-            raise
-        from zoo.modeling import out_of_memory
+    from zoo.modeling import within_memory
 
-        hint = f"lower --batch-size (now {options.batch_size})"
-        raise out_of_memory(options.suite, hint) from error
+    with within_memory(options.suite, f"lower --batch-size (now {options.batch_size})"):
+        result = suite.evaluate(Request(**shared, batch_size=options.batch_size))
     kept = finished(suite, result, split=options.split, seed=options.seed, model=options.model)
     if options.name:
         kept["model"] = {**kept["model"], "name": options.name}

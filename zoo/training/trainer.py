@@ -33,7 +33,6 @@ from transformers.training_args import ParallelMode
 
 from corpora.errors import DiscorporaError
 from corpora.rng import stream
-from zoo import modeling
 from zoo.declared import StepRecipe
 from zoo.lora import merge_lora
 from zoo.modeling import explained, uses_bf16
@@ -310,7 +309,7 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
     return trainer.state
 
 
-def out_of_memory(job: Job) -> DiscorporaError:
+def lower_memory(job: Job) -> str:
     """What a run that needs more memory than the GPU has can do, with the settings that it has."""
     recipe = job.recipe
     lower = "lower {name} (now {now})"
@@ -325,9 +324,7 @@ def out_of_memory(job: Job) -> DiscorporaError:
         for name, way in ways.items()
         if hasattr(recipe, name) and getattr(recipe, name) is not True
     ]
-    return modeling.out_of_memory(
-        job.name, f"{'; or '.join(said)}; the same command then goes to another --output"
-    )
+    return f"{'; or '.join(said)}; the same command then goes to another --output"
 
 
 def history(state: TrainerState) -> dict[str, Any]:
