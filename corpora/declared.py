@@ -37,7 +37,7 @@ WIDTH = 100
 
 
 class Table(BaseModel):
-    """A table of settings: frozen, without unknown keys; the text below a field is its description."""
+    """A table of settings: frozen, no unknown keys; the text below a field is its description."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
@@ -128,7 +128,7 @@ class Registry(Generic[D]):
         reference = self.own.get(name) or (plugins[name].value if name in plugins else name)
         if not REFERENCE.fullmatch(reference):
             raise ConfigError(
-                f"unknown {self.what} {name!r}; {nearest(name, self.names())}".rstrip("; "),
+                f"no {self.what} {name!r}; {nearest(name, self.names())}".rstrip("; "),
                 hint=f"the {self.what}s are: {', '.join(self.names())}; a custom one is "
                 "package.module:Class or FILE.py:Class",
             )
@@ -172,7 +172,7 @@ def _entry_points(group: str) -> tuple[metadata.EntryPoint, ...]:
 
 
 def anchored(reference: str, folder: Path) -> str:
-    """`FILE.py:Class` with a relative FILE resolved against `folder`; other references unchanged."""
+    """`FILE.py:Class` with a relative FILE resolved against `folder`; others unchanged."""
     match = REFERENCE.fullmatch(reference)
     if match is None or not match["module"].endswith(".py"):
         return reference

@@ -70,7 +70,8 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     by tabs, tokens by spaces, no header. `domain` is by default the configuration's name
     (`default`; `text` and `chat` of DC); of several configurations the others are then
     `DOMAIN-CONFIG`. Relations have no domain: `OUT/PDTB/Explicit/train.txt` with `labelset.txt`,
-    `OUT/RST/RST_TRAIN.pkl`. `pairs` and `triplets`: `OUT/CONFIG/SPLIT.jsonl`, whose columns are in the order that sentence-transformers expects.
+    `OUT/RST/RST_TRAIN.pkl`. `pairs` and `triplets`: `OUT/CONFIG/SPLIT.jsonl`, whose columns are in
+    the order that sentence-transformers expects.
 
     A split without rows gives no file, and its file of an older export is removed, since its
     documents may now be in another split. An error leaves an older export unchanged.
@@ -81,7 +82,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     folder, out = Path(folder), Path(out)
     if layout not in LAYOUTS:
         hint = f"{nearest(layout, LAYOUTS)}the formats are: {', '.join(LAYOUTS)}"
-        raise ConfigError(f"unknown format {layout!r}", hint=hint)
+        raise ConfigError(f"no format {layout!r}", hint=hint)
     if domain in (".", "..") or any(separator in domain for separator in "/\\"):
         raise ConfigError(
             f"domain {domain!r} is not the name of a folder",

@@ -83,7 +83,7 @@ def fetch(
     sources = known_sources() if sources is None else sources
     if name not in sources:
         known = ", ".join(sources)
-        raise ConfigError(f"unknown source {name!r}", hint=f"{nearest(name, sources)}{known}")
+        raise ConfigError(f"no source {name!r} to fetch", hint=f"{nearest(name, sources)}{known}")
     source, target = sources[name], folder / name
     pooch = require("pooch", EXTRA, "to fetch a source")
     pooch.get_logger().setLevel("WARNING")

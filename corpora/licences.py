@@ -97,7 +97,7 @@ def get(id: str) -> Licence:
     if row is None:
         known = ", ".join(sorted(TABLE))
         raise ConfigError(
-            f"unknown licence {id!r}",
+            f"no licence {id!r} in the table",
             hint=f"{nearest(id, TABLE)}known: {known}",
         )
     return row

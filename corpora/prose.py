@@ -52,9 +52,9 @@ def finished(sentence: str) -> bool:
 def prose(document: Document, quotes: Quotes = "keep") -> list[str]:
     """The text of each sentence, "" for one that is not prose.
 
-    Not prose are text outside the sections, captions, and sentences that are not `finished`; turns of
-    a conversation need no punctuation. With `balance` each sentence has
-    the quotation marks that `balanced` gives it in its paragraph.
+    Not prose are text outside the sections, captions, and sentences that are not `finished`; turns
+    of a conversation need no punctuation. With `balance` each sentence has the quotation marks that
+    `balanced` gives it in its paragraph.
     """
     texts, sections = document.sentence_texts(), document.sections
     assert document.sentences is not None
@@ -73,8 +73,8 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str]:
 def lead(document: Document, texts: Sequence[str]) -> list[str]:
     """The sentences of the lead: the first section, or the text before the first heading.
 
-    Without sections, a heading is a paragraph of one sentence that is not `finished`. A title before
-    the lead is not part of it; a text without headings is all lead.
+    Without sections, a heading is a paragraph of one sentence that is not `finished`. A title
+    before the lead is not part of it; a text without headings is all lead.
     """
     if document.sections and document.sentences is not None:
         if document.sections.level[0] != 1:
@@ -201,8 +201,8 @@ def _closed(text: str, start: int = 0) -> str:
 def unpaired(text: str, opened: str = "") -> tuple[list[str], list[str]]:
     """The opening marks missing at the start of a sentence, and those that it leaves open.
 
-    `opened`: the mark of a quotation that is open before it. A straight mark opens at the beginning,
-    after a space, a dash or a bracket; after a digit it may mean inches.
+    `opened`: the mark of a quotation that is open before it. A straight mark opens at the
+    beginning, after a space, a dash or a bracket; after a digit it may mean inches.
     """
     lacking: list[str] = []
     open_marks: list[str] = []

@@ -1,8 +1,8 @@
 """The audit of a dataset: what rules without understanding reach on it.
 
-A model learns whatever separates the labels. `audited` fits rules that see only lengths, punctuation,
-words or shared vocabulary (`corpora.audit.rules`), counts labels and duplicates, and compares with
-what the same rules reach on released data. See docs/audit.md.
+A model learns whatever separates the labels. `audited` fits rules that see only lengths,
+punctuation, words or shared vocabulary (`corpora.audit.rules`), counts labels and duplicates, and
+compares with what the same rules reach on released data. See docs/audit.md.
 """
 
 from __future__ import annotations
@@ -223,8 +223,8 @@ def rendered(found: Mapping[str, Audited]) -> str:
     if any(one.rules for one in found.values()):
         parts.append(
             "Each rule is a logistic regression on its features, fitted on training rows and "
-            f"scored on rows of other documents (at most {TRAIN:,} and {TEST:,} rows, sampled with a "
-            "fixed seed): accuracy in per cent with 95 % intervals. "
+            f"scored on rows of other documents (at most {TRAIN:,} and {TEST:,} rows, "
+            "sampled with a fixed seed): accuracy in per cent with 95 % intervals. "
             + "; ".join(f"*{rule}*: {what}" for rule, what in RULES.items())
             + ". Released data: the same rules on files that others published."
         )

@@ -20,14 +20,15 @@ RELEASED = {"train.txt": "train", "valid.txt": "validation", "test.txt": "test"}
 def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configuration]:
     """The configurations of `FOLDER`, `OWNER/NAME` on the Hub, or one of them.
 
-    A folder that discorpora built or published declares their kinds; of another dataset the default configuration is opened, and `kind` gives its kind.
+    A folder that discorpora built or published declares their kinds; of another dataset the default
+    configuration is opened, and `kind` gives its kind.
 
     Raises `InputError` for a dataset that cannot be read or lacks the columns of the kind, and
     `ConfigError` for an unknown kind or configuration.
     """
     if kind and kind not in KINDS:
         raise ConfigError(
-            f"unknown kind {kind!r}; {nearest(kind, KINDS)}".rstrip("; "),
+            f"no kind {kind!r}; {nearest(kind, KINDS)}".rstrip("; "),
             hint=f"the kinds are: {', '.join(KINDS)}",
         )
     folder = Path(spec).expanduser()
@@ -40,7 +41,7 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
     if config:
         if config not in found:
             hint = f"{nearest(config, found)}it has: {', '.join(found)}"
-            raise ConfigError(f"unknown configuration {config!r}", where=spec, hint=hint)
+            raise ConfigError(f"no configuration {config!r}", where=spec, hint=hint)
         found = {config: found[config]}
     if kind:
         fitting = {name: c for name, c in found.items() if not missing(c.schema, kind)}

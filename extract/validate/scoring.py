@@ -79,7 +79,7 @@ def validate(
     """
     if multiword not in strict.POLICIES:
         hint = f"{nearest(multiword, strict.POLICIES)}choices: {', '.join(strict.POLICIES)}"
-        raise ConfigError(f"unknown policy {multiword!r}", where="multiword", hint=hint)
+        raise ConfigError(f"no policy {multiword!r}", where="multiword", hint=hint)
     material = gather(pairs, gold, sources, markers)
     unseen = [text.index for text in material.texts if text.id not in seen]
     scoring = Scoring(material, markers, multiword)
