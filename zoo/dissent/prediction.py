@@ -1,4 +1,4 @@
-"""Asking a trained model of any DisSent type which marker joins two sentences."""
+"""Predict the marker between two sentences with a trained model of any DisSent type."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def predict(
 def predictions(
     model: str | Path | PairClassifier, pairs: Iterable[tuple[str, str]], batch_size: int = 64
 ) -> Iterator[dict[str, float]]:
-    """As `predict`, a part of the pairs at a time: for files that do not fit into memory."""
+    """As `predict`, in parts, for files that do not fit into memory."""
     loaded = model if isinstance(model, PairClassifier) else PairClassifier.load(model)
     names = loaded.labels
     rest = iter(pairs)
@@ -41,7 +41,7 @@ def predictions(
 def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Pairs from a file: JSONL with `s1` and `s2`, or TSV with two columns (a header is left out).
 
-    Raises `InputError` with the line of a row that is no pair.
+    Raises `InputError` with the line of an invalid row.
     """
     is_json = path.suffix in {".jsonl", ".json", ".ndjson"}
     with path.open(encoding="utf-8-sig", newline="") as lines:
@@ -67,7 +67,7 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
                         yield cells[0], cells[1]
                         continue
                 raise InputError(
-                    "is no pair of sentences",
+                    "is not a pair of sentences",
                     where=f"{path}:{number}",
                     hint=f"expected {expected}",
                 )
