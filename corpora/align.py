@@ -1,8 +1,8 @@
 """Alignment of two forms of one text on their non-white characters.
 
-Gold annotation comes with a text of its own (tokens joined by blanks, the Wall Street Journal's
-line breaks), while extraction reads the author's paragraphs. Both hold the same characters
-apart from white space, and that is all that is needed to carry spans from one to the other.
+Gold annotation has its own text (tokens joined by spaces, the Wall Street Journal's line breaks),
+while extraction reads the author's paragraphs. Both contain the same characters apart from white
+space, which is enough to map spans from one to the other.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def align(source: str, target: str, *, where: str) -> OffsetMap:
     """Map each offset of `source` to `target`, which differs in white space only.
 
     Returns an array `[len(source) + 1]`: for offset `i` the offset in `target` of the first
-    non-white character at or after `i` (`len(target)` past the last one). White are Unicode
-    white space and the zero-width space, word joiner and byte-order mark. Linear in the texts.
-    Raises `InputError`, which names `where`, the offsets and both contexts, at a mismatch.
+    non-white character at or after `i` (`len(target)` past the last one). White space is that of
+    Unicode, and the zero-width space, word joiner and byte-order mark. Linear in the texts. Raises
+    `InputError`, which names `where`, the offsets and both contexts, at a mismatch.
     """
     kept, codes = _visible(source)
     other_kept, other = _visible(target)
@@ -43,7 +43,7 @@ def align(source: str, target: str, *, where: str) -> OffsetMap:
             f"the two texts differ at offset {here} ({_context(source, here)}) "
             f"and {there} ({_context(target, there)})",
             where=where,
-            hint="they must hold the same characters, white space apart; "
+            hint="they must contain the same characters apart from white space; "
             "check that both come from the same release of the corpus",
         )
     rank = np.searchsorted(kept, np.arange(len(source) + 1))
@@ -51,7 +51,7 @@ def align(source: str, target: str, *, where: str) -> OffsetMap:
 
 
 def map_spans(offsets: OffsetMap, spans: Iterable[Span]) -> list[Span]:
-    """Carry spans over with the map of `align`; a span without visible characters is dropped.
+    """Map spans with the map of `align`; a span without visible characters is dropped.
 
     The result starts and ends at a visible character.
     """

@@ -1,9 +1,8 @@
-"""The code that makes an output, as a hash: part of what a stage's folder is named by.
+"""A hash of the code that makes an output: part of the hash of a stage.
 
-It covers a module and all that it imports within its own top-level package, imports inside
-functions included. Docstrings, comments, annotations of types and the layout of the text do not
-count; a `.sql` or `.json` file of the same name beside a module does. It is the same under every
-Python version.
+It covers a module and everything it imports within its top-level package, also inside functions.
+Docstrings, comments, type annotations and layout do not count; a `.sql` or `.json` file with the
+name of a module does. The hash is the same for every Python version.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ LAYOUT = frozenset({"ctx", "kind", "type_comment", "annotation", "returns", "typ
 
 @cache
 def code_hash(module: str) -> str:
-    """The hash of a module and its imports within the package; of a file's module, the file."""
+    """The hash of a module and its imports within the package; for a single file, of the file."""
     room = module.partition(".")[0]
     paths: dict[str, Path] = {}
     waiting = [module]
@@ -45,7 +44,7 @@ def code_hash(module: str) -> str:
 
 @cache
 def _path_of(module: str) -> Path | None:
-    """The file of a module; None for what is no module, as a class that is imported by name."""
+    """The file of a module; None for other names, such as an imported class."""
     loaded = sys.modules.get(module)
     if loaded is not None:
         return Path(loaded.__file__) if loaded.__file__ else None
@@ -55,7 +54,7 @@ def _path_of(module: str) -> Path | None:
 
 
 def _spec_of(module: str) -> ModuleSpec | None:
-    """As `find_spec`, which would import the packages above: planning may not load torch."""
+    """Like `find_spec`, but without importing parent packages: planning may not load torch."""
     parent = module.rpartition(".")[0]
     if not parent:
         return find_spec(module)
@@ -66,7 +65,7 @@ def _spec_of(module: str) -> ModuleSpec | None:
 
 @cache
 def _imports(path: Path, module: str) -> tuple[str, ...]:
-    """What a file may import when it runs: modules, and names in them that could be modules."""
+    """What a file may import when it runs: modules, and names that could be modules."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     names: list[str] = []
     waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"), str(path))]
@@ -87,8 +86,9 @@ def _imports(path: Path, module: str) -> tuple[str, ...]:
 
 @cache
 def _file_hash(path: Path) -> str:
-    """Over the nodes of a file's tree, level by level; empty fields, which versions differ in, and
-    what does not change what code does are left out."""
+    """The nodes of a file's tree, level by level, without empty fields (which differ between Python
+    versions) and without fields that do not change what the code does.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         for name, value in ast.iter_fields(node):
@@ -114,7 +114,7 @@ def _shown(value: Any) -> Any:
 
 
 def _is_text(node: Any) -> bool:
-    """A docstring, or another text that stands for itself."""
+    """Whether a statement is a docstring or another bare string."""
     value = node.value if isinstance(node, ast.Expr) else None
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 

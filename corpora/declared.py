@@ -1,10 +1,10 @@
-"""Declarations: classes that state their settings once, and how they are found by name.
+"""Declarations: classes that state their settings once, and registries that find them by name.
 
 A reader, builder, recipe, objective or suite is a subclass of `Declared`. Its settings are typed
 fields; planning, validation, help texts, documentation and cards are made from them. A `Registry`
-finds the class of a name: ours are strings in the package, plug-ins are entry points
-(`discorpora.builders` and so on), and everybody else's are written as `package.module:Class` or
-`FILE.py:Class`. Only what is named is imported.
+finds a class by name: built-in ones are listed in the package, plug-ins are entry points
+(`discorpora.builders` and so on), and others are written as `package.module:Class` or
+`FILE.py:Class`. Only the named class is imported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WIDTH = 100
 
 
 class Table(BaseModel):
-    """A table of settings: frozen, no unknown keys; the text below a field says what it means."""
+    """A table of settings: frozen, no unknown keys; the text below a field is its description."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
@@ -46,7 +46,7 @@ class Table(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _lists_in_one_text(cls, table: Any) -> Any:
-        """A list may be written as one text (`tensorboard,wandb`), its only value by itself."""
+        """A list may be written as one text (`tensorboard,wandb`)."""
         if not isinstance(table, Mapping):
             return table
         values = dict(table)
@@ -61,7 +61,7 @@ class Table(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """A field whose default alone is changed keeps the description of the base's field."""
+        """A field that only changes the default keeps the description of the base class's field."""
         for name, field in cls.model_fields.items():
             bases = (getattr(base, "model_fields", {}).get(name) for base in cls.__mro__[1:])
             field.description = field.description or next(
@@ -84,12 +84,12 @@ class Table(BaseModel):
 
 
 class Declared(Table):
-    """What a user may add. A subclass says in class variables what it reads and gives."""
+    """Something that a user can add. Class variables of a subclass say what it reads and gives."""
 
     name: ClassVar[str] = ""
-    """What it is called where a build file or the command line names it."""
+    """Its name in build files and on the command line."""
     version: ClassVar[int] = 1
-    """Raised when its output changes with equal settings."""
+    """Increased when the output changes for equal settings."""
     paper: ClassVar[str] = ""
 
     @classmethod
@@ -115,13 +115,13 @@ class Registry(Generic[D]):
         return name in self.names()
 
     def names(self) -> list[str]:
-        """Ours, then those of installed plug-ins."""
+        """The built-in names, then those of installed plug-ins."""
         return [*self.own, *sorted(self._plugins())]
 
     def find(self, name: str) -> type[D]:
-        """The class called `name`, or that `package.module:Class` or `FILE.py:Class` refers to.
+        """The class called `name`, or referred to by `package.module:Class` or `FILE.py:Class`.
 
-        Raises `ConfigError` for an unknown name with the nearest one, for a name that is declared
+        Raises `ConfigError` for an unknown name (with the nearest one), for a name that is declared
         twice, and for a plug-in that cannot be imported or is of another kind.
         """
         plugins = self._plugins()
@@ -129,7 +129,7 @@ class Registry(Generic[D]):
         if not REFERENCE.fullmatch(reference):
             raise ConfigError(
                 f"no {self.what} {name!r}; {nearest(name, self.names())}".rstrip("; "),
-                hint=f"the {self.what}s are: {', '.join(self.names())}; one of your own is "
+                hint=f"the {self.what}s are: {', '.join(self.names())}; a custom one is "
                 "package.module:Class or FILE.py:Class",
             )
         found = _attribute(reference)
@@ -139,8 +139,9 @@ class Registry(Generic[D]):
         return found
 
     def plugin(self, name: str) -> str:
-        """What must be installed for `name`: `DISTRIBUTION VERSION`, or a file's name where the
-        class is in a file; "" for what is ours."""
+        """What must be installed for `name`: `DISTRIBUTION VERSION`, or the file that has the
+        class; "" for a built-in name.
+        """
         if name in self.own:
             return ""
         entry = self._plugins().get(name)
@@ -171,7 +172,7 @@ def _entry_points(group: str) -> tuple[metadata.EntryPoint, ...]:
 
 
 def anchored(reference: str, folder: Path) -> str:
-    """`FILE.py:Class` with the path of a relative FILE taken from `folder`; all else unchanged."""
+    """`FILE.py:Class` with a relative FILE resolved against `folder`; others unchanged."""
     match = REFERENCE.fullmatch(reference)
     if match is None or not match["module"].endswith(".py"):
         return reference
@@ -180,7 +181,7 @@ def anchored(reference: str, folder: Path) -> str:
 
 
 def portable(reference: str) -> str:
-    """`FILE.py:Class` without FILE's folders, which are this machine's; all else unchanged."""
+    """`FILE.py:Class` without FILE's folders, which differ by machine; others unchanged."""
     match = REFERENCE.fullmatch(reference)
     return f"{Path(match['module']).name}:{match['name']}" if match else reference
 
@@ -196,12 +197,12 @@ def _attribute(reference: str) -> Any:
         raise ConfigError(f"no file {place!r}", where=reference) from None
     except (AttributeError, ImportError) as error:
         if isinstance(error, ImportError):
-            hint = "install the package that has it in this environment"
+            hint = "install its package in this environment"
         raise ConfigError(f"cannot be imported: {error}", where=reference, hint=hint) from error
 
 
 def _module_of_file(path: Path) -> ModuleType:
-    """A file's module, imported once under a name that its path gives."""
+    """A file's module, imported once under a name made from its path."""
     path = expanded(path).resolve()
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     name = f"discorpora_file_{digest}_{path.stem}"
@@ -219,7 +220,7 @@ def _module_of_file(path: Path) -> ModuleType:
     return module
 
 
-# What pydantic says, said for people.
+# Pydantic's errors in plain words.
 
 
 def refusal(
@@ -232,7 +233,7 @@ def refusal(
 ) -> ConfigError:
     """The first problem of a table as one sentence: value, place, what was expected."""
     errors = error.errors()
-    # Of a union every member complains: of the first place the deepest counts.
+    # Every member of a union reports errors: at the first place, the deepest counts.
     start = _keys(table, errors[0])
     alike = [each for each in errors if _keys(table, each)[: len(start)] == start]
     first = max(alike, key=lambda each: len(_keys(table, each)))
@@ -273,11 +274,11 @@ _EXPECTED = {
     "dict": "a table",
     "model": "a table",
 }
-"""What a field takes, by how the type of pydantic's error begins."""
+"""The expected value of a field, by the beginning of pydantic's error type."""
 
 
 def _expected(first: Mapping[str, Any]) -> str:
-    """What a field takes, in plain words."""
+    """The expected value of a field, in plain words."""
     kind, about = str(first["type"]), first.get("ctx", {})
     if kind == "literal_error":
         literals = re.findall(r"'([^']*)'", str(about["expected"]))
@@ -289,7 +290,7 @@ def _expected(first: Mapping[str, Any]) -> str:
 
 
 def _keys(table: Any, error: Mapping[str, Any]) -> Loc:
-    """The parts of an error's location that are keys of `table`: pydantic names types too."""
+    """The keys of `table` in an error's location, in which pydantic also names types."""
     loc: Loc = error["loc"]
     keys: list[int | str] = []
     here: Any = table
@@ -302,7 +303,7 @@ def _keys(table: Any, error: Mapping[str, Any]) -> Loc:
 
 
 def _fields_at(kind: type[BaseModel], keys: Loc) -> list[str]:
-    """The valid keys of the table that `keys` lead to."""
+    """The valid keys of the table at `keys`."""
     model: Any = kind
     for part in keys:
         fields = getattr(model, "model_fields", {})
@@ -318,7 +319,7 @@ def _all_args(hint: Any) -> Iterator[Any]:
         yield from _all_args(argument)
 
 
-# What help and the reference pages say of settings.
+# The description of settings for help and the reference pages.
 
 
 def described(kind: type[BaseModel], values: Mapping[str, Any] | None = None) -> str:

@@ -17,7 +17,7 @@ Span = tuple[int, int]
 
 @dataclass(slots=True)
 class Spans:
-    """Parallel columns `start`, `end`: one span a row, in the order of the text."""
+    """Parallel columns `start`, `end`: one span in each row, in the order of the text."""
 
     start: list[int] = field(default_factory=list)
     end: list[int] = field(default_factory=list)
@@ -49,10 +49,10 @@ class Sections:
         return len(self.level)
 
     def at(self, start: int) -> int | None:
-        """The number of the section that holds what begins at `start`.
+        """The number of the section that contains the offset `start`.
 
-        None before the first section and between two: there stands a title or heading that is a
-        paragraph of the text. Where headings are no part of it, sections cover it from 0 on.
+        None before the first section and between two, where a title or heading is a paragraph of
+        the text. If headings are not part of the text, sections cover all of it.
         """
         number = bisect_right(self.start, start) - 1
         return number if number >= 0 and start < self.end[number] else None
@@ -76,7 +76,7 @@ class Tokens:
     """Gold tokens and trees. Sentence `i` holds the tokens `offsets[i]:offsets[i + 1]`.
 
     `head` is the index of the head within the whole document's tokens, -1 for a root.
-    Words of one multiword token that are no substrings of it share its span.
+    Words of one multiword token that are not substrings of it share its span.
     """
 
     form: list[str] = field(default_factory=list)
@@ -97,12 +97,12 @@ class Tokens:
 class RstTree:
     """A binary rhetorical structure tree over elementary discourse units (EDUs).
 
-    EDU `i` of `n` has the span `start[i]:end[i]`; the EDUs stand in the order of the text.
-    Row `k` of the other columns is an inner node: `left[k]` and `right[k]` are its children,
-    an EDU where the number is below `n`, else the inner node `number - n`. Children stand
-    before their parent, so the last row is the root; there are `n - 1` rows.
-    `nuclearity` is `NS` (the left child is the nucleus), `SN` or `NN`; `relation` is the
-    satellite's, or the one that the nuclei share, as the annotators named it.
+    EDU `i` of `n` has the span `start[i]:end[i]`; the EDUs are in the order of the text. Row `k` of
+    the other columns is an inner node: `left[k]` and `right[k]` are its children, an EDU if the
+    number is below `n`, else the inner node `number - n`. Children precede their parent, so the
+    last row is the root; there are `n - 1` rows. `nuclearity` is `NS` (the left child is the
+    nucleus), `SN` or `NN`; `relation` is the satellite's, or the one that the nuclei share, as the
+    annotators named it.
     """
 
     start: list[int] = field(default_factory=list)
@@ -145,12 +145,12 @@ class Relation:
 
 @dataclass(slots=True)
 class Document:
-    """A text with what is known about it; `None` for a layer that its source has not.
+    """A text and its metadata and layers; `None` for a layer that its source lacks.
 
-    `group` is the unit that splits keep together (a book, a file). `licence` is an SPDX
-    identifier or a key of `corpora.licences`. `author` names the authors, `; ` between them.
-    `split` is what its file's path says: train, validation, test or "". `sentences` holds gold
-    sentences where the source has them, until a splitter's result replaces it.
+    `group` is the unit that splits keep together (a book, a file). `licence` is an SPDX identifier
+    or a key of `corpora.licences`. `author` names the authors, `; ` between them. `split` is the
+    one that its file's path names: train, validation, test or "". `sentences` are the source's gold
+    sentences, if any, until a splitter's result replaces them.
     """
 
     id: str

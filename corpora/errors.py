@@ -1,4 +1,4 @@
-"""Errors made for people: the value, where it stood, what was expected, what to do next."""
+"""Errors for users: the value, its place, what was expected, what to do next."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class DiscorporaError(ValueError):
         return f"{text}\n  {self.hint}" if self.hint else text
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Survive the trip between the processes of a pool, keyword arguments included."""
+        """Pickle with keyword arguments, for pools of processes."""
         return partial(type(self), self.message, where=self.where, hint=self.hint), ()
 
 
 class InputError(DiscorporaError):
-    """A source is absent, empty, or not in the format that it was said to be in."""
+    """A source is absent, empty, or not in the expected format."""
 
 
 class ConfigError(DiscorporaError):
-    """A build file, a recipe or an option holds a key or value that does not fit."""
+    """A build file, a recipe or an option has an invalid key or value."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadRecord:
-    """One record that a reader could not take; counted and kept under `rejects/`."""
+    """A record that a reader rejected; it is counted and kept under `rejects/`."""
 
     where: str
     reason: str

@@ -26,9 +26,9 @@ Write = Callable[[Path, Iterator[Row]], int]
 
 
 class Layout(NamedTuple):
-    """The files of a configuration below OUT, by split, and what writes one from its rows.
+    """The files of a configuration below OUT, by split, and the function that writes one.
 
-    `labels`: the file that names the labels, a line each in the order of their numbers.
+    `labels`: the file of label names, one in each line, in the order of their numbers.
     """
 
     files: Mapping[str, str]
@@ -67,18 +67,18 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     """Write a dataset folder in another layout; lines (or rows) by file.
 
     `discoeval`: a folder of SP, BSO, DC, SSP, PDTB or RST as DiscoEval's files. They are
-    `OUT/TASK/DOMAIN/train.txt`, `valid.txt`, `test.txt`: an example a line, fields separated by
-    tabs, tokens by spaces, no header. `domain` is by default the configuration's name (`default`;
-    `text` and `chat` of DC); of several configurations the others are then `DOMAIN-CONFIG`.
-    Relations have no domain: `OUT/PDTB/Explicit/train.txt` with `labelset.txt`,
-    `OUT/RST/RST_TRAIN.pkl`. `pairs` and `triplets`: `OUT/CONFIG/SPLIT.jsonl`, whose columns stand
-    in the order in which sentence-transformers reads them.
+    `OUT/TASK/DOMAIN/train.txt`, `valid.txt`, `test.txt`: one example in each line, fields separated
+    by tabs, tokens by spaces, no header. `domain` is by default the configuration's name
+    (`default`; `text` and `chat` of DC); of several configurations the others are then
+    `DOMAIN-CONFIG`. Relations have no domain: `OUT/PDTB/Explicit/train.txt` with `labelset.txt`,
+    `OUT/RST/RST_TRAIN.pkl`. `pairs` and `triplets`: `OUT/CONFIG/SPLIT.jsonl`, whose columns are in
+    the order that sentence-transformers expects.
 
-    A split without rows gives no file, and an older export's file of it is removed: its documents
-    may be in another split now. An error leaves an older export as it was.
+    A split without rows gives no file, and its file of an older export is removed, since its
+    documents may now be in another split. An error leaves an older export unchanged.
 
-    Raises `InputError` for a folder that is no whole dataset, or that has nothing of this layout,
-    `ConfigError` for an unknown layout and for a domain that is no folder's name.
+    Raises `InputError` for a folder that is not a complete dataset, or has no data for this layout,
+    `ConfigError` for an unknown layout and for a domain that is not a folder name.
     """
     folder, out = Path(folder), Path(out)
     if layout not in LAYOUTS:
@@ -87,13 +87,13 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
     if domain in (".", "..") or any(separator in domain for separator in "/\\"):
         raise ConfigError(
             f"domain {domain!r} is not the name of a folder",
-            hint="give a single name, such as wiki; where the export goes is what -o says",
+            hint="give a single name, such as wiki; -o names the output folder",
         )
     layout_of, takes = LAYOUTS[layout]
     manifest = _manifest(folder)
     written: dict[str, int] = {}
     stale: list[Path] = []
-    with ExitStack() as files:  # all of them take their names at its end
+    with ExitStack() as files:  # all files take their names at its end
         for config, entry in manifest["configs"].items():
             found = layout_of(manifest, config, domain)
             if found is None:
@@ -112,7 +112,7 @@ def export(folder: Path, out: Path, layout: str = "discoeval", domain: str = "")
         if not written:
             columns = (", ".join(sorted(e["features"])) for e in manifest["configs"].values())
             raise InputError(
-                f"not a dataset that {layout} has: its columns are {'; '.join(columns)}",
+                f"the format {layout} has no such dataset: its columns are {'; '.join(columns)}",
                 where=str(folder),
                 hint=takes,
             )
@@ -195,13 +195,13 @@ def _discoeval(manifest: Manifest, config: str, domain: str) -> Layout | None:
 
 
 def _kind_of_relations(name: str) -> str:
-    """`Explicit` or `Implicit`: both have the same columns, so the dataset's name tells."""
+    """`Explicit` or `Implicit`: both have the same columns, so the dataset's name decides."""
     kinds = [kind for kind in ("Explicit", "Implicit") if kind.lower() in name.lower()]
     if len(kinds) != 1:
         raise InputError(
             f"the name {name!r} does not say whether its relations are explicit or implicit",
             where=MANIFEST,
-            hint="build it under a name with the word, such as pdtb_implicit",
+            hint="build it under a name with that word, such as pdtb_implicit",
         )
     return kinds[0]
 
@@ -222,11 +222,11 @@ def _pairs(manifest: Manifest, config: str, domain: str) -> Layout | None:
 
 
 def _triplets(manifest: Manifest, config: str, domain: str) -> Layout | None:
-    """`anchor, positive, negative`: what two texts share, and where they differ."""
+    """`anchor, positive, negative`: what two texts share, and how they continue."""
     features = manifest["configs"][config]["features"]
     if {"pos", "neg"} <= features.keys():
         return _json_lines(config, lambda rows: filter(None, map(_triplet, rows)))
-    if {"pair", "sentences"} <= features.keys():  # of a pair the incoherent text stands first
+    if {"pair", "sentences"} <= features.keys():  # the incoherent text of a pair comes first
         return _json_lines(config, _triplets_of_pairs)
     return None
 
@@ -242,7 +242,7 @@ def _triplets_of_pairs(rows: Iterator[Row]) -> Iterator[Row]:
 def _triplet(row: Row) -> Row | None:
     """The sentences that both texts begin and end with, and those between them in each.
 
-    None where the texts share nothing, and there is no prompt, or one of them has nothing else.
+    None if the texts share nothing and there is no prompt, or if one of them has nothing else.
     """
     pos, neg = row["pos"], row["neg"]
     start = _shared(pos, neg)
@@ -254,7 +254,7 @@ def _triplet(row: Row) -> Row | None:
 
 
 def _shared(one: list[str], two: list[str]) -> int:
-    """How many sentences both begin with."""
+    """The number of first sentences that both share."""
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False))))
 
 
@@ -277,13 +277,13 @@ LAYOUTS: dict[str, tuple[Callable[[Manifest, str, str], Layout | None], str]] = 
         "a triplet comes from a text and a worse one, as in intrusion@pairwise, insted and dc",
     ),
 }
-"""The layouts by name, and what is said where a dataset has nothing of one."""
+"""The layouts by name, and the hint for a dataset that does not fit."""
 
 
 def tokenised(text: str) -> str:
-    """Tokens separated by single spaces, in the manner of the Penn Treebank.
+    """Tokens separated by single spaces, as in the Penn Treebank.
 
-    Punctuation stands alone, clitics (`n't`, `'s`) too; numbers, abbreviations of single
+    Punctuation and clitics (`n't`, `'s`) are separate tokens; numbers, abbreviations of single
     letters, hyphenated words and addresses stay whole.
     """
     tokens: list[str] = []

@@ -18,14 +18,14 @@ WAIT = 1.0
 """Seconds before the second attempt; twice as long before each further one."""
 
 _TIMEOUT = 60
-# A piece that is not whole when a connection drops is lost.
+# An incomplete piece is lost when a connection drops.
 _CHUNK = 1 << 13
 _BUSY = frozenset((408, 429, 500, 502, 503, 504))
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file below the source's folder: what its bytes must be."""
+    """A file below the source's folder: its expected size and checksum."""
 
     path: str
     sha256: str
@@ -70,15 +70,15 @@ def fetch(
     attempts: int = ATTEMPTS,
     wait: float = WAIT,
 ) -> Path:
-    """Bring the files of a known source to `folder/name` and return that folder.
+    """Download the files of a known source to `folder/name` and return that folder.
 
-    Files that are there with the right bytes are kept, a broken download goes on where it
-    stopped (also in a later run), and dropped connections and busy servers are tried again.
+    Existing files with the right bytes are kept, an interrupted download is resumed (also in a
+    later run), and dropped connections and busy servers are retried.
     `source.json` beside the files names licence, revision and address.
 
-    Raises `ConfigError` for an unknown name, `InputError` without network, for an answer that
-    is no file, and for bytes that do not fit their checksum (they are removed);
-    `DiscorporaError` without the extra `fetch`.
+    Raises `ConfigError` for an unknown name, `InputError` without network, for an answer that is
+    not a file, and for bytes with another checksum (they are removed); `DiscorporaError` without
+    the extra `fetch`.
     """
     sources = known_sources() if sources is None else sources
     if name not in sources:
@@ -109,26 +109,26 @@ def _explained(error: Exception, address: str, path: str, name: str) -> InputErr
     import requests
 
     # What pooch raises itself: the checksum.
-    message = f"{address} has other bytes than expected (sha256 of {path}); it was removed"
-    hint = "run it again; if it stays so, the file was changed at its origin"
+    message = f"{address} does not have the expected sha256 ({path}); it was removed"
+    hint = "run it again; if the error remains, the file was changed at its origin"
     if isinstance(error, requests.HTTPError) and error.response is not None:
         message = f"the server answers {error.response.status_code} for {address}"
-        hint = "the file may have been moved: fetch it by hand, and tell the maintainers"
+        hint = "the file may have moved: fetch it by hand, and tell the maintainers"
     elif isinstance(error, requests.RequestException):
         message = f"cannot fetch {address}: {type(error).__name__}"
-        hint = "is there a network? run it again: what has arrived is kept"
+        hint = "check the network and run it again: downloaded parts are kept"
     elif isinstance(error, OSError):
         message = f"cannot write {error.filename or path}: {error.strerror or error}"
-        hint = "have you the permission to write there, and is there space?"
+        hint = "check the permission to write there and the free space"
     return InputError(message, where=name, hint=hint)
 
 
 @dataclass(slots=True)
 class _Resuming:
-    """A downloader for pooch that goes on with what an earlier attempt has left: pooch's do not.
+    """A downloader for pooch that resumes an earlier attempt, which pooch's own cannot.
 
-    Bytes are collected in a hidden file beside the target; it is handed to pooch, which checks
-    and moves it, when it has the size that was announced.
+    Bytes are collected in a hidden file beside the target; when it has the announced size, pooch
+    checks and moves it.
     """
 
     target: Path

@@ -15,7 +15,7 @@ from corpora.readers import opened, read_documents
 from corpora.store.documents import write_documents
 
 VERSION = 3
-"""Raised when what `ingest` stores for the same source changes."""
+"""Increased when the output of `ingest` for the same source changes."""
 
 
 def ingest(
@@ -23,8 +23,8 @@ def ingest(
 ) -> dict[str, Any]:
     """Read the source `spec` into Parquet shards in `folder`; return counts for its manifest.
 
-    Records that the reader cannot take go to `rejects/records.jsonl` with place and reason.
-    Raises `InputError` when more than `max_bad_share` of the records are bad, or none is good.
+    Bad records go to `rejects/records.jsonl` with place and reason. Raises `InputError` if more
+    than `max_bad_share` of the records are bad, or none is good.
     """
     rejects = folder / "rejects" / "records.jsonl"
     rejects.unlink(missing_ok=True)
@@ -67,7 +67,7 @@ def check_bad_share(
     first: BadRecord | None = None,
     unit: str = "document",
 ) -> None:
-    """Raise `InputError` if nothing of a source is good, or a larger share than allowed is bad.
+    """Raise `InputError` if no record is good, or a larger share than allowed is bad.
 
     `good` counts units, `bad` records; `first` is the bad one that the message shows.
     """
@@ -80,5 +80,5 @@ def check_bad_share(
             f"{bad} bad records beside {good} good {unit}s, a share of"
             f" {share:.3f} where the build file allows {max_bad_share}{shown}",
             where=spec,
-            hint="mend the source, or raise max_bad_share in the build file",
+            hint="fix the source, or increase max_bad_share in the build file",
         )

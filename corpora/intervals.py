@@ -1,6 +1,7 @@
-"""From how many units on a bootstrap interval is given."""
+"""The minimum number of units for a bootstrap interval."""
 
 from __future__ import annotations
 
 FEW = 10
-"""Of fewer units (documents, rows, pairs) an interval says nothing: of one it has no width."""
+"""With fewer units (documents, rows, pairs) an interval is meaningless: with one it has no width.
+"""

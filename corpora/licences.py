@@ -1,7 +1,7 @@
-"""Which licence a derived dataset carries, and whether it may be passed on.
+"""The licence of a derived dataset, and whether it may be passed on.
 
-The table says what each licence allows; `combine` says what follows for a dataset made from
-sources under several of them. This is a cautious reading for engineers, not legal advice.
+The table says what each licence allows; `combine` gives the licence of a dataset made from sources
+under several of them. This is a cautious reading for engineers, not legal advice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MIXED = "mixed"
 class Licence:
     """One row of the table. `hub` is the licence name in the Hub's card metadata.
 
-    `rank` orders what a licence asks for: the strictest of the sources' is the dataset's.
+    `rank` orders licences by strictness: the strictest of the sources' is the dataset's.
     """
 
     id: str
@@ -35,8 +35,8 @@ class Licence:
 class Combined:
     """The licence of a derived dataset.
 
-    `sources` are the licences it follows from, `incompatible` those that cannot stand together,
-    `reason` why it may not be passed on (or what to heed if it may).
+    `sources` are the licences it is derived from, `incompatible` those that cannot be combined,
+    `reason` why it may not be passed on (or the conditions if it may).
     """
 
     id: str
@@ -110,7 +110,7 @@ def known(ids: Iterable[str]) -> list[str]:
 
 
 def of_card(metadata: Mapping[str, Any]) -> str:
-    """The licence that a card's metadata on the Hub name; unknown where none of the table's is."""
+    """The licence named in a card's metadata on the Hub; unknown if it is not in the table."""
     own = metadata.get("license")
     named = str(metadata.get("license_name") if own == "other" else own).lower()
     rows = TABLE.values()
@@ -119,9 +119,9 @@ def of_card(metadata: Mapping[str, Any]) -> str:
 
 
 def shown(licence: str) -> str:
-    """The licences of a source as a table shows them: of an unknown one what is to be done.
+    """The licences of a source for display; an unknown one comes with advice.
 
-    `licence` is an SPDX expression; nothing, as a source made in Python may have it, is unknown.
+    `licence` is an SPDX expression; an empty one (a source made in Python) is unknown.
     """
     unknown = UNKNOWN in (licence or UNKNOWN).split(" AND ")
     return f"{licence or UNKNOWN}: set `licence` of the source" if unknown else licence
@@ -131,10 +131,10 @@ def combine(ids: Iterable[str]) -> Combined:
     """The licence of a dataset made from sources under `ids`.
 
     Closed sources close the dataset. Among open ones the strictest is the dataset's; of two
-    versions of one share-alike licence the later (CC BY-SA 3.0 allows 4.0 for what is derived
-    from it); share-alike licences of different families cannot be combined, nor can one that
-    allows commercial use with a source that does not.
-    Raises `ConfigError` for an id that is not in the table.
+    versions of one share-alike licence, the later (CC BY-SA 3.0 allows 4.0 for derived works);
+    share-alike licences of different families cannot be combined, nor can one that allows
+    commercial use with a source that does not. Raises `ConfigError` for an id that is not in the
+    table.
     """
     rows = sorted({get(id) for id in ids} or {TABLE[UNKNOWN]}, key=lambda row: row.id)
     sources = tuple(row.id for row in rows)

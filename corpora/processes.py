@@ -22,17 +22,16 @@ BUILD_VARIABLE = "DISCORPORA_BUILD_PID"
 POLL_SECONDS = 0.5
 BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 GUARD_HINT = (
-    'a script that asks for workers must do so under `if __name__ == "__main__":`, '
-    "since every worker imports the script"
+    'a script that uses workers must start them under `if __name__ == "__main__":`, '
+    "because every worker imports the script"
 )
 
 
 def stop_with_build(build: int = 0) -> None:
-    """In a process that a build started: end it soon after the build is gone.
+    """End this process soon after the build that started it is gone.
 
-    A killed build must not leave a worker behind that goes on writing where the next run works.
-    `build` is its process; without one it is found out. Does nothing in a process that a user
-    started.
+    A killed build must not leave a worker that writes where the next run works. `build` is the
+    build's process id (default: detected). Does nothing in a process that a user started.
     """
     parent = multiprocessing.parent_process()
     pid = build or (parent.pid if parent else int(os.environ.get(BUILD_VARIABLE, "0")))
@@ -43,7 +42,7 @@ def stop_with_build(build: int = 0) -> None:
 def _watch(pid: int) -> None:
     with suppress(ProcessLookupError):
         while True:
-            with suppress(PermissionError):  # it is alive, and another user's
+            with suppress(PermissionError):  # alive, but another user's
                 os.kill(pid, 0)
             time.sleep(POLL_SECONDS)
     os._exit(1)
@@ -54,17 +53,17 @@ def in_order(
 ) -> Iterator[Result]:
     """`work(*job)` for every job, in `workers` processes (none for 1), results in job order.
 
-    At most two jobs a worker are under way, so that memory does not grow with the input. Each
-    process computes with one BLAS thread. A script that asks for several needs the guard
-    `if __name__ == "__main__":`, since each process imports it anew. Raises `DiscorporaError`
-    without it, and if a process is killed.
+    At most two jobs for each worker are in progress, so memory does not grow with the input. Each
+    process uses one BLAS thread. A script that uses several workers needs the guard `if __name__ ==
+    "__main__":`, because each process imports it. Raises `DiscorporaError` without the guard, and
+    if a process is killed.
     """
     if workers <= 1:
         for job in jobs:
             yield work(*job)
         return
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise DiscorporaError("a worker process started workers of its own", hint=GUARD_HINT)
+        raise DiscorporaError("a worker process tried to start workers itself", hint=GUARD_HINT)
     with _one_blas_thread():
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(workers, mp_context=context, initializer=stop_with_build)
@@ -79,7 +78,7 @@ def in_order(
         except BrokenProcessPool as error:
             raise DiscorporaError(
                 "a worker process was killed",
-                hint="mostly that is for want of memory: run it again with fewer workers.\n"
+                hint="usually it ran out of memory: run it again with fewer workers.\n"
                 f"  {GUARD_HINT}",
             ) from error
         finally:
@@ -88,7 +87,7 @@ def in_order(
 
 @contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    """Processes that start meanwhile get one thread each, unless the user said how many."""
+    """Processes started inside get one thread each, unless the user set a number."""
     added = [name for name in BLAS_THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
     try:

@@ -16,7 +16,7 @@ LOG_EVERY_SECONDS = 15.0
 
 
 def track(items: Iterable[Item], what: str, *, total: int | None = None) -> Iterator[Item]:
-    """Yield `items` while showing how many have passed; `what` names them ("documents")."""
+    """Yield `items` and show progress; `what` names them ("documents")."""
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn

@@ -1,7 +1,7 @@
-"""What of a document is prose, and quotation marks that tell nothing about the order of sentences.
+"""The prose of a document, with quotation marks that do not reveal the order of sentences.
 
-A heading, or a quotation that opens in one sentence and closes in another, gives away where a
-sentence stood: no reader is needed to tell. The builders that ask for an order read texts here.
+A heading, or a quotation that opens in one sentence and closes in another, reveals where a sentence
+was, without any understanding. Builders of ordering tasks read texts through this module.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from corpora.document import Document, Sections
 Quotes = Literal["keep", "balance"]
 
 CLOSING = "\"'”’»›)]}*_"
-"""What may stand behind the mark that ends a sentence."""
+"""What may follow the mark that ends a sentence."""
 NO_STOP = "%&#@/\\§†‡•·"
-"""Punctuation by its Unicode category that ends no sentence."""
+"""Unicode punctuation that does not end a sentence."""
 CITED = re.compile(r"(?:\s*\[[^\[\]]{1,20}\])+$")
 CAPTION = re.compile(
     r"(?:Figure|Fig\.|Table|Listing|Plate|Photo|Image|Map|Chart|Box|Scheme|Extract)"
@@ -36,25 +36,25 @@ MARKS = re.compile(r"[“”„«»\"]|``|''")
 BEGINS = re.compile(r"[“„«»\"]|``")
 ENDS = re.compile(r"(?:[”“»«\"]|'')$")
 SURE = re.compile(r"(?<=[^\w\s‘“])’(?!\w)")
-"""`’` behind punctuation: behind a letter it may be an apostrophe."""
+"""`’` after punctuation: after a letter it may be an apostrophe."""
 MAYBE = re.compile(r"’(?!\w)")
 
 
 def finished(sentence: str) -> bool:
-    """Whether punctuation ends the sentence, brackets, quotes and citations behind it aside.
+    """Whether punctuation ends the sentence, ignoring brackets, quotes and citations after it.
 
-    What nothing ends is a heading, a caption, an author or date line, or an item of a list.
+    Other lines are headings, captions, author or date lines, or list items.
     """
     end = CITED.sub("", sentence).rstrip(CLOSING)[-1:]
     return bool(end) and end not in NO_STOP and unicodedata.category(end).startswith("P")
 
 
 def prose(document: Document, quotes: Quotes = "keep") -> list[str]:
-    """The text of each sentence, "" for what is no sentence of the prose.
+    """The text of each sentence, "" for one that is not prose.
 
-    That is what stands outside of the sections, the paragraph of a caption, and what is not
-    `finished`; but turns of a conversation need no punctuation. With `balance` each sentence has
-    the quotation marks that `balanced` gives it in its paragraph.
+    Not prose are text outside the sections, captions, and sentences that are not `finished`; turns
+    of a conversation need no punctuation. With `balance` each sentence has the quotation marks that
+    `balanced` gives it in its paragraph.
     """
     texts, sections = document.sentence_texts(), document.sections
     assert document.sentences is not None
@@ -71,10 +71,10 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str]:
 
 
 def lead(document: Document, texts: Sequence[str]) -> list[str]:
-    """The sentences of the lead: the first section, or what stands before the first heading.
+    """The sentences of the lead: the first section, or the text before the first heading.
 
-    Where the document has no sections, a heading is a paragraph of one sentence that is not
-    `finished`. A title before the lead is no part of it; a text without headings is all lead.
+    Without sections, a heading is a paragraph of one sentence that is not `finished`. A title
+    before the lead is not part of it; a text without headings is all lead.
     """
     if document.sections and document.sentences is not None:
         if document.sections.level[0] != 1:
@@ -93,9 +93,8 @@ def units(
 ) -> Iterator[list[str]]:
     """The sentences of each paragraph or section, or of the whole document.
 
-    What stands in no section (a title, or a heading between two) is left out of sections. With
-    `one_speaker` a unit ends where another one speaks: in print a paragraph of speech follows
-    one of speech.
+    Text outside the sections (a title, or a heading between two) is left out. With `one_speaker` a
+    unit ends where the speaker changes: in print, a paragraph of speech follows another one.
     """
     if document.sentences is None:
         yield list(texts)
@@ -120,28 +119,28 @@ def _speaks_next(document: Document, texts: Sequence[str]) -> Iterator[bool]:
 
 
 def words(texts: Iterable[str]) -> int:
-    """How many words texts have, at white space."""
+    """Numbers of words, separated by white space."""
     return sum(len(text.split()) for text in texts)
 
 
 def quoted(sentence: str) -> tuple[bool, bool]:
     """Whether a quotation mark begins the sentence, and whether one ends it.
 
-    Speech has both, speech with "he said" one of them, narration none.
+    Speech has both, speech with "he said" one, narration none.
     """
     return bool(BEGINS.match(sentence)), bool(ENDS.search(sentence))
 
 
 def balanced(paragraph: Sequence[str]) -> list[str]:
-    """The sentences of a paragraph, each with quotation marks in pairs.
+    """The sentences of a paragraph, each with paired quotation marks.
 
-    A sentence that is part of a longer quotation gets its own opening mark, its own closing mark,
-    or both. A quotation that the paragraph leaves open goes on to its end, as it does in print;
-    but a sentence with a mark that opens again says that the one before was not closed.
-    A sentence that is balanced stays as it is. So too for a quotation in a quotation (`‘ ’`).
+    A sentence that is part of a longer quotation gets an opening mark, a closing mark, or both. A
+    quotation that the paragraph leaves open continues to its end, as in print; but if a mark opens
+    again, the one before was not closed. Balanced sentences stay unchanged. Quotations within
+    quotations (`‘ ’`) are treated alike.
     """
     sentences = _singles(paragraph)
-    inside: list[int] = []  # sentences without a mark behind an open quotation
+    inside: list[int] = []  # sentences without a mark after an open quotation
     opened = ""
     for number, text in enumerate(sentences):
         starts, ends = unpaired(text, opened)
@@ -164,10 +163,10 @@ def _quote(sentences: list[str], numbers: Sequence[int], opening: str) -> None:
 
 
 def _singles(paragraph: Sequence[str]) -> list[str]:
-    """The sentences of a paragraph, each with single quotation marks in pairs.
+    """The sentences of a paragraph, each with paired single quotation marks.
 
-    As `’` is an apostrophe too, it closes a quotation of another sentence only behind punctuation.
-    A `‘` that is never closed and stands before a small letter is an apostrophe as well (`‘em`).
+    As `’` is also an apostrophe, it closes a quotation of another sentence only after punctuation.
+    A `‘` that is never closed and precedes a lower-case letter is an apostrophe too (`‘em`).
     """
     sentences = list(paragraph)
     inside: list[int] = []
@@ -200,10 +199,10 @@ def _closed(text: str, start: int = 0) -> str:
 
 
 def unpaired(text: str, opened: str = "") -> tuple[list[str], list[str]]:
-    """The opening marks that a sentence lacks in front, and those that it leaves open.
+    """The opening marks missing at the start of a sentence, and those that it leaves open.
 
     `opened`: the mark of a quotation that is open before it. A straight mark opens at the
-    beginning, after a space, a dash or a bracket; behind a digit it may be inches.
+    beginning, after a space, a dash or a bracket; after a digit it may mean inches.
     """
     lacking: list[str] = []
     open_marks: list[str] = []

@@ -1,4 +1,4 @@
-"""Random streams that no unrelated setting can reshuffle (DESIGN.md, rule "Deterministic")."""
+"""Random streams that no unrelated setting can change (DESIGN.md, rule "Deterministic")."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def mixed(words: Words) -> Words:
 
 
 def stream(seed: int, stage: str, document: str = "", epoch: int = 0) -> np.random.Generator:
-    """The generator of one stage over one document: the same whatever ran before it."""
+    """The generator of one stage for one document, independent of what ran before."""
     return np.random.default_rng([seed, stable_id(stage), stable_id(document), epoch])

@@ -1,4 +1,4 @@
-"""The Arrow schemas of what passes from room to room and of the datasets."""
+"""The Arrow schemas of intermediate data and of the datasets."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ CONFIDENCE = pa.field("confidence", pa.float32())
 
 
 AUDIT = b"discorpora:audit"
-"""The key of a schema's metadata under which the files say of what kind they are."""
+"""The key of a schema's metadata that names the kind of the rows."""
 
 
 def schema(*, audit: str = "", **columns: pa.DataType | Sequence[str]) -> pa.Schema:
-    """Columns without nulls, each by its type, or a class label by the names of its classes.
+    """Columns without nulls: each has a type, or for a class label the names of its classes.
 
-    `audit`: the kind by which rules that read nothing are tried on the rows
-    (`corpora.audit.features.KINDS`); without one their labels and duplicates are counted.
+    `audit`: the rows' kind for the audit's rules (`corpora.audit.features.KINDS`); without a kind
+    only labels and duplicates are counted.
     """
     return pa.schema(
         [
@@ -86,7 +86,7 @@ def dissent(markers: Sequence[str]) -> pa.Schema:
 DISSENT = dissent(MARKERS_ALL)
 
 SP = schema(audit="sp", doc=STRING, label=["0", "1", "2", "3", "4"], sentences=STRINGS)
-"""Sentence position: the first of the five sentences stood at position `label`."""
+"""Sentence position: the first of the five sentences was at position `label`."""
 
 BSO = schema(
     audit="bso",
@@ -95,7 +95,7 @@ BSO = schema(
     sentence1=STRING,
     sentence2=STRING,
 )
-"""Binary sentence ordering: label 1 if the two sentences stand as in the document."""
+"""Binary sentence ordering: label 1 if the two sentences are in the document's order."""
 
 DC = schema(
     audit="dc",
@@ -121,7 +121,7 @@ SSP = schema(
 INTRUSION_DETECTION = schema(
     doc=STRING, label=["coherent", "intruded"], position=INT8, sentences=STRINGS
 )
-"""A text, and at which position (-1: none) a sentence of another one stands in it."""
+"""A text, and the position of the sentence from another text (-1: none)."""
 
 INTRUSION_PAIRWISE = schema(
     audit="intrusion",
@@ -151,7 +151,7 @@ CRITERIA = schema(
     sentence_bin=pa.list_(INT8),
     paragraph_bin=pa.list_(INT8),
 )
-"""Sentences of a document in order, and where each stands; `headings[section[i]]` is over it."""
+"""Sentences of a document in order, with positions; `headings[section[i]]` is the heading."""
 
 
 def pdtb(names: Sequence[str]) -> pa.Schema:
@@ -186,11 +186,11 @@ PDTB_MARKED = schema(
     arg1=STRING,
     arg2=STRING,
 )
-"""Two arguments: does a connective stand between them in the text (label 1)?"""
+"""Two arguments: is there a connective between them in the text (label 1)?"""
 
 
 def marked(names: Sequence[str], about: Sequence[str] = ("id",)) -> pa.Schema:
-    """Two texts and the marker that joined them, of these names; `about` are columns before."""
+    """Two texts and the marker that joined them, with these names; `about`: further columns."""
     columns = dict.fromkeys((*about, "s1", "s2"), STRING)
     return schema(audit="labelled", **columns, label=names)
 
@@ -211,7 +211,7 @@ def disrpt(names: Sequence[str]) -> pa.Schema:
 
 
 TAGGED = schema(id=STRING, doc=STRING, corpus=STRING, tokens=STRINGS, tags=STRINGS)
-"""A sentence of DISRPT, and for each token `O`, or the begin or inside of a connective or unit."""
+"""A sentence of DISRPT; each token is `O`, or begins or is inside a connective or unit."""
 
 RATED = schema(
     id=STRING,
@@ -221,7 +221,7 @@ RATED = schema(
     ratings=pa.list_(pa.float32()),
     rating=pa.float32(),
 )
-"""A text, what each annotator gave its coherence, and the rating that the release settles on."""
+"""A text, each annotator's rating of its coherence, and the release's consensus rating."""
 
 COHERENCE_TESTS = schema(
     audit="pairs",
@@ -250,7 +250,7 @@ COPA = schema(
     label=["choice1", "choice2"],
 )
 RECORD = schema(id=STRING, passage=STRING, query=STRING, entities=STRINGS, answers=STRINGS)
-"""RTE, COPA and ReCoRD of SuperGLUE; ReCoRD's answers are those of its entities that fit."""
+"""RTE, COPA and ReCoRD of SuperGLUE; ReCoRD's answers are the entities that fit."""
 
 PERMUTED_DOCUMENTS = schema(id=STRING, group=STRING, sentences=STRINGS)
 """The sentences, once, in their original order."""

@@ -3,11 +3,11 @@
 from extract import Extractor
 Extractor(parser="embedded", markers="all15", mode="standalone").pairs(documents)
 
-The way of a sentence: `prefilter` chooses it, a parser of `parsers` makes its tree, `trees` joins
-the trees of many documents to columns, `match` finds the markers and the rows of the pattern table
-that they match (`patterns`), `clauses` the spans of both sides, `standalone` whether these can
-stand alone, `text` their texts. `extractor` runs all of it, `stages` over documents and parses that
-are stored.
+The steps for a sentence: `prefilter` selects it, a parser of `parsers` parses it, `trees` joins the
+trees of many documents into columns, `match` finds the markers and the rows of the pattern table
+(`patterns`) that they match, `clauses` finds the spans of both sides, `standalone` decides whether
+these can stand alone, and `text` makes their texts. `extractor` runs all steps; `stages` runs them
+on stored documents and parses.
 """
 
 from __future__ import annotations

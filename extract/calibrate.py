@@ -1,16 +1,15 @@
-"""Learn how likely a pair is right (`extract/confidence.json`), and measure it.
+"""Fit and measure the confidence of pairs (`extract/confidence.json`).
 
     python -m extract.calibrate folds --treebank FILE ... --output FOLDS
     python -m zoo.parser.train --treebank FOLDS/train-N.conllu --dev DEV --output FOLDS/parser-N
     python -m extract.calibrate fit FOLDS --ratings FILE --novels SPEC ... --output MODEL.json
     python -m extract.calibrate score MODEL.json --treebank FILE ... --output REPORT.json
 
-The rows to learn from are pairs of the treebank documents of each fold, from raw text, with the
-parser that was trained on the other folds; such a pair is right if gold trees give it too, and
-both sides have a word Dice of .7 or more with theirs, as in `discorpora validate`. The mode
-`standalone` also learns from pairs of novels that readers rated (right if most called it good),
-parsed by the embedded parser. One logistic model a mode; its penalty is chosen by
-cross-validation.
+The training rows are pairs from the raw text of each fold's treebank documents, parsed by the
+parser trained on the other folds. A pair is right if gold trees give it too and both sides have a
+word Dice of .7 or more with the gold sides, as in `discorpora validate`. The mode `standalone` is
+also trained on rated pairs of novels (right if most readers called it good), parsed by the embedded
+parser. Each mode has one logistic model; its penalty is chosen by cross-validation.
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ FOLDS = 5
 PIPELINE = embedded.PATH.name
 MODES = ("standalone", "recall")
 PENALTIES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
-"""Inverse strengths of the L2 penalty that are tried."""
+"""Candidate inverse strengths of the L2 penalty."""
 RAREST = 20
-"""A marker or pattern with fewer rows has no weight of its own."""
+"""A marker or pattern with fewer rows has no separate weight."""
 Array = NDArray[np.float64]
 
 
@@ -94,7 +93,7 @@ class FoldParser(SpacyParser):
 
 @dataclass
 class Rows:
-    """Pairs with their features: what a model reads and what it shall tell."""
+    """Pairs with their features: the model's inputs and labels."""
 
     pairs: list[Pair] = field(default_factory=list)
     values: list[dict[str, float]] = field(default_factory=list)
@@ -107,7 +106,7 @@ class Rows:
 
 
 class Observer(Model):
-    """Stands for a model, is sure of every pair, and keeps what a model would see."""
+    """A stand-in for a model: gives every pair probability 1 and stores the features."""
 
     bias: float = 0.0
     numbers: dict[str, float] = {}
@@ -145,7 +144,7 @@ def against_gold(path: Path, mode: str, parser: SpacyParser, model: Model | None
 
 
 def agrees(pair: Pair, gold: Pair | None) -> bool:
-    """Whether both sides have the words of the gold pair's, to a Dice of `DICE`."""
+    """Whether both sides have a word Dice of at least `DICE` with the gold pair's."""
     if gold is None:
         return False
     for mine, theirs in ((pair.s1, gold.s1), (pair.s2, gold.s2)):
@@ -156,7 +155,7 @@ def agrees(pair: Pair, gold: Pair | None) -> bool:
 
 
 def rated(ratings: Path, novels: Sequence[str]) -> Rows:
-    """The pairs that readers rated, of the documents of `novels`; each is of the same texts."""
+    """The rated pairs of the documents of `novels` whose texts are still the rated ones."""
     votes: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
     for line in ratings.read_text(encoding="utf-8").splitlines():
         record = json.loads(line)
@@ -186,7 +185,7 @@ def design(rows: Rows, names: Sequence[str]) -> Array:
 
 
 def fitted(rows: Rows) -> tuple[dict[str, Any], dict[str, float]]:
-    """The weights of a model, and how well it does on documents that it has not seen."""
+    """The weights of a model, and its scores in cross-validation over documents."""
     kinds = Counter(f"marker {pair.marker}" for pair in rows.pairs)
     kinds.update(f"pattern {pair.pattern}" for pair in rows.pairs)
     common = sorted(kind for kind, count in kinds.items() if count >= RAREST)
@@ -243,12 +242,12 @@ def fit(options: argparse.Namespace) -> None:
             log.info("novels: %d rated pairs, %.3f good", len(novels.pairs), np.mean(novels.right))
             rows.extend(novels)
         models[mode], scores = fitted(rows)
-        log.info("%s, documents that are not in the fit: %s", mode, scores)
+        log.info("%s, held-out documents: %s", mode, scores)
     write_json(options.output, {"en": models})
 
 
 def score(options: argparse.Namespace) -> None:
-    """Calibration in ten bins, Brier score, and precision against yield, by mode."""
+    """By mode: calibration in ten bins, Brier score, and precision against yield."""
     models = json.loads(options.model.read_text(encoding="utf-8"))["en"]
     report: dict[str, Any] = {}
     for mode in MODES:

@@ -1,19 +1,19 @@
 """S1 and S2 as spans: the clause of each head minus the other clause, the marker, and commas.
 
-Every token goes with its nearest marked ancestor. S1's head is marked 1, S2's 2, the marker's
+Every token belongs to its nearest marked ancestor. S1's head is marked 1, S2's 2, the marker's
 tokens and the children that a row drops 0; pointer doubling then carries the marks down to all
-tokens of the sentence in log(depth) steps, for all matches of the batch at once. Whatever lies in
-both clauses thus goes to the inner one, so that S1 and S2 never overlap. Children that a row mutes
+tokens of the sentence in log(depth) steps, for all matches of the batch at once. A token of
+both clauses thus belongs to the inner one, so S1 and S2 never overlap. Children that a row mutes
 (the "that" or "but" which introduces the clause) are marked 3 and 4: they belong to the span of
 S1 and S2 but not to its text. So do the modifiers of the subordinator that opens a clause, be it
-the marker ("right after he left") or a muted one ("but only if he left"): UD hangs them on the
-clause's head. They are marked 5 and 6 until it is known whether they stand right before it.
+the marker ("right after he left") or a muted one ("but only if he left"): UD attaches them to
+the clause's head. They are marked 5 and 6 until it is known whether they directly precede it.
 
-What a parse hangs on the marker itself from behind (class `stray`: "but [what remained] went to
-her") is the beginning of S2, which the parser could not place; a marker has no such dependents.
+A following word that the parser attached to the marker (class `stray`: "but [what remained] went to
+her") is the beginning of S2: a marker has no such dependents.
 
-A subordinator introduces its clause only from in front of it: "he was to leave", "the plan is that
-he leaves" have it behind subject or copula, and would be no sentences without it.
+A subordinator introduces its clause only if it comes first. In "he was to leave" and "the plan is
+that he leaves" it follows a subject or copula; the text keeps it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 REFUSALS = ("", "s1_empty", "s2_empty", "s1_no_clause", "s2_no_clause")
 SEPARATING = " \t\n\r.,;:-–—…•*/。，、；："
 LEADING = re.compile(r"(?:[\s,;–—…•。，、；：]|[.:*/-]{2,}|[.:*/-](?=\s|$))*")
-"""What a sentence does not begin with; a single mark that opens its first word stays (".NET")."""
+"""Not at the start of a sentence, except a single mark that begins its first word (".NET")."""
 MAX_DOUBLINGS = 32
-"""Enough for any depth; a tree with a cycle, which no reader lets through, ends here too."""
+"""Enough for any depth; readers reject trees with a cycle."""
 WORDS_AT_ONCE = 1 << 20
-"""Matches times the tokens of their sentences: a bound on memory, however long a sentence is."""
+"""Bounds memory: matches times the tokens of their sentences."""
 Marks = NDArray[np.int8]
 Runs = tuple[Ints, Marks, Ints, Ints]
 """Runs of tokens, one a row: which match, which side (1 or 2), first and last token."""
@@ -51,10 +51,10 @@ Runs = tuple[Ints, Marks, Ints, Ints]
 
 @dataclass(slots=True)
 class Sides:
-    """S1 and S2 of matches: all that belongs to them (`spans`), and what their text is made of.
+    """S1 and S2 of matches: their full `spans`, and the spans of their texts.
 
-    `refused` says why a match is no pair: an index into `REFUSALS`, 0 if it is one. `asks` tells
-    the sides that are a question of their own, `added` what S2's text got from S1's clause.
+    `refused` is why a match was rejected: an index into `REFUSALS`, 0 for a pair. `asks` marks
+    the sides that are questions, `added` is what S2's text got from S1's clause.
     """
 
     spans: tuple[SpanColumn, SpanColumn]
@@ -85,9 +85,9 @@ def sides_of(
 ) -> Sides:
     """Both sides of every match, and whether they may be a pair.
 
-    `needs` are the properties of both heads, beside a text on both sides; `judge` may refuse more:
-    its first reason is that of a sentence before that is not in its `previous`.
-    With `restore` S2 may lack its subject where it can be copied.
+    `needs` are the properties that both heads must have; both sides also need a text. `judge` may
+    reject more: its first reason is for a previous sentence that is not in its `previous`.
+    With `restore`, S2 may lack its subject if the subject can be copied.
     """
     rows = batch.row[matches.first]
     size = batch.offsets[rows + 1] - batch.offsets[rows]
@@ -135,7 +135,7 @@ def sides_of(
 def _columns(
     batch: Batch, n: int, parts: Sequence[Runs], before: tuple[Ints, Ints, Ints]
 ) -> tuple[SpanColumn, SpanColumn]:
-    """The runs of S1 and of S2 as spans; `before` are those of S1 in the sentence before."""
+    """The runs of S1 and of S2 as spans; `before` are those of S1 in the previous sentence."""
     empty: Any = (np.empty(0, dtype=np.int32),) * 4
     match, side, first, last = (
         np.concatenate(columns) for columns in zip(empty, *parts, strict=True)
@@ -153,7 +153,7 @@ def _columns(
 
 
 def _sentences_before(batch: Batch, matches: Matches) -> tuple[Ints, Ints, Ints]:
-    """The matches that look back, with start and end of the sentence before, without its stop."""
+    """The matches with S1 in the previous sentence; its start and end without the stop."""
     spans: dict[int, list[Span]] = {}
     for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
         row = batch.row[matches.first[i]]
@@ -184,7 +184,7 @@ def _trimmed(
 def _clauses(batch: Batch, matches: Matches, needs: Sequence[str]) -> tuple[BoolArray, BoolArray]:
     """Whether the heads of S1 and S2 have all the properties of `needs`.
 
-    For the sentence before, its root tells; where that sentence was not parsed, it has none.
+    For the previous sentence, its root counts; if it was not parsed, it has no properties.
     """
     need = batch.patterns.mask(needs)
     whole = (batch.traits & need) == need
@@ -201,8 +201,8 @@ def _clauses(batch: Batch, matches: Matches, needs: Sequence[str]) -> tuple[Bool
 class Block:
     """Some matches with the tokens of their sentences: columns [t], a sentence once a match.
 
-    `match` and `token` say what stands at a place; `shift` [matches] leads from a token of a
-    match's sentence to its place.
+    `match` and `token` are the match and token at a position; `shift` [matches] maps a token of a
+    match's sentence to its position.
     """
 
     def __init__(self, batch: Batch, matches: Matches, number: int) -> None:
@@ -220,7 +220,7 @@ class Block:
         return self.batch.patterns.classes[name][self.label]
 
     def sides(self) -> Marks:
-        """For each place the side of its nearest marked ancestor; 3 and 4 are muted."""
+        """For each position the side of its nearest marked ancestor; 3 and 4 are muted."""
         matches, shift = self.matches, self.shift
         here = np.arange(len(self.token), dtype=np.int32)
         pointer = np.where(self.head >= 0, self.head + shift[self.match], here)
@@ -257,8 +257,7 @@ class Block:
 
     def special_children(self) -> Iterator[tuple[Ints, Ints | int, Ints | int]]:
         """Children of the two heads that the row mutes or drops, and modifiers of a subordinator.
-
-        With the mark that they get, and the side (1 or 2) that they open as a muted subordinator.
+        Returns them with their mark, and the side (1 or 2) that they open as a muted subordinator.
         """
         batch, patterns = self.batch, self.batch.patterns
         s1, s2 = self.matches.s1[self.match], self.matches.s2[self.match]
@@ -287,11 +286,11 @@ class Block:
         yield children[patterns.drop[where]], 0, 0
 
     def give_last_mark(self, side: Marks) -> None:
-        """Give a "?" or "!" behind S2 to S2 where S2 is a clause beside S1, not one inside it.
+        """Give a "?" or "!" after S2 to S2 if S2 is coordinate with S1, not inside S1.
 
-        UD hangs it on the root, the first conjunct; but in "I called, but did he answer?" the
-        second one asks. It stays where S1 asks itself, and a subordinate clause leaves it to the
-        clause that it belongs to.
+        UD attaches it to the root, the first conjunct; but in "I called, but did he answer?" the
+        second is the question. S1 keeps the mark if S1 is a question itself, and a subordinate
+        clause leaves it to the clause that it belongs to.
         """
         batch, patterns, match = self.batch, self.batch.patterns, self.match
         marks = np.flatnonzero((side == 1) & ~self.words)
@@ -328,7 +327,7 @@ class Block:
         return np.where(modifier & (fits & begins)[run], side - 2, plain).astype(np.int8)
 
     def begins(self, side: Marks | None = None) -> BoolArray:
-        """Where the tokens of a match begin, and with `side`, where the side changes."""
+        """Where the tokens of a match begin; with `side`, also where the side changes."""
         change = np.ones(len(self.match), dtype=bool)
         change[1:] = self.match[1:] != self.match[:-1]
         if side is not None:
@@ -338,7 +337,7 @@ class Block:
     def undivided(self, side: Marks) -> Marks:
         """Words that share one span (of a multiword token such as "wanna") stay on one side.
 
-        They go with the first of them, and to neither side if one of them is the marker.
+        They follow the first word; they belong to neither side if one of them is the marker.
         """
         starts, ends = self.batch.start[self.token], self.batch.end[self.token]
         shared = ~self.begins()
@@ -353,7 +352,7 @@ class Block:
     def runs(self, side: Marks) -> Runs:
         """Maximal runs of one side, without the separators at either end of each.
 
-        A run of nothing but punctuation is none, unless it is the mark that ends the sentence.
+        Runs of punctuation are left out, except the mark that ends the sentence.
         """
         forms, patterns = self.batch.form[self.token], self.batch.patterns
         run = np.cumsum(self.begins(side)) - 1

@@ -34,7 +34,7 @@ PAIRS_A_BATCH = 8192
 
 
 class Extracted(NamedTuple):
-    """How many documents and pairs there were, and how many candidates were rejected, by reason."""
+    """Numbers of documents and pairs, and of rejected candidates by reason."""
 
     documents: int
     pairs: int
@@ -50,7 +50,7 @@ def extract_to_file(
     rejects: Path | None = None,
     **settings: Any,
 ) -> Extracted:
-    """Write the pairs of `sources` to `output` (.jsonl or .parquet), which appears when whole.
+    """Write the pairs of `sources` to `output` (.jsonl or .parquet), which appears when complete.
 
     `-` is a text on standard input, `jsonl:-` JSON Lines there, and so on. `settings` are those of
     `Extractor`. Raises `ConfigError` for an output that cannot be written and for a source that is
@@ -58,16 +58,18 @@ def extract_to_file(
     """
     if output.suffix not in FORMATS:
         raise ConfigError(
-            f"the output {str(output)!r} must end in {' or '.join(FORMATS)}",
-            hint="the ending of the file name chooses the format",
+            f"the output {str(output)!r} must end in one of {', '.join(FORMATS)}",
+            hint="choose the format by the file's ending",
         )
     if rejects is not None and rejects.resolve() == output.resolve():
         raise ConfigError(
-            f"--output and --rejects are one file, {str(output)!r}", hint="name two files"
+            f"--output and --rejects name the same file, {str(output)!r}", hint="name two files"
         )
     for target in filter(None, (output, rejects)):
         if target.is_dir():
-            raise ConfigError(f"the output {str(target)!r} is a folder", hint="name a file in it")
+            raise ConfigError(
+                f"the output {str(target)!r} is a folder, not a file", hint="name a file in it"
+            )
     for number, source in enumerate(sources):
         if source in sources[:number]:
             raise ConfigError(f"the source {source!r} is named twice")
@@ -127,7 +129,7 @@ def _stored(source: str, stack: ExitStack) -> str:
 
 @contextmanager
 def _json_lines(path: Path) -> Iterator[Callable[[Pair | Reject], object]]:
-    """Writes records to a file that appears under its name when it is complete."""
+    """Writes records to a file that takes its name when it is complete."""
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         yield lambda record: file.write(json.dumps(asdict(record), ensure_ascii=False) + "\n")
 
@@ -154,7 +156,7 @@ def validate_source(
     ]
     if wanted is not None and (lost := wanted - {document.id for document in documents}):
         raise InputError(
-            f"{len(lost)} of the documents listed are not in {source}; one is {min(lost)!r}",
+            f"{len(lost)} listed documents are not in {source}; one is {min(lost)!r}",
             where=str(document_list),
         )
     extractor = Extractor(**settings)
@@ -189,14 +191,14 @@ def validate_stage(
 def score(
     pairs: Iterable[Pair], documents: Sequence[Document], gold: str, settings: Mapping[str, Any]
 ) -> Validation:
-    """The result of `extract.validate.validate` for pairs made with `settings`.
+    """Run `extract.validate.validate` on pairs made with `settings`.
 
-    `gold` is `pdtb:DIR`. Documents that the embedded parser was trained on count as seen; gold
-    trees and other parsers have seen none that we know of.
+    `gold` is `pdtb:DIR`. Documents that the embedded parser was trained on count as seen; for gold
+    trees and other parsers none are known.
     """
     reader, target = parse_spec(gold)
     if reader.name != "pdtb":
-        raise ConfigError(f"gold relations cannot be read from {gold!r}", hint="write pdtb:DIR")
+        raise ConfigError(f"cannot read gold relations from {gold!r}", hint="write pdtb:DIR")
     parser = settings.get("parser", "embedded")
     given = {key: settings.get(key, False) for key in ("gold_tokens", "gold_sentences")}
     spec, language = settings.get("markers", "all15"), settings.get("language", "en")
@@ -210,7 +212,7 @@ def score(
 def _read_ids(path: Path) -> set[str]:
     """The document ids of a file: the last column of each line."""
     if not path.is_file():
-        raise InputError("no such file of document ids", where=str(path))
+        raise InputError("there is no such file of document ids", where=str(path))
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:

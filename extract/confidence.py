@@ -1,8 +1,7 @@
-"""How likely a pair is right: a logistic model over what extraction knows anyway.
+"""How likely a pair is right: a logistic model over features that extraction computes anyway.
 
-The weights are in `confidence.json`, learnt by `python -m extract.calibrate` for English text,
-text parsed by the embedded parser; `docs/results/confidence.md` says what they were learnt from
-and how well they are calibrated.
+`confidence.json` has the weights, fitted by `python -m extract.calibrate` for English text parsed
+by the embedded parser; `docs/results/confidence.md` describes the training data and calibration.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ CLASSES = ("main_clause", "conjunct", "reported_clause", "adverbial_clause")
 MAX_DEPTH = 20
 MORE_LIKELY_RIGHT = 0.5
 NOWHERE = -1
-"""Stands for a token that is not there; it is of no kind."""
+"""Stands for a missing token, which has no tag."""
 
 
 class Model(Table):
@@ -61,25 +60,24 @@ class Model(Table):
 
 @cache
 def load_model(language: str, mode: str) -> Model | None:
-    """The model for the pairs of a mode; None for a language that has none."""
+    """The model of a mode; None for a language without one."""
     models = json.loads(MODEL.read_text(encoding="utf-8"))
     weights = models.get(language, {}).get(mode)
     return None if weights is None else Model.of(weights, str(MODEL))
 
 
 def threshold(language: str, mode: str, asked: float | None) -> float:
-    """The least confidence of a pair that is kept: what was asked for, or the mode's default.
+    """The minimum confidence of a kept pair: `asked`, or the mode's default.
 
-    The default is .5 in `standalone` where the language has a model, and 0 elsewhere. Raises
-    `ConfigError` for a threshold above 0 where there is no model.
+    The default is .5 in `standalone` if the language has a model, else 0. Raises `ConfigError`
+    for a threshold above 0 without a model.
     """
     model = load_model(language, mode)
     if asked is None:
         return MORE_LIKELY_RIGHT if model is not None and mode == "standalone" else 0.0
     if asked > 0 and model is None:
         raise ConfigError(
-            f"min_confidence = {asked}: there is no model of confidence for the language "
-            f"{language!r}",
+            f"min_confidence = {asked}: there is no confidence model for the language {language!r}",
             hint="leave min_confidence out",
         )
     return asked
@@ -88,7 +86,7 @@ def threshold(language: str, mode: str, asked: float | None) -> float:
 def features(
     batch: Batch, matches: Matches, spans: tuple[SpanColumn, SpanColumn]
 ) -> dict[str, Floats]:
-    """What the model looks at, by name [pairs]: lengths in words, distances, depths, tags.
+    """The model's features by name [pairs]: lengths in words, distances, depths, tags.
 
     Lengths, distances and counts are `log(1 + n)`, all others 0 or 1.
     """
@@ -167,7 +165,7 @@ class _Tokens:
         self.kinds = {kind: np.append(np.isin(upos, tags), False) for kind, tags in codes.items()}
 
     def bounds(self, column: SpanColumn) -> tuple[Ints, Ints]:
-        """The first token of every span, and the one behind its last."""
+        """The first token of every span, and the one after its last."""
         document = np.repeat(self.document, column.counts)
         return (
             np.searchsorted(self.keys, document + column.start),

@@ -37,9 +37,9 @@ from extract.trees import Batch
 BATCH_TOKENS = 120_000
 CHUNK_WORDS = 20_000
 FEW_WORDS = 30
-"""With fewer words the language of a document is not looked at."""
+"""The language of a shorter document is not checked."""
 FREQUENT = 0.1
-"""The least share of frequent words: English prose has .3 to .5, German .02."""
+"""Minimum share of frequent words: English prose has .3 to .5, German .02."""
 OnReject = Callable[[Reject], object]
 
 
@@ -47,9 +47,9 @@ class Extractor:
     """Extracts pairs with one parser, marker set and mode.
 
     `mode`, `subjects`, `min_confidence`, `text` and `language` are those of `PairSettings`;
-    `patterns` is a pattern file, or several. `gold_sentences` keeps the sentence layer of the
-    source where it has one (else it is split by rules), `gold_tokens` its tokens too. Why
-    candidates were no pairs is counted in `reject_counts`; `on_reject` gets each of them.
+    `patterns` is a pattern file, or several. `gold_sentences` keeps the sentences of the
+    source if it has any (else rules split it), `gold_tokens` its tokens too. `reject_counts` counts
+    rejected candidates by reason; `on_reject` is called with each.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class Extractor:
     def pairs(self, documents: Iterable[Document]) -> Iterator[Pair]:
         """The pairs of all documents, in order; counts are complete when it is exhausted.
 
-        With several `workers` each process loads the parser and takes documents in chunks; pairs
-        and rejects come back in the same order.
+        With several `workers`, each process loads the parser and takes chunks of documents; the
+        order of pairs and rejects stays the same.
         """
         if self.workers <= 1:
             for columns in self.columns(documents):
@@ -123,7 +123,7 @@ class Extractor:
             yield from pairs
 
     def columns(self, documents: Iterable[Document]) -> Iterator[PairColumns]:
-        """The same as columns, a batch of documents each."""
+        """The same pairs as columns, one set for each batch of documents."""
         ready, to_parse = itertools.tee(self._with_sentences(d) for d in documents)
         parsed = self.parser.parse(to_parse)
         for batch in batches(zip(ready, parsed, strict=True)):
@@ -132,9 +132,9 @@ class Extractor:
     def extract(
         self, documents: Sequence[Document], parses: Sequence[ParsedDocument]
     ) -> PairColumns:
-        """The pairs of documents that are parsed already.
+        """The pairs of parsed documents.
 
-        Rejects are handed over document by document in the order of the text.
+        Rejects come document by document in the order of the text.
         """
         if self.on_reject is None:
             return self._extract(documents, parses, self.reject_counts, None)
@@ -149,16 +149,16 @@ class Extractor:
         return columns
 
     def pairs_in(self, sentence: str, previous: str = "", marker: str | None = None) -> list[Pair]:
-        """The pairs of one sentence in order, with `marker` only of its occurrences.
+        """The pairs of one sentence in order; with `marker`, only those of this marker.
 
-        `previous` is the sentence before it.
+        `previous` is the previous sentence.
         """
         results = self.results_in(sentence, previous)
         pairs = [result for result in results if isinstance(result, Pair)]
         return [pair for pair in pairs if marker in (None, pair.marker)]
 
     def results_in(self, sentence: str, previous: str = "") -> list[Pair | Reject]:
-        """The same with the rejects, which stand where no pair could be made."""
+        """The pairs and rejects of one sentence, in order."""
         text = f"{previous} {sentence}" if previous else sentence
         start = len(text) - len(sentence)
         spans = (
@@ -178,10 +178,8 @@ class Extractor:
         counts: Counter[str],
         on_reject: OnReject | None,
     ) -> PairColumns:
-        """All pairs of some documents, whose parses share one string table.
-
-        Every candidate that is none is counted in `counts` by its reason, and handed to
-        `on_reject`.
+        """All pairs of some documents, whose parses share one string table.  `counts` counts
+        rejected candidates by reason; `on_reject` is called with each.
         """
         patterns = self._compiled(parses[0])
         batch = Batch.of(documents, parses, patterns)
@@ -232,9 +230,9 @@ class Extractor:
         rows = batch.row[matches.first]
         doc = batch.row_doc[rows]
         (s1, s2), text = sides.spans, self.settings.text
-        # "but if he sings, we stay": the "but" is in S1's span, its text begins behind S2.
+        # "but if he sings, we stay": the "but" is in S1's span, its text begins after S2.
         begin = sides.spoken[0]
-        # The marker's spans: one, or two of a correlative.
+        # The marker's spans: one, or two for a correlative.
         first = np.stack([matches.first, matches.second], axis=1).ravel()
         length = np.stack([matches.length, matches.second_length], axis=1).ravel()
         last = (first + length - 1)[length > 0]
@@ -295,14 +293,14 @@ class Extractor:
         return self._patterns
 
     def _skipped(self, reject: Reject) -> None:
-        """A sentence that the parser left out; it is handed over with its document's others."""
+        """A sentence that the parser skipped, to be reported with its document's rejects."""
         self.reject_counts[reject.reason] += 1
         if self.on_reject is not None:
             self._waiting[reject.doc].append(reject)
 
 
 def _foreign(batch: Batch) -> BoolArray:
-    """Which documents are plainly not in the table's language."""
+    """Which documents are clearly not in the table's language."""
     n = len(batch.documents)
     document = batch.row_doc[batch.row]
     words = np.bincount(document, minlength=n)
@@ -314,7 +312,7 @@ def _foreign(batch: Batch) -> BoolArray:
 def batches(
     items: Iterable[tuple[Document, ParsedDocument]], tokens: int = BATCH_TOKENS
 ) -> Iterator[list[tuple[Document, ParsedDocument]]]:
-    """Documents with their parses in groups of about `tokens` tokens that share a string table."""
+    """Documents with their parses, in groups of about `tokens` tokens that share a string table."""
     group: list[tuple[Document, ParsedDocument]] = []
     filled = 0
     for document, parsed in items:
@@ -339,7 +337,7 @@ def _rejects(batch: Batch, matches: Matches, reasons: Sequence[str]) -> Iterator
 
 
 _EXTRACTORS: dict[str, Extractor] = {}
-"""The extractor that this process works with: a pool's worker makes it once."""
+"""This process's extractor; a worker makes it once."""
 
 
 def _extract_chunk(

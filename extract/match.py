@@ -1,8 +1,8 @@
 """Occurrences of markers in a batch, each with the row of the table that it matches.
 
-Markers are single words, fixed word sequences and correlatives. Per row of the table a handful of
-array operations over the occurrences of its marker; no object per token, no parse per marker
-(DisSent, section 4.2 and appendix A.1, made declarative).
+Markers are single words, fixed word sequences and correlatives. Each row of
+the table takes a few array operations over the occurrences of its marker; there is no object per
+token and no parse per marker (DisSent, section 4.2 and appendix A.1, made declarative).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from extract.trees import Batch
 
 Test = Callable[[Ints], BoolArray]
 PREVIOUS = -2
-"""What stands for the head of S1 where S1 is the sentence before."""
+"""Stands for the head of S1 if S1 is the previous sentence."""
 MAX_DEPTH = 1000
 REASONS = ("no_pattern", "marker_relation", "marker_place", "s2_head", "s1_head", "order")
-"""Why no row matched: the first condition that the best row failed."""
+"""Why no row matched: the first condition that the best row did not meet."""
 
 
 @dataclass(slots=True)
@@ -30,12 +30,12 @@ class Matches:
     """Candidates as parallel columns [c], in the order of the text.
 
     `sequence` indexes `CompiledPatterns.sequences`; the marker is the tokens
-    `first:first + length`, and `second:second + second_length` where `second` >= 0. The rows look
-    at the part that is the marker which the sequence is like ("if" of "if ... then", "but" of "not
-    only ... but"): `lead` is its first token, `token` the syntactic head in it.
+    `first:first + length`, and `second:second + second_length` where `second` >= 0. Rows use
+    the part that equals the marker whose rows the sequence uses ("if" of "if ... then", "but" of
+    "not only ... but"): `lead` is its first token, `token` its syntactic head.
 
     `row` is the row that matched (-1: none), `s2` and `s1` the heads (S1's is `PREVIOUS` for the
-    sentence before), `stage` how far the best row came (an index into `REASONS`).
+    previous sentence), `stage` how far the best row got (an index into `REASONS`).
     """
 
     sequence: Ints
@@ -67,13 +67,13 @@ class Matches:
 
 
 def find_candidates(batch: Batch) -> Matches:
-    """Every occurrence; a token belongs to one at most (correlatives first, then the longest)."""
+    """Every occurrence; a token belongs to at most one (correlatives first, then the longest)."""
     sequences = batch.patterns.sequences
     by_word = _positions(batch)
     claimed = np.zeros(len(batch) + 1, dtype=bool)
 
     def free(words: tuple[int, ...]) -> Ints:
-        """Where the words stand side by side, and none belongs to another candidate already."""
+        """Where the words are adjacent and no other candidate has one of them."""
         starts = _starts(batch, by_word, words)
         return starts[~claimed[_tokens(starts, words)].any(axis=1)]
 
@@ -112,7 +112,7 @@ def _positions(batch: Batch) -> dict[int, Ints]:
 
 
 def _starts(batch: Batch, by_word: dict[int, Ints], words: tuple[int, ...]) -> Ints:
-    """Where the words stand side by side in one sentence."""
+    """Where the words are adjacent in one sentence."""
     starts = by_word.get(words[0], np.empty(0, dtype=np.intp))
     for k, word in enumerate(words[1:], start=1):
         starts = starts[starts + k < len(batch)]
@@ -122,7 +122,7 @@ def _starts(batch: Batch, by_word: dict[int, Ints], words: tuple[int, ...]) -> I
 
 
 def _tokens(starts: Ints, words: tuple[int, ...]) -> Ints:
-    """The tokens [starts, words] of the words that stand at each start."""
+    """The tokens [starts, words] of the sequence at each start."""
     return starts[:, None] + np.arange(len(words))
 
 
@@ -132,7 +132,7 @@ def _correlated(
     """Pairs of a first and a later second part in one sentence whose clauses are linked.
 
     "if ... then": the clause of "then" governs that of "if"; "not only ... but": the conjunct
-    of "but" hangs on that of "only"; or both words hang on one head.
+    of "but" depends on that of "only"; or both words have the same head.
     """
     by_row: dict[int, list[int]] = defaultdict(list)
     for token in second.tolist():
@@ -151,9 +151,9 @@ def _correlated(
 
 
 def _head_token(batch: Batch, first: Ints, length: Ints) -> Ints:
-    """The last token of each marker whose head lies outside it (the first one if there is none).
+    """The last token of each marker whose head is outside it (the first one if there is none).
 
-    In "even though" both words may hang on the clause; the conjunction is the last.
+    In "even though" both words may depend on the clause; the conjunction is the last.
     """
     token = first.copy()
     for i in np.flatnonzero(length > 1):
@@ -167,7 +167,7 @@ def match_rows(batch: Batch, matches: Matches, whole_clauses: bool = False) -> N
     """Fill in row, heads and stage: rows in the order of the table, the first that holds wins.
 
     With `whole_clauses`, S1 of a subordinate clause is the nearest clause above that is finite or
-    has a subject, whatever the row says: what lies between could not stand alone.
+    has a subject, whatever the row says: clauses in between could not stand alone.
     """
     matcher = _Matcher(batch, matches, whole_clauses)
     for marker, rows in batch.patterns.rows_of.items():
@@ -180,7 +180,7 @@ def match_rows(batch: Batch, matches: Matches, whole_clauses: bool = False) -> N
 
 
 class _Matcher:
-    """What the rows ask of a batch, worked out once for all of them."""
+    """Arrays that several rows need, computed once for a batch."""
 
     def __init__(self, batch: Batch, matches: Matches, whole_clauses: bool) -> None:
         self.batch, self.matches, self.whole_clauses = batch, matches, whole_clauses
@@ -195,7 +195,7 @@ class _Matcher:
         self.opening = _last_before(content & ~batch.labelled("opener"))
 
     def try_row(self, row: Row, which: Ints) -> None:
-        """Narrow `which` condition by condition, and note how far each candidate came."""
+        """Narrow `which` condition by condition, and record how far each candidate got."""
         batch, matches, pattern = self.batch, self.matches, row.pattern
 
         def reached(stage: int) -> None:
@@ -240,7 +240,7 @@ class _Matcher:
         matches.row[which], matches.s2[which], matches.s1[which] = row.index, s2, s1
 
     def placed(self, row: Row, which: Ints, s2: Ints) -> BoolArray:
-        """Whether the marker stands where the row wants it, seen from S2's head."""
+        """Whether the marker is where the row requires it, relative to S2's head."""
         place, first = row.pattern.place, self.matches.lead[which]
         if place == "initial":
             return self.opening[first] < self.batch.offsets[self.batch.row[first]]
@@ -255,7 +255,7 @@ class _Matcher:
     def inverted(self, which: Ints, s2: Ints) -> BoolArray:
         """Whether S2's verb or auxiliary follows the marker, and its subject comes after it.
 
-        "So do I" says the same of another: "so" is a pro-form. A question is turned round anyway.
+        "So do I" is said of another subject: "so" is a pro-form. Questions are inverted anyway.
         """
         batch = self.batch
         first = self.matches.first[which]
@@ -267,9 +267,9 @@ class _Matcher:
         return ((verb == s2) | auxiliary) & turned
 
     def compares(self, row: Row) -> BoolArray:
-        """The tokens that a word of `compared` is, or modifies from in front, and their heads.
+        """The words of `compared`, the tokens that these modify from the left, and their heads.
 
-        The clause of "as tall as he is" hangs on "tall", or in a parse on the verb above it.
+        The clause of "as tall as he is" depends on "tall", or in a parse on the verb above it.
         """
         named = row.words["compared"][self.batch.word] & ~self.batch.labelled("subordinator")
         words = np.flatnonzero(named)
@@ -281,7 +281,7 @@ class _Matcher:
         return flag
 
     def s2_head(self, row: Row, token: Ints) -> Ints:
-        """S2's head, -1 where there is none."""
+        """S2's head, -1 if there is none."""
         head, choice = self.batch.head[token], row.pattern.s2
         if choice == "self":
             return token
@@ -291,14 +291,14 @@ class _Matcher:
             return self.batch.child_after(token, head, self.patterns.classes["conjunct"])
         if choice == "edge_clause":
             # From the head up through the subject, object or adverbial that it is in, as long as
-            # these stand before the predicate: the clause whose first phrase the marker hangs on.
+            # these precede the predicate: the clause whose first phrase the marker modifies.
             dependent = self.labelled(self.patterns.classes["dependent"])
             top = self.ascend(head, lambda t: dependent(t) & (self.batch.head[t] > t))
             return np.where((top != head) & (top > token), top, -1)
         return head
 
     def s1_head(self, row: Row, token: Ints, s2: Ints) -> Ints:
-        """S1's head, -1 where there is none, `PREVIOUS` for the sentence before."""
+        """S1's head, -1 if there is none, `PREVIOUS` for the previous sentence."""
         head, choice = self.batch.head, row.pattern.s1
         if choice == "previous":
             linked = self.batch.row_linked[self.batch.row[s2]]
@@ -312,7 +312,7 @@ class _Matcher:
         else:
             s1 = head[s2]
         if row.pattern.alike:
-            # Conjuncts are alike: where S2 is finite, the finite clause above.
+            # Conjuncts are alike: if S2 is finite, the finite clause above.
             finite = self.having("finite")
             above = self.ascend(s1, lambda t: ~finite(t))
             return np.where((s1 >= 0) & finite(s2) & finite(above), above, s1)
@@ -326,11 +326,11 @@ class _Matcher:
         return self.ascend(s1, lambda t: ~clause(t) | ~whole(t) | climbed(t))
 
     def with_subject(self, s1: Ints, s2: Ints) -> Ints:
-        """S1's head, or the conjunct before it whose subject it shares, where S2 has its own.
+        """S1's head, or if S2 has its own subject, the earlier conjunct whose subject S1 shares.
 
-        A clause joins a clause: in "he coughed, spat and swore, but we ignored him" S1 is all
-        that he did; "swore" alone is the last of its predicates, and lacks what they share. An
-        imperative shares no subject, nor does a verb that needs none (`pro_drop`).
+        In "he coughed, spat and swore, but we ignored him" S1 is the whole clause; "swore" alone
+        would lack the shared subject. Imperatives share no subject, nor do verbs that need none
+        (`pro_drop`).
         """
         if self.patterns.table.pro_drop:
             return s1
@@ -355,16 +355,16 @@ class _Matcher:
         return fits
 
     def having(self, *names: str) -> Test:
-        """Tells the tokens that have one of the properties."""
+        """Marks the tokens that have one of the properties."""
         bits = self.patterns.mask(names)
         return lambda tokens: (self.batch.traits[tokens] & bits) != 0
 
     def labelled(self, labels: BoolArray) -> Test:
-        """Tells the tokens that have one of the labels."""
+        """Marks the tokens that have one of the labels."""
         return lambda tokens: labels[self.batch.label[tokens]]
 
     def ascend(self, tokens: Ints, through: Test) -> Ints:
-        """Each token's nearest ancestor, or itself, that `through` does not tell to pass."""
+        """Each token's nearest ancestor, or itself, that `through` does not mark."""
         tokens = tokens.copy()
         passing = np.flatnonzero(tokens >= 0)
         for _ in range(MAX_DEPTH):
@@ -376,6 +376,6 @@ class _Matcher:
 
 
 def _last_before(wanted: BoolArray) -> Ints:
-    """For each token the last wanted one before it; -1 where there is none."""
+    """For each token the last wanted one before it; -1 if there is none."""
     running = np.maximum.accumulate(np.where(wanted, np.arange(len(wanted), dtype=np.int32), -1))
     return np.concatenate([np.array([-1], dtype=running.dtype), running[:-1]])

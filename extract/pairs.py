@@ -25,8 +25,8 @@ class Pair:
     normalised texts of `s1_spans` and `s2_spans`. S2 is the clause that the marker introduces.
     `position` is `same_sentence` or `previous_sentence`, `order` is `s1_first` or `s2_first`.
     `has_clauses`: both sides have a finite verb or copula and an overt subject.
-    `pattern` is the id of the row of the pattern table that matched. `s2_added` is what `s2` begins
-    with and its spans do not hold: the subject and auxiliaries that it shares with the clause
+    `pattern` is the id of the row of the pattern table that matched. `s2_added` is the beginning of
+    `s2` that its spans do not contain: the subject and auxiliaries that it shares with the clause
     before (`subjects = "restored"`). `confidence` is the probability that the pair is right
     (`extract.confidence`), None for a language without a model.
     """
@@ -53,7 +53,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A candidate that is not a pair: why, for which marker, and where it stands."""
+    """A rejected candidate: its marker, position and reason."""
 
     reason: str
     marker: str
@@ -64,7 +64,7 @@ class Reject:
 
 @dataclass(slots=True)
 class SpanColumn:
-    """Lists of spans, one list a row: row `i` has the spans `offsets[i]:offsets[i + 1]`."""
+    """Lists of spans, one list for each row: row `i` has the spans `offsets[i]:offsets[i + 1]`."""
 
     offsets: Ints
     start: Ints
@@ -81,7 +81,7 @@ class SpanColumn:
         return np.diff(self.offsets)
 
     def followed_by(self, other: SpanColumn) -> SpanColumn:
-        """The spans of each row, then those of the other column's."""
+        """For each row, its spans followed by those of the other column."""
         row = np.concatenate([np.repeat(np.arange(len(c.counts)), c.counts) for c in (self, other)])
         order = np.argsort(row, kind="stable")
         start = np.concatenate([self.start, other.start])[order]
@@ -103,7 +103,7 @@ class SpanColumn:
 class PairColumns:
     """The pairs of one batch as parallel columns, in the order of the text.
 
-    `language` is that of the pattern table; without a model for it `confidence` is None. `doc`
+    `language` is that of the pattern table; `confidence` is None if it has no model. `doc`
     indexes `documents`; `marker` and `pattern` index `markers` and `patterns`.
     """
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from corpora.document import Document
 
 STRINGS_LIMIT = 200_000
-"""After so many strings a parser takes a new table: memory does not grow with the corpus."""
+"""A parser starts a new table after this many strings, so memory does not grow with the corpus."""
 
 IntArray = NDArray[np.int32]
 Ints = NDArray[np.signedinteger[Any]]
-"""What array functions give back: integers of some width."""
+"""Results of array functions: integers of any width."""
 BoolArray = NDArray[np.bool_]
 
 
@@ -50,7 +50,7 @@ class ParsedDocument:
     `sentence` [n_sentences]: indices into the document's sentence layer, increasing (sentences
     without a candidate marker need not be parsed). Sentence row `i` has the tokens
     `offsets[i]:offsets[i + 1]`. Token columns [n_tokens]: `start`, `end` in code points of
-    `Document.text`; `head`, the index of the head in these token columns, -1 for a root;
+    `Document.text`; `head`, the head's index in these columns, -1 for a root;
     `form`, `upos`, `xpos`, `feats`, `deprel`: codes of `strings` (form as written; "" where a
     parser has no such column).
     """

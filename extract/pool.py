@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from corpora.document import Document
 
 LETTERS_A_WORD = 10
-"""Characters that count as a word where blanks are rarer; English prose has 5 to 8 a blank."""
+"""Characters that count as a word if spaces are rarer; English prose has 5 to 8 for each space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ WHOLE = Part()
 
 
 def by_words(documents: Iterable[Document], words: int) -> Iterator[list[Document]]:
-    """Documents in groups of about `words` words, which depend on nothing but the documents.
+    """Documents in groups of about `words` words; the groups depend only on the documents.
 
-    Words are counted by blanks, or by length where a script has none or each word its line.
+    Words are counted by spaces, or by length for scripts without spaces and for one word a line.
     """
     group: list[Document] = []
     filled = 0

@@ -13,16 +13,16 @@ from extract.parse import IntArray
 from extract.patterns import PatternTable
 
 INITIAL_WORDS = 3
-"""How many words into a sentence a marker still counts as standing at its beginning."""
+"""A marker counts as sentence-initial if it is within this many words of the start."""
 OPENING = re.compile(rf"(?:[\W_]*[^\W_]\S*){{1,{INITIAL_WORDS}}}")
-"""The first words with a letter or digit; marks between them, parted by blanks or not, are none."""
+"""The first words with a letter or digit; punctuation between them is not a word."""
 
 
 class Prefilter:
-    """Finds the sentences that hold a marker, and the ones before them that may be its S1.
+    """Finds the sentences that contain a marker, and the previous ones that may be its S1.
 
-    `previous`: also choose the sentence before where a row of the marker looks back (needed to
-    tell whether it is a clause). `markers` and `previous` belong to the parse stage's hash.
+    `previous`: also choose the previous sentence if a row of the marker looks back (needed to
+    decide whether it is a clause). `markers` and `previous` belong to the parse stage's hash.
     """
 
     def __init__(self, markers: Sequence[str], table: PatternTable, previous: bool = False) -> None:
@@ -37,7 +37,7 @@ class Prefilter:
     def choose(self, document: Document) -> IntArray:
         """The numbers of the sentences to parse, increasing.
 
-        One or two sentences are all chosen: there is little to save.
+        Of one or two sentences, all are chosen: there is little to save.
         """
         layer = document.sentences
         if layer is None:
@@ -63,22 +63,22 @@ class Prefilter:
 
 
 def first_part(marker: str) -> str:
-    """The words of a marker that stand together first (`if` of `if ... then`)."""
+    """The first adjacent words of a marker (`if` of `if ... then`)."""
     return marker.split(" ... ")[0]
 
 
 def _places(marker: str, table: PatternTable) -> set[str]:
-    """The places at which a row of `marker` that looks back wants it."""
+    """The places in the sentence that rows of `marker` that look back require."""
     like = {m.name: m.like for m in table.multiwords}.get(marker) or marker
     return {p.place for p in table.patterns if p.marker == like and p.s1 == "previous"}
 
 
 def _regex(words: Sequence[str], table: PatternTable) -> re.Pattern[str]:
-    """One alternation of the words, longest first; at word borders where the language has them.
+    """One alternation of the words, longest first; at word borders if the language has them.
 
-    Accents may be written as one character or two (NFC, NFD): readers keep a text as it is.
+    Accents may be one character or two (NFC, NFD): readers keep a text as it is.
 
-    `_` is no letter here: it marks emphasis (`_But_`), and tokenizers split it off.
+    `_` is not a letter here: it marks emphasis (`_But_`), and tokenizers split it off.
     """
     spellings = {unicodedata.normalize(form, word) for word in words for form in ("NFC", "NFD")}
     escaped = {re.escape(word).replace(r"\ ", r"\s+") for word in spellings}

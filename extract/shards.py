@@ -32,12 +32,12 @@ PARSES = pa.schema(
         *(pa.field(name, _NAME_LIST, nullable=False) for name in NAMES),
     ]
 )
-"""A row a document: the columns of `ParsedDocument`, `size` the number of tokens a sentence."""
+"""One row a document: the columns of `ParsedDocument`; `size` is the tokens of a sentence."""
 Tally = dict[str, int]
 
 
 class Facts(Table):
-    """What is noted about a shard in its file's metadata."""
+    """Facts about a shard in its file's metadata."""
 
     def metadata(self) -> dict[str, str]:
         return {"facts": json.dumps(self.model_dump(), sort_keys=True)}
@@ -49,7 +49,7 @@ class Facts(Table):
 
 
 class ParseCounts(Table):
-    """Counts of parses; sentences that were left out by reason."""
+    """Counts of parses, and of skipped sentences by reason."""
 
     documents: int = 0
     sentences: int = 0
@@ -72,7 +72,7 @@ class Rejects(Table):
 
 
 class PairCounts(Table):
-    """Counts of pairs, by marker and by position, and of what was rejected."""
+    """Counts of pairs by marker and by position, and of rejected candidates."""
 
     documents: int = 0
     markers: Tally = Field(default_factory=dict)
@@ -100,7 +100,7 @@ def write_parses(path: Path, parses: Sequence[ParsedDocument], facts: ParseFacts
 
 
 def iter_parses(folder: Path | Sequence[Path]) -> Iterator[ParsedDocument]:
-    """The parses of one folder or several, in the order in which they were written.
+    """The parses of the folders, in the order in which they were written.
 
     They share one string table, a new one after `STRINGS_LIMIT` strings: memory stays bounded.
     """
@@ -128,7 +128,7 @@ def shard_paths(folder: Path | Sequence[Path], stem: str) -> list[Path]:
     for part in [folder] if isinstance(folder, Path) else folder:
         shards = sorted(part.glob(f"{stem}-*.parquet"))
         if not shards:
-            raise InputError(f"no {stem}-*.parquet in {part}; was the stage before it run?")
+            raise InputError(f"no {stem}-*.parquet in {part}; was the previous stage run?")
         paths.extend(shards)
     return paths
 
@@ -139,7 +139,7 @@ def write_pairs(path: Path, columns: Iterable[PairColumns], facts: PairFacts) ->
 
 
 def _pair_batch(columns: PairColumns) -> pa.RecordBatch:
-    """Pairs as a record batch, without a Python object a pair."""
+    """Pairs as a record batch, without a Python object for each pair."""
     documents = columns.documents
     values = {
         name: _chosen([getattr(document, name) for document in documents], columns.doc)

@@ -1,7 +1,7 @@
 """The stages `parse` and `extract`: from documents to parse shards to pair shards.
 
-A shard is the unit of resuming: one that is there is not made again. Its bounds depend on the
-documents alone, its bytes on them and the settings, never on the number of workers.
+A shard is the unit of resuming: an existing shard is not made again. Its bounds depend only on the
+documents, its bytes on documents and settings, never on the number of workers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def parse(
 ) -> ParseCounts:
     """Parse documents (with a sentence layer) into `folder/parses-00000.parquet` and on.
 
-    With `part` only its shards are made and counted: a run without it then finds all of them there.
+    With `part`, only its shards are made and counted; a later run without `part` finds them all.
     """
     settings = settings or ParseSettings()
     folder.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def parse(
     for _ in in_order(_parse_shard, jobs(), workers):
         pass
     if not paths and part == WHOLE:
-        raise InputError("there is no document to parse")
+        raise InputError("there are no documents to parse")
     return ParseCounts.of(_summed(ParseFacts.read(path).counts.model_dump() for path in paths))
 
 
@@ -88,7 +88,7 @@ def scheme_of(folder: Path) -> str:
 
 
 def markers_of(folder: Path) -> tuple[str, ...] | None:
-    """The markers whose sentences the parses in `folder` hold; None where they hold every one."""
+    """The markers whose sentences are parsed in `folder`; None if all sentences are."""
     return ParseFacts.read(folder / "parses-00000.parquet").markers
 
 
@@ -103,9 +103,9 @@ def extract(
     """Extract pairs into `folder/pairs-00000.parquet` and on, and `folder/rejects.json`.
 
     `documents` have the sentence layer that `parses` were made from, in the same order.
-    With `part` only its shards are made and counted, and `rejects.json` is not written. Raises
-    `ConfigError` for a marker that the parses were not made for, `InputError` where documents
-    and parses do not belong together.
+    With `part`, only its shards are made and counted, and `rejects.json` is not written. Raises
+    `ConfigError` for a marker that the parses were not made for, `InputError` if the parses are
+    those of other documents.
     """
     settings = settings or ExtractSettings()
     if settings.parsed is not None:
@@ -113,8 +113,8 @@ def extract(
         if lost := [marker for marker in asked if marker not in settings.parsed]:
             raise ConfigError(
                 f"the parses were not made for the markers {', '.join(lost)}: "
-                "sentences that hold only these were not parsed",
-                hint="run the parse stage again with all markers that are asked for",
+                "sentences with only these were not parsed",
+                hint="run the parse stage again with all these markers",
             )
     folder.mkdir(parents=True, exist_ok=True)
     shards: list[dict[str, Any]] = []
@@ -129,7 +129,7 @@ def extract(
         shards.append(PairFacts.read(path).counts.model_dump())
     for left in parsed:
         raise InputError(
-            f"the parse of document {left.doc!r} is left over: there is no such document",
+            f"there is a parse of document {left.doc!r}, but no such document",
             hint="the parses were made from other documents: run the parse stage again",
         )
     counts = PairCounts.of(_summed(shards))
@@ -139,7 +139,7 @@ def extract(
 
 
 _PARSERS: dict[ParseSettings, Any] = {}
-"""The parsers that this process has loaded: a pool's worker loads each once."""
+"""The parsers that this process has loaded; a worker loads each once."""
 
 
 def _parse_shard(settings: ParseSettings, documents: list[Document], path: Path) -> None:
@@ -199,7 +199,7 @@ def _extract_shard(
 
 
 class _Stored:
-    """Stands for the parser whose parses are read from disk: it only knows their scheme."""
+    """Stands for the parser of stored parses: it knows only their scheme."""
 
     name = "stored"
 
@@ -211,7 +211,7 @@ class _Stored:
 
 
 def _next(parses: Iterator[ParsedDocument], group: list[Document]) -> Iterator[ParsedDocument]:
-    """The parses of the documents of one shard; InputError where they do not belong together."""
+    """The parses of one shard's documents; InputError if they are of other documents."""
     for document in group:
         parsed = next(parses, None)
         if parsed is None or parsed.doc != document.id:

@@ -1,12 +1,12 @@
-"""Whether S1 and S2 can stand alone: what the mode `standalone` asks beyond the right pattern.
+"""Whether S1 and S2 can stand alone: what the mode `standalone` requires beyond a pattern.
 
 DisSent wants "sentence-like text fragments that can be interpreted as grammatically complete
-sentences in isolation" (Nie, Bennett and Goodman 2019, section 2). A side is refused
+sentences in isolation" (Nie, Bennett and Goodman 2019, section 2). A side is rejected if it
 
-- that loses the word which says that it is no statement ("if", "neither", "I doubt that ..."),
-- that stands apart from its marker: what lies between belongs to neither side,
-- that is left over from a relative or interrogative clause, or ends in the middle of a phrase,
-- that is another speaker's, or narration where the other one is speech. Where a quotation is
+- loses the word that makes it something other than a statement ("if", "I doubt that ..."),
+- is separated from its marker by words that belong to neither side,
+- is a fragment of a relative or interrogative clause, or ends in the middle of a phrase,
+- has another speaker than the other side, or is narration beside speech. Where a quotation is
   broken by its tag ("“Yes,” he said, “but ...”"), the tag is left out of the text.
 
 All are facts about trees, tags and quotation marks, computed for all matches of a block at once.
@@ -31,17 +31,17 @@ REASONS = (
 QUOTATION = re.compile(r'[“”«»"]|\n\n')
 ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
 LONGEST_SUBJECT = 8
-"""Words of a subject that is copied."""
+"""Maximum number of words of a copied subject."""
 MAX_CONJUNCTS = 20
 GOVERNORS = 3
-"""How many verbs of saying or thinking are looked at above a clause."""
+"""Verbs of saying or thinking that are checked above a clause."""
 
 
 class Speech:
     """The quotations of a document: stretches `[start, end)` and whose speech each is.
 
-    One speech has one number from 1 on: the quotations of a paragraph, and those of the next one
-    where the last quotation of the paragraph is not closed.
+    Speeches are numbered from 1: the quotations of a paragraph, and those of the next paragraph
+    if the last quotation is not closed.
     """
 
     def __init__(self, text: str) -> None:
@@ -67,7 +67,7 @@ class Speech:
         self.starts = np.array([start for start, _, _ in self.stretches], dtype=np.int64)
 
     def at(self, places: Ints) -> Ints:
-        """The number of the speech at each place; 0 in narration."""
+        """The number of the speech at each position; 0 in narration."""
         if not self.stretches:
             return np.zeros(len(places), dtype=np.int32)
         ends = np.array([end for _, end, _ in self.stretches])
@@ -102,7 +102,7 @@ class Speech:
 
 
 class Judge:
-    """What the trees of a batch say about clauses that stand alone; `judge` looks at a block."""
+    """What the trees of a batch say about clauses that stand alone; `judge` decides for a block."""
 
     def __init__(self, batch: Batch, need: int) -> None:
         self.batch = batch
@@ -124,7 +124,7 @@ class Judge:
         for _ in range(MAX_DOUBLINGS):
             self.top = self.top[self.top]
         forms = batch.form
-        # Behind the subject it introduces nothing: "he was to leave".
+        # After the subject it introduces nothing: "he was to leave".
         opens = (head > tokens) & (tokens < batch.leftmost_child("core")[head])
         subordinator = classes["subordinator"][label] & opens
         that = listed["complementizer"][forms]
@@ -181,8 +181,8 @@ class Judge:
     def judge(self, block: Block, side: Marks) -> tuple[Marks, Ints, list[BoolArray]]:
         """The sides without what interrupts a quotation, why a match is refused, what asks.
 
-        The reasons are indices into `REASONS`, -1: none; of several that hold the last one below
-        is told. The last are S1 and S2, whether they ask.
+        The reasons are indices into `REASONS`, -1: none; of several, the last one below.
+        The last two results are whether S1 and S2 are questions.
         """
         batch, matches = block.batch, block.matches
         side, reason = side.copy(), np.full(len(matches), -1, dtype=np.int8)
@@ -209,7 +209,7 @@ class Judge:
             questions.append(here & asks & (self._opens(head, first) | self.inverted[head]))
             ends.append((first, last))
         (s1_first, s1_last), (_, s2_last) = ends
-        # Conjuncts stand side by side: what goes on behind S2 belongs to S2, or to neither.
+        # Conjuncts are adjacent: words after S2 belong to S2 or to neither side.
         around = ~subordinate & (matches.s1 >= 0) & (s1_first < matches.s2) & (s1_last > s2_last)
         reason[around] = REASONS.index("s1_fragment")
         between = self._neither(block, side) & ~batch.patterns.classes["opener"][block.label]
@@ -230,7 +230,7 @@ class Judge:
     def _mute_tags(self, block: Block, side: Marks, speaker: Ints) -> BoolArray:
         """Mute what interrupts the speech that a marker is part of, and its quotation marks.
 
-        Returns the matches of which a side has words of another speech.
+        Returns the matches with a side that has words of another speech.
         """
         speaking, theirs = (speaker > 0)[block.match], self.speech[block.token]
         spoken = speaking & ((side == 1) | (side == 2))
@@ -241,14 +241,14 @@ class Judge:
         return mixed
 
     def _mute_coordinators(self, block: Block, side: Marks) -> None:
-        """Mute a coordinator that a side begins with: it joins the side to something else."""
+        """Mute a coordinator at the start of a side: it joins the side to something else."""
         for number in (1, 2):
             places = np.flatnonzero((side == number) & block.words)
             opens = places[np.diff(block.match[places], prepend=-1) > 0]
             side[opens[self.coordinating[block.token[opens]]]] += 2
 
     def _loses_sense(self, head: Ints) -> BoolArray:
-        """Whether a clause without the words that introduce or govern it says something else."""
+        """Whether a clause changes its meaning without the words that introduce or govern it."""
         top = self.top[head]
         # A main clause that "that" introduces is a part of what the parse did not find.
         return (
@@ -274,7 +274,7 @@ class Judge:
         return opens | (self.case[first] & self.interrogative[above] & inside)  # "in which"
 
     def _breaks_off(self, head: Ints, first: Ints, last: Ints, asks: BoolArray) -> BoolArray:
-        """Whether a side opens like a clause that depends on another, or lacks its end."""
+        """Whether a side begins like a dependent clause, or lacks its end."""
         batch = self.batch
         condition = self.inverted[head] & (batch.head[first] == head) & self.operator[first]
         dependent = (self._opens(head, first) | condition) & ~asks
@@ -284,7 +284,7 @@ class Judge:
         return dependent | self.operator[last] | self.opening[last] | announces
 
     def _neither(self, block: Block, side: Marks) -> BoolArray:
-        """The words that belong to neither side, to the marker, nor to the tag of a quotation."""
+        """The words that belong neither to a side, the marker, nor the tag of a quotation."""
         neither = (side == 0) & block.words
         which, markers = block.matches.marker_tokens()
         neither[markers + block.shift[which]] = False
@@ -292,7 +292,7 @@ class Judge:
         return neither & ((speaker == 0) | (self.speech[block.token] == speaker))
 
     def _broken(self, block: Block, side: Marks, number: int, first: Ints, last: Ints) -> BoolArray:
-        """Whether a side has lost words from inside, or subject or object of one of its verbs."""
+        """Whether a side lacks inner words, or the subject or object of one of its verbs."""
         neither = self._neither(block, side)
         inside = neither & (block.token > first[block.match]) & (block.token < last[block.match])
         classes = block.batch.patterns.classes
@@ -305,7 +305,7 @@ class Judge:
         return broken
 
     def previous(self, matches: Matches) -> dict[int, list[Span]]:
-        """What S1 is where it is the sentence before, by match, as far as it can stand alone."""
+        """By match, S1 in the previous sentence, as far as it can stand alone."""
         batch, spans = self.batch, {}
         for i in np.flatnonzero(matches.s1 == PREVIOUS).tolist():
             lead = matches.lead[i]
@@ -324,10 +324,10 @@ class Judge:
         return spans
 
     def restored(self, matches: Matches) -> dict[int, list[Span]]:
-        """Subject and auxiliaries that S2 shares with a conjunct before it, by match.
+        """By match, the subject and auxiliaries that S2 shares with an earlier conjunct.
 
-        Only where the tree is sure: one plain noun phrase in front of its verb, no question, and
-        no denial that might or might not hold for S2 too ("he did not come and stay").
+        Only in clear cases: one plain noun phrase before its verb, no question, and no negation
+        that might also apply to S2 ("he did not come and stay").
         """
         batch, classes = self.batch, self.batch.patterns.classes
         bits = batch.patterns.bits
@@ -359,7 +359,7 @@ class Judge:
         return spans
 
     def _children(self, head: int, before: int) -> Ints:
-        """The children of a token in front of another one."""
+        """The children of a token that precede another one."""
         begin = int(self.batch.offsets[self.batch.row[head]])
         return begin + np.flatnonzero(self.batch.head[begin:before] == head)
 
@@ -387,7 +387,7 @@ class Judge:
     def _stands(
         self, document: Document, span: Span, speaker: int, row: int, speech: Speech
     ) -> bool:
-        """Whether the sentence before is a whole statement or question of the same speaker."""
+        """Whether the previous sentence is a complete statement or question of the same speaker."""
         batch = self.batch
         if not ENDED.search(document.text[span[0] : span[1]].rstrip()):
             return False
@@ -409,7 +409,7 @@ class Judge:
 
 
 def _ends(block: Block, mine: BoolArray) -> tuple[Ints, Ints]:
-    """The first and last word of a side, by match; -1 where it has none."""
+    """By match, the first and last word of a side; -1 if it has none."""
     places = np.flatnonzero(mine & block.words)
     first, last = np.full((2, len(block.matches)), -1, dtype=np.int32)
     first[block.match[places[::-1]]] = block.token[places[::-1]]

@@ -16,7 +16,7 @@ from extract.trees import Batch
 
 TERMINAL = ".!?…。！？"
 QUESTIONS = {"。": "？"}
-"""What ends a question, by what ends a statement, where it is not "?"."""
+"""The question mark for each full stop, if it is not "?"."""
 CLOSERS = "\"'”’»)]}"
 OPENERS = "\"'“‘«([{"
 EMPHASIS = "_"
@@ -24,7 +24,7 @@ MARKS = frozenset(OPENERS + CLOSERS + EMPHASIS)
 SEPARATORS = " ,;:—–"
 PARTNERS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
 QUOTES = {"“": "”", "«": "»", '"': '"'}
-"""Quotes that are told apart from other marks; `’` is an apostrophe far more often."""
+"""Quotation marks; `’` is left out, as it usually is an apostrophe."""
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
 PAIRED = re.compile(r'["“”«»()\[\]{}]')
 TAGGED = re.compile(r"[,;—–-]+[”\"»]")
@@ -38,7 +38,7 @@ _CLOSED = re.compile(r"[,.;:!?…]?([”»])")
 def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolArray) -> list[str]:
     """The text of each row of spans, `written` or `tokenised`; `doc` numbers its document.
 
-    What asks ends in a question mark where its own end is not in the text.
+    A question ends in a question mark if its own end is not in the text.
     """
     table = batch.patterns.table
     question = QUESTIONS.get(table.stop, "?")
@@ -56,7 +56,7 @@ def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolA
     texts: list[str] = []
     rows = zip(doc.tolist(), pairwise(column.offsets.tolist()), stops, strict=True)
     for d, (a, b), stop in rows:
-        # Most rows are one span: no object for these.
+        # Most rows have one span, which needs no object.
         spans = list(zip(start[a:b], end[a:b], strict=True)) if b > a + 1 else ()
         joined = _joined(sources[d], spans, blank) if spans else sources[d][start[a] : end[a]]
         texts.append(_finished(joined, stop))
@@ -66,7 +66,7 @@ def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolA
 def _forms(batch: Batch, source: str, begin: int, end: int, spans: Sequence[Span]) -> Iterator[str]:
     """The forms of the tokens of one document that begin inside the spans.
 
-    A sentence before that was not parsed has no tokens: its words at white space.
+    A previous sentence that was not parsed has no tokens: white space separates its words.
     """
     strings = batch.patterns.strings.strings
     bounds = [begin + np.searchsorted(batch.start[begin:end], span) for span in spans]
@@ -79,26 +79,26 @@ def _forms(batch: Batch, source: str, begin: int, end: int, spans: Sequence[Span
 
 
 def written(text: str, spans: Sequence[Span], stop: str = ".", blank: str = " ") -> str:
-    """The author's own text under `spans`: white space folded, first letter raised, a final stop.
+    """The author's own text under `spans`: white space folded, first letter capital, a final stop.
 
-    Quotes are paired. A bracket or `_` of emphasis at either end whose partner lies outside is
-    taken away, and so is a citation behind the stop (`[28]`).
+    Quotes are paired. A bracket or `_` of emphasis at either end whose partner is outside is
+    removed, as is a citation after the stop (`[28]`).
     """
     return _finished(_joined(text, spans, blank), stop)
 
 
 def tokenised(forms: Sequence[str], stop: str = ".") -> str:
-    """The tokens parted by blanks, first letter raised, ` .` at the end, as in the paper's data."""
+    """The tokens separated by spaces, first letter capital, ` .` at the end, as in the paper."""
     text = _raised(" ".join(forms))
     return text if _ends(text) else f"{text} {stop}"
 
 
 def _joined(text: str, spans: Sequence[Span], blank: str) -> str:
-    """The parts with a blank between them, none before a closing mark; quotes stay closed.
+    """The parts joined by spaces, without one before a closing mark; quotes stay closed.
 
-    Marker and commas between the parts of a clause are left out, and with them a closing quote
-    would go: in "“Well, then,” said he" the parts are "“Well" and "said he". A comma stays behind a
-    first word ("Yes, [but] it might") and where a quotation breaks off ("Sir,” he said, “I").
+    The marker and commas between parts are left out, which could also remove a closing quote: in
+    "“Well, then,” said he" the parts are "“Well" and "said he". A comma stays after a first word
+    ("Yes, [but] it might") and where a quotation breaks off ("Sir,” he said, “I").
     """
     joined = text[slice(*spans[0])]
     for (_, end), (start, stop) in pairwise(spans):
@@ -127,11 +127,11 @@ def _finished(joined: str, stop: str) -> str:
 def _with_paired_quotes(text: str, stop: str) -> str:
     """The text with its quotes and brackets paired, and with a final `stop`.
 
-    A mark at an end whose partner lies outside goes with the separators beside it; so do quotes
-    with nothing between them. Inside, a closing quote without its opener goes too ("… have done
-    that,” she said"), and a quote that runs on behind the text is closed where the text ends. No
-    stop stands behind a terminal mark; in a closing quote it takes the place of a separator:
-    "“There is your bird,”" ends in "bird.”", "he called it “home”" in "“home”.".
+    A mark at an end whose partner is outside is removed with adjacent separators; so are empty
+    quotes and, inside, a closing quote without its opener ("… have done that,” she said"). A quote
+    that continues after the text is closed where the text ends. No stop follows a terminal mark; in
+    a closing quote it replaces a separator: "“There is your bird,”" ends in "bird.”", "he called it
+    “home”" in "“home”.".
     """
     for _ in range(8):
         shorter = _strip_once(text)
@@ -158,7 +158,7 @@ def _ends(text: str) -> bool:
 
 
 def _strip_once(text: str) -> str:
-    """The text without one mark at either end whose partner lies outside."""
+    """The text without one mark at either end whose partner is outside."""
     if text.startswith("''"):  # the quotes of the Penn Treebank: `` and ''
         return text[2:].lstrip(SEPARATORS)
     first, last = text[:1], text[-1:]
@@ -175,7 +175,7 @@ def _strip_once(text: str) -> str:
 
 
 def _paired(text: str) -> tuple[str, str]:
-    """The text without closing marks that nothing opens, and what closes those left open."""
+    """The text without unopened closing marks, and the marks that close those left open."""
     opened: list[str] = []
     kept, done = "", 0
     for match in PAIRED.finditer(text):
@@ -192,9 +192,9 @@ def _paired(text: str) -> tuple[str, str]:
 
 
 def _opens(mark: str, before: str, after: str, opened: list[str]) -> bool:
-    """Whether a mark opens: of a straight quote that is not open yet, its neighbours tell.
+    """Whether a mark opens; for a straight quote, its neighbours decide.
 
-    A bracket opens behind a blank: the one in ":(" does not.
+    A bracket opens after a space; the one in ":(" does not.
     """
     if mark in BRACKETS:
         return not before.strip()
@@ -204,14 +204,14 @@ def _opens(mark: str, before: str, after: str, opened: list[str]) -> bool:
 
 
 def _goes(mark: str, before: str) -> bool:
-    """Whether a mark without a partner is left out: not in "12\" pipe", "1) this" and ":)"."""
+    """Whether an unpaired mark is removed: not in "12\" pipe", "1) this" and ":)"."""
     if mark in BRACKETS.values():
         return before == " "
     return mark not in BRACKETS and not (mark == '"' and before.isdigit())
 
 
 def _raised(text: str) -> str:
-    """The text with its first letter raised (a quote or bracket may stand before it)."""
+    """The text with a capital first letter, also after a quote or bracket."""
     if text[:1].islower():
         return text[0].upper() + text[1:]
     if text and text[0] in OPENERS + EMPHASIS and len(text) > 1:

@@ -1,4 +1,4 @@
-"""Parsed documents of one string table as one set of flat arrays: what the matcher walks over."""
+"""Parsed documents of one string table as one set of flat arrays: the matcher's input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Batch:
     `head` indexes the token columns (-1: root), `row` gives each token's sentence row,
     `label` and `word` are the compiled numbers of deprel and form, `traits` the bits of the
     token's properties. `offsets` [m + 1], `row_doc` and `row_sentence` [m] describe the rows,
-    `row_linked` [m] tells which of them go on from the sentence before.
+    `row_linked` [m] marks those that continue the previous sentence.
     """
 
     documents: Sequence[Document]
@@ -90,7 +90,7 @@ class Batch:
         return self.patterns.classes[name][self.label]
 
     def tagged(self, name: str) -> BoolArray:
-        """The tokens with a property that not every table has."""
+        """The tokens with a property that some tables lack."""
         return (self.traits & self.patterns.bits.get(name, 0)) != 0
 
     def has(self, tokens: Ints, needs: int, lacks: int = 0) -> BoolArray:
@@ -99,7 +99,7 @@ class Batch:
         return ((traits & needs) == needs) & ((traits & lacks) == 0)
 
     def previous_conjunct(self) -> Ints:
-        """For every token that is a conjunct, the conjunct before it; for the others -1.
+        """For every conjunct, the previous conjunct; for all other tokens -1.
 
         UD attaches all conjuncts to the first one; the nearest one to the left is the previous
         sibling under the label `conj`, or that first one.
@@ -115,7 +115,7 @@ class Batch:
         return previous
 
     def leftmost_child(self, name: str) -> Ints:
-        """For every token its leftmost child of the class `name`; `len(batch)` where none is."""
+        """For every token its leftmost child of the class `name`; `len(batch)` if there is none."""
         leftmost = np.full(len(self), len(self), dtype=np.int32)
         children = np.flatnonzero(self.labelled(name) & (self.head >= 0))[::-1]
         leftmost[self.head[children]] = children
@@ -145,9 +145,9 @@ class Batch:
         return before[token]
 
     def _part_conversations(self) -> None:
-        """A sentence does not go on from the one before it if that is of another conversation.
+        """Whether a sentence continues the one before: not if that is of another conversation.
 
-        In a chat log the turns of several conversations stand between each other (`Turns`).
+        In a chat log the turns of several conversations are interleaved (`Turns`).
         """
         for number, document in enumerate(self.documents):
             turns, sentences = document.turns, document.sentences
@@ -162,13 +162,12 @@ class Batch:
     def _derive_traits(self) -> None:
         """Set the properties that follow from a token's children and the conjunct before it.
 
-        `subject`, `copula`, `finite` and `clause` come from its own children (what is left of a
-        clause whose verb is left out makes one too), `statement` also from what conjuncts share.
+        `subject`, `copula`, `finite` and `clause` come from its own children (the remains of a
+        clause with an elided verb make one too), `statement` also from what conjuncts share.
 
-        Beside a verb that needs no auxiliary a form that is not finite is an infinitive, a
-        participle or what is left of a clause; but a language's bare form may be finite beside
-        another one ("they come and go"). What has a subordinator of its own ("and to stay") shares
-        nothing.
+        A non-finite form coordinated with a verb without auxiliary is an infinitive, a participle
+        or the remains of a clause; but a language's bare form may be finite beside another one
+        ("they come and go"). A conjunct with its own subordinator ("and to stay") shares nothing.
         """
         bits = self.patterns.bits
         subject, copula, remnant, complement, objects, introduced = (
@@ -204,9 +203,9 @@ class Batch:
     def _shared(
         self, owning: BoolArray, giving: BoolArray, bare: BoolArray, but: BoolArray
     ) -> BoolArray:
-        """`owning`, and the conjuncts (`but` some) of what has it and gives it on.
+        """`owning`, and the conjuncts (except `but`) that share it.
 
-        Under UD the subject and the auxiliary of coordinated predicates hang on the first one:
+        UD attaches the subject and auxiliary of coordinated predicates to the first one:
         "may come and go", "is tired and hungry". A bare form shares with a bare one anyway.
         """
         owning, giving = owning.copy(), giving.copy()

@@ -1,7 +1,7 @@
 """Models trained from the corpora: recipes, objectives, evaluations.
 
-`import zoo` loads neither torch nor transformers. `zoo.register()` makes the Auto classes of
-transformers know the models, as importing one does (`from zoo.coherence import CoherenceScorer`):
+`import zoo` loads neither torch nor transformers. `zoo.register()` registers the models with the
+Auto classes of transformers, as importing one does (`from zoo.coherence import CoherenceScorer`):
 
     import zoo; zoo.register()
     AutoModel.from_pretrained("build/models/coherence")
@@ -44,8 +44,8 @@ def trusts_code() -> bool:
 def register(model: str | Path = "") -> None:
     """Register every `model_type` with `AutoConfig` and the `AutoModel` classes.
 
-    With a model folder also those of the plug-ins that it needs; raises `InputError` for one that
-    is missing.
+    With a model folder, also those of the plug-ins that it needs; raises `InputError` for a missing
+    one.
     """
     for module in MODELS:
         import_module(module)
@@ -56,7 +56,7 @@ def register(model: str | Path = "") -> None:
 
 
 def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """A package's `__getattr__`: the public names of its modules, imported when asked for."""
+    """A package's `__getattr__`: the public names of its modules, imported on first use."""
     modules = {name: module for module, names in places.items() for name in names}
 
     def attribute(name: str) -> Any:
@@ -68,7 +68,7 @@ def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str
 
 
 def file_of(model: str | Path, name: str) -> Path | None:
-    """The file `name` beside the weights of a model (folder or Hub id); None where it has none."""
+    """The file `name` beside the weights of a model (folder or Hub id), or None."""
     from transformers.utils.hub import cached_file
 
     flags = ("missing_entries", "connection_errors", "gated_repo")

@@ -1,8 +1,9 @@
-"""Attention for training in bfloat16 on a CPU, as one of transformers' ways to compute it.
+"""Attention for training in bfloat16 on a CPU, registered with transformers.
 
-torch's fused kernel does not use the CPU's matrix units backward; step by step ("eager"), autocast
-takes the weights of all heads through float32 and back, nine passes over the largest matrices
-of the model. Here they stay in bfloat16: products by the matrix units, one softmax each way.
+The backward pass of torch's fused kernel does not use the CPU's matrix units; "eager" attention
+under autocast converts the weights of all heads to float32 and back, nine passes over the largest
+matrices of the model. Here they stay in bfloat16: products by the matrix units, one softmax in each
+pass.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FAMILIES = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra", 
 
 
 def register() -> None:
-    """Make the way known to transformers by its name."""
+    """Register this attention with transformers."""
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, eager_mask)
 
@@ -46,7 +47,7 @@ def attention(
 
 
 class Bf16Attention(torch.autograd.Function):
-    """softmax(scale q k^T + mask) v; dropout falls on the softmax's output, as in BERT."""
+    """softmax(scale q k^T + mask) v, with dropout on the softmax's output, as in BERT."""
 
     @staticmethod
     def forward(
@@ -59,10 +60,10 @@ class Bf16Attention(torch.autograd.Function):
         dropout: float,
     ) -> Tensor:
         q, k, v = (each.to(torch.bfloat16) for each in (query, key, value))
-        q = q * scale  # the smallest of the matrices to scale
+        q = q * scale  # the smallest matrix to scale
         scores = q @ k.transpose(2, 3)
         if mask is not None:
-            # The least float32 is less than the least bfloat16.
+            # The minimum of float32 is below the minimum of bfloat16.
             scores += mask.clamp(min=torch.finfo(scores.dtype).min).to(scores.dtype)
         weights = torch.softmax(scores, -1)
         kept = None

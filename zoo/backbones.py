@@ -30,28 +30,29 @@ from zoo.vocabularies import train_subwords
 log = logging.getLogger("zoo")
 
 LAST_TOKEN = frozenset({"xlnet", "t5", "mt5", "umt5"})
-"""Encoders whose texts end, not begin, with a token of their own: XLNet's [CLS], T5's `</s>`."""
+"""Encoders with a special token at the end of texts, not at the start: XLNet's [CLS], T5's `</s>`.
+"""
 
 AFTER_PADDING = frozenset(
     {"camembert", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke"}
     | {"markuplm", "xmod"}
 )
-"""Backbones that, as RoBERTa, number positions from pad_token_id + 1: so many fewer are left."""
+"""Backbones that, like RoBERTa, number positions from pad_token_id + 1: fewer are left."""
 
 HIDE_PADDING = FAMILIES | {"albert", "big_bird", "deberta", "deberta-v2"}
 HIDE_PADDING |= {"modernbert", "mpnet", "xlnet"}
-"""Backbones (`model_type`) that are known to: they need no trial."""
+"""Backbones (`model_type`) known to hide padding, which need no test."""
 TOLERANCE = 1e-4
-"""Of the largest state; rounding in float32 makes a hundredth of it."""
+"""Tolerance relative to the largest state; rounding in float32 is a hundredth of it."""
 TEXT, PADDED = 6, 16
 
 
 def tokenizer_of(
     backbone: str, texts: Iterable[str], *, pad_token: str, vocab_size: int, lower: bool, limit: int
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer of a backbone, or, where there is none, one trained on `texts`.
+    """The tokenizer of a backbone, or without a backbone one trained on `texts`.
 
-    Raises `ConfigError` if a backbone has no pad token and `pad_token` names none.
+    Raises `ConfigError` if a backbone has no pad token and `pad_token` is not set.
     """
     if not backbone:
         return train_subwords(texts, vocab_size, lower=lower, max_length=limit)
@@ -66,7 +67,7 @@ def tokenizer_of(
             if pad_token
             else "this backbone's tokenizer has no pad token",
             where=backbone,
-            hint=f'name a token that it has a vector for: --pad_token "{example}"',
+            hint=f'name a token of its vocabulary: --pad_token "{example}"',
         )
     _part_pairs(tokenizer)
     return tokenizer
@@ -94,7 +95,7 @@ def tokenizer_for(
 
 
 def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """The encoder that the settings name, or one drawn at random for the tokenizer's vocabulary."""
+    """The encoder of the settings, or one with random weights for the tokenizer's vocabulary."""
     table = dict(recipe.backbone_config)
     if table:
         table |= {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
@@ -107,7 +108,7 @@ def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> P
             raise ConfigError(
                 f"{backbone.config.model_type} cannot recompute its layers",
                 where="recompute = true",
-                hint="raise gradient_accumulation instead",
+                hint="increase gradient_accumulation instead",
             ) from error
     if recipe.lora_rank:
         add_lora(backbone, recipe)
@@ -115,10 +116,10 @@ def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> P
 
 
 def set_attention(backbone: PreTrainedModel, way: str) -> None:
-    """Let a backbone compute its attention `way`; "auto" leaves it as it is.
+    """Set the attention implementation of a backbone to `way`; "auto" changes nothing.
 
-    To be called when the model is whole: transformers forgets it when a backbone's configuration
-    is put into another. Raises `ConfigError` for a way that the backbone does not have.
+    To be called on the complete model: transformers forgets it when a backbone's configuration
+    becomes part of another. Raises `ConfigError` for an implementation that the backbone lacks.
     """
     if way == "auto":
         return
@@ -129,17 +130,17 @@ def set_attention(backbone: PreTrainedModel, way: str) -> None:
         raise ConfigError(
             f"{backbone.config.model_type} cannot: {str(error).splitlines()[0]}",
             where=f'attention = "{way}"',
-            hint="leave it at auto, or name another way",
+            hint="use auto, or name another one",
         ) from error
 
 
 @contextmanager
 def training_attention(backbone: PreTrainedModel, recipe: BackboneRecipe) -> Iterator[None]:
-    """While it trains in bfloat16 on a CPU, "auto" is `zoo.attention`, or eager attention.
+    """In training in bfloat16 on a CPU, "auto" means `zoo.attention`, or eager attention.
 
     There the backward pass of torch's fused kernel does not use the CPU's matrix units, and takes
-    two fifths of a training step of short texts. Its forward pass is the faster one. Backbones of
-    families that `zoo.attention` does not know take eager attention.
+    two fifths of a training step of short texts; its forward pass is faster. Backbones of families
+    that `zoo.attention` does not support use eager attention.
     """
     former = backbone.config._attn_implementation
     on_cpu = not torch.accelerator.is_available()
@@ -154,14 +155,15 @@ def training_attention(backbone: PreTrainedModel, recipe: BackboneRecipe) -> Ite
 
 
 def pooling_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Pooling:
-    """Where the vector of a text stands: at [CLS], or, where there is none, at the last token."""
+    """The position of a text's vector: at [CLS], or without one at the last token."""
     return "last" if stands_last(config) or tokenizer.cls_token_id is None else "first"
 
 
 def is_decoder(config: PretrainedConfig) -> bool:
-    """Whether a token sees only those before it, so that a text's first one has seen itself alone.
+    """Whether tokens see only earlier tokens, so that a text's first one sees only itself.
 
-    Decoders are known by what transformers makes of them: a language model, and no masked one.
+    Decoders are recognised by their classes in transformers: a causal language model, no masked
+    one.
     """
     kind = config.model_type
     known = kind in CAUSAL and kind not in MASKED and kind not in LAST_TOKEN
@@ -174,7 +176,7 @@ def stands_last(config: PretrainedConfig) -> bool:
 
 
 def max_positions(config: PretrainedConfig) -> int | None:
-    """The longest input of a backbone in tokens, or None where it has no limit."""
+    """The longest input of a backbone in tokens, or None if it has no limit."""
     kind = config.model_type
     limit = getattr(config, "max_position_embeddings", None) or 0
     if kind == "xlnet" or limit <= 0:
@@ -186,30 +188,30 @@ def max_positions(config: PretrainedConfig) -> int | None:
 
 
 def warn_of_padding(backbone: PreTrainedModel) -> None:
-    """Warn of a backbone whose states of a text depend on the padding behind it (FNet, YOSO)."""
+    """Warn of a backbone whose states of a text depend on the padding after it (FNet, YOSO)."""
     kind = backbone.config.model_type
     if kind in HIDE_PADDING or kind.startswith("discorpora-"):
         return
     with suppress(RuntimeError, AttributeError, LookupError, AssertionError, TypeError, ValueError):
-        # What it raises instead, training or the evaluation says too.
+        # Other errors are raised again in training or evaluation.
         if padding_shows(backbone):
             log.warning(
                 "%s: padding changes the vectors of a text, so they depend on the texts that are "
-                "in one batch with it",
+                "in the same batch",
                 kind,
             )
 
 
 @torch.inference_mode()
 def padding_shows(backbone: PreTrainedModel) -> bool:
-    """Whether a text has other states alone than in a row with padding behind it.
+    """Whether a text has other states alone than with padding after it.
 
-    It leaves no trace: not in the order of random numbers, nor in what was compiled.
+    It changes neither the random state nor compiled code.
     """
     size, padding = backbone.config.vocab_size, backbone.config.pad_token_id or 0
     width = min(PADDED, max_positions(backbone.config) or PADDED)
-    # Words of the vocabulary's middle: MPNet and ESM treat special tokens, which stand at its ends,
-    # in their own way.
+    # Words of the vocabulary's middle: MPNet and ESM treat special tokens, at its ends,
+    # differently.
     ids = torch.linspace(size // 3, 2 * size // 3, width, device=backbone.device).long()[None]
     ids += ids == padding
     mask = torch.ones_like(ids)

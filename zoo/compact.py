@@ -1,7 +1,7 @@
-"""Weights of four bits, an eighth of float32's size: for a model that travels in a package.
+"""Weights of four bits, an eighth of float32's size, for a model inside a package.
 
 In each row of a matrix 32 neighbours share a scale, as in GGML's Q4_0; vectors stay float32. The
-configuration says `stored = "int4"`, and `ZooModel.from_pretrained` makes float32 of it.
+configuration has `stored = "int4"`, and `ZooModel.from_pretrained` converts the weights to float32.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WEIGHTS, SCALE = "model.safetensors", ".scale"
 GROUP = 32
 """Neighbours in a row that share a scale."""
 TRIED = tuple(1 - 0.02 * k for k in range(16))
-"""Parts of a group's largest weight that may become 7: the one with the least squared error."""
+"""Candidate scales, relative to a group's largest weight: the least squared error decides."""
 
 
 def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

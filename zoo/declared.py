@@ -1,8 +1,8 @@
-"""What a recipe, an objective and a suite state of themselves; nothing here loads torch.
+"""Declarations of recipes, objectives and suites; nothing here loads torch.
 
-Subclasses of `Recipe`, `Objective` and `Suite` declare what they read and what their models can
-do. A method imports torch when it runs. Ours and plug-ins are found by `RECIPES`, `OBJECTIVES` and
-`SUITES`.
+Subclasses of `Recipe`, `Objective` and `Suite` declare the data they read and what their models can
+do. Methods import torch when they run. `RECIPES`, `OBJECTIVES` and `SUITES` find built-in classes
+and plug-ins.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ CLASSIFIES, SCORES, ENCODES, GOES_ON = (
     "gives vectors of texts",
     "has a backbone that a training can start from",
 )
-"""What a model can do."""
+"""The capabilities of a model."""
 
 TEXTS = (("s1", "s2"), ("arg1", "arg2"), ("premise", "hypothesis"), ("sentence1", "sentence2"))
-"""Names of the columns of the two texts of a labelled pair, looked for in this order."""
+"""Column names of the two texts of a labelled pair, tried in this order."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """One form that data may have: columns, and those of the configurations read beside it."""
+    """A form of data: its columns, and those of other configurations read with it."""
 
     columns: tuple[str, ...]
     beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -69,16 +69,16 @@ AtLeast0 = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 Words = Annotated[int, Field(ge=3)]
-"""Of a vocabulary: padding, the unknown word, and one more."""
+"""Minimum size of a vocabulary: padding, the unknown word, and one more."""
 
 
 class Objective(Declared):
     """A training objective: its settings, and the module that computes it."""
 
     config: ClassVar[str] = ""
-    """The configuration of the data that is made for it; "": the recipe's own."""
+    """The configuration of its data; "": the recipe's."""
     negatives: ClassVar[int] = 0
-    """Negatives of an example that it takes; 0: as many as the recipe's setting says."""
+    """Negatives of an example; 0: the recipe's setting."""
 
     def module(self) -> nn.Module:
         """The loss as a module; its docstring gives the equation and the shapes."""
@@ -86,51 +86,51 @@ class Objective(Declared):
 
 
 class Recipe(Declared):
-    """A training recipe: what every run needs. Each field is a key of the TOML and `--name`."""
+    """A training recipe. Each field is a key of the TOML file and an option `--name`."""
 
-    model_config = ConfigDict(coerce_numbers_to_str=True)  # a folder may be called 2026
+    model_config = ConfigDict(coerce_numbers_to_str=True)  # a folder's name may be a number
 
     reads: ClassVar[tuple[Form, ...]] = ()
     """Forms of data; a dataset's configuration must have one of them."""
     can: ClassVar[frozenset[str]] = frozenset()
-    """What a model trained by it can do."""
+    """Capabilities of its models."""
     config: ClassVar[str] = ""
     """The configuration that is read where none is named; "": the dataset's default one."""
     splits: ClassVar[tuple[str, ...]] = SPLITS
     """The splits that must have rows."""
     differs: ClassVar[tuple[str, ...]] = ()
-    """Where it differs from the paper, a sentence each: for the card and the page in docs/."""
+    """Differences from the paper, one sentence each, for the card and the page in docs/."""
     not_identity: ClassVar[frozenset[str]] = frozenset(
         {
             *("dataset", "dataset_config", "output", "logging_steps", "report_to"),
             *("keep_checkpoints", "processes", "workers", "recompute"),
         }
     )
-    """Settings that change no weight. The dataset counts by its revision and configuration."""
+    """Settings that do not change the weights. The dataset counts by revision and configuration."""
 
     dataset: str
-    """A dataset folder, or a Hub id; `@CONFIG` at the end names its configuration."""
+    """A dataset folder or Hub id; `@CONFIG` at the end names the configuration."""
     output: str
-    """The model folder; it appears by one rename when everything in it is written."""
+    """The model folder; it appears when it is complete."""
     dataset_config: str = ""
-    """The dataset's configuration; empty: the recipe's own, or the dataset's default."""
+    """The dataset's configuration; default: the recipe's, else the dataset's."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    """Seed of weights, order, dropout and samples."""
+    """Random seed of weights, order, dropout and samples."""
     threads: Positive = 1
-    """Threads of torch on a CPU. Rounding depends on it, so it is part of the run."""
+    """Threads of torch on a CPU; part of the run, since rounding depends on it."""
     deterministic: bool = True
-    """Deterministic kernels where torch has them; on a GPU its fused attention stays as it is."""
+    """Use deterministic kernels if torch has them; fused attention on a GPU is not changed."""
     max_train_rows: Count = 0
-    """The most training rows, spread evenly over the split (0: all)."""
+    """Maximum training rows, spread evenly over the split (0: all)."""
     max_eval_rows: Count = 0
-    """The most rows of a split to evaluate on, spread evenly over it (0: all)."""
+    """Maximum rows of a split in evaluation, spread evenly over it (0: all)."""
 
     def configuration(self) -> str:
-        """The configuration that is read with these settings; "": the dataset's default one."""
+        """The configuration to read with these settings; "": the dataset's default one."""
         return self.dataset_config or self.config
 
     def forms(self) -> tuple[Form, ...]:
-        """The forms of data that are read with these settings."""
+        """The forms of data to read with these settings."""
         return self.reads
 
     def train(self, job: Job) -> None:
@@ -138,49 +138,50 @@ class Recipe(Declared):
         raise NotImplementedError
 
     def identity(self) -> dict[str, Any]:
-        """The settings on which the weights depend, as plain JSON values."""
+        """The settings that determine the weights, as plain JSON values."""
         values = self.model_dump(mode="json", exclude=set(self.not_identity))
         return {key: values[key] for key in sorted(values)}
 
 
 class StepRecipe(Recipe):
-    """A recipe that takes one optimizer step after the other."""
+    """A recipe with optimizer steps."""
 
     epochs: Above0 = 1.0
     """Passes over the training split."""
     max_steps: Annotated[int, Field(ge=-1)] = -1
-    """The number of optimizer steps; when positive it replaces `epochs`."""
+    """Number of optimizer steps; a positive number replaces `epochs`."""
     batch_size: Positive = 32
-    """Examples of an optimizer step, of all `processes` and parts (`gradient_accumulation`)."""
+    """Examples of an optimizer step, over all `processes` and `gradient_accumulation`."""
     eval_batch_size: Positive = 64
-    """Examples at a time in validation and test."""
+    """Batch size in validation and test."""
     gradient_accumulation: Positive = 1
-    """Parts of a batch that are computed one after the other, which takes less memory."""
+    """Parts of a batch that are computed one after another, to save memory."""
     learning_rate: Above0 = 2e-5
-    """The highest learning rate of the schedule."""
+    """Maximum learning rate."""
     weight_decay: AtLeast0 = 0.0
     """Weight decay of AdamW."""
     max_grad_norm: AtLeast0 = 1.0
     """Maximum gradient norm; 0 disables clipping."""
     processes: Positive = 1
-    """Processes that train together, each on a GPU of its own (`accelerate launch`)."""
+    """Processes that train together, each on its own GPU (`accelerate launch`)."""
     bf16: bool | Literal["auto"] = "auto"
-    """bfloat16 in the forward pass; `auto`: on a GPU that has it."""
+    """Use bfloat16 in the forward pass; `auto`: on a GPU that supports it."""
     compile: bool = False
-    """Compile the model with `torch.compile`: pays on a GPU and over many steps."""
+    """Compile the model with `torch.compile`: faster on a GPU over many steps."""
     workers: Annotated[int, Field(ge=-1)] = -1
-    """Processes that make tokens; -1: as many as there are cores. For CONPONO also those that draw
-    examples beside each training process; -1: 4 on a GPU, none on a CPU."""
+    """Processes that tokenise; -1: one for each core. In CONPONO also processes that sample
+    examples for each training process; -1: 4 on a GPU, none on a CPU.
+    """
     save_steps: Count = 0
-    """Steps between checkpoints inside an epoch (0: a checkpoint at its end only)."""
+    """Steps between checkpoints within an epoch (0: only at its end)."""
     eval_steps: Count = 0
-    """Steps between validations, each with a checkpoint, inside an epoch (0: at its end only)."""
+    """Steps between validations, each with a checkpoint, within an epoch (0: only at its end)."""
     keep_checkpoints: Positive = 2
-    """Checkpoints kept while training: the newest."""
+    """Number of newest checkpoints to keep while training."""
     logging_steps: Positive = 50
-    """Steps between two lines of the log."""
+    """Steps between log lines."""
     report_to: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
-    """Trackers of losses and validations; tensorboard's files go to `OUTPUT.logs/`."""
+    """Trackers of losses and validations; tensorboard writes to `OUTPUT.logs/`."""
 
     @model_validator(mode="after")
     def _batch_divides(self) -> Self:
@@ -188,13 +189,13 @@ class StepRecipe(Recipe):
         return self
 
     def share_of_batch(self, processes: int) -> int:
-        """Examples at a time in each of `processes`. Raises `ConfigError` for a rest."""
+        """Batch size in each of `processes`. Raises `ConfigError` if it is not a whole number."""
         parts = processes * self.gradient_accumulation
         if self.batch_size % parts:
             raise ConfigError(
                 f"batch_size = {self.batch_size} is not a multiple of processes = {processes} "
                 f"times gradient_accumulation = {self.gradient_accumulation}",
-                hint=f"batch_size counts the examples of all of them: take a multiple of {parts}",
+                hint=f"batch_size counts the examples of all of them: give a multiple of {parts}",
             )
         return self.batch_size // parts
 
@@ -205,36 +206,37 @@ class BackboneRecipe(StepRecipe):
     backbone: str = ""
     """A pretrained encoder: a folder or a Hub id that `AutoModel` loads, or a model of this zoo."""
     backbone_config: dict[str, Any] = Field(default_factory=dict)
-    """In place of `backbone`: a configuration with its model_type; weights start at random."""
+    """Instead of `backbone`: a configuration with its model_type; weights are random."""
     attention_dropout: Annotated[float, Field(ge=-1, le=1)] = -1.0
-    """Dropout of the attention weights; -1: the backbone's own. On a CPU 0 trains faster."""
+    """Dropout of the attention weights; -1: the backbone's. On a CPU, 0 trains faster."""
     hidden_dropout: Annotated[float, Field(ge=-1, le=1)] = -1.0
-    """Dropout of the states between layers; -1: the backbone's own."""
+    """Dropout of the states between layers; -1: the backbone's."""
     attention: Literal["auto", "eager", "sdpa", "flash_attention_2", "bf16"] = "auto"
-    """How attention is computed; `auto`: `bf16` (`zoo.attention`) while training in bfloat16 on a
-    CPU, where torch's fused kernel is slow backward (`eager` for a backbone that cannot), and else
-    the backbone's own way."""
+    """Attention implementation; `auto`: `bf16` (`zoo.attention`) in training in bfloat16 on a CPU,
+    where the backward pass of torch's fused kernel is slow (`eager` for other backbones), else the
+    backbone's default.
+    """
     recompute: bool = False
-    """Keep the input of each layer alone, and compute the rest again going backward (gradient
-    checkpointing): a third more time, a fraction of the memory."""
+    """Gradient checkpointing: recompute activations in the backward pass, for a third more time and
+    a fraction of the memory.
+    """
     lora_rank: Count = 0
-    """Train matrices of this rank beside the encoder's own (LoRA, by `peft`), which are added to
-    them at the end; 0: train all of it."""
+    """Rank of LoRA (by `peft`), merged into the encoder at the end; 0: train all weights."""
     lora_alpha: Positive = 16
-    """What the product of the two matrices is multiplied by, times the rank."""
+    """LoRA's alpha: updates are scaled by alpha / rank."""
     lora_dropout: Dropout = 0.0
-    """Dropout of what goes into the matrices."""
+    """Dropout of LoRA's input."""
     pad_token: str = ""
-    """A token of the vocabulary to pad with, for a tokenizer that has no pad token."""
+    """Padding token for a tokenizer without one."""
     vocab_size: Words = 8000
-    """Words of the tokenizer trained on the texts, where there is no pretrained backbone."""
+    """Vocabulary size of the tokenizer trained on the texts without a pretrained backbone."""
     lower: bool = True
-    """Lower-case the words of the tokenizer trained on the texts."""
+    """Lower-case words in the tokenizer trained on the texts."""
 
 
 def _two(columns: tuple[str, ...]) -> tuple[str, ...]:
     if len(columns) not in (0, 2):
-        raise ValueError(f"two columns of texts, not {len(columns)}")
+        raise ValueError(f"expected two columns of texts, got {len(columns)}")
     return columns
 
 
@@ -242,7 +244,7 @@ class ClassifierRecipe(Recipe):
     """A recipe for pairs of texts with a label."""
 
     empty_classes: Literal["error", "warn"] = "error"
-    """What to do with a label that no training row has."""
+    """What to do with a label without training rows."""
 
 
 class LabelledRecipe(ClassifierRecipe):
@@ -252,7 +254,7 @@ class LabelledRecipe(ClassifierRecipe):
     splits = ("train", "validation")
 
     columns: Annotated[tuple[str, ...], AfterValidator(_two)] = ()
-    """The two columns of texts; found by their usual names if not given."""
+    """The two columns of texts; default: detected by their usual names."""
 
     def forms(self) -> tuple[Form, ...]:
         return (Form((*self.columns, "label")),) if self.columns else self.reads
@@ -262,15 +264,15 @@ class WordRecipe(Recipe):
     """A recipe with a vocabulary of whole words and word vectors."""
 
     vectors: str = ""
-    """A GloVe text file; without one the embeddings are trained from scratch."""
+    """A GloVe text file; default: embeddings are trained from scratch."""
     vocab_size: Words = 50000
-    """Words of the vocabulary, the most frequent ones."""
+    """Size of the vocabulary (the most frequent words)."""
     min_frequency: Positive = 2
-    """Words that are rarer in the training split are unknown."""
+    """Words with fewer occurrences in the training split are unknown."""
     lower: bool = True
-    """Take words without letter case."""
+    """Lower-case all words."""
     max_tokens: Positive = 64
-    """Words of a sentence; the rest is cut."""
+    """Maximum words of a sentence; the rest is cut."""
 
 
 class RankingRecipe(Recipe):
@@ -279,7 +281,7 @@ class RankingRecipe(Recipe):
     objective: str = "contrastive"
     """The loss: a name (contrastive, pairwise), `package.module:Class` or `FILE.py:Class`."""
     margin: AtLeast0 = 0.1
-    """The distance that a document keeps from its negatives (equations 1 and 2)."""
+    """The margin between a document and its negatives (equations 1 and 2)."""
     objective_settings: dict[str, Any] = Field(default_factory=dict, validate_default=True)
     """Settings of the objective other than `margin`."""
 
@@ -315,46 +317,47 @@ def _objective(name: str, margin: float, settings: Mapping[str, Any]) -> Objecti
 
 
 class Suite(Declared):
-    """An evaluation suite: what it needs of a model and of data. Its fields are its options."""
+    """An evaluation suite: its requirements on models and data. Its fields are its options."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    """What a model must be able to do: one of these."""
+    """Required capabilities of a model: one of these."""
     reads: ClassVar[tuple[Form, ...]] = ()
-    """Forms of data; empty: it reads no dataset of a build."""
+    """Forms of data; empty: it reads no built dataset."""
     config: ClassVar[str] = ""
     """The configuration that is read where none is named; "": the dataset's default one."""
     all_configs: ClassVar[bool] = False
-    """Whether it reads every configuration that has one of the forms."""
+    """Whether it reads every configuration of one of the forms."""
     several: ClassVar[bool] = False
-    """Whether it takes a list of datasets."""
+    """Whether it reads a list of datasets."""
     splits: ClassVar[tuple[str, ...]] = ("test",)
     """The splits that must have rows."""
     builders: ClassVar[tuple[str, ...]] = ()
-    """The builders whose datasets it takes; empty: all with the right columns."""
+    """The builders of its datasets; empty: all with the right columns."""
     percent: ClassVar[bool] = True
-    """Whether papers print its figures as percentages."""
+    """Whether its figures are shown as percentages."""
 
     def check_data(self, datasets: Mapping[str, str]) -> None:
-        """Raise `ConfigError` if these datasets (name and builder) do not go with the options."""
+        """Raise `ConfigError` if these datasets (name and builder) do not fit the options."""
 
     def evaluate(self, request: Request) -> Result:
-        """What the model got right."""
+        """Evaluate the model."""
         raise NotImplementedError
 
     def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
-        """Write what the suite draws or tabulates beside the result's JSON."""
+        """Write the suite's pictures and tables beside the result's JSON."""
 
     @classmethod
     def rows(cls, result: Mapping[str, Any]) -> Rows:
-        """The rows that a result's JSON gives in a table: the model's own, named "", and those of
-        the rules beside it. By default every figure in percent, under the names on its way."""
+        """The table rows of a result's JSON: the model's, named "", and those of its baselines. By
+        default every figure in per cent, named by its path of keys.
+        """
         from zoo.evaluate.table import every_figure
 
         return {"": dict(every_figure(result["metrics"]))}
 
     @classmethod
     def tests(cls, one: Mapping[str, Any], two: Mapping[str, Any]) -> Mapping[str, McNemar]:
-        """Tests of two results against each other, by the figure that is tested."""
+        """Significance tests between two results, by figure."""
         return {}
 
 

@@ -1,7 +1,7 @@
-"""How the folder of a trained model loads elsewhere: one row for each `model_type`.
+"""How the folder of a trained model loads in other libraries: one row for each `model_type`.
 
-Beside config.json and the weights stand the files that sentence-transformers reads, and
-`modeling_discorpora.py`, the classes that transformers loads with `trust_remote_code=True`.
+The folder also has the files that sentence-transformers reads, and `modeling_discorpora.py`, the
+classes that transformers loads with `trust_remote_code=True`.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from zoo import modeling_discorpora
 MODULES = "sentence_transformers.base.modules.transformer.Transformer"
 POOLING = "sentence_transformers.sentence_transformer.modules.pooling.Pooling"
 POOLINGS = {"first": "cls", "last": "lasttoken", "mean": "mean"}
-"""Our names of them, and those of sentence-transformers."""
+"""Our names of poolings, with those of sentence-transformers."""
 POOLER = "pooler"
-"""The vector is what the model itself returns as `pooler_output`."""
+"""The vector is the model's `pooler_output`."""
 BACKBONE = "backbone_config.json"
-"""The backbone's own configuration: with it sentence-transformers needs no code of ours."""
+"""The backbone's configuration, so that sentence-transformers needs none of our code."""
 SENTENCES = '["It rained all day.", "We stayed inside."]'
 FOLDER = 'folder = "."  # this folder, or the id of the model on the Hub\n'
-"""Publishing puts the id there."""
+"""Publishing inserts the id there."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """What the models of one type are loaded with. Class names are of `modeling_discorpora`."""
+    """How the models of one type are loaded. Classes are those of `modeling_discorpora`."""
 
     library: str = "discorpora"
     task: str | None = None
-    """The Hub's name of what they do (`pipeline_tag`)."""
+    """The Hub's name of their task (`pipeline_tag`)."""
     classes: tuple[str, ...] = ()
     """For `AutoConfig`, `AutoModel` and, if there is one, `AutoModelForSequenceClassification`."""
     vector: Callable[[Any], str] | None = None
-    """Where the vector of a sentence comes from: `POOLER` or a key of `POOLINGS`."""
+    """Source of a sentence's vector: `POOLER` or a key of `POOLINGS`."""
     imports: tuple[str, ...] = ()
     anywhere: tuple[str, ...] = ()
-    """The lines of the card's example that need no discorpora."""
+    """The lines of the card's example without discorpora."""
     own: tuple[str, ...] = ()
-    """The lines of the example that do: imports, then calls."""
+    """The lines of the example with discorpora: imports, then calls."""
 
     @property
     def standard(self) -> bool:
@@ -168,12 +168,12 @@ FAMILIES = {
 
 
 def family_of(config: PretrainedConfig) -> Family:
-    """The row of a model's type; of a plug-in's type one that says nothing."""
+    """The row of a model's type; an empty one for a plug-in's type."""
     return FAMILIES.get(config.model_type, Family())
 
 
 def usage(config: PretrainedConfig) -> str:
-    """The card's examples, which run as they are printed in the model's folder."""
+    """The card's examples, which run as printed in the model's folder."""
     family, parts = family_of(config), []
     if family.anywhere:
         lines = (*family.imports, "", FOLDER.rstrip(), *family.anywhere)
@@ -187,14 +187,14 @@ def usage(config: PretrainedConfig) -> str:
 
 
 def auto_map(config: PretrainedConfig) -> dict[str, str]:
-    """What config.json says of the classes in `modeling_discorpora.py`."""
+    """The entries of config.json for the classes in `modeling_discorpora.py`."""
     names = ("AutoConfig", "AutoModel", "AutoModelForSequenceClassification")
     classes = family_of(config).classes
     return {name: f"modeling_discorpora.{kind}" for name, kind in zip(names, classes, strict=False)}
 
 
 def write_modules(model: Any, folder: Path) -> None:
-    """Write what other libraries need to load the model in `folder`."""
+    """Write the files that other libraries need to load the model in `folder`."""
     family = family_of(model.config)
     if family.classes:
         shutil.copyfile(modeling_discorpora.__file__, folder / "modeling_discorpora.py")

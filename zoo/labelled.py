@@ -17,7 +17,7 @@ from zoo.training.job import Job
 
 @dataclass(frozen=True)
 class Labelled:
-    """The splits of a dataset as a classifier takes them; `test` may be absent."""
+    """The splits of a dataset for a classifier; `test` may be absent."""
 
     data: Dataset
     columns: tuple[str, str]
@@ -42,13 +42,13 @@ class Labelled:
                 yield from batch.column(0).to_pylist()
 
     def free_texts(self) -> None:
-        """Give back the memory that the texts take, once their tokens are made."""
+        """Free the memory of the texts, once they are tokenised."""
         for tables in (self.tables, self.data.splits):
             tables |= {split: table.select(["label"]) for split, table in tables.items()}
 
     @property
     def names(self) -> dict[str, Any]:
-        """The labels as a model's configuration holds them: `id2label` and `label2id`."""
+        """The labels in the form of a model's configuration: `id2label` and `label2id`."""
         numbered = dict(enumerate(self.labels))
         return {"id2label": numbered, "label2id": {label: i for i, label in numbered.items()}}
 
@@ -56,7 +56,7 @@ class Labelled:
 def load_for(
     recipe: ClassifierRecipe, job: Job, columns: Sequence[str] = (), **more: Any
 ) -> Labelled:
-    """`load` by the settings that every classifier of pairs has; what was left out is noted."""
+    """`load` by the settings of a pair classifier; left-out rows are noted."""
     data = load(
         recipe.dataset,
         recipe.dataset_config,
@@ -86,13 +86,13 @@ def load(
     max_validation_rows: int = 0,
     empty: str = "error",
 ) -> Labelled:
-    """Open a dataset and make it ready; what had to be left out is in `notes`.
+    """Open and prepare a dataset; `notes` say what was left out.
 
-    Rows without a label (-1, as in SNLI and in hidden test sets) are left out. With `classes`
-    only so many labels stay, those with most training rows (DisSent, section 6: 11).
+    Rows without a label (-1, as in SNLI and in hidden test sets) are left out. `classes` is the
+    number of labels to keep, those with most training rows (DisSent, section 6: 11).
 
-    Raises `ConfigError` if the two columns are not there, or a label has no training row and
-    `empty` is not `warn`, and `InputError` if one of the `required` splits has no labelled row.
+    Raises `ConfigError` if the two columns are missing, or a label has no training row and `empty`
+    is not `warn`, and `InputError` if one of the `required` splits has no labelled row.
     """
     data = open_dataset(spec, config, splits)
     texts = text_columns(data["train"], columns, data.where)
@@ -112,9 +112,9 @@ def load(
             raise InputError(
                 f"the split {split!r} has no row with a label",
                 where=data.where,
-                hint="name a split that has, or choose another dataset",
+                hint="name a split with labels, or choose another dataset",
             )
-        notes.append("test: no row is left, the validation split is reported")
+        notes.append("test: no rows are left, so the validation split is reported")
         del tables[split]
     limits = {"train": max_train_rows, "validation": max_validation_rows or max_eval_rows}
     for split, table in tables.items():
@@ -136,7 +136,7 @@ def load(
 def _most_frequent(
     names: list[str], tables: Mapping[str, pa.Table], classes: int
 ) -> tuple[list[str], dict[str, pa.Table], list[tuple[str, int]]]:
-    """Only the `classes` most frequent labels of the training split, numbered anew."""
+    """Only the `classes` most frequent labels of the training split, renumbered."""
     counts = np.bincount(tables["train"]["label"].to_numpy(), minlength=len(names))
     kept = sorted(np.argsort(-counts, kind="stable")[:classes].tolist())
     number = np.full(len(names), -1)

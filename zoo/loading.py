@@ -50,12 +50,12 @@ _open: set[str] = set()
 
 
 def check_there(name: str) -> None:
-    """Refuse a recipe's name, and what can only be meant as a path, and is none."""
+    """Reject a recipe's name, and a path that does not exist."""
     if Path(name).exists():
         return
     if name in shipped():
         raise ConfigError(
-            "is a recipe, no trained model",
+            "is a recipe, not a trained model",
             where=name,
             hint=f"train it first: discorpora train {name} --dataset DATASET --output FOLDER",
         )

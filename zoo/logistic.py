@@ -15,9 +15,9 @@ log = logging.getLogger("zoo")
 
 @dataclass(frozen=True)
 class Fitted:
-    """`coefficients [classes, features]`, `intercept [classes]`, for every class there is.
+    """`coefficients [classes, features]`, `intercept [classes]`, for every class.
 
-    `c` is the inverse penalty that was chosen, `accuracy` that of each value on validation.
+    `c` is the chosen inverse penalty, `accuracy` the validation accuracy of each value.
     """
 
     coefficients: np.ndarray
@@ -28,7 +28,7 @@ class Fitted:
     converged: bool
 
     def describe(self) -> dict[str, Any]:
-        """What results.json keeps of the training."""
+        """The training's entry in results.json."""
         return {
             "c": self.c,
             "validation_accuracy": self.accuracy,
@@ -51,8 +51,8 @@ def fit_logistic(
 ) -> Fitted:
     """Fit on `(features [rows, width], labels [rows])`; dense or sparse features.
 
-    A class without a training row keeps weights of zero and an intercept that is never the
-    largest. Of values of equal accuracy the strongest penalty is taken.
+    A class without training rows has zero weights and an intercept that is never the largest. Among
+    equal accuracies the strongest penalty is chosen.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -62,11 +62,11 @@ def fit_logistic(
     for c in sorted(grid):
         model = LogisticRegression(C=c, max_iter=iterations, tol=1e-3)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # said by `converged`
+            warnings.simplefilter("ignore", ConvergenceWarning)  # reported by `converged`
             model.fit(*train)
         coefficients = np.zeros((classes, train[0].shape[1]), np.float32)
         intercept = np.full(classes, -1e4, np.float32)
-        if len(model.classes_) == 2:  # scikit-learn keeps the weights of the second class alone
+        if len(model.classes_) == 2:  # scikit-learn has only the second class's weights
             coefficients[model.classes_[1]] = model.coef_[0]
             intercept[model.classes_] = [0.0, model.intercept_[0]]
         else:

@@ -10,7 +10,7 @@ from zoo.declared import BackboneRecipe
 
 
 def add_lora(backbone: PreTrainedModel, recipe: BackboneRecipe) -> None:
-    """Freeze the encoder, and put a pair of matrices of rank `lora_rank` beside each linear layer.
+    """Freeze the encoder, and add LoRA matrices of rank `lora_rank` to each linear layer.
 
     Raises `ConfigError` if `peft` is not installed.
     """
@@ -18,7 +18,7 @@ def add_lora(backbone: PreTrainedModel, recipe: BackboneRecipe) -> None:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError as error:
         raise ConfigError(
-            f"lora_rank = {recipe.lora_rank}, but peft is not installed",
+            f"lora_rank = {recipe.lora_rank} needs peft, which is not installed",
             where="lora_rank",
             hint="pip install 'discorpora[lora]'",
         ) from error
@@ -32,7 +32,7 @@ def add_lora(backbone: PreTrainedModel, recipe: BackboneRecipe) -> None:
 
 
 def merge_lora(model: nn.Module) -> None:
-    """Add what was learned to the frozen matrices: the model is of its own classes again."""
+    """Merge the LoRA matrices into the frozen weights; the model has its own classes again."""
     if not any(".lora_" in name for name, _ in model.named_parameters()):
         return
     from peft.tuners.tuners_utils import BaseTunerLayer

@@ -1,4 +1,4 @@
-"""What every model of the zoo shares: safe loading, and the folder that training leaves."""
+"""Shared by all models of the zoo: safe loading, and the model folder."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ DROPOUTS = {
     "attention_dropout": ("attention_probs_dropout_prob", "attention_dropout"),
     "hidden_dropout": ("hidden_dropout_prob", "hidden_dropout", "dropout"),
 }
-"""What configurations call the settings; XLNet has one dropout for everything."""
+"""Names of the settings in configurations; XLNet has one dropout for everything."""
 
 
 class ZooModel(PreTrainedModel):
-    """A `PreTrainedModel` that takes its weights from safetensors only, in float32 by default.
+    """A `PreTrainedModel` that loads weights only from safetensors, in float32 by default.
 
     Weights of four bits (`zoo.compact`) become float32.
     """
 
     config_class: type[PretrainedConfig]
 
-    # Keyword arguments of `forward` are ignored; the Trainer must not take them for a sum.
+    # `forward` ignores keyword arguments; the Trainer must not scale the loss because of them.
     accepts_loss_kwargs = False
 
     @classmethod
@@ -95,7 +95,7 @@ def known_to_auto(
     model: type[PreTrainedModel] | None = None,
     classifier: type[PreTrainedModel] | None = None,
 ) -> None:
-    """Make the Auto classes of transformers know a `model_type`."""
+    """Register a `model_type` with the Auto classes of transformers."""
     AutoConfig.register(config.model_type, config, exist_ok=True)
     if model is not None:
         AutoModel.register(config, model, exist_ok=True)
@@ -104,7 +104,7 @@ def known_to_auto(
 
 
 def label_count(config: PretrainedConfig) -> int:
-    """The number of labels. In transformers' types it may be None, which no classifier has."""
+    """The number of labels, which transformers' types allow to be None."""
     assert config.num_labels is not None
     return config.num_labels
 
@@ -116,21 +116,21 @@ def load_backbone(
     hidden_dropout: float = -1.0,
     dtype: torch.dtype = torch.float32,
 ) -> PreTrainedModel:
-    """An encoder that `AutoModel` loads: pretrained by name or folder, or made from `table`.
+    """An encoder for `AutoModel`: pretrained by name or folder, or made from `table`.
 
-    A `table` is a configuration with its `model_type`; its weights are then drawn at random.
-    Of a model of this zoo its backbone is taken, so that training can go on from any of them, and
-    of a model with a decoder its encoder (T5). Raises `ConfigError` for one that has none of its
-    own, that reads no texts, or whose weights have other names, `InputError` for damaged weights.
-    `attention_dropout` and `hidden_dropout` replace the backbone's own unless they are negative.
-    Pretrained weights are loaded as `dtype`, whatever they are stored as.
+    A `table` is a configuration with its `model_type`; weights are then random. Of a model of this
+    zoo the backbone is used, so that training can continue from it; of a model with a decoder (T5),
+    the encoder. Raises `ConfigError` for a model without an encoder, one that does not read texts,
+    or whose weights have other names, `InputError` for damaged weights. `attention_dropout` and
+    `hidden_dropout` replace the backbone's unless they are negative. Pretrained weights are loaded
+    as `dtype`.
     """
     rates = {"attention_dropout": attention_dropout, "hidden_dropout": hidden_dropout}
     if bool(name) == bool(table):
         raise ConfigError(
             "give backbone or [settings.backbone_config], not both"
             if name
-            else "no backbone is named",
+            else "there is no backbone",
             where="recipe",
             hint="give --backbone FOLDER_OR_ID, or a table [settings.backbone_config]",
         )
@@ -153,7 +153,7 @@ def load_backbone(
         )
     if model.config.model_type.startswith("discorpora-"):
         raise ConfigError(
-            f"a model of type {model.config.model_type!r} has no backbone to go on from",
+            f"a model of type {model.config.model_type!r} has no backbone to start from",
             where=name,
             hint="name a pretrained encoder, or a model of this zoo that was trained from one",
         )
@@ -161,24 +161,24 @@ def load_backbone(
 
 
 def encoder_from(config: Any) -> Any:
-    """An encoder of random weights; where the family has a decoder too, without it."""
+    """An encoder with random weights, without a decoder."""
     return _auto_class(config).from_config(config)
 
 
 def _auto_class(config: PretrainedConfig) -> Any:
-    if type(config) in AutoModelForTextEncoding._model_mapping:  # of T5 the encoder
+    if type(config) in AutoModelForTextEncoding._model_mapping:  # for T5, the encoder
         return AutoModelForTextEncoding
     if not config.is_encoder_decoder:
         return AutoModel
     raise ConfigError(
-        f"{config.model_type} has a decoder, and transformers no class of its encoder alone",
+        f"{config.model_type} has a decoder, and transformers has no class for its encoder only",
         where="backbone",
         hint="name an encoder such as BERT or ModernBERT, a decoder such as Qwen, or T5",
     )
 
 
 def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> PretrainedConfig:
-    """Change the dropouts of `rates`, by the settings' names, unless their rate is negative.
+    """Set the dropouts in `rates`, by the settings' names, unless they are negative.
 
     Raises `ConfigError` for a rate above 1, and for an encoder without a dropout of that kind.
     """
@@ -189,7 +189,7 @@ def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> Pretrai
             raise ConfigError(
                 f"{setting} {rate}" if key else f"{inner.model_type} has none of its own",
                 where=setting,
-                hint="a number from 0 to 1, or -1 to leave the backbone's as it is",
+                hint="give a number from 0 to 1, or -1 for the backbone's",
             )
         if rate >= 0:
             setattr(inner, str(key), rate)
@@ -221,9 +221,9 @@ def parameter_count(model: torch.nn.Module) -> int:
 
 @contextmanager
 def within_memory(where: str, hint: str) -> Iterator[None]:
-    """Turn a GPU's want of memory into one message; `hint` says what to do.
+    """Turn an out-of-memory error of the GPU into one message; `hint` says what to do.
 
-    Where other processes hold a quarter of the GPU or more, it says so.
+    It mentions other processes if they use a quarter of the GPU or more.
     """
     try:
         yield
@@ -231,19 +231,19 @@ def within_memory(where: str, hint: str) -> Iterator[None]:
         if "out of memory" not in str(error):
             raise
         problem = "out of memory on the GPU"
-        # Raised by a torch without CUDA, and where not even this question has room.
+        # Raised by a torch without CUDA, or if there is no memory even for this query.
         with suppress(RuntimeError, AssertionError):
             free, total = torch.cuda.mem_get_info()
             others = total - free - torch.cuda.memory_reserved()
             if others >= total / 4:
-                problem += f": other processes hold {others >> 30} of its {total >> 30} GiB"
+                problem += f": other processes use {others >> 30} of its {total >> 30} GiB"
                 hint = f"choose another by CUDA_VISIBLE_DEVICES, or wait for them; or {hint}"
         raise DiscorporaError(problem, where=where, hint=hint) from error
 
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """Turn what torch and safetensors raise when a file cannot be written into one message."""
+    """Turn errors of torch and safetensors in writing a file into one message."""
     try:
         yield
     except Exception as error:  # the tokenizers library raises nothing narrower
@@ -255,32 +255,32 @@ def explained(folder: Path) -> Iterator[None]:
         raise DiscorporaError(
             f"cannot write: {str(error).splitlines()[0]}",
             where=str(folder),
-            hint="is the disk full? Free some space and run the same command again: it goes on",
+            hint="check the free disk space and run the same command again: it continues",
         ) from error
 
 
 def best_device() -> torch.device:
     """The accelerator of this machine, or its CPU.
 
-    `current_accelerator` alone names the one that torch was built for, present or not.
+    `current_accelerator` alone names the one that torch was built for, even if absent.
     """
     there = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     return there or torch.device("cpu")
 
 
 def uses_bf16(setting: bool | str) -> bool:
-    """Whether to compute in bfloat16: as set, or for `auto` on a GPU that has it."""
+    """Whether to compute in bfloat16: as set, or for `auto` on a GPU that supports it."""
     if setting == "auto":
-        # Older GPUs only imitate it, slowly.
+        # Older GPUs only emulate it, slowly.
         there = torch.cuda.is_available()
         return there and torch.cuda.is_bf16_supported(including_emulation=False)
     return bool(setting)
 
 
 def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
-    """Write config.json, model.safetensors, the tokenizer, and what others load the model with.
+    """Write config.json, model.safetensors, the tokenizer, and the files for other libraries.
 
-    No path of this machine is kept. Texts are padded on the right, as our models read them.
+    No path of this machine is written. The tokenizer pads on the right, as our models expect.
     """
     for config in (model.config, getattr(model.config, "backbone_config", None)):
         if config is not None:

@@ -1,15 +1,14 @@
-"""The encoders of discorpora's models, in one file that needs torch and transformers alone.
+"""The encoders of discorpora's models, in one file that needs only torch and transformers.
 
-Training writes it beside the weights, so that a model loads where discorpora is not installed:
+Training writes it beside the weights, so that a model loads without discorpora:
 
     AutoModel.from_pretrained(FOLDER, trust_remote_code=True)
 
-A backbone of transformers is read by its own class; words with a bidirectional recurrence by the
-one below. The recurrence runs over texts of different lengths, and spends no step on padding, in
-one of two ways that give the same states up to rounding. On a GPU cuDNN runs packed sequences at
-full speed. On a CPU torch steps through a packed sequence one small product after the other, while
-oneDNN takes a whole padded batch at once, 1.5 to 2 times as fast; so the texts go in groups of
-like length, and each direction by itself, since the backward one must not begin in the padding.
+A backbone of transformers is loaded by its own class; a bidirectional recurrence over words by the
+class below. The recurrence skips padding in one of two ways, which give the same states up to
+rounding. On a GPU cuDNN runs packed sequences at full speed. On a CPU oneDNN processes a whole
+padded batch 1.5 to 2 times as fast as torch a packed one; so texts run in groups of similar length,
+and each direction separately, since the backward one must not begin in the padding.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceCl
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU}
 Layer = nn.LSTM | nn.GRU
 GROUP = 32
-"""Texts that run together on a CPU."""
+"""Size of such a group on a CPU."""
 Pooling = Literal["first", "last", "mean"]
 BACKBONE = r"^(?!backbone\.)"
 """The heads of training."""
 
 
 def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
-    """One vector a text, `[batch, width]`, from `states [batch, tokens, width]`.
+    """One vector for each text, `[batch, width]`, from `states [batch, tokens, width]`.
 
-    `mask [batch, tokens]` is 1 at real tokens, which stand on the left.
+    `mask [batch, tokens]` is 1 at real tokens, which are on the left.
     """
     if pooling == "first":
         return states[:, 0]
@@ -67,7 +66,7 @@ class ScorerConfig(PretrainedConfig):
     model_type = "discorpora-coherence-scorer"
 
     def __init__(self, **kwargs: Any) -> None:
-        # One label, a score of any size: no sigmoid, neither in CrossEncoder nor in pipelines.
+        # One label with an unbounded score: no sigmoid in CrossEncoder or pipelines.
         activation = {"activation_fn": "torch.nn.modules.linear.Identity"}
         fixed = {"num_labels": 1, "problem_type": "regression", "sentence_transformers": activation}
         super().__init__(**{**kwargs, **fixed})
@@ -86,10 +85,10 @@ class CriteriaConfig(PretrainedConfig):
 
 
 def backbone_of(config: Any) -> PreTrainedModel:
-    """The backbone that a configuration describes, its weights not yet loaded."""
+    """The backbone of a configuration, without loaded weights."""
     part = config.backbone_config
     own = AutoConfig.for_model(**part) if isinstance(part, dict) else part
-    # Of T5, which has a decoder too, this is the encoder.
+    # For T5, this is the encoder.
     of_texts = type(own) in AutoModelForTextEncoding._model_mapping
     kind: Any = AutoModelForTextEncoding if of_texts else AutoModel
     model: PreTrainedModel = kind.from_config(own)
@@ -126,7 +125,7 @@ class ScorerEncoder(BackboneModel):
 
 
 class _Classifier(PreTrainedModel):
-    """`logits = W h + b` of a text's vector h, or of two texts' that are read as one."""
+    """`logits = W h + b` of the vector h of a text, or of two texts encoded together."""
 
     base_model_prefix = ""
     main_input_name = "input_ids"
@@ -166,7 +165,7 @@ class Scorer(_Classifier):
 
 
 class WordModel(PreTrainedModel):
-    """What models with such an encoder share: its name in them, and how weights are drawn."""
+    """Shared by models with such an encoder: its name in them, and weight initialisation."""
 
     base_model_prefix = "encoder"
     main_input_name = "input_ids"

@@ -1,8 +1,8 @@
-"""What rules that read nothing reach on a dataset: the audit that every dataset gets.
+"""The audit of a dataset: what rules without understanding reach on it.
 
-A dataset teaches whatever tells its labels apart. `audited` tries rules on it that see lengths,
-marks, words or similar vocabulary, and no more (`corpora.audit.rules`), counts its labels and its
-duplicates, and compares with what the same rules reach on released data. See docs/audit.md.
+A model learns whatever separates the labels. `audited` fits rules that see only lengths,
+punctuation, words or shared vocabulary (`corpora.audit.rules`), counts labels and duplicates, and
+compares with what the same rules reach on released data. See docs/audit.md.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ __all__ = ["AUDIT_FILE", "Audited", "audited", "built", "rendered", "to_json"]
 
 AUDIT_FILE = "audit.json"
 TRAIN = TEST = 4_000
-"""The most rows of a configuration that rules are fitted on, and that they are scored on."""
+"""Maximum numbers of rows of a configuration for fitting and for scoring."""
 
 RULES = {
     "majority": "the most frequent label",
-    "surface": "lengths, case and marks of the sentences",
+    "surface": "lengths, case and punctuation of the sentences",
     "first": "the same of the first sentence",
-    "bag": "which words and pairs of words occur",
+    "bag": "the words and pairs of words that occur",
     "bag_first": "the same of the first sentence",
-    "cohesion": "how alike the words of the sentences are",
-    "quotes": "whether quotation marks open and close in turn",
+    "cohesion": "shared vocabulary of the sentences",
+    "quotes": "whether quotation marks are balanced",
     "numbers": "surface, cohesion and quotes together",
-    "order": "the tenth of the split in which a row stands",
+    "order": "the tenth of the split that the row is in",
     "columns": "the columns `position` and `order`",
-    "position": "the most frequent place of the changed sentence",
+    "position": "the most frequent position of the changed sentence",
 }
 
 
@@ -61,8 +61,8 @@ class Share:
 class Audited:
     """The audit of one configuration.
 
-    `train` and `test` rows were fitted on and scored, these of `units` documents (or rows), in
-    `divisions`; `left_out` says why not. `above` are the rules that are further above chance than
+    `train` rows were fitted on, `test` rows of `units` documents (or rows) scored, in `divisions`;
+    `left_out` is the reason if none were. `above` are the rules that are further above chance than
     on released data.
     """
 
@@ -115,7 +115,7 @@ def to_json(found: Mapping[str, Audited]) -> dict[str, Any]:
 def _audited(config: Configuration, engine: Engine) -> Audited:
     labels, duplicates = list(_labels(config, engine)), list(_equal(config, engine))
     if not config.kind:
-        left_out = "nothing says of what kind its rows are"
+        left_out = "the kind of its rows is unknown"
         return Audited("", 0, 0, 0, 0, left_out, [], [], labels, duplicates)
     train = config.examples("train", TRAIN) if "train" in config.splits else []
     sizes = {name: rows.count_rows() for name, rows in config.splits.items() if name != "train"}
@@ -144,7 +144,7 @@ def _audited(config: Configuration, engine: Engine) -> Audited:
 
 
 def _above(kind: str, rule: Reached) -> str:
-    """What to say where the whole interval is further above chance than on any released data.
+    """A warning if the whole interval is further above chance than on any released data.
 
     Released data have even classes: chance is the same for all rows of a rule.
     """
@@ -184,9 +184,9 @@ def _labels(config: Configuration, engine: Engine) -> Iterator[Share]:
 
 
 def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
-    """Rows whose texts equal an earlier row's of their split, or one of another split.
+    """Numbers of rows whose texts equal those of an earlier row, or of a row of another split.
 
-    Case, marks and blanks aside. Texts are the columns of strings that hold more than one word.
+    Case, punctuation and spaces are ignored. Texts are string columns with more than one word.
     """
     if not (text := ", ".join(_columns_of_text(config))):
         return
@@ -204,7 +204,7 @@ def _equal(config: Configuration, engine: Engine) -> Iterator[Share]:
 
 
 def _columns_of_text(config: Configuration) -> Iterator[str]:
-    """The columns of strings, or lists of them, whose first values hold more than one word."""
+    """The columns of strings, or lists of them, whose first values have more than one word."""
     some = next(iter(config.splits.values())).head(100)
     for column in some.schema:
         listed = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
@@ -223,17 +223,17 @@ def rendered(found: Mapping[str, Audited]) -> str:
     parts = []
     if any(one.rules for one in found.values()):
         parts.append(
-            "Each rule is a logistic regression on what it sees, fitted on training rows and "
-            f"scored on rows of other documents (at most {TRAIN:,} and {TEST:,} rows, drawn with a "
-            "fixed seed): per cent right, with 95 % intervals. "
+            "Each rule is a logistic regression on its features, fitted on training rows and "
+            f"scored on rows of other documents (at most {TRAIN:,} and {TEST:,} rows, "
+            "sampled with a fixed seed): accuracy in per cent with 95 % intervals. "
             + "; ".join(f"*{rule}*: {what}" for rule, what in RULES.items())
             + ". Released data: the same rules on files that others published."
         )
     for name, one in found.items():
         how = " (each quarter of the rows is scored once)" if one.divisions > 1 else ""
         told = f"`{name}`: {one.train:,} rows to train on, {one.test:,} scored, of {one.units:,} "
-        told += f"documents or rows of their own{how}."
-        parts.append(f"`{name}`: no rule was tried, {one.left_out}." if one.left_out else told)
+        told += f"documents or independent rows{how}."
+        parts.append(f"`{name}`: no rule was fitted: {one.left_out}." if one.left_out else told)
         others = released().get(one.kind, {})
         rows = []
         for rule in one.rules:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 ORDER = ("position", "order")
 UNITS = ("doc", "document", "reference_file", "group")
-"""Columns that name a row's document; what follows a `#` is the number of a part of it."""
+"""Columns that name a row's document; a number after `#` is a part of it."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """One configuration: its splits, and its kind ("" if it is not known).
+    """One configuration: its splits, and its kind ("" if unknown).
 
     `documents`: the texts of which a row's orders are (`permuted`).
     """
@@ -49,7 +49,7 @@ class Configuration:
     def examples(self, split: str, limit: int) -> list[Example]:
         """At most `limit` rows of a split, drawn with a fixed seed, in their order.
 
-        Two rows that stand together are drawn together: the two forms of a text.
+        Adjacent rows are sampled together: they are the two forms of a text.
         """
         total = self.splits[split].count_rows()
         blocks = np.random.default_rng(SEED).permutation(-(-total // 2))[: -(-limit // 2)]
@@ -98,7 +98,7 @@ class Configuration:
 def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:
     """The configurations of a built folder, whose manifest has these entries.
 
-    Raises `ConfigError` for files that say another kind of themselves than their columns have.
+    Raises `ConfigError` for files whose declared kind does not fit their columns.
     """
     import pyarrow.dataset as pads  # it loads pandas
 

@@ -1,4 +1,4 @@
-"""What can be counted in texts without reading them: the features of the audit's rules.
+"""Features of the audit's rules: what can be counted without understanding a text.
 
 Equal sentences and texts are counted once. Vocabularies and weights of words come from the
 training texts.
@@ -59,7 +59,7 @@ def shape_of(text: str) -> list[float]:
 
 
 def open_quotes(text: Sequence[str]) -> list[float]:
-    """Closings of no open quotation, openings inside one, and whether one is open at the end."""
+    """Unopened closing marks, openings inside a quotation, and whether one is open at the end."""
     wrong, inside = [0, 0], False
     for mark in re.findall("[“”]", "".join(text)):
         opens = mark == "“"
@@ -89,7 +89,7 @@ def _ends_and_trend(shapes: Array) -> Array:
 
 
 def _cohesion(cosines: Array) -> list[float]:
-    """Mean over all pairs, mean and least over neighbours, least mean to the rest."""
+    """Mean over all pairs, mean and minimum over neighbours, minimum mean to the rest."""
     if len(cosines) < 2:
         return [0.0] * 4
     near, rest = np.diag(cosines, 1), cosines.sum(1) / (len(cosines) - 1)
@@ -97,7 +97,7 @@ def _cohesion(cosines: Array) -> list[float]:
 
 
 def _placed(text: Sequence[Any]) -> list[list[Any]]:
-    """The text with its first sentence at each place."""
+    """The text with its first sentence at each position."""
     first, *rest = text
     return [[*rest[:at], first, *rest[at:]] for at in range(len(text))]
 
@@ -122,9 +122,9 @@ class Kind(NamedTuple):
     """How the rules see a kind of dataset.
 
     `shape`, `cohesion` and `quotes` give features; `bags` the texts of one bag of words each;
-    `alone` is what of `cohesion` is a rule by itself. `ranked`: pairs of texts, the first of them
-    the better one, whose features are subtracted. `first`: the first sentence is judged alone too.
-    `columns`: the choices of columns of text; what is not ranked has a `label` too.
+    `alone` is the part of `cohesion` that is a separate rule. `ranked`: pairs of texts, the better
+    one first, whose features are subtracted. `first`: rules on the first sentence alone are added.
+    `columns`: the possible text columns; kinds that are not ranked also have a `label`.
     """
 
     shape: Callable[[Array], Array]
@@ -163,7 +163,7 @@ KINDS: Mapping[str, Kind] = {
     "pairs": Kind(_spread, _whole, ranked=True, columns=(BETTER_AND_WORSE,)),
     "labelled": Kind(_sides, quotes=None, columns=(*SIDES, ("sentence",), ("text",))),
 }
-"""What `corpora.schemas` names a kind of. `pairs` are ranked texts that differ in any way,
+"""The kinds named in `corpora.schemas`. `pairs` are ranked texts that differ in any way,
 `labelled` one or two texts with a label (DisSent, PDTB, RST, NLI)."""
 
 
@@ -240,7 +240,7 @@ class Features:
 
 
 def _fitted(vectorizer: Any, texts: Iterable[str]) -> Any:
-    """The vectorizer with the vocabulary of `texts`; None where no word is in two of them."""
+    """The vectorizer with the vocabulary of `texts`; None if no word is in two of them."""
     try:
         return vectorizer.fit(texts)
     except ValueError:  # the library's only way to say that the vocabulary is empty

@@ -1,4 +1,4 @@
-"""Datasets that the command line audits: built folders, the Hub, other files, DiscoEval's own."""
+"""Datasets for the command `audit`: built folders, the Hub, other files, DiscoEval's files."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ RELEASED = {"train.txt": "train", "valid.txt": "validation", "test.txt": "test"}
 def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configuration]:
     """The configurations of `FOLDER`, `OWNER/NAME` on the Hub, or one of them.
 
-    A folder that discorpora built, or published, says which kinds they are; of another dataset
-    its default configuration is opened, and `kind` says what it is.
+    A folder that discorpora built or published declares their kinds; of another dataset the default
+    configuration is opened, and `kind` gives its kind.
 
-    Raises `InputError` for what cannot be read or lacks the columns of the kind, and
+    Raises `InputError` for a dataset that cannot be read or lacks the columns of the kind, and
     `ConfigError` for an unknown kind or configuration.
     """
     if kind and kind not in KINDS:
@@ -99,7 +99,9 @@ def _released(folder: Path, kind: str) -> Configuration:
     task = {"labelled": "SSP"}.get(kind, kind.upper())
     if task not in TASKS:
         hint = "give --kind bso, sp or dc, or labelled for SSP"
-        raise ConfigError("which task of DiscoEval is it?", where=str(folder), hint=hint)
+        raise ConfigError(
+            "cannot tell which task of DiscoEval this is", where=str(folder), hint=hint
+        )
     splits = {}
     for name, split in RELEASED.items():
         if (folder / name).is_file():

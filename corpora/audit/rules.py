@@ -1,9 +1,10 @@
-"""What rules reach: divided, fitted, scored, with intervals.
+"""The audit's rules: rows are divided, rules fitted and scored, with intervals.
 
 Protocol. A rule is one logistic regression on features of `corpora.audit.features` (numbers are
 standardised, C 0.1; bags of words C 0.05), fitted on training rows and scored on rows of the other
-splits whose documents do not train. Without a training split each quarter of the rows is scored
-once by a fit on the others. Intervals are of 1,000 bootstrap draws of documents.
+splits whose documents are not in training. Without a training split each quarter of the rows is
+scored once by a fit on the others. Intervals are bootstrap intervals over documents (1,000
+resamples).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SEED = 13
 FEWEST_TRAIN, FEWEST_TEST = 40, 20
 DRAWS = 1_000
 UNEVEN = 1.1
-"""Classes are uneven where the largest holds more than that many times its even share."""
+"""Classes are uneven if the largest has more than this many times its even share."""
 ALIKE = 0.8
 """Texts are nearly equal if their sets of words have this Jaccard similarity."""
 ROWS_AT_ONCE = 256
@@ -33,10 +34,10 @@ ROWS_AT_ONCE = 256
 class Example:
     """A row as the rules see it.
 
-    `texts`: its text, or the better and the worse one. `unit` is its document, or what stands in
-    for it; rows with one `item` are two forms of one text. `tenth` is that of the split; `columns`
-    what the row's other columns say of the position; `place` the text's length and which of its
-    sentences is another one.
+    `texts`: its text, or the better and the worse one. `unit` is its document or a substitute; rows
+    with the same `item` are two forms of one text. `tenth` is the row's tenth of the split;
+    `columns` are columns about the position; `place` is the text's length and the number of its
+    changed sentence.
     """
 
     texts: tuple[Text, ...]
@@ -54,7 +55,7 @@ class Division(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """What a rule reaches on `n` rows, in per cent, with its interval and what chance reaches."""
+    """A rule's accuracy on `n` rows, in per cent, with its interval and chance."""
 
     rule: str
     measure: str
@@ -66,7 +67,7 @@ class Reached(NamedTuple):
 
 
 def divided(train: list[Example], test: list[Example]) -> list[Division]:
-    """One division, or four where one of the lists is empty: each quarter is the test once."""
+    """One division, or four if one of the lists is empty: each quarter is tested once."""
     if train and test:
         parts = [(train, test)]
     else:
@@ -91,11 +92,11 @@ def too_few(division: Division) -> str:
     train, test = len(division.train), len(division.test)
     if train < FEWEST_TRAIN or test < FEWEST_TEST:
         return (
-            f"{train} rows to train on and {test} rows of other documents to score "
-            f"({FEWEST_TRAIN} and {FEWEST_TEST} are needed)"
+            f"{train} training rows and {test} test rows of other documents "
+            f"(at least {FEWEST_TRAIN} and {FEWEST_TEST} are needed)"
         )
     if len({row.label for row in division.train}) < 2 and len(division.train[0].texts) == 1:
-        return "all rows to train on have one label"
+        return "all training rows have the same label"
     return ""
 
 
@@ -137,7 +138,7 @@ def reached(kind: Kind, divisions: Sequence[Division]) -> list[Reached]:
 
 
 def _position(divisions: Sequence[Division]) -> list[Reached]:
-    """How often the place of the changed sentence is the usual one in texts of that length."""
+    """How often the changed position is the most frequent one in texts of that length."""
     right: list[float] = []
     chances: list[float] = []
     units: list[str] = []
@@ -156,7 +157,7 @@ def _position(divisions: Sequence[Division]) -> list[Reached]:
 def _matrices(
     kind: Kind, train: Sequence[Example], test: Sequence[Example]
 ) -> dict[str, tuple[Matrix, Matrix]]:
-    """By rule the features of the training and of the test rows; of ranked texts differences."""
+    """By rule, the features of training and test rows; for ranked texts, differences."""
     learn = [text for row in train for text in row.texts]
     features = Features(kind, learn, (text for row in test for text in row.texts))
 
@@ -178,7 +179,7 @@ def _fit(matrix: Matrix, labels: Any, weight: str | None = None, *, ranked: bool
         C=0.1 if dense else 0.05, max_iter=300, class_weight=weight, fit_intercept=not ranked
     )
     with warnings.catch_warnings():
-        # 300 steps are enough: nobody reads the weights.
+        # 300 steps are enough: the weights are not used.
         warnings.filterwarnings("ignore", message="(?s).*failed to converge")
         scaler = StandardScaler(with_mean=not ranked)
         return (make_pipeline(scaler, model) if dense else model).fit(matrix, labels)
@@ -194,15 +195,15 @@ def _classified(
 
 
 def _ranked(a: Matrix, b: Matrix, trained: int) -> list[float]:
-    """1 for each pair whose better text is ranked higher, 1/2 for a tie; of one number its sign."""
+    """1 for each pair whose better text ranks higher, 1/2 for a tie; one feature counts by sign."""
     dense = isinstance(a, np.ndarray)
     if dense:
-        a, b = a.round(9), b.round(9)  # a tie is not broken by the order of a sum
+        a, b = a.round(9), b.round(9)  # rounding errors do not break ties
     if a.shape[1] == 1:
         direction = 1 if (a > 0).sum() >= (a < 0).sum() else -1
         z = direction * b[:, 0]
     else:
-        # Every other pair is turned round, so that there are two classes.
+        # Every other pair is swapped, so that there are two classes.
         turn = np.where(np.arange(trained) % 2, -1.0, 1.0)[:, None]
         turned = a * turn if dense else a.multiply(turn).tocsr()
         z = _fit(turned, turn[:, 0] > 0, ranked=True).decision_function(b)
@@ -212,9 +213,9 @@ def _ranked(a: Matrix, b: Matrix, trained: int) -> list[float]:
 def _usual(
     cases: Sequence[tuple[Hashable, Hashable]], trained: int
 ) -> tuple[list[float], list[float]]:
-    """Whether each later case has the value that training cases with its key have most often.
+    """Whether each test case has the most frequent value of training cases with its key.
 
-    And 1 over the number of values that those have: what guessing reaches.
+    Also returns chance: 1 over the number of values that those have.
     """
     counts: dict[Hashable, Counter[Hashable]] = defaultdict(Counter)
     for key, value in cases[:trained]:
@@ -227,7 +228,7 @@ def _usual(
 
 @lru_cache(2)
 def _draws(units: int) -> Array:
-    """How often each unit is in each of the bootstrap's draws."""
+    """How often each unit is in each bootstrap resample."""
     even = np.full(units, 1 / units)
     return np.random.default_rng(SEED).multinomial(units, even, size=DRAWS).astype(float)
 
@@ -237,7 +238,7 @@ def with_interval(
     units: Sequence[str],
     classes: Sequence[Hashable] | None = None,
 ) -> tuple[float, float, float]:
-    """The mean over classes of what their rows earn, in per cent, and its 95 % interval."""
+    """The mean over classes of their rows' scores, in per cent, and its 95 % interval."""
     row = {unit: n for n, unit in enumerate(dict.fromkeys(units))}
     column = {label: n for n, label in enumerate(dict.fromkeys(classes or [0]))}
     where = [row[unit] for unit in units], [column[label] for label in classes or [0] * len(units)]
@@ -245,7 +246,7 @@ def with_interval(
     np.add.at(won, where, earned)
     np.add.at(rows, where, 1)
     times = _draws(len(row))
-    with np.errstate(invalid="ignore"):  # a draw without a row of some class
+    with np.errstate(invalid="ignore"):  # a resample without a row of some class
         draws = np.nanmean((times @ won) / (times @ rows), axis=1)
     value = (won.sum(0) / rows.sum(0)).mean()
     low, high = np.percentile(draws, [2.5, 97.5])
@@ -257,9 +258,9 @@ def _percent(share: Any) -> float:
 
 
 def nearly_equal(division: Division) -> dict[str, tuple[float, float, float, int]]:
-    """The share of test texts that nearly equal a training text, or another test text, by name.
+    """By name, the share of test texts nearly equal to a training text, or to another test text.
 
-    With its interval and the number of texts. Not counted: equal texts, and forms of one item.
+    With its interval and the number of texts. Equal texts and forms of one item do not count.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 

@@ -2,9 +2,9 @@
 
     result = publish(folder, "my-name/my-dataset", private=True)
 
-The files are uploaded first; then one commit brings data, card and manifest. A card that is there
-already is merged (`corpora.publish.plan`); what was pushed is read back and compared; nothing is
-pushed if the repository is in this state already. See docs/publishing.md.
+The files are uploaded first; then one commit adds data, card and manifest. An existing card is
+merged (`corpora.publish.plan`); the pushed state is read back and compared; nothing is pushed if
+the repository already has this state. See docs/publishing.md.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Status = Literal["published", "unchanged", "dry run"]
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """What came of it: `revision` is the commit that the repository now stands at.
+    """The result: `revision` is the repository's commit after the push.
 
-    `written` and `deleted` are the paths that the push changed. A dry run has a plan and no more.
+    `written` and `deleted` are the paths that the push changed. A dry run has only a plan.
     """
 
     plan: Publication
@@ -41,7 +41,7 @@ class PublishResult:
     deleted: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """What to tell the user, a line each."""
+        """Lines for the user."""
         head = f"{self.plan.folder} -> {self.plan.repo_id} ({self.plan.kind}): {self.status}"
         if self.status == "dry run":
             return [head, *self.plan.lines()]
@@ -62,12 +62,12 @@ def publish(
 
     A dry run lists files, bytes and the licence decision, and needs neither network nor token.
     `hub` is a connection to share between folders, made from `token` if not given; `token` is by
-    default the one of `hf auth login` or `HF_TOKEN`. `private` holds for a repository that is
-    made now; one that is there keeps what it is, and is refused if it is public.
+    default that of `hf auth login` or `HF_TOKEN`. With `private`, a new repository is private, and
+    an existing public one is an error.
 
-    Raises `DiscorporaError` (or a kind of it) with the reason: an unfinished or damaged folder,
-    a licence that forbids it, no token, a namespace one may not write to, a card on the Hub that
-    cannot be merged, a Hub that stays out of reach.
+    Raises `DiscorporaError` (or a subclass) with the reason: an unfinished or damaged folder, a
+    licence that forbids it, no token, a namespace without write permission, a card on the Hub that
+    cannot be merged, or no connection to the Hub.
     """
     plan = plan_publication(Path(folder), repo_id, kind=kind, private=private)
     plan.require_no_token()
@@ -75,7 +75,7 @@ def publish(
         return PublishResult(plan, "dry run")
     plan.require_licence()
 
-    # Only here: the client takes a third of a second to import, and a dry run does without.
+    # Imported here: the client takes a third of a second, and a dry run does not need it.
     from corpora.publish.hub import Hub
     from corpora.publish.repository import Push
 
@@ -86,7 +86,7 @@ def publish(
     push = Push(hub, plan)
     hub.call(f"publishing {repo_id}", push.run)
     if not push.tried:
-        log.info("%s is there already, nothing was pushed", repo_id)
+        log.info("%s is up to date, nothing was pushed", repo_id)
         return PublishResult(plan, "unchanged", url, push.revision)
     hub.call(f"reading {repo_id} back", push.compare)
     log.info("%s is published at %s", repo_id, push.revision)

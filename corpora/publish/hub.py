@@ -1,7 +1,7 @@
-"""Talking to the Hub: the token, who it belongs to, tries and tries again, errors for people.
+"""The Hub: the token and its owner, retries, and errors for users.
 
-The token is held by the client alone. Every message that leaves this module has it taken out,
-and no error carries the client's own exception, whose request holds the token's header.
+Only the client holds the token. Every message that leaves this module has it removed, and no error
+carries the client's exception, whose request contains the token's header.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ log = logging.getLogger("corpora.publish")
 
 T = TypeVar("T")
 
-# 409 and 412: somebody pushed meanwhile. Every try reads the remote anew, so it sees their state.
+# 409 and 412: somebody pushed meanwhile. Every retry reads the remote again, so it sees that state.
 TRANSIENT = frozenset({408, 409, 412, 425, 429, 500, 502, 503, 504})
-# A body that is not JSON is a proxy's or a balancer's page, cut short or in the Hub's place.
+# A body that is not JSON is a page of a proxy or load balancer.
 DROPPED = (httpx.TransportError, json.JSONDecodeError)
-AGAIN = "publish again in a while"
+AGAIN = "publish again later"
 MEANINGS = {
     401: (
         "the Hub does not accept this token",
         "run `hf auth login` again, or set HF_TOKEN to a valid token",
     ),
     403: (
-        "the token may not do this",
-        "choose a namespace that is yours, or a token with the right to write there",
+        "the token does not permit this",
+        "choose your own namespace, or a token with write permission there",
     ),
-    404: ("not found", "look at the repository's id, and whether the token may see it"),
-    **dict.fromkeys((409, 412), ("somebody else is changing this repository", AGAIN)),
-    429: ("the Hub asks for fewer requests (429)", "wait some minutes, publish again"),
+    404: ("not found", "check the repository's id, and whether the token may read it"),
+    **dict.fromkeys((409, 412), ("someone else is changing this repository", AGAIN)),
+    429: ("the Hub asks for fewer requests (429)", "wait a few minutes, then publish again"),
 }
-"""What an HTTP status means here, and what to do."""
+"""The meaning of an HTTP status, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishSettings:
-    """How patient we are.
+    """Retries: `attempts` of each step.
 
-    `attempts` counts the tries of one step; between them we wait `first_wait` seconds, doubled each
-    time, or as long as the Hub asks, never over `longest_wait`.
+    The first wait is `first_wait` seconds, doubled each time, or as long as the Hub asks, at most
+    `longest_wait`.
     """
 
     attempts: int = 6
@@ -98,8 +98,8 @@ class Identity(BaseModel):
 class Hub:
     """The Hub as one user sees it.
 
-    `token` is by default the one of `hf auth login` or `HF_TOKEN`; `endpoint` that of
-    `HF_ENDPOINT`. Raises `ConfigError` if there is no token, or none that can be one.
+    `token` is by default that of `hf auth login` or `HF_TOKEN`; `endpoint` that of `HF_ENDPOINT`.
+    Raises `ConfigError` for a missing or malformed token.
     """
 
     def __init__(
@@ -110,14 +110,14 @@ class Hub:
         settings: PublishSettings | None = None,
     ) -> None:
         self.token = ((get_token() if token is None else token) or "").strip()
-        """For headers and for searching files only; it belongs into no message."""
+        """Only for headers and for searching files; never part of a message."""
         # A header cannot hold other characters, and the client's error would quote the token.
         if not re.fullmatch(r"[!-~]+", self.token):
             raise ConfigError(
-                "the access token holds blanks or characters that no token has"
+                "the access token contains spaces or other invalid characters"
                 if self.token
                 else "no access token of the Hub was found",
-                hint="run `hf auth login`, or set HF_TOKEN, with a token that may write: "
+                hint="run `hf auth login`, or set HF_TOKEN, with a token with write permission: "
                 "https://huggingface.co/settings/tokens",
             )
         self.settings = settings or PublishSettings()
@@ -128,7 +128,7 @@ class Hub:
 
     @cached_property
     def identity(self) -> Identity:
-        """Who the token belongs to, asked once: the Hub limits this question strictly."""
+        """The token's owner, asked once: the Hub limits this request strictly."""
         answer = self.call("asking the Hub whose token this is", self.api.whoami)
         return record_of(Identity, answer, f"{self.api.endpoint}/api/whoami-v2", AGAIN)
 
@@ -142,22 +142,22 @@ class Hub:
         hint = f"this token may write to: {', '.join(allowed)}"
         if who.auth and who.auth.accessToken and who.auth.accessToken.role == "read":
             allowed, why = [], "the token may only read"
-            hint = "make one that may write: https://huggingface.co/settings/tokens"
+            hint = "create one with write permission: https://huggingface.co/settings/tokens"
         if namespace not in allowed:
             raise ConfigError(why, where=repo_id, hint=hint)
 
     def request(self, method: str, address: str, **options: Any) -> bytes:
-        """The answer to a request that the client has no function for."""
+        """The answer to a request for which the client has no function."""
         headers = build_hf_headers(token=self.token)
         response = get_session().request(method, address, headers=headers, **options)
         hf_raise_for_status(response)
         return bytes(response.content)
 
     def call(self, doing: str, function: Callable[[], T]) -> T:
-        """`function()`, tried again on a passing failure: 429, 5xx, conflict, no connection.
+        """`function()`, retried after temporary failures: 429, 5xx, conflict, no connection.
 
-        `doing` says in messages what was going on. Raises `DiscorporaError` in the end. By hand:
-        the client tries only some of its requests again, and none on a conflict.
+        `doing` describes the step in messages. Raises `DiscorporaError` after the last try. Written
+        by hand because the client retries only some requests, and none after a conflict.
         """
         settings = self.settings
         for attempt in range(1, max(1, settings.attempts) + 1):
@@ -166,7 +166,7 @@ class Hub:
             except DiscorporaError:
                 raise
             except Exception as error:
-                # All of the client's errors, whatever their kind: each is explained, none leaks.
+                # All errors of the client: each is explained, none leaks the token.
                 passing, said, hint, wait = _failure(error, self.api.endpoint)
             message = f"{doing}: {said.replace(self.token, 'hf_***')[:300]}"
             if wait is None:
@@ -185,9 +185,9 @@ class Hub:
 
 
 def _failure(error: Exception, endpoint: str) -> tuple[bool, str, str, float | None]:
-    """An error and those it was raised from, explained: the client wraps failed uploads.
+    """Explain an error and its causes: the client wraps failed uploads.
 
-    Whether it may pass, a message, what to do, and how many seconds the Hub asks to wait.
+    Returns whether it is temporary, a message, what to do, and the seconds the Hub asks to wait.
     """
     links: list[BaseException] = [error]
     while len(links) < 10:
@@ -198,14 +198,14 @@ def _failure(error: Exception, endpoint: str) -> tuple[bool, str, str, float | N
         links.append(following)
     answer = next((r for x in links if (r := getattr(x, "response", None)) is not None), None)
     if answer is None and any(isinstance(link, DROPPED) for link in links):
-        hint = "look at the network and HF_ENDPOINT, then publish again: what is up is kept"
+        hint = "check the network and HF_ENDPOINT, then publish again: uploaded files are kept"
         return True, f"no connection to {endpoint}", hint, None
     if answer is None:
         return False, " ".join(str(error).split()) or type(error).__name__, "", None
     status = int(answer.status_code)
-    refused = (f"the Hub refused it ({status})", "")
+    refused = (f"the Hub rejected it ({status})", "")
     if status >= 500:
-        refused = (f"the Hub has a failure of its own ({status})", AGAIN)
+        refused = (f"the Hub has an internal error ({status})", AGAIN)
     message, hint = MEANINGS.get(status, refused)
     texts = (getattr(link, "server_message", None) for link in links)
     said = " ".join(next((str(text) for text in texts if text), "").split())

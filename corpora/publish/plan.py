@@ -1,15 +1,13 @@
-"""What a finished folder would put on the Hub: its files, their bytes, the licence, the card.
+"""The plan of a publication: files, bytes, licence, card. Needs no network and no token.
 
-Needs no network and no token. Only what the manifest names is published, with the card and the
-manifest itself: a note or a cache left in the folder stays at home.
+Only files that the manifest names are published, with the card and the manifest itself; other files
+in the folder are not. The card is merged with the one on the Hub:
 
-The card is merged with what people wrote on the Hub:
-
-- *Text*: ours stands between two markers. What stands before and after them on the Hub stays,
-  byte for byte; a card without markers stays whole, and ours follows it.
-- *Metadata*: our keys replace the remote's, other keys stay; `tags` are united. An empty value of
-  ours replaces nothing. The licence keys go together: our `license` takes the remote's
-  `license_name` and `license_link` away.
+- *Text*: ours is between two markers. Text before and after them on the Hub stays, byte for byte; a
+card without markers is kept, and ours follows it.
+- *Metadata*: our keys replace the remote's, other keys stay; `tags` are merged. An empty value of
+ours replaces nothing. The licence keys belong together: our `license` removes the remote's
+`license_name` and `license_link`.
 """
 
 from __future__ import annotations
@@ -35,19 +33,19 @@ Kind = Literal["dataset", "model"]
 CARD = "README.md"
 RESULTS = "results.json"
 OURS = (CARD, MANIFEST, AUDIT_FILE)
-"""Published with every folder, an audit where there is one; the manifest does not name them."""
+"""Published with every folder (the audit if there is one); not named in the manifest."""
 TEXTS = (".md", ".json", ".txt", ".toml", ".yaml")
 TOKEN_LIKE = re.compile(r"\bhf_[A-Za-z0-9]{30,}")
-"""What the Hub's tokens look like; long enough that no word of a text is one."""
+"""The form of the Hub's tokens, long enough that no word matches."""
 
 BEGIN, END = "<!-- discorpora:begin -->", "<!-- discorpora:end -->"
 MAKE = "remove the folder and make it again"
-MEND = "mend the card on the Hub, then publish again"
+MEND = "fix the card on the Hub, then publish again"
 LICENCE_KEYS = ("license", "license_name", "license_link")
 
 
 def named(manifest: Manifest) -> dict[str, str]:
-    """The data files of a manifest with their sha256. A hidden file is a training run's own."""
+    """The data files of a manifest with their sha256. Hidden files belong to a training run."""
     splits = (split for config in manifest.configs.values() for split in config.splits.values())
     shards = {shard.file: shard.sha256 for split in splits for shard in split.shards}
     files = {path: sum for path, sum in manifest.files.items() if "/." not in f"/{path}"}
@@ -68,7 +66,7 @@ class PublishedFile:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A folder about to be published: what the dry run lists.
+    """A folder to be published, as a dry run lists it.
 
     `files` are in the order of their paths; `left_out` are files of the folder that the manifest
     does not name.
@@ -89,11 +87,11 @@ class Publication:
 
     @property
     def data_files(self) -> tuple[PublishedFile, ...]:
-        """All files but the card, the manifest and the audit."""
+        """All files except the card, the manifest and the audit."""
         return tuple(file for file in self.files if file.path not in OURS)
 
     def lines(self) -> list[str]:
-        """The dry run's listing, a line a file, then the sum and the licence decision."""
+        """The lines of a dry run: each file, the sum, and the licence decision."""
         listed = [f"{file.bytes:>14,}  {file.path}" for file in self.files]
         listed.append(f"{self.bytes:>14,}  bytes in {len(self.files)} files")
         listed += [f"  left out, not named by the manifest: {path}" for path in self.left_out]
@@ -105,12 +103,12 @@ class Publication:
             raise DiscorporaError(
                 f"may not be published: {self.licence.reason}",
                 where=str(self.folder),
-                hint=f"it follows from {', '.join(self.licence.sources) or 'no named licence'}; "
+                hint=f"derived from {', '.join(self.licence.sources) or 'no named licence'}; "
                 "build it from sources that may be passed on, or keep it on your disk",
             )
 
     def require_no_token(self, token: str = "") -> None:
-        """Raise `ConfigError` if a text file holds `token`, or what looks like one."""
+        """Raise `ConfigError` if a text file contains `token`, or something like a token."""
         for file in self.files:
             path = self.folder / file.path
             if path.suffix not in TEXTS or file.bytes > 2**24:
@@ -118,7 +116,7 @@ class Publication:
             text = path.read_text(encoding="utf-8", errors="replace")
             if TOKEN_LIKE.search(text) or (token and token in text):
                 raise ConfigError(
-                    "an access token of the Hub stands in this file",
+                    "this file contains an access token of the Hub",
                     where=str(path),
                     hint="revoke that token, remove it from the build file or command, rebuild",
                 )
@@ -128,7 +126,7 @@ class Publication:
         for file in self.data_files:
             if sha256(self.folder / file.path) != file.sha256:
                 raise InputError(
-                    "is not the file that the manifest describes (its sha256 differs)",
+                    "its sha256 differs from the one in the manifest",
                     where=str(self.folder / file.path),
                     hint="remove the folder and build it again",
                 )
@@ -155,21 +153,21 @@ class Publication:
 def plan_publication(
     folder: Path, repo_id: str, *, kind: Kind = "dataset", private: bool = False
 ) -> Publication:
-    """What publishing `folder` as `repo_id` (`NAMESPACE/NAME`) would do.
+    """The plan to publish `folder` as `repo_id` (`NAMESPACE/NAME`).
 
     A licence that forbids it is not an error here: see `Publication.licence`. Raises `InputError`
     if the folder is unfinished, lacks a file or is of another kind, `ConfigError` for a bad id.
     """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repo_id, re.ASCII):
         raise ConfigError(
-            f"{repo_id!r} is not the id of a repository",
-            hint="give NAMESPACE/NAME: your user name or an organisation of yours, a slash, a name",
+            f"{repo_id!r} is not a repository id",
+            hint="give NAMESPACE/NAME, where NAMESPACE is your user name or organisation",
         )
     if not (folder / MANIFEST).is_file():
         raise InputError(
-            f"holds no {MANIFEST}, so it is not finished" if folder.is_dir() else "is not a folder",
+            f"has no {MANIFEST}, so it is not finished" if folder.is_dir() else "is not a folder",
             where=str(folder),
-            hint="build it first: discorpora build; it is written last",
+            hint="build it first with: discorpora build",
         )
     manifest = read_record(Manifest, folder / MANIFEST, MAKE)
     if not (manifest.configs if kind == "dataset" else manifest.files):
@@ -204,9 +202,9 @@ def plan_publication(
 
 
 def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
-    """What follows from the sources' licences; of a dataset the stricter of that and what is said.
+    """The licence that follows from the sources; for a dataset at least as strict as declared.
 
-    A dataset's sources are named in its manifest, what a model comes from in its results.
+    The manifest names a dataset's sources, the results those of a model.
     """
     stored = manifest.licence
     ids = [*stored.sources, *manifest.licences] if stored else []
@@ -216,7 +214,7 @@ def _licence(folder: Path, manifest: Manifest, kind: Kind) -> Combined:
     try:
         licence = licences.combine(names)
     except ConfigError:
-        reason = f"no licence {', '.join(names)} is known: some of its sources may be closed"
+        reason = f"unknown licence {', '.join(names)}: some of its sources may be closed"
         return Combined("other", "other", False, reason, names)
     if closed := [
         origin

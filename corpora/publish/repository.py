@@ -1,6 +1,6 @@
-"""Bringing a repository on the Hub to the state of a folder: uploads, one commit, read back.
+"""Update a repository on the Hub to the state of a folder: uploads, one commit, verification.
 
-A reader of the repository sees the old version whole until that commit, and the new one after it:
+Readers of the repository see the complete old version until that commit, and the new one after it:
 `HfApi.create_commit` makes one commit, where `upload_folder` may make several.
 """
 
@@ -26,7 +26,7 @@ from corpora.store.atomic import MANIFEST
 from corpora.store.manifest import Manifest
 
 FILES_AN_UPLOAD = 256
-"""As many as the client itself puts into a request."""
+"""The batch size of the client's own requests."""
 
 Operation = CommitOperationAdd | CommitOperationDelete
 
@@ -44,15 +44,15 @@ class Remote:
     def read(cls, hub: Hub, plan: Publication, revision: str = "") -> Self:
         """A revision of the repository, by default the newest.
 
-        Raises `RepositoryNotFoundError`, and `ConfigError` if the repository is public and was to
-        be published privately.
+        Raises `RepositoryNotFoundError`, and `ConfigError` if the repository is public although
+        private publication was requested.
         """
         if not revision:
             info = hub.api.repo_info(plan.repo_id, repo_type=plan.kind)
             revision = str(info.sha)
             if plan.private and not info.private:
                 raise ConfigError(
-                    "the repository is there and public, but it was to be published privately",
+                    "the repository exists and is public, but private publication was requested",
                     where=plan.repo_id,
                     hint="make it private in its settings on the Hub, or choose another name",
                 )
@@ -62,7 +62,7 @@ class Remote:
         files = {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
         def content(path: str) -> bytes | None:
-            # Past the client's cache: what the Hub holds now is compared.
+            # Without the client's cache: the current state of the Hub is compared.
             at = {"repo_type": plan.kind, "revision": revision, "endpoint": hub.api.endpoint}
             url = hf_hub_url(plan.repo_id, path, **at)
             return hub.request("GET", url) if path in files else None
@@ -70,7 +70,7 @@ class Remote:
         return cls(revision, files, content(MANIFEST), content(CARD))
 
     def has(self, plan: Publication, file: PublishedFile) -> bool:
-        """Whether a data file is here as in the folder, by size and hash."""
+        """Whether the repository has a data file of the folder, by size and hash."""
         there = self.files.get(file.path)
         if there is None or there.size != file.bytes:
             return False
@@ -79,23 +79,25 @@ class Remote:
         return there.blob_id == git_hash((plan.folder / file.path).read_bytes())
 
     def stale(self, plan: Publication) -> list[str]:
-        """Files of an earlier version: those its manifest names, those our card would load.
+        """Files of an earlier version: named in its manifest, or matched by our card's globs.
 
-        A dataset that now has fewer shards would otherwise be read with the old ones among them.
+        Otherwise a dataset that now has fewer shards would be loaded with old ones.
         """
         try:
             old = {*named(record_of(Manifest, parsed(self.manifest or b"{}"), MANIFEST))}
         except InputError:
-            old = set()  # the manifest is not ours
+            old = set()  # the manifest is of another program
         for config, body in plan.manifest.configs.items():
             for split in body.splits:
-                # A star of the Hub's stays in its folder, one of `fnmatch` does not.
+                # The Hub's `*` matches within a folder, that of `fnmatch` does not.
                 files = [path for path in self.files if path.count("/") == 1]
                 old |= {*fnmatch.filter(files, f"{glob.escape(config)}/{split}-*.parquet")}
         return sorted((self.files.keys() & old) - {file.path for file in plan.files})
 
     def is_whole(self, plan: Publication) -> bool:
-        """Whether this manifest is here, with all its files, a whole card, and no stale file."""
+        """Whether the repository has this manifest, all its files, a complete card, and no stale
+        file.
+        """
         return (
             self.manifest == (plan.folder / MANIFEST).read_bytes()
             and self.card is not None
@@ -106,11 +108,11 @@ class Remote:
 
 @dataclass
 class Push:
-    """One publication: what it wrote and deleted, and the revision that it left.
+    """One publication: the paths written and deleted, and the final revision.
 
     Data files go to the Hub's storage first, which no reader sees before a commit. `uploads` are
-    kept over the tries, so that no file is read and hashed twice; a later run sends again only
-    what the storage does not have. `tried`: whether there was anything to do.
+    kept over retries, so that no file is read and hashed twice; a later run sends only files that
+    the storage lacks. `tried`: whether there was anything to do.
     """
 
     hub: Hub
@@ -123,11 +125,11 @@ class Push:
     tried: bool = False
 
     def run(self) -> None:
-        """Bring the repository to the state of the plan.
+        """Update the repository to the state of the plan.
 
-        Safe to call again after any failure: it looks at the remote first, and a commit that was
-        made although its answer was lost is found there. A commit names the revision it was made
-        for, so that a push by somebody else in between is never overwritten unseen.
+        Safe to repeat after any failure: it reads the remote first, and finds a commit whose answer
+        was lost. A commit names its parent revision, so that a concurrent push is never
+        overwritten.
         """
         hub, plan = self.hub, self.plan
         try:
@@ -147,7 +149,7 @@ class Push:
             remote = Remote.read(hub, plan)
         self.revision = remote.revision
         card = plan.card(None if remote.card is None else remote.card.decode(errors="replace"))
-        # The commit would look at the card's metadata too, but after all the uploads.
+        # The commit would check the card's metadata too, but after all the uploads.
         # `RepoCard.validate` asks the public Hub, whatever the endpoint.
         about = {"content": card, "repoType": plan.kind}
         hub.request("POST", f"{hub.api.endpoint}/api/validate-yaml", json=about)
@@ -171,7 +173,7 @@ class Push:
         self.written, self.deleted = (*changed, CARD, *own), tuple(stale)
 
     def _upload(self, paths: list[str]) -> None:
-        """In batches, each a step with tries of its own: `create_commit` would begin anew."""
+        """In batches that are retried separately: `create_commit` would start over."""
         new = [path for path in paths if path not in self.uploads]
         for start in range(0, len(new), FILES_AN_UPLOAD):
             part = new[start : start + FILES_AN_UPLOAD]
@@ -187,10 +189,10 @@ class Push:
             self.uploads |= batch
 
     def compare(self) -> None:
-        """Read the pushed revision back; raise `DiscorporaError` if it is not what was sent.
+        """Verify the pushed revision; raise `DiscorporaError` if it differs from what was sent.
 
-        Compared: size and hash of every data file, the bytes of manifest and card, and that no
-        data file of an earlier version is left.
+        Compares size and hash of every data file and the bytes of manifest and card, and checks
+        that no data file of an earlier version is left.
         """
         plan, remote = self.plan, Remote.read(self.hub, self.plan, self.revision)
         wrong = [file.path for file in plan.data_files if not remote.has(plan, file)]
@@ -199,8 +201,8 @@ class Push:
         wrong += [CARD] * (self.card is not None and remote.card != self.card)
         if wrong:
             raise DiscorporaError(
-                f"after the push the Hub holds something else than was sent: {', '.join(wrong[:5])}"
+                f"after the push the Hub differs from what was sent: {', '.join(wrong[:5])}"
                 + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""),
                 where=f"{plan.repo_id}@{self.revision}",
-                hint="publish again; if it stays so, look at the repository's history",
+                hint="publish again; if the error remains, check the repository's history",
             )

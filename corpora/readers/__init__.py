@@ -1,4 +1,4 @@
-"""Readers: a source spec `kind:PATH_OR_ID` and options to a stream of documents."""
+"""Readers turn a source spec `kind:PATH_OR_ID` and options into a stream of documents."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ BARE = {
     "peerread": (".pdf.json",),
     "cnn": (".story", ".story.gz"),
 }
-"""The suffixes that tell the kind of a bare path, without an import of every reader."""
+"""The kinds of bare paths by suffix, without importing every reader."""
 
 _OWN = re.compile(rf"(?P<reference>{REFERENCE.pattern}):(?P<target>.*)", re.DOTALL)
 """`package.module:Class:PATH` or `FILE.py:Class:PATH`."""
@@ -72,16 +72,17 @@ def open_source(
     on_bad: OnBad | None = None,
     skipped: Counter[str] | None = None,
 ) -> Iterator[Document]:
-    """The documents of the source `spec`, with the layers that it has, in constant memory.
+    """The documents of the source `spec` with its layers, in constant memory.
 
-    `spec` is `kind:PATH_OR_ID`, a bare path whose suffix tells the kind, or with a reader of your
-    own `package.module:Class:PATH` or `FILE.py:Class:PATH`. `options` are the reader's fields and
-    `name` (what `Document.source` says). A bad record goes to `on_bad`, and without one is an
-    `InputError`. `skipped` is filled with counts of what is no document by design (redirects, ...).
+    `spec` is `kind:PATH_OR_ID`, a bare path whose suffix determines the kind, or for a custom
+    reader `package.module:Class:PATH` or `FILE.py:Class:PATH`. `options` are the reader's fields
+    and `name` (for `Document.source`). A bad record goes to `on_bad`; without `on_bad` it is an
+    `InputError`. `skipped` gets the counts of entries that are not documents by design (redirects,
+    ...).
 
-    Raises, before the first document is asked for, `ConfigError` for options that the reader does
-    not take and `InputError` for an unknown kind or a missing path; later `InputError` for a file
-    of another format, for an id that comes twice, and for a source without any document.
+    Raises, before the first document, `ConfigError` for unknown options and `InputError` for an
+    unknown kind or a missing path; later `InputError` for a file of another format, for a repeated
+    id, and for a source without documents.
     """
     reader, source = opened(spec, options, on_bad=on_bad)
     if skipped is not None:
@@ -94,12 +95,12 @@ def opened(
 ) -> tuple[Reader, Source]:
     """The reader of `spec` with its options, and the source with its files.
 
-    For what reads more from a source than documents (`corpora.tasks.coherence_tests`). Raises
-    as `open_source` does before the first document.
+    For builders that read more from a source than documents (`corpora.tasks.coherence_tests`).
+    Raises as `open_source` does before the first document.
     """
     kind, target = parse_spec(spec)
     given = dict(options or {})
-    # By default the name is free of the machine's own folders.
+    # The default name has no folders of this machine.
     parts = [part for part in Path(target).parts if not glob.has_magic(part)]
     last = target if kind.name == "hub" else "".join(parts[-1:])
     name = str(given.pop("name", "")) or f"{kind.name}:{last}"
@@ -109,7 +110,7 @@ def opened(
 
 
 def source_files(spec: str) -> list[Path]:
-    """The files that `spec` reads, sorted; none for a dataset of the Hub."""
+    """The files of `spec`, sorted; none for a dataset of the Hub."""
     reader, target = parse_spec(spec)
     return reader.find(target)
 
@@ -123,12 +124,12 @@ def parse_spec(spec: str) -> tuple[type[Reader], str]:
 def split_spec(spec: str) -> tuple[str, str]:
     """The kind of a source spec, or the reference of its reader, and its path or id.
 
-    Raises `InputError` for a spec that says no kind; nothing is imported.
+    Raises `InputError` for a spec without a kind; nothing is imported.
     """
     kind, colon, target = spec.partition(":")
     if colon and kind in READERS:
         return kind, target
-    there = Path(spec).exists()  # a file's own name may have a colon
+    there = Path(spec).exists()  # a file name may contain a colon
     if not there and (own := _OWN.fullmatch(spec)):
         return own["reference"], own["target"]
     kinds = f"kinds are {', '.join(f'{name}:' for name in READERS)}"
@@ -139,9 +140,7 @@ def split_spec(spec: str) -> tuple[str, str]:
     for bare, suffixes in BARE.items():
         if spec.endswith(suffixes):
             return bare, spec
-    raise InputError(
-        f"{spec!r} does not say what kind of source it is", hint=f"write kind:PATH; {kinds}"
-    )
+    raise InputError(f"{spec!r} has no kind of source", hint=f"write kind:PATH; {kinds}")
 
 
 def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
@@ -157,7 +156,7 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
             source.refuse(refusal.record(spec))
             continue
         if not seen.add(document.id):
-            hint = "ids must be unique in a source: name it apart or take one file out"
+            hint = "ids must be unique in a source: rename or remove one of the files"
             if getattr(reader, "layout", "") is None:
                 hint += '; if records with one id are its paragraphs: layout = "paragraph"'
             raise InputError(f"two documents have the id {document.id!r}", where=spec, hint=hint)
@@ -169,14 +168,14 @@ def read_documents(reader: Reader, source: Source) -> Iterator[Document]:
         return
     passed = ", ".join(f"{what} ({n:,})" for what, n in sorted(source.skipped.items()) if n)
     hint = (
-        f"passed over: {passed}"
+        f"skipped: {passed}"
         if passed
-        else "the source is empty, or in another format than it is said to be"
+        else "the source is empty, or in another format than its kind"
     )
-    message = "no document in it"
+    message = "there is no document in it"
     if first := source.first_bad:
         many = f"all {source.bad} records are bad, the first one"
         message += f": {many if source.bad > 1 else 'its only record is bad'}"
         message += f": {first.where}: {first.reason}"
-        hint = f"mend it; or is it in another format than the one that {source.kind!r} reads?"
+        hint = f"fix it, or check that it has the format that {source.kind!r} reads"
     raise InputError(message, where=spec, hint=hint)

@@ -2,11 +2,12 @@
 
 The test sets of `coherence:` are pickles of a list of `{"pos": [sentences], "neg": [sentences]}`
 (training files: `negs`, a list of such texts); the same records as JSON Lines are read too. Votes
-stand in a pickle of their own, `STEM_Annotations.pkl` beside `STEM.pkl`: a list for each annotator,
-`0` where `pos` reads better, `1` where `neg` does.
+are in a separate pickle, `STEM_Annotations.pkl` beside `STEM.pkl`: a list for each annotator, `0`
+if `pos` reads better, `1` if `neg` does.
 
-`summeval:` reads the released `model_annotations.aligned.jsonl`: a summary a line, with `id` (the
-article's), `model_id`, `decoded` (the summary) and `expert_annotations`, ratings from 1 to 5.
+`summeval:` reads the released `model_annotations.aligned.jsonl`: one summary in each line, with
+`id` (the article's), `model_id`, `decoded` (the summary) and `expert_annotations`, ratings from 1
+to 5.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ RATING = "coherence"
 
 
 class Coherence(Reader):
-    """Pairs of coherent and spoilt texts."""
+    """Pairs of coherent and incoherent texts."""
 
     name = "coherence"
     suffixes = SUFFIXES
@@ -65,16 +66,17 @@ class Coherence(Reader):
     paper = "Jwalapuram et al. 2022"
 
     set: TestSet | None = None
-    """Which of the coherence test sets the files are, where their names do not tell."""
+    """The coherence test set of the files, if their names do not tell."""
 
     @field_validator("licence")
     @classmethod
     def _known_sets(cls, licence: str | dict[str, str]) -> str | dict[str, str]:
-        """A misspelt set would silently have the licence of `default`."""
+        """Without this check a misspelt set would silently get the licence of `default`."""
         for name in licence if isinstance(licence, dict) else ():
             if name not in (*SETS, "default"):
                 raise ConfigError(
-                    f"no test set {name!r}", hint=f"{nearest(name, SETS)}sets: {', '.join(SETS)}"
+                    f"no test set {name!r}",
+                    hint=f"{nearest(name, SETS)}sets: {', '.join(SETS)}",
                 )
         return licence
 
@@ -85,9 +87,9 @@ class Coherence(Reader):
         return sorted({*files, *(one for path in files for one in annotations_of(path))})
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The coherent texts, a document each, with their sentences as a layer.
+        """The coherent texts as documents, with their sentences as a layer.
 
-        A text that comes several times in a file (one for each negative) is one document.
+        A text that occurs several times in a file (once for each negative) is one document.
         """
         if is_annotations(path):
             return
@@ -102,9 +104,9 @@ class Coherence(Reader):
                     yield as_document(record, source, f"{stem}/{pair.text}")
 
     def set_of(self, path: Path) -> str:
-        """Which test set a file is: the option `set`, else by its name, the authors' or ours.
+        """The test set of a file: the option `set`, or by its name (the authors' or ours).
 
-        Raises `InputError` where the name does not tell.
+        Raises `InputError` if the name does not tell.
         """
         name = path.name.lower()
         probes = [one for one in SETS if one.startswith("probe_") and one[6:] in name]
@@ -116,9 +118,9 @@ class Coherence(Reader):
             if known in name.replace("_", ""):
                 return known
         raise InputError(
-            "its name does not say which test set it is",
+            "cannot tell the test set from its name",
             where=str(path),
-            hint=f'set = "NAME" in the source\'s options says it; sets are {", ".join(SETS)}',
+            hint=f'give set = "NAME" in the source\'s options; sets are {", ".join(SETS)}',
         )
 
 
@@ -127,8 +129,8 @@ class CoherencePair:
     """A coherent text and a spoilt one, as sentences.
 
     `text` is the id of the coherent one (several pairs share it where a record has `negs`),
-    `reference` the file that the source names. `prompt` is what both go on from. `votes` are the
-    annotators': 1 for `pos`, 0 for `neg`, -1 for neither.
+    `reference` the file that the source names. `prompt` is the text that both continue. `votes` are
+    the annotators': 1 for `pos`, 0 for `neg`, -1 for neither.
     """
 
     id: str
@@ -147,9 +149,9 @@ def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
     A record may have a `prompt` (a text or a list of sentences) and `votes`; a pickle of
     annotations beside the file gives the votes of its records, in their order.
 
-    A record of another form goes to `on_bad`; by default the first one raises `InputError`.
-    Raises `InputError` for a pickle that holds anything but plain values (`load_plain`), and for
-    annotations that do not fit the records.
+    An invalid record goes to `on_bad`; by default the first one raises `InputError`. Raises
+    `InputError` for a pickle with anything but plain values (`load_plain`), and for annotations
+    that do not fit the records.
     """
     coders, count = _votes_beside(path), 0
     for count, (where, record) in enumerate(_records(path), 1):
@@ -158,7 +160,7 @@ def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
         try:
             yield from list(_pairs(taken(record), name, where, votes))
         except Refused as refusal:
-            # A list of a pickle may hold itself many times over: it is never written out.
+            # A list of a pickle may contain itself: it is never printed.
             on_bad(refusal.record(where, type(record)))
     if any(len(coder) != count for coder in coders):
         raise InputError(
@@ -169,9 +171,9 @@ def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
 
 
 def with_group(pairs: Iterable[CoherencePair]) -> Iterator[tuple[str, CoherencePair]]:
-    """Each pair after what it shares with those that are not independent of it.
+    """Each pair with a key that dependent pairs share.
 
-    That is the file that it names, else the first text of its prompt, else its own text.
+    The key is the file that it names, else the first text of its prompt, else its own text.
     """
     prompts: dict[tuple[str, ...], str] = {}
     for pair in pairs:
@@ -181,7 +183,7 @@ def with_group(pairs: Iterable[CoherencePair]) -> Iterator[tuple[str, CoherenceP
 
 
 def is_annotations(path: Path) -> bool:
-    """Whether a pickle holds votes and no texts."""
+    """Whether a pickle contains votes, not texts."""
     return path.stem.lower().endswith(ANNOTATIONS) and path.suffix in PICKLES
 
 
@@ -193,7 +195,7 @@ def annotations_of(path: Path) -> list[Path]:
 
 
 def _pickled(path: Path, expected: str) -> Sequence[Any]:
-    """The list that a pickle of plain values holds."""
+    """The list in a pickle of plain values."""
     value = load_plain(path)
     if not isinstance(value, list | tuple):
         raise InputError(f"a pickle of {typed(value)}, expected {expected}", where=str(path))

@@ -1,8 +1,8 @@
 """`conllu:` CoNLL-U treebanks: text, paragraphs, headings, gold sentences and gold trees.
 
-The text is rebuilt from the forms and `SpaceAfter=No`; `# text` comments, enhanced dependencies
-and the rest of MISC (GUM's `PDTB=` is a gold label) are never read. Written by hand because it
-reads a treebank in a fifth of the time that the package `conllu` takes.
+The text is rebuilt from the forms and `SpaceAfter=No`; `# text` comments, enhanced dependencies and
+the rest of MISC (GUM's `PDTB=` is a gold label) are never read. Written by hand because it is five
+times as fast as the package `conllu`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 _EMPTY_NODE = re.compile(r"\d+\.\d+")
 
 Unit = tuple[str, str, int]
-"""What is written as one piece: surface form, MISC, number of words in it."""
+"""A unit of the written text: surface form, MISC, number of words in it."""
 
 
 class Conllu(Reader):
@@ -35,8 +35,8 @@ class Conllu(Reader):
         """The documents of CoNLL-U files.
 
         The id is `newdoc id`, or the file's path without suffix; the group is the file, or the
-        document where it is the only one of its file. A document with a bad sentence is refused
-        as a whole: its text would have a hole.
+        document if its file has only one. A document with a bad sentence is rejected as a whole:
+        its text would have a gap.
         """
         held: Document | None = None
         for number, building in enumerate(_of_file(path, stem, source)):
@@ -52,7 +52,7 @@ class Conllu(Reader):
 
 
 def _of_file(path: Path, stem: str, source: Source) -> Iterator[_Building]:
-    """The documents of a file, each whole."""
+    """The complete documents of a file."""
     building = _Building(stem, f"{path}:1", path, source)
     comments: list[str] = []
     lines: list[str] = []
@@ -106,7 +106,7 @@ class _Building:
         return self.meta.get("genre", "")
 
     def refuse(self, where: str, reason: str, value: str = "") -> None:
-        """Refuse the document, once, and keep nothing of it."""
+        """Reject the document, once, and keep nothing of it."""
         if not self.refused:
             self.refused = True
             self.pieces, self.tokens, self.lines = [], Tokens(), 0
@@ -155,7 +155,7 @@ class _Building:
             self.paragraphs.end[-1] = self.at
 
     def document(self) -> Document | None:
-        """The finished document, or `None` if it was refused."""
+        """The finished document, or `None` if it was rejected."""
         if not self.pieces:
             self.refuse(self.where, "no text: a document without a sentence")
         if self.refused:
@@ -176,9 +176,9 @@ class _Building:
         )
 
     def _sections(self, text: str) -> Sections:
-        """Sections between the headings: what stands before them or under the title is the lead.
+        """Sections between the headings; text before them or under the title is the lead.
 
-        A heading's depth is not known: all are of level 2. A span covers the paragraphs below
+        A heading's depth is not known: all have level 2. A span covers the paragraphs below
         the heading, not the heading, which is a paragraph of the text.
         """
         rows: list[tuple[int, str, int, int]] = [(1, "", 0, 0)]
@@ -198,8 +198,8 @@ def add_sentence(lines: list[str], at: int, tokens: Tokens) -> tuple[str, bool]:
 
     Returns its text and whether no space follows it. Raises `Refused`, its `where` the index of the
     line, for another number of columns, word numbers that are not 1 to n, a missing form, heads
-    that are no numbers or lead nowhere, and a tree without a root or with a cycle. Several roots
-    are taken. `tokens` are then unchanged.
+    that are not numbers or do not exist, and a tree without a root or with a cycle. Several roots
+    are allowed. `tokens` are then unchanged.
     """
     rows = [line.split("\t") for line in lines]
     for index, row in enumerate(rows):
@@ -262,7 +262,7 @@ def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]
 def _laid_out(
     form: list[str], units: list[Unit], at: int
 ) -> tuple[str, bool, list[int], list[int]]:
-    """The text of the units, whether no space follows it, and the spans of the words."""
+    """The text of the units, whether no space follows, and the spans of the words."""
     pieces: list[str] = []
     start: list[int] = []
     end: list[int] = []

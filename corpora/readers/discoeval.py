@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class Form(NamedTuple):
-    """What a line holds: `labels` (none for BSO, whose negatives are made by swapping)."""
+    """The content of a line: `labels` (none for BSO, whose negatives are made by swapping)."""
 
     sentences: int
     labels: tuple[str, ...] = ()
@@ -31,13 +31,13 @@ TASKS = {
 }
 
 _LICENCES = {"wiki": "CC-BY-SA-3.0", "arxiv": "CC0-1.0", "chat": "CC-BY-4.0"}
-"""By domain, the folder under the task; ROCStories is given out on request only."""
+"""Licences by domain, the folder under the task; ROCStories is distributed on request only."""
 
 _NOT_IN_ORDER = (
-    "in the published SP files of Wikipedia four of the five sentences stand in no order "
-    "(docs/sources.md): good as examples of SP, no coherent texts to build other datasets from"
+    "in the published SP files of Wikipedia four of the five sentences are shuffled "
+    "(docs/sources.md): use them as examples of SP, not as coherent texts for other datasets"
 )
-_NO_TEXTS = "left out: the examples of SSP are single sentences, no texts to build datasets from"
+_NO_TEXTS = "skipped: the examples of SSP are single sentences, not texts for other datasets"
 
 
 class DiscoEval(Reader):
@@ -48,13 +48,13 @@ class DiscoEval(Reader):
     paper = "Chen et al. 2019"
 
     task: Literal["SP", "BSO", "DC", "SSP"] | None = None
-    """The task, where no folder of the path is called so."""
+    """The task, if no folder of the path has its name."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The texts behind the examples, a document each, with their sentences as a layer.
+        """The texts of the examples as documents, with their sentences as a layer.
 
-        SP: the five sentences, the moved one put back to its place; the other four are in order in
-        the files of arXiv, but not in those of Wikipedia as they were published (a warning says so;
+        SP: the five sentences with the moved one put back; the other four are in order in the files
+        of arXiv, but not in the published files of Wikipedia (a warning says so;
         `tests/bench/measure_order.py`). BSO: the two sentences. DC: the six sentences of the
         coherent examples. SSP is skipped, its examples are single sentences. The domain, a part of
         the path, gives the licence.
@@ -63,7 +63,7 @@ class DiscoEval(Reader):
         task: str = self.task or "".join(parts[-1:])
         if not task:
             raise ConfigError(
-                f"the path names no task: {str(path)!r}",
+                f"the path does not name a task: {str(path)!r}",
                 where="discoeval: task",
                 hint=f"set the option task to one of {', '.join(TASKS)}",
             )
@@ -98,7 +98,7 @@ class Example(NamedTuple):
 def read_discoeval(task: str, path: Path, on_bad: OnBad = fail) -> Iterator[Example]:
     """The examples of a file of `SP`, `BSO`, `DC` or `SSP`, unchanged.
 
-    A line of another form goes to `on_bad`; by default the first one raises `InputError`.
+    An invalid line goes to `on_bad`; by default the first one raises `InputError`.
     """
     form = TASKS[task]
 

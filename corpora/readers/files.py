@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 # With these each reader stays below a GiB, whatever a file holds (tests/workflows/test_memory.py).
 DOCUMENT_LIMIT = 16 << 20
-"""Longest document taken, in characters."""
+"""Maximum length of a document, in characters."""
 LINES_LIMIT = 1 << 20
-"""Most lines of one document: of prose, of a chat, of a treebank its words and comments."""
+"""Maximum number of lines of a document; in a treebank these are its words and comments."""
 LINE_LIMIT = 16 << 20
-"""Longest line taken, in bytes: a longer one is skipped while reading, never held."""
+"""Maximum length of a line, in bytes: a longer line is skipped without holding it in memory."""
 
 TOO_LONG = f"too long: more than {DOCUMENT_LIMIT:,} characters or {LINES_LIMIT:,} lines"
 
@@ -43,9 +43,9 @@ _ARCHIVES = {".gz": "gzip", ".bz2": "bzip2"}
 
 
 class Refused(Exception):
-    """One record cannot be taken; the reader's loop catches it.
+    """A record is rejected; the reader's loop catches it.
 
-    The reason is `category: detail`, so that counts by what stands before the colon make sense.
+    The reason is `category: detail`, so that rejects can be counted by category.
     """
 
     def __init__(self, reason: str, where: str = "", value: str | None = None) -> None:
@@ -53,27 +53,27 @@ class Refused(Exception):
         super().__init__(reason)
 
     def record(self, where: object, value: object = "") -> BadRecord:
-        """What is told of it; its place and value are these if it does not know them itself."""
+        """The bad record; `where` and `value` are used if the exception has none."""
         value = value if self.value is None else self.value
         return BadRecord(self.where or str(where), str(self), str(value)[:200])
 
 
 def taken(record: T | BadRecord) -> T:
-    """The record, if it is a good one; `Refused` with the reason of a bad one."""
+    """The record if it is good; raises `Refused` with the reason if it is bad."""
     if isinstance(record, BadRecord):
         raise Refused(record.reason, record.where, record.value)
     return record
 
 
 def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]:
-    """The files that `target` (a file, a folder, a glob) means, sorted, never none.
+    """The files of `target` (a file, a folder, a glob), sorted; at least one.
 
-    A folder is searched through and through for names that end in one of `suffixes`; a file or
-    a glob is taken at its word. Raises `InputError` that says what is missing and where.
+    A folder is searched recursively for names that end in one of `suffixes`; a file or a glob is
+    used as given. Raises `InputError` with what is missing and where.
     """
     if not target:
         hint = f"write {kind}:PATH with a file, a folder or a glob"
-        raise InputError(f"{kind}: names no path", hint=hint)
+        raise InputError(f"{kind}: needs a path", hint=hint)
     path, magic = expanded(target), glob.has_magic(target)
     matches = [path] if path.is_file() or path.is_dir() else []
     if magic and not matches:
@@ -97,14 +97,14 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
             )
         raise InputError(
             f"no {' or '.join(f'*{suffix}' for suffix in suffixes)} in folder {str(path)!r}",
-            hint=holds if names else f"the folder is empty; {kind}: wants files",
+            hint=holds if names else f"the folder is empty; {kind}: expects files",
         )
     what = "no file matches" if magic else "no such file or folder:"
     raise InputError(f"{what} {target!r}", hint=_where_it_ends(path))
 
 
 def _where_it_ends(path: Path) -> str:
-    """Which part of a path is there and what comes near the first part that is not."""
+    """Which part of a path exists, and the names nearest to the first missing part."""
     parent, missing = path.absolute(), ""
     while not parent.exists() and parent != parent.parent:
         parent, missing = parent.parent, parent.name
@@ -131,7 +131,7 @@ def _opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File
                     raise InputError(
                         f"holds {name}, expected UTF-8 text",
                         where=str(path),
-                        hint="check what it is (a name that ends in .gz or .bz2 unpacks it)",
+                        hint="check its format (files are unpacked if they end in .gz or .bz2)",
                     )
             yield file
     except (EOFError, OSError, zlib.error) as error:
@@ -146,10 +146,10 @@ def _opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str | BadRecord]:
-    """The lines of a text file (also `.gz`, `.bz2`) without their ends, one result for every line.
+    """The lines of a text file (also `.gz`, `.bz2`) without line ends, one result for each.
 
-    A line that is not in `encoding` or longer than `LINE_LIMIT` comes as a `BadRecord`. CRLF and a
-    byte-order mark are taken off. Raises `InputError` for a file of another format, for a
+    A line that is not in `encoding` or longer than `LINE_LIMIT` becomes a `BadRecord`. CRLF and a
+    byte-order mark are removed. Raises `InputError` for a file of another format, for a
     truncated archive and for one that cannot be opened.
     """
     number, limit = 0, LINE_LIMIT + 1
@@ -181,9 +181,9 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 
 def read_whole(path: Path, encoding: str = "utf-8", hint: str = "") -> str:
-    """The text of a file, line ends as `\\n`; `Refused`, with its line, if it cannot be taken.
+    """The text of a file, line ends as `\\n`; `Refused`, with its line, if it is invalid.
 
-    `hint` says what else to do with a file that is too long.
+    `hint` is advice for a file that is too long.
     """
     lines: list[str] = []
     size = 0

@@ -1,4 +1,4 @@
-"""XML, pickles and Parquet from strangers: checked before a library builds anything of them."""
+"""Untrusted XML, pickles and Parquet: checked before a library builds anything from them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from xml.parsers import expat
 from corpora.errors import InputError
 
 SIZE_LIMIT = 512 << 20
-"""Largest pickle taken, in bytes: it cannot be read piece by piece."""
+"""Maximum size of a pickle, in bytes: it cannot be read in pieces."""
 DEPTH_LIMIT = 64
 GAP_LIMIT = 16 << 20
-"""Most bytes between two tags: a page of MediaWiki has at most 2 MiB."""
+"""Maximum bytes between two tags: a page of MediaWiki has at most 2 MiB."""
 TAGS_LIMIT = 2_000_000
-"""Most tags inside one child of the root: a page with a hundred thousand revisions."""
+"""Maximum tags inside one child of the root: a page with a hundred thousand revisions."""
 
 PAGE_LIMIT = 128 << 20
 """Largest page of a Parquet file, in bytes when unpacked: a library holds one whole."""
@@ -28,36 +28,36 @@ _PIECE = 1 << 16
 
 
 class BadXml(InputError):
-    """XML that is not well-formed or not taken."""
+    """XML that is not well-formed or was rejected."""
 
 
 class GuardedXml:
-    """A file-like object of the XML in `chunks`, whose `read` lets nothing dangerous through.
+    """A file-like object of the XML in `chunks`, whose `read` rejects dangerous input.
 
-    No document type (so no entities of its own, no external files), bounded nesting, bounded text
-    between two tags, which `defusedxml` does not bound: memory stays so whatever the file says.
-    `lines` holds the line numbers where the children of the root start, those that the caller
-    has not taken yet. `read` raises `BadXml`, with the line, for what is not well-formed
-    or goes beyond a limit; the end of a file that is cut short is such a place.
+    Document types are rejected (so no entities or external files), and nesting and text between two
+    tags are bounded, which `defusedxml` does not do: memory is bounded for every file. `lines` are
+    the line numbers of the root's children that the caller has not taken yet. `read` raises
+    `BadXml`, with the line, for XML that is not well-formed (also a truncated file) or exceeds a
+    limit.
     """
 
     def __init__(self, chunks: Iterable[bytes], path: Path) -> None:
         self.lines: deque[int] = deque()
-        # Small pieces: all pages that a piece completes are in memory at a time.
+        # Small pieces: all pages completed by a piece are in memory at once.
         self._pieces = (
             chunk[at : at + _PIECE] for chunk in chunks for at in range(0, len(chunk), _PIECE)
         )
         self._path = path
         self._fed = self._last_tag = self._depth = self._tags = 0
         self._done = False
-        # With namespaces, as the libraries have it: they refuse what a bare parser lets through.
+        # With namespaces, like the libraries, which reject more than a parser without them.
         self._parser = expat.ParserCreate(None, "}")
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.StartDoctypeDeclHandler = self._doctype
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, as many as come at a time; none at the end."""
+        """The next bytes; empty at the end."""
         if self._done:
             return b""
         piece = next(self._pieces, b"")
@@ -69,11 +69,11 @@ class GuardedXml:
             raise BadXml(
                 f"not well-formed XML: {expat.ErrorString(error.code)}",
                 where=f"{self._path}:{error.lineno}",
-                hint="the file is cut short, damaged, or no XML at all",
+                hint="the file is truncated, damaged, or not XML",
             ) from None
         except BadXml:
             raise
-        except (LookupError, ValueError) as error:  # an encoding that Python does not know
+        except (LookupError, ValueError) as error:  # an encoding unknown to Python
             raise self._refused(str(error)[:80]) from None
         if self._fed - self._last_tag > GAP_LIMIT:
             raise self._refused(f"more than {GAP_LIMIT >> 20} MiB between two tags")
@@ -96,7 +96,7 @@ class GuardedXml:
         self._depth -= 1
 
     def _doctype(self, *declaration: object) -> None:
-        raise self._refused("a document type, which may define entities, is not taken")
+        raise self._refused("a document type, which may define entities, is not allowed")
 
     def _refused(self, reason: str) -> BadXml:
         return BadXml(
@@ -106,8 +106,8 @@ class GuardedXml:
         )
 
 
-# A pickle is a program, and loading one can run anything: its instructions are read first, and only
-# those that make lists, tuples, dicts, strings, numbers, booleans and None are admitted.
+# A pickle is a program that can run anything: its instructions are read first, and only those that
+# make lists, tuples, dicts, strings, numbers, booleans and None are allowed.
 
 PLAIN = frozenset(
     """PROTO FRAME STOP MARK POP POP_MARK DUP NONE NEWTRUE NEWFALSE
@@ -120,24 +120,25 @@ _PUTS = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
 _OPENING = _PUTS | {"MEMOIZE", "MARK", "LIST", "DICT", "EMPTY_LIST", "EMPTY_TUPLE", "EMPTY_DICT"}
 _OPENING |= {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
 _IN_A_ROW = 10_000
-"""So many of these with nothing else between them are lists in lists; Python's own pickles of
-many empty lists have an `APPENDS` after each thousand."""
+"""This many in a row are nested lists; Python's own pickles of many empty lists have an `APPENDS`
+after each thousand.
+"""
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """The second lock: looks up no class even if the check of the instructions had a hole."""
+    """Second protection: looks up no class even if the check of the instructions failed."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"refused: it refers to {module}.{name}")
 
 
 def load_plain(path: Path) -> Any:
-    """The value of a pickle that holds plain values only.
+    """The value of a pickle of plain values.
 
-    Raises `InputError` for anything else, which it names, with the offset in the file, for a
-    file that is larger than `SIZE_LIMIT`, cut short, or no pickle.
+    Raises `InputError` for anything else, with its name and offset in the file, and for a file that
+    is larger than `SIZE_LIMIT`, truncated, or not a pickle.
     """
-    what = "not a whole pickle"
+    what = "not a complete pickle"
     try:
         if path.stat().st_size > SIZE_LIMIT:
             raise InputError(f"too large: more than {SIZE_LIMIT >> 20} MiB", where=str(path))
@@ -149,16 +150,16 @@ def load_plain(path: Path) -> Any:
         raise
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror or error}", where=str(path)) from None
-    except Exception as error:  # a damaged pickle raises whatever its instructions come to
+    except Exception as error:  # a damaged pickle can raise anything
         raise InputError(
             f"{what}: {type(error).__name__}: {error}"[:200],
             where=str(path),
-            hint="the file is cut short, damaged, or another format under this name",
+            hint="the file is truncated, damaged, or in another format",
         ) from None
 
 
 def _check(data: bytes, path: Path) -> None:
-    """Admit the instructions of plain values; memory never runs ahead of what was read."""
+    """Allow the instructions of plain values; memory is bounded by the bytes read."""
     strings: deque[str] = deque(("?", "?"), maxlen=2)
     opened = 0
     for count, (operation, argument, position) in enumerate(pickletools.genops(data), 1):
@@ -171,14 +172,14 @@ def _check(data: bytes, path: Path) -> None:
         elif name not in PLAIN:
             reason = f"it holds the instruction {name}"
         elif name in _PUTS and int(argument or 0) > count:
-            reason = "absurd memo number"  # the unpickler would make room for so many objects
+            reason = "absurd memo number"  # the unpickler would allocate this many objects
         elif opened > _IN_A_ROW:
             reason = "nested too deep"
         if reason:
             raise InputError(
                 f"a pickle refused: {reason}",
                 where=f"{path}: byte {position}",
-                hint="only lists, tuples, dicts, strings, numbers, booleans and None are taken "
+                hint="only lists, tuples, dicts, strings, numbers, booleans and None are read "
                 "from a pickle",
             )
         if isinstance(argument, str):

@@ -17,7 +17,7 @@ from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined
 
 LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
 CONTEXT = 1000
-"""Messages at the beginning of each annotated log that were shown but not annotated."""
+"""Context messages at the beginning of each annotated log, which were not annotated."""
 
 _SAID = re.compile(r"\[\d\d:\d\d\] <([^>\s]+)>(?: (.*))?$")
 _ACTION = re.compile(r"\[\d\d:\d\d\] +\* +(\S+)(?: (.*))?$")
@@ -44,12 +44,13 @@ class Irc(Reader):
     paper = "Kummerfeld et al. 2019"
 
     layout: Literal["log", "conversation"] = "log"
-    """What a document is: a log, or each conversation of it."""
+    """Whether a document is a log or one conversation of it."""
     context: Annotated[Whole, Field(ge=0)] | None = None
-    """How many messages at the beginning are left out: 1,000 where the log has an annotation, as
-    these were not annotated, else 0."""
+    """Messages at the beginning to leave out; default: 1,000 if the log has an annotation (these
+    were not annotated), else 0.
+    """
     system: bool = False
-    """Whether system messages are turns, with the speaker ""."""
+    """Whether system messages are turns with the speaker ""."""
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
@@ -57,7 +58,7 @@ class Irc(Reader):
         files = find_files(target, cls.suffixes, kind=cls.name)
         logs = [path for path in files if not path.name.endswith(ANNOTATION)]
         if not logs:
-            wanted = f"irc: wants NAME{LOG} and NAME{ANNOTATION}"
+            wanted = f"irc: expects NAME{LOG} and NAME{ANNOTATION}"
             raise InputError(f"no log in {target!r}", hint=wanted)
         return sorted({*logs, *filter(Path.is_file, map(annotation_of, logs))})
 
@@ -65,8 +66,8 @@ class Irc(Reader):
         """A log, or its conversations.
 
         A turn is a paragraph; its conversation is the number of the conversation's first message,
-        -1 where it is not known. Messages without text are no turns. A log is the group of its
-        conversations, whose id is `LOG/FIRST`.
+        -1 if unknown. Messages without text are not turns. A log is the group of its conversations,
+        whose id is `LOG/FIRST`.
         """
         if path.name.endswith(ANNOTATION):
             return
@@ -99,9 +100,9 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
     """The messages of a log with the conversations of the annotation beside it.
 
     A conversation is a connected component of the reply links; it is named by the number of
-    its first message. Bad lines and links go to `on_bad`; a bad line stands for a message
-    without text, as links count lines. Without an annotation no conversation is known. `Refused`
-    refuses a log of more lines than are held.
+    its first message. Bad lines and links go to `on_bad`; a bad line counts as a message
+    without text, since links count lines. Without an annotation conversations are unknown.
+    Raises `Refused` for a log of more lines than `LINES_LIMIT`.
     """
     messages: list[Message] = []
     for number, line in enumerate(read_lines(log)):
@@ -130,7 +131,7 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
 
 
 def _links(annotation: Path, messages: int, on_bad: OnBad) -> Iterator[tuple[int, int]]:
-    """The numbers of each two messages that are linked."""
+    """The numbers of each pair of linked messages."""
     for row, line in enumerate(read_lines(annotation), 1):
         if isinstance(line, BadRecord):
             on_bad(line)

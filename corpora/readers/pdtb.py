@@ -1,7 +1,7 @@
 """Gold discourse relations in the folders of the Penn Discourse Treebank.
 
 `DIR/gold/SECTION/ID` holds the relations and `DIR/raw/SECTION/ID` the text that their offsets
-point into. GDTB and PDTB 3.0 come this way; for PDTB 2.0 link its annotation folder as `gold`
+point into. GDTB and PDTB 3.0 have this layout; for PDTB 2.0 link its annotation folder as `gold`
 (files `wsj_0001.pdtb` or `wsj_0001.pipe`) and the Wall Street Journal's raw text as `raw`.
 Three formats are read into the same rows:
 
@@ -25,7 +25,7 @@ from corpora.readers.source import Encoded, OnBad, Source, fail
 from corpora.readers.text import START
 
 SIZE_LIMIT = 16 << 20
-"""Largest file taken, in bytes: gold and raw files are read whole."""
+"""Maximum size of a file, in bytes: gold and raw files are read whole."""
 KINDS = ("Explicit", "Implicit", "AltLex", "AltLexC", "Hypophora", "EntRel", "NoRel")
 
 _SUFFIXES = (".pdtb", ".pipe", ".txt")
@@ -37,8 +37,9 @@ _COLUMNS: dict[int, tuple[tuple[int, ...], ...]] = {
     # 8 is the connective's head, 9 the annotators' choice for Implicit, 5 the text (AltLex).
     48: ((0, 3, 22, 32), (8, 9, 5), (11, 12, 13, 14)),
 }
-"""By the number of fields the columns of kind, connective's span and arguments; those of the
-connective, of which the first counts that is not empty; those of senses."""
+"""By the number of fields: the columns of kind, connective's span and arguments; those of the
+connective (the first that is not empty counts); those of senses.
+"""
 _SPAN = re.compile(r"(\d{1,9})\.\.(\d{1,9})")
 _RULE = re.compile(r"_{20,}")
 _HEADING = re.compile(r"____([A-Za-z0-9]+)____")
@@ -63,7 +64,7 @@ class Pdtb(Encoded):
         for document in read_gold(folder, on_bad=source.refuse, encoding=self.encoding):
             document.language = source.language
             kept = Spans()
-            # The Wall Street Journal's .START is no paragraph; offsets count it in the text.
+            # The Wall Street Journal's .START is not a paragraph; offsets count it.
             for start, end in document.paragraphs or ():
                 if document.text[start:end].strip() != START:
                     kept.add(start, end)
@@ -80,14 +81,14 @@ def read_gold(
 ) -> Iterator[Document]:
     """The documents of a PDTB 2.0, PDTB 3.0 or GDTB folder, in the order of their ids.
 
-    A document's `text` is its raw file as it is (offsets count from after a byte-order mark),
-    its `relations` those of the gold file; `Relation.where` is `file:line`. `ids` narrows to
-    these documents. A relation with an empty connective span is kept, with no spans.
+    A document's `text` is its unchanged raw file (offsets count from after a byte-order mark), its
+    `relations` those of the gold file; `Relation.where` is `file:line`. `ids` selects documents. A
+    relation with an empty connective span is kept, with no spans.
 
-    Bad relations (too few fields, spans that are unreadable or outside of the text) and whole
-    documents (raw text missing, empty, over 16 MiB, not in `encoding`) go to `on_bad` and are
-    left out; by default the first one raises `InputError`. So does a folder that is not laid out
-    as expected. `encoding` is `latin-1` for the Wall Street Journal where its files are.
+    Bad relations (too few fields, spans that are unreadable or outside the text) and whole
+    documents (raw text missing, empty, over 16 MiB, not in `encoding`) go to `on_bad` and are left
+    out; by default the first one raises `InputError`, as does a folder with another layout.
+    `encoding` is `latin-1` for the Wall Street Journal where its files are.
     """
     folder = Path(folder)
     texts = _files(folder, "raw")
@@ -122,7 +123,7 @@ def read_gold(
 
 
 def gold_files(folder: Path) -> list[Path]:
-    """All files that `read_gold` reads, sorted: the source's fingerprint is theirs."""
+    """All files that `read_gold` reads, sorted; they make the source's fingerprint."""
     return sorted([*_files(folder, "gold").values(), *_files(folder, "raw").values()])
 
 
@@ -137,7 +138,7 @@ def _files(folder: Path, part: str) -> dict[str, Path]:
             continue
         name = path.stem if path.suffix in _SUFFIXES else path.name
         if name in files:
-            message = f"document {name!r} is there twice"
+            message = f"there are two files of the document {name!r}"
             raise InputError(message, where=str(path), hint=f"also {files[name]}")
         files[name] = path
     if not files:
@@ -146,7 +147,7 @@ def _files(folder: Path, part: str) -> dict[str, Path]:
 
 
 def _read(path: Path, encoding: str) -> str:
-    """The text of a file with its line ends as they are: offsets count them."""
+    """The text of a file with unchanged line ends: offsets count them."""
     data = b""
     for chunk in read_chunks(path):
         data += chunk
@@ -163,9 +164,9 @@ def _read(path: Path, encoding: str) -> str:
 
 
 def _reading(text: str, rows: list[Relation]) -> str:
-    """The text, with `\\r\\n` as one character if the offsets were counted so.
+    """The text, with `\\r\\n` as one character if the offsets count it so.
 
-    The explicit connectives tell: they must stand under their spans.
+    The explicit connectives decide: they must be the text of their spans.
     """
 
     def misfits(text: str) -> int:
@@ -180,10 +181,10 @@ def _reading(text: str, rows: list[Relation]) -> str:
 
 
 def parse_rows(text: str, name: str) -> Iterator[Relation | BadRecord]:
-    """The relations of one gold file, whose format its content tells.
+    """The relations of one gold file; its content determines the format.
 
     Spans are in the offsets of the raw file, not yet checked. `name` is the file's path for
-    `file:line`. What cannot be read comes as a `BadRecord`.
+    `file:line`. An unreadable relation becomes a `BadRecord`.
     """
     lines = [line.strip() for line in text.split("\n")]
     in_blocks = any(map(_HEADING.fullmatch, lines))
@@ -270,7 +271,7 @@ def _block_row(block: list[str]) -> _Row:
         elif heading := _HEADING.fullmatch(line):
             lines = sections.setdefault(heading[1], [])
         else:
-            # A blank line stays: where the spans belong it is a connective without any.
+            # A blank line stays: in place of spans it means a connective without any.
             lines.append(line)
     for part in ("Arg1", "Arg2"):
         if not sections.get(part):

@@ -1,7 +1,7 @@
-"""Records (JSON objects, rows of Parquet or of a Hub dataset) to documents: roles and layouts.
+"""Records (JSON objects, rows of Parquet or of a Hub dataset) as documents: roles and layouts.
 
 A reader of one corpus names the fields of its records after their roles and calls `as_document` or
-`as_article`; a `RecordReader` finds out which field plays which role.
+`as_article`; a `RecordReader` detects the field of each role.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from corpora.readers.source import (
 R = TypeVar("R", bound=Reader)
 Record = Mapping[str, Any]
 Place = tuple[str, Record | BadRecord]
-"""Where a record stands, and the record."""
+"""The place of a record, and the record."""
 FieldName = str | None
-"""The field of a role; without it one of the usual names (`FIELDS`)."""
+"""The field of a role; default: one of the usual names (`FIELDS`)."""
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "id": ("id", "document", "doc", "doc_id", "chapter_id"),
@@ -50,27 +50,27 @@ FIELDS: dict[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("url", "categories", "paragraphs", "paragraph", "sentences")},
     **{name: (name,) for name in ("sections", "abstract")},
 }
-"""The usual names of the fields; the first one that the first record has is taken."""
+"""The usual names of the fields; the first one found in the first record is used."""
 
 RUN_ID = ("document", "doc", "doc_id", "chapter_id", "id")
-"""As `FIELDS["id"]` where a document is a run of records: their own `id` is the last choice."""
+"""As `FIELDS["id"]` if a document is a run of records: their own `id` is the last choice."""
 
 LINES_PER_DOCUMENT = 2_000
 
 
 def lines_have_the_layout(reader: R) -> R:
-    """Raise `ConfigError` for `document_lines` with a layout that it does not cut."""
+    """Raise `ConfigError` for `document_lines` with another layout than `lines`."""
     layout, lines = getattr(reader, "layout", None), getattr(reader, "document_lines", None)
     if layout != "lines" and lines is not None:
         raise ConfigError(
-            f"document_lines = {lines} cuts the layout 'lines' alone, and this is {layout!r}",
+            f"document_lines = {lines} needs the layout 'lines', not {layout!r}",
             hint='set layout = "lines", or leave it out',
         )
     return reader
 
 
 class Roles(dict[str, Any]):
-    """A record by role. `names` says how its file calls the fields, `record` is as it came."""
+    """A record by role. `names` are the fields' names in the file, `record` is unchanged."""
 
     def __init__(self, record: Record, names: Mapping[str, str]) -> None:
         self.record, self.names = record, names
@@ -83,18 +83,18 @@ class Roles(dict[str, Any]):
 
 
 class RecordReader(Reader):
-    """A source of records, whose fields play roles: what JSON Lines, Parquet and the Hub share."""
+    """A source of records with roles of fields: shared by JSON Lines, Parquet and the Hub."""
 
     layout: Literal["document", "article", "turns", "paragraph", "lines"] | None = None
-    """What one record is: a whole document, an article with sections, a conversation or one of its
-    turns, a paragraph, a sentence. Without it the fields of the first record tell (never `lines`).
+    """What one record is: a document, an article with sections, a conversation or one of its turns,
+    a paragraph, a sentence. Default: detected from the first record's fields (never `lines`).
     """
     document_lines: Annotated[Whole, Field(ge=1)] | None = None
-    """With the layout `lines`: how many sentences are a document (2,000)."""
+    """With the layout `lines`: maximum sentences of a document (default 2,000)."""
     id: FieldName = None
-    """Field with what tells documents apart."""
+    """Field with the document's id."""
     group: FieldName = None
-    """Field with what splits keep together: a book."""
+    """Field with the group that splits keep together, such as a book."""
     title: FieldName = None
     """Field with the title."""
     text: FieldName = None
@@ -108,17 +108,17 @@ class RecordReader(Reader):
     paragraphs: FieldName = None
     """Field with a list of paragraphs."""
     paragraph: FieldName = None
-    """Field that says that a record is a paragraph."""
+    """Field that marks a record as a paragraph."""
     sentences: FieldName = None
     """Field with a list of sentences."""
     sections: FieldName = None
     """Field with a list of sections: heading, level, paragraphs."""
     abstract: FieldName = None
-    """Field with what stands before the sections."""
+    """Field with the text before the sections."""
     turns: FieldName = None
     """Field with a list of turns: speaker, conversation, text."""
     speaker: FieldName = None
-    """Field with who says a turn."""
+    """Field with the speaker of a turn."""
     conversation: FieldName = None
     """Field with the name or number of a turn's conversation."""
 
@@ -127,8 +127,8 @@ class RecordReader(Reader):
     def documents(self, records: Iterable[Place], source: Source, stem: str) -> Iterator[Document]:
         """The documents of the records of one file; `stem` names the nameless.
 
-        Raises `InputError` if the layout cannot be told, if a mapped field is not there, or if the
-        records of one document do not follow each other.
+        Raises `InputError` if the layout cannot be detected, if a mapped field is missing, or if
+        the records of one document are not consecutive.
         """
         records = iter(records)
         where, first = next(records, ("", None))
@@ -166,16 +166,16 @@ class RecordReader(Reader):
                     yield build(good, source, string(good, "id") or f"{stem}:{number:06d}")
 
     def _names(self, first: Record, where: str) -> dict[str, str]:
-        """The field of each role: the one named, else the first usual one that `first` has.
+        """The field of each role: the given one, else the first usual one that `first` has.
 
-        Raises `InputError` if a named field is not in it: a misspelling more often than a gap.
+        Raises `InputError` if `first` lacks a given field, which is usually a misspelling.
         """
         names = {}
         for role, usual in FIELDS.items():
             own = None if role in ("licence", "language") else getattr(self, role)
             if own and own not in first and role not in ("speaker", "conversation"):
                 raise InputError(
-                    f"{role} = {own!r} names no field of the first record",
+                    f"{role} = {own!r} is not a field of the first record",
                     where=where,
                     hint=f"{nearest(own, first)}its fields are {', '.join(first)}",
                 )
@@ -184,7 +184,7 @@ class RecordReader(Reader):
 
 
 def _detected(record: Record, has: AbstractSet[str], where: str) -> str:
-    """The layout that the roles of the first record, or the mapped ones, point to."""
+    """The layout implied by the roles of the first record, or by the mapped ones."""
     if has & {"sections", "abstract"}:
         return "article"
     if "turns" in has or has >= {"speaker", "text"}:
@@ -212,10 +212,10 @@ def _sentences(rows: Iterable[tuple[str, Roles | BadRecord]]) -> Iterator[str | 
 def _runs(
     rows: Iterable[tuple[str, Roles | BadRecord]], source: Source, stem: str
 ) -> Iterator[tuple[str, str, list[Roles]]]:
-    """Consecutive records of one key, which are a document: its place, its key, its records.
+    """The documents, each a run of records with one key: place, key and records.
 
-    A document never has a hole: one with a bad record between two good ones is left out. With a
-    `stem`, records without an id are one document of that name.
+    A document with a bad record between two good ones is left out. With a `stem`, records
+    without an id are one document of that name.
     """
     seen, run, size = SeenIds(), list[Roles](), 0
     key = start = hole = broken = ""
@@ -248,7 +248,7 @@ def _runs(
                 raise InputError(
                     f"document {new!r} comes back after another one",
                     where=where,
-                    hint="sort the file, so that the records of a document follow each other",
+                    hint="sort the file, so that the records of a document are consecutive",
                 )
             key, start, run, size, hole = new, where, [], 0, ""
         broken = ""
@@ -260,7 +260,7 @@ def _runs(
             raise InputError(
                 f"document {key!r} is {TOO_LONG}",
                 where=start,
-                hint="does the option id name the field that tells documents apart?",
+                hint="check that the option id names the field with the document's id",
             )
 
 
@@ -270,8 +270,7 @@ def sentence_documents(
     """Documents of one sentence a line, paragraphs between blank lines (BookCorpus style).
 
     They are named after `stem`, and so is their group, if no `group` is given. A document ends
-    after `limit` sentences, and at a bad line, so that no two sentences become neighbours that were
-    not.
+    after `limit` sentences, and at a bad line, so that only adjacent sentences become neighbours.
     """
     block: list[list[str]] = [[]]
     number = count = size = 0
@@ -310,9 +309,9 @@ def as_document(record: Record, source: Source, name: str) -> Document:
 
 
 def as_article(record: Record, source: Source, name: str) -> Document:
-    """A record with `sections` (heading, level, paragraphs), and perhaps an `abstract` before.
+    """A record with `sections` (heading, level, paragraphs), and optionally an `abstract`.
 
-    Headings are no part of the text; a section's span covers its own paragraphs.
+    Headings are not part of the text; a section's span covers its own paragraphs.
     """
     parts: list[tuple[int, str, list[str]]] = []
     if abstract := paragraphs_of("\n\n".join(strings(record, "abstract"))):
@@ -347,7 +346,7 @@ def as_article(record: Record, source: Source, name: str) -> Document:
 
 
 def as_conversation(record: Record, source: Source, name: str) -> Document:
-    """A record with `turns` (speaker, conversation, text): each with text is a paragraph."""
+    """A record with `turns` (speaker, conversation, text); each turn with text is a paragraph."""
     names = getattr(record, "names", {role: role for role in FIELDS})
     turns = [Roles(turn, names) for turn in _objects(record, "turns")]
     said = [(text, turn) for turn in turns if (text := clean(string(turn, "text")))]
@@ -364,9 +363,9 @@ def as_conversation(record: Record, source: Source, name: str) -> Document:
 
 
 def numbered(names: list[int | str | None]) -> list[int]:
-    """The number of each turn's conversation, -1 where it is unknown.
+    """The number of each turn's conversation, -1 if unknown.
 
-    Names are numbered as they come; where no turn of the record says one, the record is one.
+    Names are numbered in order; if no turn has one, the record is one conversation.
     """
     known = [name for name in names if name is not None]
     if not known:
@@ -378,10 +377,10 @@ def numbered(names: list[int | str | None]) -> list[int]:
 
 
 def _document(record: Record, source: Source, name: str, text: str, **layers: Any) -> Document:
-    """A document of `text` and what else the record says about it; `name` is its id."""
+    """A document of `text` and the record's other fields; `name` is its id."""
     title, url = clean(string(record, "title")), string(record, "url")
     categories = tuple(strings(record, "categories"))
-    # What else is called so, a table or the first speaker of a conversation, is no author.
+    # Other values of that name (a table, the first speaker) are not authors.
     written = () if "turns" in layers else record.get("author")
     names = written if isinstance(written, list | tuple) else [written]
     author = "; ".join(clean(name) for name in names if isinstance(name, str) and name.strip())
@@ -404,7 +403,7 @@ def _document(record: Record, source: Source, name: str, text: str, **layers: An
 
 
 def string(record: Record, role: str) -> str:
-    """A field as a string (numbers too), "" without it; `Refused` if it is of another type."""
+    """A field as a string (numbers too), "" if missing; `Refused` for another type."""
     value = record.get(role)
     if value is None or isinstance(value, str):
         return value or ""
@@ -424,7 +423,7 @@ def strings(record: Record, role: str) -> list[str]:
 
 
 def value_of(record: Record, role: str, kind: Any, expected: str) -> Any:
-    """The value of a field; `Refused` if it is not of `kind`, which a message calls `expected`."""
+    """The value of a field; `Refused` if it is not of `kind`, called `expected` in the message."""
     value = record.get(role)
     if not isinstance(value, kind):
         raise wrong_type(record, role, expected)
@@ -432,7 +431,7 @@ def value_of(record: Record, role: str, kind: Any, expected: str) -> Any:
 
 
 def filled(record: Record, role: str) -> str:
-    """The text of a field without the white space around it; `Refused` if it is none or empty."""
+    """The stripped text of a field; `Refused` if it is missing or empty."""
     value: str = value_of(record, role, str, "a string").strip()
     if not value:
         raise Refused(f"no text: {_field(record, role)!r} is empty")
@@ -452,13 +451,13 @@ def _field(record: Record, role: str) -> str:
 
 
 def wrong_type(record: Record, role: str, expected: str) -> Refused:
-    """Why the value of a field is not taken."""
+    """The reason why the value of a field is rejected."""
     what = typed(record.get(role))
     return Refused(f"wrong type: field {_field(record, role)!r} is {what}, expected {expected}")
 
 
 def typed(value: object) -> str:
-    """The JSON type of a value with its article, for a message; it looks into one list, no more."""
+    """The JSON type of a value with its article, for a message; looks into one level of lists."""
     if isinstance(value, list | tuple) and value:
         inside = ("a list" if isinstance(v, list | tuple) else typed(v) for v in value[:100])
         return f"a list that holds {' and '.join(sorted(set(inside)))}"

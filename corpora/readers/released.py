@@ -1,8 +1,8 @@
 """Datasets as their authors released them: labelled or rated texts, in the authors' splits.
 
-`corpora.tasks.released` makes datasets of the rows; as sources of documents these readers give the
-texts behind them. The formats were read off the releases' documentation and loading code; whether
-the files of a release themselves were tried is said in docs/sources.md.
+`corpora.tasks.released` makes datasets of the rows; as sources of documents these readers give
+their texts. The formats follow the releases' documentation and loading code; docs/sources.md says
+which released files were tested.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from corpora.store.manifest import label_names
 _TAG = re.compile(r"(?:^|\|)(Conn|Seg)=([^|]+)")
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc[ _]id\s*=\s*(.*?)\s*$")
 _MASKED = re.compile(r"[_\s<*>]*")
-"""DISRPT writes a text that it may not pass on as underscores."""
+"""DISRPT masks texts that it may not distribute with underscores."""
 
 Columns = tuple[str, dict[str, Any]]
-"""A configuration, and a row of it; `split` is in the row where the file's name does not say it."""
+"""A configuration and a row of it; the row has `split` if the file's name does not tell."""
 
 
 class Example(NamedTuple):
@@ -48,21 +48,21 @@ class Example(NamedTuple):
 
 
 class Release(Reader):
-    """The files of a release. A file's name says its split; without one it is `train`."""
+    """The files of a release. A file's name gives its split (default `train`)."""
 
     digits: ClassVar[int] = 7
-    """To how many digits the number of a record is filled up in its id."""
+    """Digits of a record's number in its id."""
 
     def records(self, path: Path, source: Source) -> Iterable[Place]:
-        """The records of a file, each with its place. `Refused` refuses the file."""
+        """The records of a file, each with its place. `Refused` rejects the file."""
         return json_rows(path)
 
     def columns(self, record: Any, path: Path) -> Iterator[Columns]:
-        """The rows of a record. `Refused` refuses the record."""
+        """The rows of a record. `Refused` rejects the record."""
         raise NotImplementedError
 
     def examples(self, path: Path, stem: str, source: Source) -> Iterator[Example]:
-        """The rows of a file. A bad record goes to `source.refuse`; `Refused` refuses the file."""
+        """The rows of a file. A bad record goes to `source.refuse`; `Refused` rejects the file."""
         # CoheSentia's files are called TrainData and TestData.
         of = split_of(path.name.replace("Data.", ".")) or "train"
 
@@ -74,11 +74,11 @@ class Release(Reader):
         yield from rows_of(self.records(path, source), build, source.refuse)
 
     def record(self, row: Record) -> Record | None:
-        """The document behind a row, as `as_document` takes it; None where a row gives none."""
+        """The document of a row, as `as_document` expects it; None if a row has none."""
         return {"sentences": [row["s1"], row["s2"]]}
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document a text, with the id of its row."""
+        """A document for each text, with the id of its row."""
         last = ""
         for example in self.examples(path, stem, source):
             record = self.record(example.row)
@@ -117,7 +117,7 @@ class Discovery(Release):
 
 
 def _named(path: Path) -> Iterator[Place]:
-    """The rows of a Parquet file of the Hub, the label by its name: the file's metadata has it."""
+    """The rows of a Parquet file of the Hub, with label names from the file's metadata."""
     import pyarrow.parquet as pq
 
     names: list[str] = []
@@ -129,7 +129,7 @@ def _named(path: Path) -> Iterator[Place]:
                 raise InputError(
                     f"the label {label}, and the file names {len(names)} labels",
                     where=where,
-                    hint="take the file as the Hub has it: its metadata name the labels",
+                    hint="use the unchanged file from the Hub: its metadata name the labels",
                 )
             row = {**row, "label": names[label]}
         yield where, row
@@ -152,14 +152,14 @@ class DisSent(Release):
 
 
 class Insted(Release):
-    """INSteD, training and test: texts, and in half of them a sentence of another one."""
+    """INSteD, training and test: texts, half of them with a sentence of another text."""
 
     name = "insted"
     suffixes = JSON_LINES
     paper = "Shen et al. 2021"
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        """Of each record the text to judge (`detection`), of one with an intruder also the pair."""
+        """For each record the text to judge (`detection`), with an intruder also the pair."""
         doc, part = string(record, "file_id"), string(record, "train")
         if not doc or part not in ("0", "1"):
             raise Refused("no INSteD record: expected 'file_id', and 'train' as 0 or 1")
@@ -179,9 +179,9 @@ class Insted(Release):
 
 
 def _replaced(record: Record, language: str) -> tuple[list[str], int]:
-    """The sentences of a text of INSteD, and the place of the one to be replaced, or -1.
+    """The sentences of a text of INSteD, and the position of the replaced one, or -1.
 
-    `ctx` is a list of sentences; a text in one piece is split around the sentence.
+    `ctx` is a list of sentences, or one text, which is split around the sentence.
     """
     position = max(-1, int(_number(record.get("sen_position"), "'sen_position'")))
     context, old = record.get("ctx"), string(record, "to_be_replaced").strip()
@@ -212,7 +212,7 @@ class Disrpt(Release):
     paper = "DISRPT 2025"
 
     def records(self, path: Path, source: Source) -> Iterable[Place]:
-        """Relations, or tagged sentences. Those whose text is masked are counted and left out."""
+        """Relations, or tagged sentences. Masked ones are counted and left out."""
         columns = ("doc", "unit1_txt", "unit2_txt", "dir", "label")
         relations = path.suffix == ".rels"
         for where, record in (
@@ -245,7 +245,7 @@ class Disrpt(Release):
 
 
 def _units(record: Record) -> tuple[str, str]:
-    """The columns of the text as written; the releases before 2025 have it tokenised only."""
+    """The columns of the text as written; releases before 2025 have only tokenised text."""
     return ("u1_raw", "u2_raw") if "u1_raw" in record else ("unit1_txt", "unit2_txt")
 
 
@@ -297,7 +297,7 @@ class Gcdc(Encoded, Rated):
     paper = "Lai and Tetreault 2018"
 
     def records(self, path: Path, source: Source) -> Iterable[Place]:
-        """`DOMAIN_SPLIT.csv`, whose texts have line breaks: a place is the line of its end."""
+        """`DOMAIN_SPLIT.csv`; texts have line breaks, so the place of a row is its last line."""
         rows = csv.DictReader(io.StringIO(read_whole(path, self.encoding)), strict=True)
         if missing := sorted({"text", "labelA"} - set(rows.fieldnames or ())):
             columns = "text, labelA, labelM, ratingA1, ratingM1 and so on"

@@ -38,11 +38,11 @@ class Sample(JsonLines):
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """The files of the sample, or the one that `target` names without its suffix."""
+        """The files of the sample, or the one called `target` (without suffix)."""
         files = {path.stem: path for path in sorted(SAMPLE.glob("*.jsonl"))}
         if target and target not in files:
             raise InputError(
-                f"no part {target!r} in the sample",
+                f"the sample has no part {target!r}",
                 hint=f"{nearest(target, files)}its parts are {', '.join(files)}; sample: reads all",
             )
         return [files[target]] if target else list(files.values())
@@ -66,15 +66,15 @@ class Hub(RecordReader):
     config: str | None = None
     """The dataset's configuration."""
     split: str = "train"
-    """The split that is read."""
+    """The split to read."""
     revision: str | None = None
-    """The commit or branch that is read."""
+    """The commit or branch to read."""
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """No files: a Hub source is known by its revision. A local folder lends its own."""
+        """No files: a Hub source is identified by its revision. A local folder has its own."""
         if not target:
-            raise InputError("hub: names no dataset", hint="write hub:ORG/NAME")
+            raise InputError("hub: needs a dataset", hint="write hub:ORG/NAME")
         return sorted(path for path in expanded(target).rglob("*") if path.is_file())
 
     def read(self, source: Source) -> Iterator[Document]:
@@ -86,7 +86,7 @@ class Hub(RecordReader):
     def records(self, target: str, config: str | None, split: str) -> Iterator[Place]:
         """The rows of one split of a configuration, streamed.
 
-        Raises `InputError` if the dataset, its configuration or split is not there, or without
+        Raises `InputError` if the dataset, its configuration or split does not exist, or without
         network.
         """
         import datasets
@@ -114,7 +114,7 @@ class Hub(RecordReader):
 
 
 def json_rows(path: Path) -> Iterator[Place]:
-    """Each line that is not blank as a JSON object or a `BadRecord`, with `file:line`."""
+    """Each non-blank line as a JSON object or a `BadRecord`, with `file:line`."""
     for number, line in enumerate(read_lines(path), 1):
         where = f"{path}:{number}"
         try:
@@ -130,7 +130,7 @@ def json_rows(path: Path) -> Iterator[Place]:
 
 
 def json_value(text: str) -> Any:
-    """The value of a JSON text; `Refused` if it is none, or nested too deep."""
+    """The value of a JSON text; `Refused` if it is invalid, or nested too deep."""
     try:
         return parsed(text)
     except InputError as error:
@@ -140,7 +140,7 @@ def json_value(text: str) -> Any:
 def parquet_rows(path: Path) -> Iterator[Place]:
     """Each row as a record or a `BadRecord`, with `file:row` (rows counted from 1).
 
-    Memory holds some MiB of rows. Raises `InputError` for what is no whole Parquet file.
+    Memory holds a few MiB of rows. Raises `InputError` for an incomplete or invalid Parquet file.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -150,7 +150,7 @@ def parquet_rows(path: Path) -> Iterator[Place]:
     number = 0
     try:
         with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
-            # So many rows that a batch stays small, judged by the sizes that the file states.
+            # Small batches, by the sizes that the file states.
             groups = map(file.metadata.row_group, range(file.num_row_groups))
             mean = max((g.total_byte_size // max(1, g.num_rows) for g in groups), default=0)
             # A cell may be the whole dictionary of its column.
@@ -169,7 +169,7 @@ def parquet_rows(path: Path) -> Iterator[Place]:
         raise InputError(
             f"cannot be read as Parquet: {reason}",
             where=str(path),
-            hint="the file is cut short, damaged, or another format under this name",
+            hint="the file is truncated, damaged, or in another format",
         ) from error
 
 

@@ -1,12 +1,12 @@
 """`rst:` rhetorical structure trees: RST-DT (`.dis`) and rstWeb (`.rs3`, `.rs4`).
 
-A `.dis` file is a tree in brackets; `.rs3` and `.rs4` hold segments and groups that name a parent.
-A schema with several satellites or several nuclei is made binary as conversions of the RST
-Discourse Treebank do it. Satellites before the nucleus are the outermost nodes, the first one
-at the top (`S1 (S2 (N ...))`); those after it are attached in their order (`((N S1) S2)`: a
-right-branching `(N (S1 S2))` would need a node of two satellites). Several nuclei branch to
-the right (`N1 (N2 N3)`, each node `NN` with their relation); a satellite between two nuclei
-goes with the one before it, one before or after all of them with the whole.
+A `.dis` file is a tree in brackets; `.rs3` and `.rs4` contain segments and groups that name a
+parent. A schema with several satellites or several nuclei is made binary as in conversions of the
+RST Discourse Treebank. Satellites before the nucleus are the outermost nodes, the first one at the
+top (`S1 (S2 (N ...))`); those after it are attached in their order (`((N S1) S2)`: a
+right-branching `(N (S1 S2))` would need a node of two satellites). Several nuclei branch to the
+right (`N1 (N2 N3)`, each node `NN` with their relation); a satellite between two nuclei goes with
+the one before it, one before or after all of them with the whole.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from corpora.readers.guarded import BadXml, GuardedXml
 from corpora.readers.source import Encoded, Source, joined, paragraphs_of, with_sentences
 
 NESTING_LIMIT = 200
-"""Deepest tree taken; a newspaper article's has a depth of about 20."""
+"""Maximum depth of a tree; a newspaper article's has about 20."""
 SPAN, MULTINUCLEAR = "span", "multinuc"
 ROLES = ("Root", "Nucleus", "Satellite")
 PARAGRAPH_MARK = "<P>"
@@ -43,7 +43,7 @@ class Rst(Encoded):
     suffixes = (".out.dis", ".dis", ".rs3", ".rs4")
 
     text: Literal["raw", "edus", "tree"] | None = None
-    """What the text of `.dis` is taken from; without it from the first of these that is there."""
+    """The source of the text of `.dis`; default: the first of these that exists."""
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
@@ -74,7 +74,7 @@ class Rst(Encoded):
         yield source.document(stem, text, licence=licence, rst=binary_tree(root, spans))
 
     def _from_dis(self, path: Path) -> tuple[Node, list[str], str | None]:
-        """The tree, its EDUs' texts (of `.edus` if it counts) and the raw text, if that counts."""
+        """The tree, its EDUs' texts (from `.edus` if chosen), and the raw text if chosen."""
         root, texts = parse_dis(read_whole(path, self.encoding), path)
         beside, raw = _beside(path), None
         if self.text in ("raw", "edus") and self.text not in beside:
@@ -94,14 +94,14 @@ class Rst(Encoded):
 
 
 def _beside(tree: Path) -> dict[str, Path]:
-    """The raw text (`wsj_0601.out` of `wsj_0601.out.dis`) and the EDUs, those that are there."""
+    """The files of raw text (`wsj_0601.out` of `wsj_0601.out.dis`) and EDUs that exist."""
     base = tree.with_suffix("")
     files = {"raw": base, "edus": base.with_name(base.name + ".edus")}
     return {name: path for name, path in files.items() if tree.suffix == ".dis" and path.is_file()}
 
 
 def _joined(texts: list[str]) -> tuple[str, Spans]:
-    """The EDUs with a space between them, and their spans; a paragraph ends at its mark."""
+    """The EDUs joined by spaces, and their spans; a paragraph ends at its mark."""
     paragraphs: list[list[str]] = [[]]
     for number, text in enumerate(texts, 1):
         edu = " ".join(text.replace(PARAGRAPH_MARK, " ").split())
@@ -130,8 +130,8 @@ def _laid(texts: list[str], raw: str, path: Path) -> tuple[str, Spans]:
 class Node:
     """A node as annotated: an EDU (its number, from 0) or a schema over children in order.
 
-    `nucleus` and `relation` say what it is to its parent; `relation` is `span` for a nucleus
-    whose satellite names the relation.
+    `nucleus` and `relation` are its role in its parent; `relation` is `span` for a nucleus whose
+    satellite names the relation.
     """
 
     nucleus: bool = True
@@ -142,7 +142,7 @@ class Node:
 
 @dataclass(slots=True)
 class _Open:
-    """A bracket that is not closed yet: its head and what stands in it."""
+    """An open bracket: its head and its content so far."""
 
     where: str
     head: str = ""
@@ -229,14 +229,14 @@ class _Unit:
 def parse_rs(path: Path) -> tuple[Node, list[str]]:
     """The tree of an `.rs3` or `.rs4` file and its EDUs' texts, in the order of the file.
 
-    The primary tree only: the secondary edges and signals of eRST are not read. Raises
-    `Refused` for another structure than one tree, `BadXml` for XML that is not taken.
+    The primary tree only: the secondary edges and signals of eRST are not read. Raises `Refused` if
+    the structure is not one tree, `BadXml` for rejected XML.
     """
     xml, size = GuardedXml(read_chunks(path), path), 0
     parser: Any = ElementTree.XMLPullParser(("end",))
     units: dict[str, _Unit] = {}
     texts: list[str] = []
-    types: dict[str, set[str]] = defaultdict(set)  # those that the header gives a relation
+    types: dict[str, set[str]] = defaultdict(set)  # the types that the header gives a relation
     while chunk := xml.read():
         parser.feed(chunk)
         size += len(chunk)
@@ -271,9 +271,9 @@ def parse_rs(path: Path) -> tuple[Node, list[str]]:
 def _node(
     unit: _Unit, types: Mapping[str, set[str]], nucleus: bool, relation: str, depth: int
 ) -> Node:
-    """A unit with its satellites: a satellite, which names its nucleus, becomes a sibling of it.
+    """A unit with its satellites: a satellite, which names its nucleus, becomes its sibling.
 
-    A `span` group stands for its nucleus; satellites of the group stand a level above those of the
+    A `span` group stands for its nucleus; satellites of the group are a level above those of the
     nucleus.
     """
     if depth > NESTING_LIMIT:
@@ -356,6 +356,6 @@ def _join(tree: RstTree, left: _Part, right: _Part, relation: str, nuclearity: s
     tree.relation.append(relation)
     tree.nuclearity.append(nuclearity)
     number = len(tree) + len(tree.left) - 1
-    # To what stands above, a nucleus stays what it was before it took its satellite.
+    # For its parent, a nucleus keeps the role it had before it took its satellite.
     kept = {"NS": left.relation, "SN": right.relation, "NN": relation}[nuclearity]
     return _Part(number, left.first, right.last, True, kept)

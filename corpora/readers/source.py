@@ -1,4 +1,4 @@
-"""What a reader is, a source that is being read, and the parts of every document: id and text."""
+"""The base of readers, a source being read, and the parts of every document: id and text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 BAD_FROM_THE_START = 100
-"""So many bad records before the first good document mean another format, not bad luck."""
+"""This many bad records before the first good document mean another format."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -51,34 +51,34 @@ def _known_encoding(name: str) -> str:
         pass
     raise ConfigError(
         f"no encoding {name!r} (of those that contain ASCII)",
-        hint="utf-8 is the default; old corpora are often in latin-1 or cp1252",
+        hint="the default is utf-8; old corpora are often in latin-1 or cp1252",
     )
 
 
 Whole = Annotated[int, BeforeValidator(_no_switch)]
-"""A whole number; on the command line it is written as text."""
+"""A whole number; the command line gives it as text."""
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 """An encoding that contains ASCII: `utf-8`, `latin-1`, `cp1252`."""
 
 
 class Reader(Declared):
-    """One kind of source. `name` is the kind, what a spec `KIND:PATH` begins with.
+    """One kind of source. `name` is the kind in a spec `KIND:PATH`.
 
     The options of a source are the fields, and `name` (`corpora.readers.opened`).
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
-    """How the names of the files end that are looked for in a folder."""
+    """Suffixes of the files to read from a folder."""
     licence_by: ClassVar[str] = ""
-    """What the option `licence` may be a table by: the `genre` of documents, the `set` of tests."""
+    """The key of a table of licences: the `genre` of documents, or the `set` of tests."""
     own_licence: ClassVar[str] = "unknown"
-    """The licence of documents that bring none where the options name none either."""
+    """The licence of documents without one if the options give none."""
 
     licence: str | dict[str, str] = ""
-    """SPDX identifier of the documents that bring none; for conllu also a table by genre, for
-    coherence one by test set."""
+    """SPDX identifier for documents without a licence; for conllu also a table by genre, for
+    coherence by test set."""
     language: Language = "en"
-    """ISO 639-1 code of the documents that bring none."""
+    """ISO 639-1 code for documents without a language."""
 
     @field_validator("licence")
     @classmethod
@@ -92,16 +92,16 @@ class Reader(Declared):
         return licence
 
     def licence_of(self, key: str = "") -> str:
-        """The licence of what brings none; `key` is its genre or test set, for a table of licences.
+        """The licence for documents without one; `key` is the genre or test set in a table.
 
-        Raises `ConfigError` where the table has neither it nor `default`.
+        Raises `ConfigError` if the table has neither the key nor `default`.
         """
         if isinstance(self.licence, str):
             return self.licence or self.own_licence
         licence = self.licence.get(key, self.licence.get("default"))
         if licence is None:
             raise ConfigError(
-                f"no licence for the {self.licence_by} {key!r}",
+                f"there is no licence for the {self.licence_by} {key!r}",
                 where=f"source {self.name}: licence",
                 hint=f'add the {self.licence_by} to the table, or the key "default"',
             )
@@ -109,14 +109,14 @@ class Reader(Declared):
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """Every file that a source of this kind opens, sorted: its fingerprint is theirs.
+        """Every file that a source of this kind opens, sorted; they make its fingerprint.
 
-        Raises `InputError` if none is there.
+        Raises `InputError` if there are none.
         """
         return find_files(target, cls.suffixes, kind=cls.name)
 
     def read(self, source: Source) -> Iterator[Document]:
-        """The documents of a source. Here those of its files, one after the other."""
+        """The documents of a source; by default those of its files in order."""
         for path in source.files:
             with source.refusing(path):
                 split = split_of(below(source.target, path))
@@ -125,8 +125,9 @@ class Reader(Declared):
                     yield document
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The documents of a file, which `stem` names: its path below the source's folder, without
-        its suffix. `Refused` refuses the whole file; a bad record goes to `source.refuse`."""
+        """The documents of a file. `stem` names them: its path below the source's folder, without
+        its suffix. `Refused` rejects the whole file; a bad record goes to `source.refuse`.
+        """
         raise NotImplementedError
 
 
@@ -134,20 +135,20 @@ class Encoded(Reader):
     """A reader of texts that may be in another encoding than UTF-8."""
 
     encoding: Encoding = "utf-8"
-    """The encoding of the files: `latin-1` where it is needed."""
+    """The encoding of the files, such as `latin-1`."""
 
 
 def fail(record: BadRecord) -> None:
-    """What becomes of a bad record where nobody takes it."""
+    """Raise `InputError` for a bad record: the default of `on_bad`."""
     raise InputError(record.reason, where=record.where)
 
 
 @dataclass(slots=True)
 class Source:
-    """`kind:target` and its files while they are read; `on_bad` takes the bad records.
+    """`kind:target` and its files while they are read; `on_bad` is called with bad records.
 
-    `language` is that of documents that bring none. `name` is what stands in `Document.source`.
-    `skipped` counts what is no document by design (a redirect, a page of another namespace).
+    `language` is that of documents without one. `name` is the value of `Document.source`. `skipped`
+    counts entries that are not documents by design (a redirect, a page of another namespace).
     """
 
     kind: str
@@ -163,12 +164,12 @@ class Source:
     warned: bool = False
 
     def stem(self, path: Path, suffixes: Sequence[str]) -> str:
-        """What names the documents of a file: its path below the source's folder, no suffix."""
+        """The name of a file's documents: its path below the source's folder, without suffix."""
         name = below(self.target, path)
         return name.removesuffix(max(filter(name.endswith, suffixes), key=len, default=""))
 
     def refuse(self, record: BadRecord) -> None:
-        """Count a bad record and hand it to `on_bad`; `InputError` where all of the first are."""
+        """Count a bad record and call `on_bad`; `InputError` if all of the first are bad."""
         self.on_bad(record)
         self.bad += 1
         self.first_bad = self.first_bad or record
@@ -176,7 +177,7 @@ class Source:
             raise InputError(
                 f"the first {self.bad} records are all bad, the last one: {record.reason}",
                 where=record.where,
-                hint=f"is this the format that {self.kind!r} reads?",
+                hint=f"check that it has the format that {self.kind!r} reads",
             )
 
     def warn_once(self, message: str, hint: str) -> None:
@@ -187,14 +188,14 @@ class Source:
 
     @contextmanager
     def refusing(self, where: object, record: object = "") -> Iterator[None]:
-        """Refuse the record of this block if `Refused` is raised in it; `where` is its place."""
+        """Reject the record if its block raises `Refused`; `where` is its place."""
         try:
             yield
         except Refused as refusal:
             self.refuse(refusal.record(where, record))
 
     def document(self, name: str, text: str, **about: Any) -> Document:
-        """A document with the id `name`; `Refused` for another id, without text, or too long."""
+        """A document with the id `name`; `Refused` for a bad id, no text, or too much text."""
         if not text:
             raise Refused("no text: there is none in it")
         if len(text) > DOCUMENT_LIMIT:
@@ -209,7 +210,7 @@ def rows_of(
 ) -> Iterator[R]:
     """The rows that `build` makes of each record and its place.
 
-    A record that is bad, or that `build` refuses, goes to `on_bad`.
+    A record that is bad, or that `build` rejects, goes to `on_bad`.
     """
     for where, record in records:
         try:
@@ -219,9 +220,9 @@ def rows_of(
 
 
 def root_of(target: str) -> Path:
-    """The folder below which the paths of a spec's files count.
+    """The folder that the paths of a spec's files are relative to.
 
-    It is what stands before `/./` (`books/./emma`, as in rsync), else before the first part with a
+    It is the part before `/./` (`books/./emma`, as in rsync), else before the first part with a
     wildcard, else all of `target`, a folder or a file.
     """
     head, mark, _ = target.partition("/./")
@@ -239,14 +240,14 @@ def below(target: str, path: Path) -> str:
 
 
 class SeenIds:
-    """A set of ids in about eight bytes each: sorted hashes, and a small set of the latest."""
+    """A set of ids with about eight bytes each: sorted hashes, and a small set of the latest."""
 
     def __init__(self) -> None:
         self._latest: set[int] = set()
         self._sorted: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def add(self, key: str) -> bool:
-        """Whether `key` is new; it is known from then on."""
+        """Whether `key` is new; adds it."""
         code = hash(key)
         place = int(np.searchsorted(self._sorted, code))
         if code in self._latest or code in self._sorted[place : place + 1]:
@@ -260,10 +261,10 @@ class SeenIds:
 
 
 def check_id(name: str) -> str:
-    """`name`, if it may be a document's id or group; `Refused` otherwise.
+    """`name` if it is valid as a document's id or group, else `Refused`.
 
-    Ids are labels, but labels end up in file names: no control characters, no `..` segment, no
-    leading slash, at most 512 characters.
+    Ids end up in file names: no control characters, no `..` segment, no leading slash, at most 512
+    characters.
     """
     if not name or len(name) > 512 or _CONTROL.search(name):
         raise Refused(f"bad id: {name[:80]!r} is empty, too long or holds control characters")
@@ -281,7 +282,7 @@ def language_of(name: str) -> str:
 
 
 def check_unicode(text: str) -> None:
-    """Raise `Refused` for half a surrogate pair, which no file in UTF-8 holds."""
+    """Raise `Refused` for half a surrogate pair, which UTF-8 cannot encode."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -290,7 +291,7 @@ def check_unicode(text: str) -> None:
 
 
 def clean(paragraph: str) -> str:
-    """A paragraph as written, but for line breaks (now a space) and white space around it."""
+    """A paragraph with line breaks as spaces and without white space around it."""
     return " ".join(filter(None, map(str.strip, paragraph.splitlines())))
 
 

@@ -30,7 +30,7 @@ class RocStories(Encoded):
     own_licence = "research-only"
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document a story: its sentences are the sentence layer, its title the title."""
+        """A document for each story: its sentences are the sentence layer, its title the title."""
 
         def build(row: Row, where: str) -> Iterator[Document]:
             story = {"title": row["storytitle"], "sentences": _texts(row, _SENTENCES)}
@@ -44,7 +44,7 @@ class RocStories(Encoded):
 
 @dataclass(frozen=True, slots=True)
 class ClozeStory:
-    """A story without its end, and two endings."""
+    """A story without its end, and its two endings."""
 
     id: str
     context: tuple[str, ...]
@@ -61,10 +61,10 @@ class StoryCloze(Encoded):
     own_licence = "research-only"
 
     ending: Literal["right", "wrong", "both"] = "right"
-    """Which endings the documents have; with both the ids are `ID/right` and `ID/wrong`."""
+    """The endings of the documents; with both, the ids are `ID/right` and `ID/wrong`."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document a story, or two in the group of the story."""
+        """A document for each story, or two in the group of the story."""
         for story in read_storycloze(path, source.refuse, encoding=self.encoding):
             ends = {f"{story.id}/right": story.right, f"{story.id}/wrong": story.wrong}
             if self.ending != "both":
@@ -97,7 +97,7 @@ def read_storycloze(
 
 
 def _texts(row: Row, columns: Sequence[str]) -> list[str]:
-    """The texts in `columns`; `Refused` if one is empty: a story has no holes."""
+    """The texts in `columns`; `Refused` if one is empty."""
     texts = [row[column].strip() for column in columns]
     if not all(texts):
         raise Refused(f"no text: {columns[texts.index('')]} is empty")
@@ -115,10 +115,10 @@ def table_rows(
 ) -> Iterator[tuple[str, Row | BadRecord]]:
     """The rows of a CSV file, or of a TSV file (its header has tabs), each with `file:line`.
 
-    A record is one line: a quote that is not closed on its line spoils that record, not those
-    after it. Without `quoted`, fields are separated by tabs and a quote is text. Blank lines are
-    left out. `header` is that of a file without one. Raises `InputError` if the header lacks one
-    of `columns`; `hint` goes with it.
+    A record is one line: a quote that is not closed on its line invalidates only that record.
+    Without `quoted`, fields are separated by tabs and a quote is text. Blank lines are left out.
+    `header` is for a file without one. Raises `InputError` with `hint` if the header lacks one of
+    `columns`.
     """
     delimiter = "," if quoted else "\t"
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE

@@ -1,7 +1,7 @@
 """`superglue:` RTE, COPA and ReCoRD in SuperGLUE's own JSON Lines (Wang et al. 2019).
 
-`FOLDER/TASK/SPLIT.jsonl`, as the benchmark's archives unpack; rows of the Hub's version
-(`aps/super_glue`) are understood too.
+`FOLDER/TASK/SPLIT.jsonl`, as in the benchmark's archives; rows of the Hub's version
+(`aps/super_glue`) are read too.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class SuperGlue(Reader):
     paper = "Wang et al. 2019"
 
     config: Literal["rte", "copa", "record"] | None = None
-    """The task, where the files' names do not tell."""
+    """The task, if the files' names do not tell."""
     split: Literal["train", "val", "valid", "validation", "dev", "test"] | None = None
-    """The split, where the files' names do not tell."""
+    """The split, if the files' names do not tell."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """The premises and passages, a document each; queries of one passage share its document."""
+        """The premises and passages as documents; queries of one passage share its document."""
         (task, split), last = self.part_of(path), ""
         for where, row in rows(task, json_rows(path), source.refuse):
             if where != last:
@@ -70,9 +70,9 @@ class SuperGlue(Reader):
 def rows(task: str, records: Iterable[Place], on_bad: OnBad = fail) -> Iterator[tuple[str, Row]]:
     """The examples of `rte`, `copa` or `record`, each with its place.
 
-    `label` of RTE is 0 (entailment) or 1, of COPA 0 (the first choice) or 1, -1 where it is
-    hidden. A passage of ReCoRD gives a row for each of its queries, `answers` empty where hidden.
-    A bad record goes to `on_bad`; by default the first one raises `InputError`.
+    `label` of RTE is 0 (entailment) or 1, of COPA 0 (the first choice) or 1, -1 if hidden. A
+    passage of ReCoRD gives a row for each of its queries, with empty `answers` if hidden. A bad
+    record goes to `on_bad`; by default the first one raises `InputError`.
     """
     return rows_of(records, lambda record, where: ((where, r) for r in TASKS[task](record)), on_bad)
 
@@ -91,7 +91,7 @@ def _copa(record: Record) -> Iterator[Row]:
 
 
 def _record(record: Record) -> Iterator[Row]:
-    """Both forms: the Hub's rows of one query, and the benchmark's passages with theirs."""
+    """Both forms: the Hub's rows of one query, and the benchmark's passages with several."""
     passage, name = record.get("passage"), _id(record)
     if isinstance(passage, Mapping):
         text = filled(passage, "text")

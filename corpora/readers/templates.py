@@ -1,7 +1,7 @@
-"""Templates of Wikipedia that stand in running text: what a reader of the article sees of them.
+"""Wikipedia's templates in running text, as a reader of the article sees them.
 
-A template that carries a value shows it (`{{convert|12|km|mi}}` as `12 km`), one that marks a place
-or gives a reference shows nothing. Of all others it is not known what they say: `GAP`.
+A template with a value shows it (`{{convert|12|km|mi}}` as `12 km`); one that marks a place or
+gives a reference shows nothing. All others are unknown: `GAP`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 GAP = "\ufdd0"
-"""Stands where something is missing that a reader of the article sees. No text has this code."""
+"""Stands for something missing that a reader of the article sees. No text has this code."""
 
 Values = Sequence[str]
 Named = Mapping[str, str]
 Show = Callable[[Values, Named], str]
-"""What a template shows with its values: those without a name, in order, and those with one. None
-of them is empty. Raises `IndexError` where a value is missing."""
+"""What a template shows for its values: unnamed in order, and named; none is empty. Raises
+`IndexError` for a missing value.
+"""
 
 _SILENT = re.compile(
     r"sfn\w*|harv\w*|efn\b.*|refn?|ref label|notetag|note|rp?|cite\b.*|citation( needed)?|cn|fact"
@@ -26,7 +27,7 @@ _SILENT = re.compile(
     r"|sic|short description|use .*|flag ?icon.*|respell|ipa.*|pron.*|audio|listen|clear|shy"
     r"|post-?nominals|defaultsort.*|displaytitle.*"
 )
-"""References, notes of editors, and what shows as a picture, a sound or its pronunciation."""
+"""References, notes of editors, pictures, sounds and pronunciations."""
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
@@ -37,7 +38,7 @@ _UNITS = {
     "kph": "km/h", "nmi": "nautical miles", "impgal": "gallons", "usgal": "gallons",
 }  # fmt: skip
 _SECOND_UNITS = frozenset(("in", "oz", "lb", "yd", "ft", "s", "min"))
-"""Of values such as `6 ft 2 in`; any other number behind a unit says how to round."""
+"""Units of values such as `6 ft 2 in`; any other number after a unit is a precision."""
 _POWER = re.compile(r"(?<=[a-z])[23]$")
 _BETWEEN = {"-": "–", "x": "×", "*": "×", "+/-": "±"} | {
     w: w for w in ("–", "by", "to", "and", "or")
@@ -46,12 +47,12 @@ _NUMBER = re.compile(r"[-−+]?\d[\d,.]*(?:[+-]\d+/\d+)?|\d+/\d+")
 
 
 def grouped(number: str) -> str:
-    """A number with its thousands set off, as English Wikipedia shows it."""
+    """A number with thousands separators, as English Wikipedia shows it."""
     return f"{int(number):,}" if number.isdecimal() and 3 < len(number) < 30 else number
 
 
 def _converted(values: Values, named: Named) -> str:
-    """A measure as it was given; the converted one is left out."""
+    """A measure as given, without its conversion."""
     shown: list[str] = []
     for place, value in enumerate(values):
         if _NUMBER.fullmatch(value):
@@ -69,7 +70,7 @@ def _converted(values: Values, named: Named) -> str:
 
 
 def _date(values: Values, named: Named) -> str:
-    """`May 4, 2001`, or `4 May 2001` with `df`; what is no year, month and day as it is written."""
+    """`May 4, 2001`, or `4 May 2001` with `df`; other values unchanged."""
     if not values[0].isdecimal():
         return values[0]
     if not all(value.isdecimal() and len(value) < 3 for value in values[1:3]):
@@ -181,9 +182,9 @@ _SHOWN = {name: show for names, show in _KINDS for name in names.split("/")}
 
 
 def shown(name: str) -> Show | str:
-    """What a template shows: "" or `GAP` where its values say nothing about it.
+    """What a template shows: "" or `GAP` if its values do not tell.
 
-    A parser function has its first value behind a colon in its name (`formatnum:1200`).
+    A parser function has its first value after a colon in its name (`formatnum:1200`).
     """
     name = " ".join(name.replace("_", " ").split()).lower().removeprefix("template:")
     function, colon, value = name.partition(":")

@@ -52,19 +52,19 @@ class Text(Encoded):
     suffixes = (".txt", ".txt.gz")
 
     layout: Literal["paragraphs", "lines"] = "paragraphs"
-    """`paragraphs`: blank lines separate them. `lines`: every line is a sentence as well."""
+    """`paragraphs`: blank lines separate paragraphs. `lines`: every line is also a sentence."""
     document_lines: Annotated[Whole, Field(ge=1)] | None = None
-    """With the layout `lines`: cut a file into documents of so many sentences."""
+    """With the layout `lines`: maximum sentences of a document."""
     group: Literal["file", "folder"] = "file"
-    """What splits keep together: the documents of a file, or of the folder that it lies in."""
+    """What splits keep together: the documents of a file, or of its folder."""
 
     _lines = model_validator(mode="after")(lines_have_the_layout)
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """Id = path below the folder, without its suffix.
+        """The id is the path below the folder, without suffix.
 
-        So is the group, or with `group` = `folder` the folder that the file lies in: its path below
-        the source's folder, and of files right in that one its name.
+        The group is the same, or with `group` = `folder` the path of the file's folder below the
+        source's folder (for files directly in that one, its name).
         """
         group = stem
         if self.group == "folder":
@@ -94,13 +94,14 @@ class Cnn(Encoded):
     suffixes = (".story", ".story.gz")
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document a file. `@highlight` and the paragraph after it, a point of the summary, are
-        dropped."""
+        """A document for each file, without `@highlight` and the paragraph after it, a point of the
+        summary.
+        """
         body: list[str] = []
         highlight = False
         for paragraph in paragraphs_of(read_whole(path, self.encoding)):
             if paragraph.startswith(_HIGHLIGHT):
-                # Some have the point on the line after the mark, without a blank line.
+                # Some files have the point on the line after the mark, without a blank line.
                 highlight = paragraph == _HIGHLIGHT
             elif highlight:
                 highlight = False
@@ -118,19 +119,20 @@ class Wsj(Encoded):
 
     @classmethod
     def find(cls, target: str) -> list[Path]:
-        """The files `wsj_*` of a folder, or the files that are named."""
+        """The files `wsj_*` of a folder, or the given files."""
         files = find_files(target, ("",), kind=cls.name)
         articles = [path for path in files if path.name.startswith("wsj_")]
         if articles or not expanded(target).is_dir():
             return articles or files
         raise InputError(
             f"no file wsj_* in folder {target!r}",
-            hint="wsj: wants the Penn Treebank's raw text, FOLDER/00/wsj_0001 and so on",
+            hint="wsj: expects the Penn Treebank's raw text, FOLDER/00/wsj_0001 and so on",
         )
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document a file. Every line is a sentence (the sentence layer), blank lines separate
-        paragraphs, the lines `.START` are dropped."""
+        """A document for each file. Every line is a sentence (the sentence layer), blank lines
+        separate paragraphs, the lines `.START` are dropped.
+        """
         try:
             lines = read_whole(path, self.encoding).split("\n")
         except Refused as refusal:
@@ -151,8 +153,9 @@ class Arxiv(Reader):
     own_licence = "CC0-1.0"
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document an abstract (a line of `arxiv-metadata-oai-snapshot.json`); id, title and
-        categories are arXiv's."""
+        """A document for each abstract (a line of `arxiv-metadata-oai-snapshot.json`); id, title
+        and categories are arXiv's.
+        """
 
         def build(record: Record, where: str) -> Iterator[Document]:
             id = record.get("id")
@@ -174,13 +177,13 @@ class PeerRead(Reader):
     suffixes = (".pdf.json",)
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
-        """A document a paper, called `acl_2017/train/104`.
+        """A document for each paper, called `acl_2017/train/104`.
 
-        The abstract is the first section (level 1, heading `Abstract`); the depth of a heading's
-        number gives the level of the others (`3.1 Data` is 3, without a number 2). A line of the
-        PDF's text is a paragraph; lines without any letter (line and page numbers) are dropped.
+        The abstract is the first section (level 1, heading `Abstract`); the number of a heading
+        gives the level of the others (`3.1 Data` is 3, without a number 2). A line of the PDF's
+        text is a paragraph; lines without any letter (line and page numbers) are dropped.
         """
-        name = stem.replace("parsed_pdfs/", "")  # the folder says nothing
+        name = stem.replace("parsed_pdfs/", "")  # the same for all papers
         yield as_article(_paper(json_value(read_whole(path))), source, name)
 
 

@@ -1,8 +1,8 @@
 """`wikipedia:` MediaWiki XML dumps (`pages-articles.xml.bz2`), read as a stream.
 
 Wikitext becomes sections of plain paragraphs: the prose that a reader sees, without tables, lists
-and bibliographies. Where something is missing that a reader sees (a formula, a template that is
-not known), the sentence is left out.
+and bibliographies. A sentence with something that cannot be rendered (a formula, an unknown
+template) is left out.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from corpora.sentences import split
 EXTRA = "wikipedia"
 
 PAGE_LIMIT = 2 << 20
-"""Longest wikitext taken, in characters: MediaWiki takes no more bytes."""
+"""Maximum length of wikitext, in characters: MediaWiki's own limit in bytes."""
 UNCLOSED_LIMIT = 50
-"""Most brackets and tags left open in a page that is parsed."""
+"""Maximum open brackets and tags of a page to parse."""
 
 _DISAMBIGUATION = re.compile(
     r"\{\{\s{0,9}(?:[\w ]{0,40}[ _-])?(?:disambig\w*|disamb|dab|hndis|geodis|desambig\w*|homonymie"
@@ -50,14 +50,14 @@ _APPARATUS = re.compile(
     r"|voci correlate|collegamenti esterni|bibliografia|note",
     re.IGNORECASE,
 )
-"""Headings of sections that are no prose, with what stands below them."""
+"""Headings of sections that are not prose, with their subsections."""
 _DROPPED = frozenset(
     """ref references table gallery timeline syntaxhighlight source imagemap style script
     templatedata graph mapframe maplink section indicator""".split()  # noqa: SIM905
 )
 _UNREADABLE = frozenset(("math", "chem", "ce", "score", "hiero"))
 _ITEM = "\ufdd1"
-"""Begins a paragraph that is an item of a list. No text has this code."""
+"""Marks a paragraph that is a list item. No text has this code."""
 _OWN_CODES = dict.fromkeys(map(ord, (GAP, _ITEM)))
 _GAPS_ALONE = re.compile(rf"^[ \t]*{GAP}[{GAP} \t]*$", re.MULTILINE)
 _GAP_AFTER_STOP = re.compile(rf"([.!?…][\"”’»]?){GAP}+")
@@ -67,7 +67,7 @@ _BLOCKS = frozenset(("p", "div", "blockquote", "center", "ul", "ol", "dl", "hr",
 }
 _ITEMS = frozenset(("li", "dt", "dd"))
 _LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*:(?!\s)")
-"""Wikis' names are written small, without a blank behind; `CSI: Miami` and `Re:Zero` are titles."""
+"""Names of wikis are lower case, without a space after the colon (`CSI: Miami` is a title)."""
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")
 _PARAGRAPH_TAG = re.compile(r"</?p\b[^<>]*>", re.IGNORECASE)
 _EMPTY_BRACKETS = re.compile(r" ?[(（][\s,;:]*[)）]")
@@ -86,13 +86,13 @@ _MARK = re.compile(
 _CLOSERS = {"{{": "}}", "[[": "]]", "{|": "|}", "[": "]"}
 _RAW = frozenset(("math", "nowiki", "pre", "syntaxhighlight", "source", "score", "timeline"))
 _DEEP = 10_000
-"""Properly nested marks are no trouble to the parser, but so many are no article."""
+"""Properly nested marks are easy to parse, but an article does not have this many."""
 _VOID = frozenset(("br", "hr", "wbr", "img", "li", "dt", "dd", "td", "th", "tr"))
 
 
 @dataclass(slots=True)
 class Site:
-    """What the dump says about its wiki: among it the prefixes of links, in lower case."""
+    """Facts about the wiki from the dump, such as the prefixes of links in lower case."""
 
     name: str = ""
     pages: str = ""
@@ -109,16 +109,16 @@ class Wikipedia(Reader):
     own_licence = "CC-BY-SA-4.0"
 
     language: Language = ""
-    """ISO 639-1 code of the articles; without it the dump says it."""
+    """ISO 639-1 code of the articles; default: that of the dump."""
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The articles of dumps: sections with level and heading, categories, title, address.
 
         The id is `WIKI:PAGE` (`enwiki:12`). Only the main namespace is read; redirects and
         disambiguation pages are skipped, and counted in `source.skipped`. Of several revisions the
-        last is taken. A page that cannot be taken is refused; XML that is not well-formed, nested
-        too deep or cut short ends the reading with an `InputError`, as nothing after it is known.
-        Raises `DiscorporaError` without the packages of the extra `wikipedia`.
+        last is used. A bad page is rejected; XML that is not well-formed, nested too deep or
+        truncated ends the reading with an `InputError`. Raises `DiscorporaError` without the
+        packages of the extra `wikipedia`.
         """
         parser = require("mwparserfromhell", EXTRA, "to read wikitext")
         for where, page, site in _pages(path, source):
@@ -130,7 +130,7 @@ class Wikipedia(Reader):
 
 
 def _pages(path: Path, source: Source) -> Iterator[tuple[str, _Page, Site]]:
-    """The pages of a dump with their line; those that `mwxml` cannot read are refused."""
+    """The pages of a dump with their line; those that `mwxml` cannot read are rejected."""
     mwxml = require("mwxml", EXTRA, "to read a Wikipedia dump")
     elements = require("mwxml.element_iterator", EXTRA, "to read a Wikipedia dump")
     xml = GuardedXml(read_chunks(path), path)
@@ -163,8 +163,8 @@ def _pages(path: Path, source: Source) -> Iterator[tuple[str, _Page, Site]]:
         except (mwxml.errors.MalformedXML, *structure) as error:
             source.refuse(BadRecord(where, f"bad page: {error}"[:200]))
         element.clear()
-        # mwxml empties the elements that it has read but leaves them in the root: memory
-        # would grow with the dump.
+        # mwxml empties the elements that it has read but leaves them in the root, which would fill
+        # memory.
         root.element.clear()
 
 
@@ -176,11 +176,11 @@ class _Page:
         self.redirect = page.redirect is not None
         self.text = ""
         for revision in page:
-            # An older revision of a history dump is overwritten: one is held at a time.
+            # An older revision of a history dump is overwritten: only one is held in memory.
             self.text = revision.text or ""
 
     def skipped(self) -> str:
-        """Why it is no article, or nothing."""
+        """Why a page is not an article, or ""."""
         if self.namespace != 0:
             return "other namespace"
         if self.redirect or _REDIRECT.match(self.text):
@@ -217,14 +217,13 @@ def _document(page: _Page, site: Site, parser: Any, source: Source) -> Document:
 
 
 class _Extract:
-    """Walks parsed wikitext and collects categories, and the text of the section that it is in.
+    """Walks parsed wikitext and collects categories and the text of each section.
 
-    Tables, lists, references, files and comments are dropped, links and formatting leave their
-    text, templates what `corpora.readers.templates` knows of them. A sentence with a formula or
-    an unknown template is dropped, and its paragraph ends there; templates that fill lines of
-    their own are no part of a sentence. Brackets that a template has left empty go with it, and a
-    paragraph in which markup is left over (a table or template that its author did not close) is
-    dropped. The lead is level 1, `== x ==` level 2.
+    Tables, lists, references, files and comments are dropped, links and formatting keep their text,
+    templates show what `corpora.readers.templates` knows. A sentence with a formula or an unknown
+    template is dropped, and its paragraph ends there; templates on their own lines are not part of
+    a sentence. Brackets left empty are removed, and a paragraph with remaining markup (a table or
+    template that was not closed) is dropped. The lead is level 1, `== x ==` level 2.
     """
 
     def __init__(self, site: Site) -> None:
@@ -233,7 +232,7 @@ class _Extract:
         self.sections: list[dict[str, Any]] = []
         self.level, self.heading = 1, ""
         self.apparatus = 0
-        """The level of the section without prose that this one is in, or 0."""
+        """The level of the enclosing section without prose, or 0."""
         self.parts: list[str] = []
         self.in_item = False
 
@@ -249,7 +248,7 @@ class _Extract:
             if not written.startswith(_ITEM):
                 paragraphs += self._whole(written)
             elif paragraphs and paragraphs[-1].endswith(":"):
-                # What announces a list is no sentence without it.
+                # A sentence that announces a list is incomplete without it.
                 spans = self._sentences(paragraphs[-1])
                 paragraphs[-1:] = [paragraphs[-1][: spans.end[-2]]] if len(spans) > 1 else []
         if (paragraphs or self.heading) and not self.apparatus:
@@ -259,7 +258,7 @@ class _Extract:
         self.in_item = False
 
     def _whole(self, written: str) -> list[str]:
-        """The stretches of a paragraph without sentences in which something is missing."""
+        """The parts of a paragraph without incomplete sentences."""
         text = _mended(_BRACKETS.sub(_without_gaps, written))
         stretches, before = [], 0
         for start, end in self._sentences(text) if GAP in text else ():
@@ -316,7 +315,7 @@ class _Extract:
             values = [value for key, _, value in filled if not key]
             with suppress(IndexError):
                 text = show(values, {name: value for key, name, value in filled if key})
-        else:  # one of several lines is a box beside the text
+        else:  # a template of several lines is a box beside the text
             text = "" if "\n" in str(node).strip() else show
         self.parts.append(text)
 
@@ -350,7 +349,7 @@ class _Extract:
 
 
 def _without_gaps(match: re.Match[str]) -> str:
-    """Brackets without the parts in which something is missing: `(GAP; born 1978)`."""
+    """Brackets without incomplete parts: `(GAP; born 1978)`."""
     if GAP not in match[0]:
         return match[0]
     kept = [part for part in re.split(r"(?<=[;,])", match[1]) if GAP not in part]
@@ -358,7 +357,7 @@ def _without_gaps(match: re.Match[str]) -> str:
 
 
 def _mended(paragraph: str) -> str:
-    """A paragraph without what dropped templates leave behind; "" if it is itself left-over."""
+    """A paragraph without the remains of dropped templates; "" if nothing else is left."""
     if _LEFT_OVER.search(paragraph):
         return ""
     paragraph = _EMPTY_BRACKETS.sub("", paragraph)
@@ -369,16 +368,16 @@ def _mended(paragraph: str) -> str:
 
 
 def unclosed(text: str, limit: int) -> int:
-    """The number of templates, links, tables and tags that are not closed, or closed crosswise.
+    """The number of templates, links, tables and tags that are unclosed or wrongly nested.
 
-    The parser of wikitext begins anew behind everything that is opened and not closed, so a page
-    of a thousand open templates takes it minutes and one of a hundred thousand hours. Pages that
-    people wrote have a few; what has many more is not parsed. Counting takes linear time and ends
-    soon after `limit`. Comments and raw elements (`<math>`) are stepped over.
+    The wikitext parser restarts after everything left open, so a page of a thousand open templates
+    takes minutes and one of a hundred thousand hours. Real pages have a few; pages with many are
+    not parsed. Counting takes linear time and stops soon after `limit`. Comments and raw elements
+    (`<math>`) are skipped.
     """
-    stack: list[str] = []  # what closes the open marks, innermost last
+    stack: list[str] = []  # the closing marks of the open ones, innermost last
     held: Counter[str] = Counter()
-    missing: set[str] = set()  # ends that do not come any more
+    missing: set[str] = set()  # closing marks that do not follow
     lost = at = 0
     while lost + max(0, len(stack) - _DEEP) <= limit:
         mark = _MARK.search(text, at)
@@ -403,7 +402,7 @@ def unclosed(text: str, limit: int) -> int:
             stack.append(opens)
             held[opens] += 1
         elif closes and held[closes]:
-            while (innermost := stack.pop()) != closes:  # what was opened in it is lost
+            while (innermost := stack.pop()) != closes:  # marks opened inside stay unclosed
                 held[innermost] -= 1
                 lost += 1
             held[closes] -= 1

@@ -25,7 +25,7 @@ _LINE_END = re.compile(r"\n")
 
 
 def split(text: str, paragraphs: Spans, splitter: str = "rules", language: str = "en") -> Spans:
-    """The sentence spans of `text`: inside paragraphs, in order, without white space around.
+    """The sentence spans of `text`: within paragraphs, in order, without outer white space.
 
     `splitter` is a name of `SPLITTERS`; `language` an ISO 639-1 code. Raises `ConfigError` for
     an unknown splitter.
@@ -49,8 +49,8 @@ SplitterName = Annotated[str, AfterValidator(known_splitter)]
 def split_document(document: Document, splitter: str = "rules") -> Document:
     """The document with its sentence layer.
 
-    `source` keeps the layer that the source brought (gold sentences, one sentence a line) and
-    splits by rules where it brought none.
+    `source` keeps the source's sentences (gold, or one in each line) and splits by rules if it has
+    none.
     """
     if splitter == "source" and document.sentences is not None:
         return document
@@ -82,10 +82,10 @@ def _cut(
     ends: Callable[[int, int], list[int]],
     calendar: frozenset[str] = frozenset(),
 ) -> Spans:
-    """The stretches of each paragraph up to its `ends`, without the white space around them.
+    """The parts of each paragraph up to its `ends`, without outer white space.
 
-    A bare date with its stop (`16th.`, `“4 May.`), with which an entry of a diary begins, is no
-    sentence: it is left out, or belongs to what follows where it opens a quotation.
+    A bare date with its stop at the start of a diary entry (`16th.`, `“4 May.`) is not a sentence:
+    it is left out, or joined to the next sentence if it opens a quotation.
     """
     sentences = Spans()
     for start, end in paragraphs:
@@ -103,7 +103,7 @@ def _cut(
 
 
 def _is_date(text: str, calendar: frozenset[str]) -> bool:
-    """Whether `text` is a day of a month and no more than its year, week day or feast beside it."""
+    """Whether `text` is only a day of a month, with optional year, week day or feast."""
     match = _DATE.fullmatch(text)
     if match is None:
         return False

@@ -1,4 +1,4 @@
-"""What the sentence splitter knows of a language: abbreviations and words that begin sentences."""
+"""Language data of the sentence splitter: abbreviations and words that begin sentences."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ def _words(text: str) -> frozenset[str]:
 class Language:
     """Word lists, abbreviations without their last stop and in lower case.
 
-    `titles` stand before a name and never end a sentence; `inner` never end one either.
-    `numbered` do not where a number follows. `ending` (`etc.`, `Inc.`) and all
-    that is written with stops inside (`U.S.`) end one if a word of `starters` follows.
-    `reporting` verbs follow a quotation whose question or cry does not end the sentence;
-    `cries` are names that are written with a mark of exclamation. Abbreviations that are words
-    too (`Sun.`, `Rep.`) are meant only with a capital: `proper`. `calendar`: names of months and
-    days of the week, in lower case.
+    `titles` precede a name and never end a sentence; nor do `inner` ones. `numbered` do not end one
+    before a number. `ending` (`etc.`, `Inc.`) and abbreviations with inner stops (`U.S.`) end one
+    if a word of `starters` follows. `reporting` verbs follow a quotation whose question or
+    exclamation does not end the sentence; `cries` are names with an exclamation mark. `proper`:
+    abbreviations that are also words (`Sun.`, `Rep.`) count only with a capital. `calendar`: names
+    of months and days of the week, in lower case.
     """
 
     titles: frozenset[str] = frozenset()

@@ -1,7 +1,6 @@
-"""Where sentences end in scripts with upper and lower case: every run of stops is judged.
+"""Sentence ends in scripts with upper and lower case: the words on both sides of each stop decide.
 
-The words on both sides decide. All work is linear in the text: patterns take possessive runs,
-and the looks back and ahead are bounded.
+The work is linear in the text: patterns use possessive quantifiers, and lookarounds are bounded.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _MARKS = (
         True,
     ),
 )
-"""Sentence ends without a stop: what hints at them, the pattern, whether it stands alone."""
+"""Sentence ends without a stop: a cheap hint, the pattern, and whether it is a sentence itself."""
 _COMPILED_MARKS = [(hints, re.compile(pattern), alone) for hints, pattern, alone in _MARKS]
 
 
@@ -67,7 +66,7 @@ class Rules:
         self.marks = _marks(text)
 
     def boundaries(self, start: int, end: int) -> list[int]:
-        """Where sentences begin in the paragraph `[start, end)`, but for its own begin."""
+        """Sentence starts in the paragraph `[start, end)`, without its own start."""
         places: list[int] = []
         begin = skip = start
         for match in _STOPS.finditer(self.text, start, end):
@@ -84,13 +83,13 @@ class Rules:
 
     @property
     def casual(self) -> bool:
-        """Whether the writer does without capitals: `i dont know`."""
+        """Whether the writer uses no capitals: `i dont know`."""
         if self._casual is None:
             self._casual = _CASUAL.search(self.text) is not None
         return self._casual
 
     def _next_sentence(self, match: re.Match[str], begin: int, end: int) -> int:
-        """Where the next sentence begins if one ends at these stops, else 0."""
+        """The start of the next sentence if one ends at these stops, else 0."""
         stops, closers, gap = match.groups()
         text, after = self.text, match.end()
         if not gap:
@@ -128,8 +127,8 @@ class Rules:
     def _word_before(self, begin: int, at: int) -> str:
         """The word that ends at `at`, without opening punctuation; "" after white space.
 
-        Of words joined by a dash, a hyphen or a slash (`at once—Mr.`, `Lieut.-Col.`) a title is one
-        by itself.
+        A title joined by a dash, a hyphen or a slash (`at once—Mr.`, `Lieut.-Col.`) is a separate
+        word.
         """
         piece = self.text[max(begin, at - _LOOK_BACK) : at]
         if not piece or piece[-1].isspace():
@@ -172,7 +171,7 @@ class Rules:
         )
 
     def _starts(self, after: int) -> bool:
-        """Whether what follows an abbreviation is likely the first word of a sentence."""
+        """Whether the word after an abbreviation probably begins a sentence."""
         first = self.text[after]
         if first in '"“‘¿¡':
             return True
@@ -189,7 +188,7 @@ class Rules:
     def _lower_case_begins(
         self, stops: str, closers: str, before: str, begin: int, after: int
     ) -> bool:
-        """Whether a sentence ends although what follows is in lower case."""
+        """Whether a sentence ends although the next word is in lower case."""
         if _ADDRESS.match(self.text, after):
             return True
         if closers:
@@ -210,7 +209,7 @@ def _dotted(word: str) -> bool:
 
 
 def _marks(text: str) -> list[int]:
-    """Where sentences begin that no stop announces, see `_MARKS`."""
+    """Sentence starts without a stop before them, see `_MARKS`."""
     places: list[int] = []
     for hints, pattern, alone in _COMPILED_MARKS:
         if any(hint in text for hint in hints):

@@ -25,9 +25,9 @@ from corpora.store.documents import (
 def split_documents(documents: Path, folder: Path, splitter: str = "rules") -> int:
     """Copy the shards of `documents` to `folder` with a column of the splitter's sentences.
 
-    The source's own sentences stay beside it. `splitter` is a name of
-    `corpora.sentences.SPLITTERS`; the schema's metadata holds it. Shards are made and kept as those
-    of `write_documents`. Returns the number of sentences.
+    The source's own sentences are kept. `splitter` is a name of `corpora.sentences.SPLITTERS`,
+    stored in the schema's metadata. Shards are made and kept as by `write_documents`. Returns the
+    number of sentences.
     """
     schema = SPLIT.with_metadata({"splitter": splitter})
     for shard in shards_of(documents):

@@ -1,7 +1,7 @@
 """The embedded parser: a compact English UD pipeline as package data (see CARD.md, LICENSE).
 
-`load()` gives a spaCy pipeline that sets `tag_` (XPOS), `pos_` (UPOS), `dep_` (UD), `head` and,
-unless they are set on the `Doc` already, sentence starts. Importing this module loads no spaCy.
+`load()` returns a spaCy pipeline that sets `tag_` (XPOS), `pos_` (UPOS), `dep_` (UD), `head` and,
+unless the `Doc` has them, sentence starts. Importing this module loads no spaCy.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ VERSION = "1.1.1"
 def load(path: Path | str = PATH) -> Language:
     """The pipeline at `path` (as `zoo.parser.train` writes it; the shipped one by default).
 
-    Matrix products go through NumPy's BLAS, which parses nearly twice as fast as spaCy's own
-    BLIS; limiting BLAS to one thread a process is the caller's job (`OPENBLAS_NUM_THREADS=1`).
+    Matrix products use NumPy's BLAS, nearly twice as fast here as spaCy's BLIS; the caller limits
+    BLAS to one thread a process (`OPENBLAS_NUM_THREADS=1`).
     Raises `FileNotFoundError` if there is no pipeline at `path`.
     """
     path = Path(path)

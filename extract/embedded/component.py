@@ -18,16 +18,16 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def prefix_of(form: str) -> str:
-    """Four letters in lower case: the stem of a word too rare for a vector of its own.
+    """The first four letters in lower case, for words too rare for their own vector.
 
-    spaCy takes one letter. The case is in `SHAPE`.
+    spaCy uses one letter. Letter case is in `SHAPE`.
     """
     return form[:4].lower()
 
 
 @registry.languages("en_ud")
 class EnglishUd(English):
-    """English as `English` has it, but for the `PREFIX` that the embeddings hash."""
+    """`English` with another `PREFIX`, which the embeddings hash."""
 
     lang = "en_ud"
 
@@ -39,7 +39,7 @@ class UposTable:
     """Sets `token.pos_` from `xpos`, `xpos deprel` and `xpos deprel form`: the longest key counts.
 
     spaCy's name `ROOT` becomes UD's `root`. `table` maps keys, their parts separated by one
-    blank, to UPOS. Works on whole columns of string hashes: about 1 µs a token.
+    blank, to UPOS. It takes about 1 µs a token.
     """
 
     def __init__(self, vocab: Vocab, table: dict[str, str]) -> None:

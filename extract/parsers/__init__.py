@@ -1,6 +1,6 @@
 """Parsers by name: `embedded`, `gold`, `spacy:NAME`, `stanza:LANG`.
 
-`get_parser` loads nothing heavy until `parse` is called or the name needs a check on the spot.
+`get_parser` loads nothing heavy before `parse` is called, unless a name must be checked at once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def get_parser(name: str, **settings: Any) -> Parser:
     """The parser called `name` (see `KINDS`); ConfigError for an unknown name or setting.
 
     `settings` are the keywords of `extract.parsers.spacy.SpacyParser` for `embedded` and
-    `spacy:NAME`, of `extract.parsers.stanza.StanzaParser` for stanza (those that it does not know
-    go to `stanza.Pipeline`); `gold` takes none.
+    `spacy:NAME`, of `extract.parsers.stanza.StanzaParser` for stanza (unknown ones
+    are passed to `stanza.Pipeline`); `gold` has none.
     """
     kind, _, target = name.partition(":")
     if kind == "gold" and not target:
@@ -46,18 +46,18 @@ def get_parser(name: str, **settings: Any) -> Parser:
 
 
 def check_language(parser: str, language: str) -> None:
-    """ConfigError if the parser called `parser` does not know `language`."""
+    """Raise ConfigError if the parser called `parser` does not support `language`."""
     if parser == "embedded" and language != "en":
         raise ConfigError(
-            f"the embedded parser knows English, not {language!r}",
-            hint=f"take --parser stanza:{language}, or gold with a conllu: source",
+            f"the embedded parser parses English only, not {language!r}",
+            hint=f"use --parser stanza:{language}, or gold with a conllu: source",
         )
 
 
 def _check_settings(name: str, settings: Mapping[str, Any], known: Sequence[str]) -> None:
     for setting in settings:
         if setting not in known:
-            choices = f"choose from {', '.join(known)}" if known else "it takes none"
+            choices = f"choose from {', '.join(known)}" if known else "it has none"
             raise ConfigError(
                 f"the parser {name!r} has no setting {setting!r}; "
                 f"{nearest(setting, known)}{choices}"

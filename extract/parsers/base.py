@@ -1,4 +1,4 @@
-"""What parsers of single sentences share: which ones are parsed, and from which tokens."""
+"""Shared by parsers of single sentences: which sentences to parse, and from which tokens."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class GoldTokens(NamedTuple):
 
 @dataclass(kw_only=True)
 class SentenceParser:
-    """Parses the sentences of the document's own layer, each by itself, in chunks of documents.
+    """Parses the document's sentences one by one, in chunks of documents.
 
-    `prefilter` names the sentences to parse (all of them without one). `gold_tokens` keeps the
+    `prefilter` selects the sentences to parse (default: all). `gold_tokens` keeps the
     tokens of the source. A sentence of more than `max_tokens` tokens or `max_chars` characters is
-    left out and reported to `on_skip`: a parser's time and memory grow with the longest in a batch.
+    skipped and reported to `on_skip`: time and memory grow with the longest sentence of a batch.
     """
 
     prefilter: Prefilter | None = None
@@ -55,7 +55,7 @@ class SentenceParser:
         raise NotImplementedError
 
     def sentences(self, document: Document) -> Iterator[Sentence]:
-        """The sentences to parse, but for those of too many characters."""
+        """The sentences to parse, without those of too many characters."""
         layer = document.sentences
         if layer is None:
             raise ValueError(f"document {document.id!r} has no sentence layer; split it first")
@@ -79,7 +79,7 @@ class SentenceParser:
         if tokens is None:
             raise InputError(
                 f"document {document.id!r} has no gold tokens",
-                hint="leave out --gold-tokens, or take a conllu: source",
+                hint="leave out --gold-tokens, or use a conllu: source",
             )
         a, b = tokens.offsets[sentence.number : sentence.number + 2]
         return GoldTokens(tokens.form[a:b], tokens.start[a:b], tokens.end[a:b])

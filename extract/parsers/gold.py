@@ -1,4 +1,4 @@
-"""The parser that has nothing to do: the trees of a treebank's own tokens."""
+"""The parser `gold`: the trees of the treebank itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLUMNS = ("form", "upos", "xpos", "feats", "deprel")
 
 
 class GoldParser:
-    """Reads `Document.tokens`; the sentence layer must be the treebank's own."""
+    """Reads `Document.tokens`; the sentences must be the treebank's own."""
 
     name = "gold"
     scheme = "ud"
@@ -34,7 +34,7 @@ class GoldParser:
         if tokens is None:
             raise InputError(
                 f"document {document.id!r} has no gold trees",
-                hint="parser 'gold' takes a conllu: source; for raw text use --parser embedded",
+                hint="parser 'gold' needs a conllu: source; for raw text use --parser embedded",
             )
         rows = len(tokens.offsets) - 1
         if document.sentences is not None and len(document.sentences) != rows:

@@ -1,7 +1,7 @@
 """Parsing with spaCy: the embedded pipeline or any installed one.
 
-Sentences of the document's own layer are parsed one a `Doc` with preset starts, so that the
-parser cannot split or join them; token columns are read off as arrays.
+Each sentence of the document is parsed as one `Doc` with preset sentence starts, so that the parser
+cannot split or join sentences; token columns are read as arrays.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SpacyParser(SentenceParser):
     def parse_chunk(self, documents: list[Document]) -> list[ParsedDocument]:
         from threadpoolctl import threadpool_limits
 
-        # One thread for matrix products: small ones gain nothing from more, and processes do.
+        # One thread for matrix products: these are small, and several processes gain more.
         with self.nlp.memory_zone(), threadpool_limits(1, user_api="blas"):
             self._codes = {}
             if len(self.strings) > STRINGS_LIMIT:
@@ -158,7 +158,7 @@ def _joined(parts: Iterable[Any]) -> NDArray[np.int32]:
 
 @cache
 def _loaded(pipeline: str | None) -> Language:
-    """A pipeline, the embedded one for None: loaded once a process, whatever the parsers."""
+    """A pipeline (None: the embedded one), loaded once in each process."""
     if pipeline is None:
         return embedded.load()
     import spacy

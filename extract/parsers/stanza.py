@@ -1,7 +1,7 @@
 """Parsing with stanza (the extra `stanza`): slower than the others, good on a GPU.
 
-Sentences of the document's own layer are tokenised by stanza one by one (`ssplit` off) and parsed
-in batches of like length.
+stanza tokenises each sentence of the document separately (`ssplit` off) and parses in batches of
+similar length.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Word(NamedTuple):
 
 @dataclass(kw_only=True)
 class StanzaParser(SentenceParser):
-    """The stanza pipeline of a language, from models that lie on this machine.
+    """The stanza pipeline of a language, from models on this machine.
 
     `dir` is stanza's resources folder (its own default if None); nothing is downloaded.
     `batch_tokens` bounds a batch of the dependency parser: 400 is best on a CPU, 5,000 on a GPU
-    (taken where `use_gpu`). Of the tokens of a sentence gold ones count for `max_tokens`, or what
-    white space parts: stanza's own come too late. `pipeline` goes to `stanza.Pipeline`.
+    (used with `use_gpu`). For `max_tokens`, gold tokens count, or words between white space:
+    stanza's own tokens come too late. `pipeline` goes to `stanza.Pipeline`.
     """
 
     scheme = "ud"
@@ -142,9 +142,9 @@ class StanzaParser(SentenceParser):
 def _words(
     sentences: Sequence[Any], base: int, start: int, gold: GoldTokens | None
 ) -> Iterator[Word]:
-    """The words of one of our sentences, with heads in the document's numbering.
+    """The words of one sentence, with heads in the document's numbering.
 
-    `base` words stand before it, `start` is where its text begins. Words of a multiword token
+    `base` words precede it, `start` is where its text begins. Words of a multiword token
     share its span.
     """
     begin_at = base

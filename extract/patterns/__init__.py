@@ -1,8 +1,8 @@
 """Pattern tables: which trees make a word a discourse marker, as data.
 
-The table of a language is made of the shipped `LANGUAGE.toml`, of the files of plug-ins, and of a
-user's own. A plug-in names its file as an entry point of the group `discorpora.patterns`: the
-language is the entry's name, package and file are its value (`en = "my_package:markers.toml"`).
+The table of a language consists of the shipped `LANGUAGE.toml`, the files of plug-ins, and the
+user's files. A plug-in declares its file as an entry point of the group `discorpora.patterns`: the
+entry's name is the language, its value the package and file (`en = "my_package:markers.toml"`).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ __all__ = [
 GROUP = "discorpora.patterns"
 FOLDER = Path(__file__).parent
 Files = Sequence[str | Path]
-"""A user's own pattern files: a later one replaces the rows that an earlier one has for a marker.
+"""The user's pattern files: a later file replaces an earlier one's rows of a marker.
 """
 
 
 def table_languages() -> tuple[str, ...]:
-    """The languages that have a table, shipped or of a plug-in."""
+    """The languages with a table, shipped or from a plug-in."""
     shipped = {path.stem for path in FOLDER.glob("*.toml")}
     return tuple(sorted(shipped | {entry.name for entry in _plugins()}))
 
@@ -52,15 +52,15 @@ def table_languages() -> tuple[str, ...]:
 def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -> PatternTable:
     """The table of `language` for the label scheme `scheme`, with the rows of `files`.
 
-    Raises `ConfigError` if there is no such table, if two plug-ins have the same marker, and with
-    file and line for what a file may not say.
+    Raises `ConfigError` if there is no such table, if two plug-ins have the same marker, or for an
+    invalid entry, with file and line.
     """
     if scheme not in SCHEMES:
         raise ConfigError(f"unknown label scheme {scheme!r}; choose from {', '.join(SCHEMES)}")
     installed, own = _shipped(language), tuple(expanded(file) for file in files)
     if not installed and not own:
         raise ConfigError(
-            f"no patterns for language {language!r}; there are {', '.join(table_languages())}",
+            f"no patterns for language {language!r}; choose from {', '.join(table_languages())}",
             hint="docs/extraction.md says how to add a language in one file",
         )
     for path in own:
@@ -68,13 +68,13 @@ def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -
             raise InputError(
                 "no such pattern file",
                 where=str(path),
-                hint="--patterns takes the path of a TOML file",
+                hint="--patterns expects the path of a TOML file",
             )
     return _merged(language, scheme, *(tuple(map(_stamped, part)) for part in (installed, own)))
 
 
 def patterns_hash(language: str, files: Files = ()) -> str:
-    """The sha256 of all files that make a language's table: part of the hash of a stage."""
+    """The sha256 of all files of a language's table: part of a stage's hash."""
     whole = hashlib.sha256()
     for path in (*_shipped(language), *(expanded(file) for file in files)):
         whole.update(path.read_bytes())
@@ -84,9 +84,9 @@ def patterns_hash(language: str, files: Files = ()) -> str:
 def resolve_markers(
     spec: str | Iterable[str], language: str = "en", files: Files = ()
 ) -> tuple[str, ...]:
-    """The markers that `spec` names: markers and sets of the table (`all15`), parted by commas.
+    """The markers of `spec`: markers and sets of the table (`all15`), separated by commas.
 
-    `all` are all markers of one word or phrase that the table has rows for.
+    `all` means every marker of the table that is one word or phrase.
     """
     table = load_patterns(language, "ud", files)
     sets = {"all": table.markers, **table.sets}
@@ -100,18 +100,20 @@ def resolve_markers(
                 f"{nearest(name, (*table.choices, *sets))}list them with: discorpora markers"
             )
     if not names:
-        raise ConfigError("no marker given; name a set such as all15, or markers parted by commas")
+        raise ConfigError(
+            "no marker given; name a set such as all15, or markers separated by commas"
+        )
     return names
 
 
 @functools.cache
 def _plugins() -> tuple[metadata.EntryPoint, ...]:
-    """Each once: an editable installation may be listed twice."""
+    """Each entry once: an editable installation may be listed twice."""
     return tuple(dict.fromkeys(metadata.entry_points(group=GROUP)))
 
 
 def _shipped(language: str) -> list[Path]:
-    """Our table of the language, if there is one, and those of installed plug-ins."""
+    """The shipped table of the language, if any, and those of installed plug-ins."""
     paths = [path for path in [FOLDER / f"{language}.toml"] if path.is_file()]
     for entry in sorted(_plugins()):
         if entry.name != language:
@@ -130,7 +132,7 @@ def _shipped(language: str) -> list[Path]:
 
 
 def _stamped(path: Path) -> tuple[Path, int]:
-    """A file and its time: one that was changed is read again."""
+    """A file and its modification time: a changed file is read again."""
     return path, path.stat().st_mtime_ns
 
 
@@ -141,7 +143,7 @@ def _merged(
     installed: tuple[tuple[Path, int], ...],
     own: tuple[tuple[Path, int], ...],
 ) -> PatternTable:
-    """The table that several files make. Only a user's own file may replace what another has."""
+    """The table of several files. Only a user's file may replace entries of another."""
     files = [PatternFile.read(path) for path, _ in (*installed, *own)]
     whole: dict[Loc, Any] = {}
     stated_in: dict[Loc, PatternFile] = {}

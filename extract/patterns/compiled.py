@@ -29,7 +29,7 @@ TERMINALS = frozenset(["?", "!", "?!", "!?", "??", "!!", "？", "！"])
 
 
 class Lookup:
-    """`value(string)` for every string of a table that grows, worked out once for each."""
+    """`value(string)` for every string of a growing table, computed once for each."""
 
     def __init__(
         self, strings: StringTable, value: Callable[[str], int | bool], dtype: DTypeLike
@@ -48,7 +48,7 @@ class Lookup:
 
 @dataclass(slots=True)
 class Row:
-    """One pattern; by its keys, arrays over the numbers of labels and of words, and bits."""
+    """One pattern as arrays over label and word numbers, and property bits."""
 
     pattern: Pattern
     index: int
@@ -59,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class WordSequence:
-    """A sequence of word numbers, the name it is labelled with, and whose rows it uses.
+    """A sequence of word numbers, its name, and the marker whose rows it uses.
 
     `like_second`: the marker with these rows is the second part, not the first.
     """
@@ -76,9 +76,9 @@ class CompiledPatterns:
     """The rows of a table for the wanted markers, against the codes of one `StringTable`.
 
     Strings and labels may come later: the look-up arrays grow with the table. Look-ups by form:
-    `word` (its number among the words of markers, 0 for all others), `separator` (punctuation that
-    a clause neither begins nor ends with), `terminal` (the mark of a question or an exclamation),
-    `asking` (is or holds a question mark), `named` (a marker of the table, asked for or not).
+    `word` (its number among the words of markers, 0 for all others), `separator` (punctuation not
+    kept at either end of a clause), `terminal` (the mark of a question or an exclamation),
+    `asking` (is or holds a question mark), `named` (a marker of the table, selected or not).
     """
 
     def __init__(self, table: PatternTable, markers: Sequence[str], strings: StringTable) -> None:
@@ -107,16 +107,16 @@ class CompiledPatterns:
         self.listed = {
             name: Lookup(strings, _folded(words), bool) for name, words in table.standalone
         }
-        """By list of `Standalone`, whether a form is in it."""
+        """For each list of `Standalone`, whether a form is in it."""
         self.frequent = Lookup(strings, _folded(table.frequent), bool)
         self.traits = {c: Lookup(strings, self._traits(c), np.int32) for c in Tags.model_fields}
-        """The bits of the properties that a tag gives its token, by tag column."""
+        """By tag column, the property bits of a tag."""
         self.wanted = np.array([s.name in self.markers for s in self.sequences], dtype=bool)
         self.uses = {
             marker: np.array([s.like == marker for s in self.sequences], dtype=bool)
             for marker in dict.fromkeys(row.marker for row in table.patterns)
         }
-        """By marker, which sequences take its rows."""
+        """By marker, which sequences use its rows."""
         subordinators = set(table.classes.subordinator)
         self.subordinates = np.array(
             [
@@ -148,7 +148,7 @@ class CompiledPatterns:
         return sum(self.bits[name] for name in set(names))
 
     def labels(self, specs: Iterable[str]) -> BoolArray:
-        """Which labels the specs name: `acl` with its subtypes, `=acl` alone, `@x` the class x."""
+        """The labels named: `acl` with its subtypes, `=acl` alone, `@x` the class x."""
         chosen = np.zeros(max(len(self._labels), 1), dtype=bool)
         for spec in specs:
             if spec.startswith("@"):
@@ -160,7 +160,7 @@ class CompiledPatterns:
         return chosen
 
     def _traits(self, column: str) -> Callable[[str], int]:
-        """What gives the bits of the properties that one tag of a column stands for."""
+        """A function from a tag of a column to its property bits."""
         wanted = [
             (self.bits[name], frozenset(getattr(tags, column)))
             for name, tags in self.table.properties.items()
@@ -178,8 +178,8 @@ class CompiledPatterns:
     def _sequences(self) -> list[WordSequence]:
         """The word sequences to look for, correlatives first, then the longest.
 
-        Those that were asked for, and those that hold the word of one: it must not be taken
-        for that word.
+        The selected ones, and those that contain a selected marker's word, which must not be taken
+        for that marker.
         """
         single = {word for marker in self.markers for word in marker.split()}
         sequences = {}
@@ -252,12 +252,12 @@ class CompiledPatterns:
 
 
 def _folded(words: Iterable[str]) -> Callable[[str], bool]:
-    """Tells whether a string is one of the words."""
+    """A function that says whether a string is one of the words."""
     names = frozenset(map(_fold, words))
     return lambda string: _fold(string) in names
 
 
 def _fold(word: str) -> str:
-    """A word whatever its case, its apostrophe, and the way that its accents are written."""
+    """A word with case, apostrophes and accents normalised."""
     folded = word.lower().replace("’", "'")
     return folded if folded.isascii() else unicodedata.normalize("NFC", folded)

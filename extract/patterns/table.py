@@ -1,4 +1,4 @@
-"""A pattern file: its tables and rows, and what each may say (`docs/extraction.md`)."""
+"""A pattern file: its tables and rows, and their allowed values (`docs/extraction.md`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _child(spec: str) -> str:
     if not CHILD.fullmatch(spec):
         raise ConfigError(
             f"{spec!r}: expected a label, with `<`, `>` or `>>` before it and `+clause` or "
-            "`+subject` behind it where wanted"
+            "`+subject` after it (both optional)"
         )
     return spec
 
@@ -81,19 +81,19 @@ class Pattern(Table):
     climb: Names = ()
     """Labels to climb through on the way to S1."""
     apart: bool = False
-    """Not verbs side by side, which share their object."""
+    """Excludes adjacent verbs, which share their object."""
     alike: bool = False
-    """Where S2 is finite, S1's head is the nearest finite predicate."""
+    """If S2 is finite, S1's head is the nearest finite predicate."""
     uninverted: bool = False
-    """S2's verb does not follow the marker with its subject behind, but in a question."""
+    """S2's verb does not come between marker and subject, except in a question."""
     after_words: Names = ()
-    """Words, one of which stands right before the marker."""
+    """One of these words directly precedes the marker."""
     compared: Names = ()
-    """Words, one of which modifies what S2 hangs on ("as" of "as tall as he is")."""
+    """One of these words modifies S2's governor ("as" of "as tall as he is")."""
     s2_words: Names = ()
-    """Words, one of which is S2's head."""
+    """S2's head is one of these words."""
     standalone: bool = True
-    """Whether its clauses can stand alone; if not, only the mode `recall` takes them."""
+    """Whether its clauses can stand alone; if not, only the mode `recall` accepts them."""
     order: Literal["any", "s1_first", "s2_first"] = "any"
     s1_drop: Children | None = None
     s2_drop: Children | None = None
@@ -108,16 +108,15 @@ class Pattern(Table):
 
 
 class Multiword(Table):
-    """A connective of several words; `second` are those that stand further on (`if ... then`).
+    """A connective of several words; `second` are the words further on (`if ... then`).
 
-    It is labelled as itself where it was asked for and left out otherwise, never counted as one of
-    its words.
+    It is labelled as itself if it was selected, else left out; it never counts as one of its words.
     """
 
     words: Text
     second: str = ""
     like: str = ""
-    """The marker whose rows it uses; without one it is always left out."""
+    """The marker whose rows it uses; if empty, it is always left out."""
     last_deprels: Names = ()
     """It is a connective only where its last word has one of these labels."""
 
@@ -135,32 +134,32 @@ class Classes(Table):
     conjunct: Names = ()
     punctuation: Names = ()
     opener: Names = ()
-    """Words that may stand before a marker that opens its sentence."""
+    """Words that may precede a marker at the start of its sentence."""
     core: Names = ()
-    """What `place = "edge"` stands before."""
+    """Labels that a marker at `place = "edge"` precedes."""
     dependent: Names = ()
-    """What `s2 = "edge_clause"` climbs through."""
+    """Labels that `s2 = "edge_clause"` climbs through."""
     remnant: Names = ()
-    """What is left of a clause without its verb."""
+    """Remains of a clause whose verb is elided."""
     complement: Names = ()
     """Objects, clauses and obliques of a verb; for `apart`."""
     subordinator: Names = ()
     modifier: Names = ()
-    """What modifies a subordinator: muted right before it."""
+    """Modifiers of a subordinator: muted directly before it."""
     stray: Names = ()
-    """What a parse wrongly hangs on a marker from behind: it goes to S2."""
+    """Words after a marker that a parser wrongly attaches to it: they belong to S2."""
     case: Names = ()
     object: Names = ()
-    """What a transitive verb or a verb of saying needs."""
+    """Complements that a transitive verb or a verb of saying needs."""
     plain_subject: Names = ()
-    """Subjects that a conjunct shares: no clause, and no "there"."""
+    """Subjects that a conjunct can share: not a clause, not "there"."""
     dependent_clause: Names = ()
-    """Clauses that are a part of another one, and no statement without it."""
+    """Clauses that are part of another one and make no statement without it."""
     adverbial_clause: Names = ()
     reported_clause: Names = ()
     """The complement of a verb of saying or thinking."""
     main_clause: Names = ()
-    """What no other clause governs."""
+    """Clauses that no other clause governs."""
 
 
 class Tags(Table):
@@ -181,32 +180,32 @@ class Spans(Table):
 
 
 class Standalone(Table):
-    """Words that decide whether a clause keeps its sense when it stands alone."""
+    """Words that decide whether a clause keeps its meaning when it stands alone."""
 
     asserted: Names = ()
-    """Subordinators whose clause is stated as a fact: it loses nothing without them."""
+    """Subordinators of clauses stated as facts; these can stand alone without them."""
     complementizer: Names = ()
     """Those of them that open the complement of a verb."""
     correlative: Names = ()
-    """First parts of a correlative, without which the clause says something else."""
+    """First parts of a correlative, without which the clause changes its meaning."""
     unreal: Names = ()
-    """Verbs whose complement is wished or doubted."""
+    """Verbs whose complement is wished for or doubted."""
     denying: Names = ()
-    """Words that deny what they modify."""
+    """Words that negate what they modify."""
 
 
 class _OfLanguage(Table):
-    """What a file may say of a language, and a table of one says."""
+    """Settings of a language in a pattern file."""
 
     language: str = ""
     spaces: bool = True
-    """Words are parted by blanks."""
+    """Words are separated by spaces."""
     stop: str = "."
-    """What ends a written sentence."""
+    """Marks that end a written sentence."""
     pro_drop: bool = False
     """A finite verb needs no overt subject to be a clause."""
     frequent: Names = ()
-    """Frequent words that other languages do not have: a text without them is in another one."""
+    """Frequent words unique to the language: a text without them is in another language."""
     sets: dict[str, Names] = Field(default_factory=dict)
     properties: dict[str, Tags] = Field(default_factory=dict)
     spans: Spans = Spans()
@@ -214,7 +213,7 @@ class _OfLanguage(Table):
 
 
 class PatternFile(_OfLanguage):
-    """The pattern table of a language, or what a file adds to it."""
+    """The pattern table of a language, or a file's additions to it."""
 
     classes: dict[Scheme, Classes] = Field(default_factory=dict)
     multiword: tuple[Multiword, ...] = ()
@@ -234,7 +233,7 @@ class PatternFile(_OfLanguage):
         return self._file.where(keys)
 
     def entries(self) -> dict[Loc, Any]:
-        """What the file states, by names that another file may state too.
+        """The entries of the file, by keys that another file may also have.
 
         All rows of a marker are one entry.
         """
@@ -255,7 +254,7 @@ class PatternFile(_OfLanguage):
         return stated
 
     def check(self, whole: PatternTable) -> None:
-        """`ConfigError` for a name in the file that the whole table does not have."""
+        """Raise `ConfigError` for a name in the file that the whole table does not define."""
         for keys, value, choices in self._names(whole):
             if value not in choices:
                 raise ConfigError(
@@ -265,7 +264,7 @@ class PatternFile(_OfLanguage):
                 )
 
     def _names(self, whole: PatternTable) -> Iterator[tuple[Loc, str, tuple[str, ...]]]:
-        """Each name of a class, property or marker: its place, itself, and what there is."""
+        """Each name of a class, property or marker: its place, the name, and the choices."""
         labels: list[tuple[Loc, Names]] = []
         for name, given in self.classes.get(whole.scheme, Classes()):
             labels.append((("classes", whole.scheme, name), given))
@@ -292,7 +291,7 @@ class PatternFile(_OfLanguage):
 
 
 class PatternTable(_OfLanguage):
-    """All rows of one language for one label scheme, from all files that make it."""
+    """All rows of one language for one label scheme, from all its files."""
 
     scheme: Scheme
     classes: Classes
@@ -300,9 +299,9 @@ class PatternTable(_OfLanguage):
     patterns: tuple[Pattern, ...] = ()
     """The rows of the scheme."""
     markers: Names = ()
-    """All markers with rows, be they of this scheme or another."""
+    """All markers with rows, in this scheme or another."""
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All markers that may be asked for."""
+        """All markers that can be selected."""
         return (*self.markers, *(word.name for word in self.multiwords if word.like))

@@ -1,16 +1,15 @@
 """Alignment of pairs with gold by normalised Levenshtein distance (DisSent, appendix A.2).
 
 With `d(a, b) = Levenshtein(a, b) / max(len(a), len(b))` over the symbols of two strings
-(characters, or words at one symbol each), `d1 = d(S1, G1)` and `d2 = d(S2, G2)`, two criteria say
-whether a pair is aligned with a gold pair:
+(characters, or words at one symbol each), `d1 = d(S1, G1)` and `d2 = d(S2, G2)`, two criteria
+define alignment with a gold pair:
 
 - `criterion_paper`: the least `min(d1, d2)` over all gold pairs is below 0.7;
 - `criterion_strict`: the least `max(d1, d2)` over the gold pairs of the same document and marker
   is at most 0.3.
 
-The quality of an aligned pair is `(d1 + d2) / 2` to that gold pair, the best one where several
-are equally near. The control asks the same of gold from *other* documents, where nothing
-should be found.
+The quality of an aligned pair is `(d1 + d2) / 2` to that gold pair, the best of several
+equally near ones. The control uses gold from *other* documents, where nothing should align.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Ints = NDArray[np.int64]
 PAPER, STRICT = "criterion_paper", "criterion_strict"
 BELOW, AT_MOST = np.float32(0.7), np.float32(0.3)
 CELLS = 1 << 20
-"""Distances held at once: a bound on memory (two arrays of 4 MB), and small enough for a cache."""
+"""Distances computed at once: bounds memory to two arrays of 4 MB, which fit a cache."""
 SHORT = 64
 """rapidfuzz compares several strings of up to this many symbols with another one at once."""
 SIZE = 10_000
@@ -42,7 +41,7 @@ UNKNOWN, NUMBER = "<unk>", "N"
 
 
 class Alignment(TypedDict):
-    """The pairs of one marker, or of all, and how many of them are aligned."""
+    """Numbers of pairs and of aligned pairs, of one marker or all."""
 
     extracted: int
     aligned: int
@@ -51,7 +50,7 @@ class Alignment(TypedDict):
 
 
 class Vocabulary:
-    """The `size` most frequent words of some texts; all others are one unknown word.
+    """The `size` most frequent words of some texts; all others become one unknown word.
 
     The paper ran on the Penn Treebank in the language modelling form of Mikolov et al. (2010):
     lower case, no punctuation, numbers as `N`, 10,000 words.
@@ -60,7 +59,7 @@ class Vocabulary:
     def __init__(self, texts: Iterable[GoldText], size: int = SIZE) -> None:
         frequency = Counter(_normal(word) for text in texts for word in text.words)
         frequency.pop(NUMBER, None)
-        # Equal frequencies in alphabetic order: the cut does not depend on that of the texts.
+        # Equal frequencies in alphabetical order, so the order of the texts does not matter.
         kept = sorted(frequency, key=lambda word: (-frequency[word], word))[:size]
         self.words = [UNKNOWN, NUMBER, *kept]
         # One character a word, frequent words first: rapidfuzz compares strings fastest, those
@@ -105,7 +104,7 @@ class Sequences:
 
 @dataclass(slots=True)
 class Distances:
-    """For each pair and criterion the mean distance to its gold pair; nan where it has none.
+    """For each pair and criterion the mean distance to its gold pair; nan if it has none.
 
     `own` over all gold pairs, `control` over those of other documents.
     """
@@ -147,7 +146,7 @@ def _align(
 
 
 def _quality(key: Floats, d1: Floats, d2: Floats, aligned: NDArray[np.bool_]) -> Floats:
-    """The mean distance to the gold pair of the least key, the least mean among equals."""
+    """The mean distance to the gold pair with the least key; among equals, the least mean."""
     quality = np.full(len(key), np.nan, dtype=np.float32)
     for row in np.flatnonzero(aligned):
         best = key[row] == key[row].min()
@@ -158,7 +157,7 @@ def _quality(key: Floats, d1: Floats, d2: Floats, aligned: NDArray[np.bool_]) ->
 def summary(
     distances: dict[str, Floats], markers: Ints, names: Sequence[str]
 ) -> dict[str, ByMarker[Alignment]]:
-    """A table a criterion; `markers` are the pairs' codes into `names`."""
+    """One table for each criterion; `markers` are the pairs' codes into `names`."""
     return {
         criterion: {
             "overall": _row(values),
@@ -181,8 +180,8 @@ def _row(values: Floats) -> Alignment:
 def distances(one: Sequence[str], other: Sequence[str]) -> Floats:
     """Normalised Levenshtein distance [one, other] of each string to each other one.
 
-    Rows of short strings apart from the long ones, and long ones with short ones the other way
-    round: only rows that are all short are compared several at once (ten times as fast).
+    Short and long strings are compared separately: rapidfuzz compares several at once (ten times
+    as fast) only if all strings of a row are short.
     """
     short, long = _by_length(one)
     if not len(long):

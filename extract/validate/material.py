@@ -1,4 +1,4 @@
-"""What is scored: pairs and gold relations of the same documents, on the gold text's words.
+"""The material to score: pairs and gold relations of the same documents, on the gold text's words.
 
 Spans of the source and of the gold are both read as sets of words of the *gold* text, so gold
 trees, a parser on gold tokens and a parser on raw text are scored in one unit, whatever
@@ -52,7 +52,7 @@ class WordMap:
             offsets = np.arange(len(gold.text) + 1)
         else:
             offsets = align(source, gold.text, where=f"document {gold.id!r}, source and gold")
-        # How many words start before each offset: a span's words are one range between two.
+        # Words that start before each offset: a span's words are the range between two.
         self._rank: list[int] = np.searchsorted(gold.starts, offsets).tolist()
 
     def __call__(self, spans: Iterable[Span]) -> Words:
@@ -91,7 +91,7 @@ class Gold(Item):
 
 @dataclass(slots=True)
 class Material:
-    """Everything of one validation. `left_out` counts what takes no part, by reason."""
+    """All material of one validation. `left_out` counts left-out items by reason."""
 
     texts: list[GoldText] = field(default_factory=list)
     gold: list[Gold] = field(default_factory=list)
@@ -110,11 +110,11 @@ def gather(
     sources: Iterable[Document],
     markers: Collection[str],
 ) -> Material:
-    """Read the gold of the source's documents and the pairs of `markers` into one unit.
+    """Read the gold of the source's documents, and the pairs of `markers`, as words of the gold.
 
     Each iterable is read once, `sources` first, then `gold`, then `pairs`. Raises `InputError`
-    where no document is in both, where two texts differ (the place is named), and where a
-    pair's spans lie outside of its document.
+    if no document is in both, if two texts differ (with the place), or if a pair's spans are
+    outside its document.
     """
     texts = {document.id: document.text for document in sources}
     material, left_out = Material(), Counter[str]()
@@ -132,7 +132,7 @@ def gather(
         raise InputError(
             "no document of the gold is in the source",
             where="validate",
-            hint=f"they meet by document id; the source has {len(texts) or 'no'} documents{shown}",
+            hint=f"documents match by id; the source has {len(texts) or 'no'} documents{shown}",
         )
     left_out["source_documents_without_gold"] += len(texts) - len(maps)
     wanted = set(map(connective, markers))
@@ -150,7 +150,7 @@ def gather(
 def _relations(
     text: GoldText, relations: Iterable[Relation], left_out: Counter[str]
 ) -> Iterator[Gold]:
-    """The explicit relations; one that was annotated with two senses in two rows comes once."""
+    """The explicit relations; one with two senses in two rows comes once."""
     to_words = WordMap(text)
     seen = set()
     for relation in relations:
@@ -193,7 +193,7 @@ def _item(pair: Pair, doc: int, to_words: WordMap) -> Item:
     except IndexError:
         raise InputError(
             f"the spans of the pair of {pair.marker!r} in sentence {pair.sentence} "
-            "lie outside of the document",
+            "are outside the document",
             where=pair.doc,
             hint="the pairs were extracted from another version of the source; extract again",
         ) from None

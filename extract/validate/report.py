@@ -36,14 +36,14 @@ _VIEWS = (
 def to_markdown(result: Validation) -> str:
     """The result of `validate` as Markdown: overall and per marker, all and unseen documents.
 
-    A figure with nothing to divide by is shown as a dash.
+    An undefined figure (denominator 0) is shown as a dash.
     """
     return "\n".join(_lines(result)) + "\n"
 
 
 def _lines(result: Validation) -> Iterator[str]:
     seen, unseen = (result["documents"][key] for key in ("seen", "unseen"))
-    trees = result["settings"].get("trees", "trees of a source that was not stated")
+    trees = result["settings"].get("trees", "trees of an unknown source")
     if seen and unseen:
         yield f"## {unseen} documents that the parser was not trained on: {trees}"
         yield from ("", *_tables(result["unseen"]))
@@ -73,7 +73,7 @@ def _tables(blocks: Blocks) -> Iterator[str]:
             f"\nWhere no interval stands, fewer than {FEW} documents have pairs or gold relations: "
             "it would say nothing."
         )
-    yield from ("", "### Alignment as in the paper, with the control beside it", "", *_PAPER_HEAD)
+    yield from ("", "### Alignment as in the paper, with its control", "", *_PAPER_HEAD)
     for name in rows:
         cells: list[object] = [name, rows[name]["extracted"]]
         for criterion in (PAPER, STRICT):
@@ -99,10 +99,7 @@ def _notes(settings: dict[str, Any], documents: str) -> Iterator[str]:
     for criterion, name in ((PAPER, "min < .7"), (STRICT, "max ≤ .3")):
         errors = (_number(views[view][criterion]["error_rate"]) for view in ("paper", "control"))
         said.append(f"{name} {' (control '.join(errors)})")
-    yield (
-        "\nThe distances are counted in characters. Counted in words, the share not aligned is: "
-        f"{', '.join(said)}."
-    )
+    yield (f"\nDistances are in characters. In words, the share not aligned is: {', '.join(said)}.")
     empty = settings["empty_connective"]
     if empty["gold"]:
         yield (
@@ -133,7 +130,7 @@ def _with_interval(scores: Score) -> str:
 def plot(result: Validation, folder: Path) -> list[Path]:
     """Write both figures, each with its control beside it, as SVG and PNG; returns their paths.
 
-    Over the unseen documents where there are any, else over all. The same result gives the
+    Over the unseen documents if there are any, else over all. The same result gives the
     same bytes with one version of matplotlib. Raises `OSError` where it cannot write.
     """
     from matplotlib import rc_context
@@ -149,7 +146,7 @@ def plot(result: Validation, folder: Path) -> list[Path]:
     with rc_context({"svg.hashsalt": "discorpora", "font.family": "DejaVu Sans"}):
         for name, measure, title, unit in _FIGURES:
             figure = Figure(figsize=(10, 4.2), layout="constrained")
-            # A canvas of its own: no pyplot, so no window system, no state shared between plots.
+            # Without pyplot: no window system, and no state shared between plots.
             FigureCanvasAgg(figure)
             axes = figure.subplots(1, len(_PANELS), sharey=True)
             for axis, (criterion, label) in zip(axes, _PANELS.items(), strict=True):
@@ -173,7 +170,7 @@ def _bars(axis: Any, views: Sequence[dict[str, Alignment]], measure: Measure) ->
     width = 0.4
     for i, (rows, (label, colour)) in enumerate(zip(views, _VIEWS, strict=True)):
         at = [position + (i - 0.5) * width for position in range(len(markers))]
-        # A marker without pairs (or without aligned ones) has no bar rather than one of height 0.
+        # A marker without (aligned) pairs gets no bar, rather than one of height 0.
         values = [rows[marker][measure] for marker in markers]
         heights = [float("nan") if value is None else value for value in values]
         axis.bar(at, heights, width, color=colour, label=label)

@@ -1,6 +1,6 @@
 """The scores of extracted pairs against gold relations.
 
-Three views, always side by side: strict scores of marker and arguments, the paper's alignment
+Three views, always together: strict scores of marker and arguments, the paper's alignment
 (DisSent, appendix A.2), and the same alignment with gold of other documents as its control.
 """
 
@@ -35,7 +35,7 @@ SEED, RESAMPLES = 0, 1000
 
 
 class Alignments(TypedDict):
-    """By criterion: aligned with all gold, and as a control with that of other documents."""
+    """By criterion: alignment with all gold and, as a control, with that of other documents."""
 
     paper: dict[str, strict.ByMarker[Alignment]]
     control: dict[str, strict.ByMarker[Alignment]]
@@ -69,12 +69,12 @@ def validate(
 
     `gold` documents (`corpora.readers.pdtb.read_gold`) and `sources` (what was extracted from)
     meet by id; only documents in both count. `seen` are the documents that the parser was
-    trained on; `unseen` of the result holds the same blocks without them. `settings` is what
-    the caller knows of the pairs (parser, `trees`), and goes into the result. `multiword` is a
-    policy of `strict.count`; what the others would give stands in `settings.multiword`.
+    trained on; `unseen` of the result holds the same blocks without them. `settings` are facts
+    about the pairs (parser, `trees`) that are copied into the result. `multiword` is a
+    policy of `strict.count`; `settings.multiword` has the scores under the others.
 
-    A figure that has nothing to divide by is None. `ci` is the 95 % bootstrap interval of F1
-    over documents, None where fewer than `corpora.intervals.FEW` have a pair or a relation of the
+    An undefined figure (denominator 0) is None. `ci` is the 95 % bootstrap interval of F1
+    over documents, None if fewer than `corpora.intervals.FEW` have a pair or a relation of the
     row. Raises `InputError` as `material.gather` does.
     """
     if multiword not in strict.POLICIES:
@@ -94,7 +94,7 @@ def validate(
 
 
 def tree_source(parser: str, *, gold_tokens: bool = False, gold_sentences: bool = False) -> str:
-    """Where the trees come from, in words: it is part of every figure."""
+    """A description of the trees' source, which is part of every figure."""
     if parser == "gold":
         return "gold trees"
     given = ["tokens"] * gold_tokens + ["sentences"] * gold_sentences
@@ -153,7 +153,7 @@ class Scoring:
         }
 
     def settings(self, unseen: list[int]) -> dict[str, Any]:
-        """Everything that has to be known to read the figures, and what was left out of them."""
+        """What a reader needs to interpret the figures, and what was left out."""
         columns = {marker: i for i, marker in enumerate(self.markers)}
         every = list(range(len(self.material.texts)))
         in_words = self.alignment(unseen or every, "words")
@@ -179,7 +179,7 @@ class Scoring:
                 "vocabulary": len(self.vocabulary.words) - 2,
                 "gold_pairs": len(self.units["words"][1]),
                 "unit": "characters",
-                # The overall figures of the other reading, of unseen documents where there are any.
+                # The overall figures of the other reading, of unseen documents if there are any.
                 "in_words": {
                     "paper": {c: table["overall"] for c, table in in_words["paper"].items()},
                     "control": {c: table["overall"] for c, table in in_words["control"].items()},

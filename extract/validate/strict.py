@@ -27,7 +27,7 @@ INTERVAL = 0.95
 
 
 class Score(TypedDict):
-    """Precision, recall, F1 and its interval; None: nothing to divide by, or few documents."""
+    """Precision, recall, F1 and its interval; None if undefined, or for few documents."""
 
     p: float | None
     r: float | None
@@ -52,7 +52,7 @@ class ByMarker(TypedDict, Generic[OfMarker]):
 
 
 class _Hit(NamedTuple):
-    """A pair and the relation that it is, by index, and how well their arguments agree."""
+    """Indices of a pair and its relation, and how well their arguments agree."""
 
     pair: int
     gold: int
@@ -66,7 +66,7 @@ def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
     A gold connective of several words that holds a selected marker ("even though") is, by
     `policy`: `other`, a connective of its own, so that the bare marker inside it is wrong;
     `head`, a relation of the bare marker; `ignore`, nothing, and neither is a pair inside it.
-    One that is selected itself is a marker as any other. A relation matches at most one pair
+    A selected one is treated as any other marker. A relation matches at most one pair
     and a pair at most one relation, the best first.
     """
     column = {marker: i for i, marker in enumerate(markers)}
@@ -79,7 +79,7 @@ def count(material: Material, markers: Sequence[str], policy: str) -> Counts:
             for word in relation.connective
         }
         pairs = [p for p in pairs if not p.connective or (p.doc, p.connective[0]) not in inside]
-    # The relations to be found, and which of them a marker at certain words may be.
+    # The relations to find, and those that a marker at certain words may be.
     gold: list[Gold] = []
     owner: list[int] = []
     at: defaultdict[tuple[int, str, Words], list[int]] = defaultdict(list)
@@ -120,9 +120,9 @@ def is_multiword(relation: Gold, markers: dict[str, int]) -> bool:
 
 
 def count_unmarked(material: Material, markers: Sequence[str]) -> dict[str, int]:
-    """Gold relations whose connective has no span, scored apart: by their arguments alone.
+    """Gold relations whose connective has no span, scored separately, by arguments only.
 
-    They can be no occurrence, so they are in no other figure.
+    They cannot be occurrences, so they are in no other figure.
     """
     pairs = material.pairs
     gold = [g for g in material.gold if not g.connective and g.marker in markers]
@@ -178,9 +178,9 @@ def _alike(one: Words, other: Words) -> bool:
 def _best(
     candidates: Iterable[tuple[int, int]], pairs: Sequence[Item], gold: Sequence[Gold]
 ) -> list[_Hit]:
-    """One-to-one hits of pairs and relations, by index, the best agreement first."""
+    """One-to-one matches of pairs and relations, by index, the best agreement first."""
     ranked = [_Hit(p, g, *_agreement(pairs[p], gold[g])) for p, g in candidates]
-    # The spans decide between pairs alike in both, so that the pairs' order never does.
+    # Ties are broken by the spans, so the pairs' order does not matter.
     ranked.sort(key=lambda c: (-c.exact, -c.dice, pairs[c.pair].arg1, pairs[c.pair].arg2, c))
     taken: set[int] = set()
     done: set[int] = set()
@@ -194,7 +194,7 @@ def _best(
 
 
 def _row(counts: Counts, resampled: NDArray[np.float64]) -> Row:
-    """The scores of `counts [documents, COLUMNS]`; no interval of too few documents."""
+    """The scores of `counts [documents, COLUMNS]`; no interval for too few documents."""
     extracted, gold, *hits = counts.sum(axis=0).tolist()
     documents = int(np.count_nonzero(counts[:, :2].sum(axis=1)))
     sizes = resampled[:, :2].sum(axis=1)

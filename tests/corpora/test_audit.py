@@ -93,7 +93,7 @@ def test_without_a_shortcut_rules_stay_at_chance_and_nothing_is_warned_of(make, 
 
 def test_too_few_rows_are_said(make):
     folder = make({"train": pairs("train", 3, "."), "test": pairs("test", 2, ".")})
-    assert "`default`: no rule was tried, 6 rows to train on and 4 rows of other documents" in (
+    assert "`default`: no rule was fitted: 6 training rows and 4 test rows of other documents" in (
         folder / "README.md"
     ).read_text(encoding="utf-8")
 

@@ -141,7 +141,7 @@ def test_a_missing_folder_says_what_was_expected(folder: Path) -> None:
 def test_an_empty_folder_and_a_document_twice(folder: Path) -> None:
     (folder / "gold" / "01").mkdir()
     shutil.copy(folder / "gold" / "00" / "ferry", folder / "gold" / "01" / "ferry.pipe")
-    with pytest.raises(InputError, match="there twice"):
+    with pytest.raises(InputError, match="two files of the document"):
         list(read_gold(folder))
     shutil.rmtree(folder / "gold")
     (folder / "gold").mkdir()

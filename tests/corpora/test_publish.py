@@ -249,7 +249,7 @@ def test_an_upload_broken_off_changes_nothing_and_goes_on_from_there(
     server.once(
         ROUTES["verify"], lambda: server.fail("POST .*/batch", status=403, times=9), late=True
     )
-    with pytest.raises(DiscorporaError, match=r"uploading files .* may not do this"):
+    with pytest.raises(DiscorporaError, match=r"uploading files .* does not permit this"):
         send(new)
     assert remote(server) == before and server.count("PUT /lfs/") == 2
     server.faults.clear()
@@ -435,7 +435,7 @@ def test_what_the_hub_holds_is_compared_after_the_push(server: HubServer, send: 
         server.repository(ID).files["two/train-00000-of-00001.parquet"] = Blob(b"other", True)
 
     server.once(ROUTES["commit"], spoil, late=True)
-    with pytest.raises(DiscorporaError, match="something else than was sent: two/train"):
+    with pytest.raises(DiscorporaError, match="differs from what was sent: two/train"):
         send()
 
 
@@ -576,7 +576,7 @@ def test_a_manifest_that_points_outside(folder: Path) -> None:
 
 @pytest.mark.parametrize("id", ["sentences", "a/b/c", "ana/", "ana/some name", "https://x/y"])
 def test_an_id_that_is_none(folder: Path, id: str) -> None:
-    with pytest.raises(ConfigError, match="not the id"):
+    with pytest.raises(ConfigError, match="not a repository id"):
         plan_publication(folder, id)
 
 
@@ -695,7 +695,7 @@ def test_a_message_that_is_cut_holds_no_part_of_the_token(
 
 
 def test_a_token_that_no_header_can_hold_is_not_quoted(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="blanks or characters") as caught:
+    with pytest.raises(ConfigError, match="spaces or other invalid") as caught:
         publish(folder, ID, token="hf_one\nhf_two")
     assert "hf_one" not in str(caught.value)
 

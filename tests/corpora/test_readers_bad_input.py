@@ -287,7 +287,7 @@ def test_a_source_of_what_is_no_document_says_what_was_passed_over(
     folder = tmp_path / "SSP" / "abs"
     folder.mkdir(parents=True)
     (folder / "train.txt").write_text("1\tWe say.\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"passed over: file of SSP \(1\)"):
+    with pytest.raises(InputError, match=r"skipped: file of SSP \(1\)"):
         list(open_source(f"discoeval:{tmp_path}"))
     assert "SSP/abs/train.txt: left out: the examples of SSP are single sentences" in caplog.text
 

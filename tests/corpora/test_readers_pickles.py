@@ -72,9 +72,9 @@ def test_a_pickle_cannot_ask_for_memory(tmp_path: Path) -> None:
     path = tmp_path / "x.pkl"
     hostile = {
         b"\x80\x04]r\xff\xff\xff\x7f.": "absurd memo",
-        b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x00a.": "not a whole pickle",
-        b"\x80\x04\x8b\xff\xff\xff\x7f\x01.": "not a whole pickle",
-        b"I" + b"9" * 100_000 + b"\n.": "not a whole pickle",
+        b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x00a.": "not a complete pickle",
+        b"\x80\x04\x8b\xff\xff\xff\x7f\x01.": "not a complete pickle",
+        b"I" + b"9" * 100_000 + b"\n.": "not a complete pickle",
         b"\x80\x04P1\n.": "PERSID",
         b"\x80\x04\x82\x01.": "EXT1",
         b"a.": "damaged",

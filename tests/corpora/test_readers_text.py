@@ -41,11 +41,11 @@ def test_text_with_one_sentence_a_line(tmp_path: Path) -> None:
     assert [d.text for d in open_source(str(path), as_text)] == [first.text, second.text]
     with pytest.raises(ConfigError, match="document_lines = 'two': expected a whole number"):
         list(open_source(str(path), {"layout": "lines", "document_lines": "two"}))
-    with pytest.raises(ConfigError, match="cuts the layout 'lines' alone"):
+    with pytest.raises(ConfigError, match="needs the layout 'lines'"):
         list(open_source(str(path), {"document_lines": 2}))
     records = path.with_suffix(".jsonl")
     records.write_text('{"text": "It rained."}\n', encoding="utf-8")
-    with pytest.raises(ConfigError, match="this is 'document'"):
+    with pytest.raises(ConfigError, match="not 'document'"):
         list(open_source(str(records), {"layout": "document", "document_lines": 2}))
     assert (first.id, first.group, second.id) == ("book:000001", "book", "book:000002")
     assert second.sentence_texts() == ["Nobody spoke ."]

@@ -221,7 +221,7 @@ def test_summaries_are_paired_within_their_article(built, tmp_path):
 
 def test_a_name_that_tells_no_set_asks_for_one(built, tmp_path):
     path = jsonl(tmp_path / "pairs.jsonl", {"pos": TEXT, "neg": OTHER})
-    with pytest.raises(InputError, match=r"pairs\.jsonl.*which test set"):
+    with pytest.raises(InputError, match=r"pairs\.jsonl.*cannot tell the test set"):
         built((f"coherence:{path}", {}))
     with pytest.raises(ConfigError, match="set = 'instead': did you mean 'insted'"):
         built((f"coherence:{path}", {"set": "instead"}))

@@ -72,7 +72,7 @@ def test_a_language_without_a_model_has_none() -> None:
     spanish = list(open_source(f"conllu:{data / 'es'}.conllu"))
     made = list(Extractor("gold", "all", "recall", "es").pairs(spanish))
     assert {pair.confidence for pair in made} == {None}
-    with pytest.raises(ConfigError, match="no model of confidence"):
+    with pytest.raises(ConfigError, match="no confidence model"):
         Extractor("gold", "all", "recall", "es", min_confidence=0.5)
 
 

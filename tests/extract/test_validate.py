@@ -385,7 +385,7 @@ def test_the_table_shows_scores_controls_and_policies(result: Validation) -> Non
     assert "| all | 7 | 6 | .714 | .833 | .769 | " in text  # of two documents no interval
     assert "| though | 0 | 0 | – | – | – | – | – |" in text
     assert "head: " in text and "ignore: " in text
-    assert "its control" in text and "Counted in words" in text
+    assert "its control" in text and "In words" in text
     assert "no span: 1" in text
     widths = {line.count("|") for line in text.splitlines() if line.startswith("|")}
     assert widths == {9}

@@ -102,7 +102,7 @@ def test_outputs_that_cannot_be_written_are_refused_before_anything_runs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "folder").mkdir()
-    for rejects, said in (("pairs.jsonl", "are one file"), ("folder", "is a folder")):
+    for rejects, said in (("pairs.jsonl", "name the same file"), ("folder", "is a folder")):
         arguments = ("-o", tmp_path / "pairs.jsonl", "--rejects", tmp_path / rejects)
         assert run(monkeypatch, "extract", text_file, *arguments) == 1
         assert said in capsys.readouterr().err

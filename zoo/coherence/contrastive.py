@@ -1,6 +1,6 @@
 """Recipe: the scorer by pairwise or contrastive ranking (Jwalapuram et al. 2022, 3.2 and 3.3).
 
-With what the full model shares: the data and the model (`prepare`), and the end (`leave`).
+The full model shares the data and the model (`prepare`), and the end (`leave`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Prepared:
     texts: dict[str, Documents]
     chosen: dict[str, pa.Table]
     pairs: dict[str, pa.Table]
-    """Each document against one permutation: what every recipe is judged by."""
+    """Each document against one permutation: the test of every recipe."""
     batch_tokens: int
-    """The tokens of `eval_batch_size` texts that are as long as the model takes."""
+    """The tokens of `eval_batch_size` texts of maximum length."""
 
     def ranking(self, split: str) -> Ranking:
         """The model's scores of a split's `pairs`."""
@@ -86,8 +86,8 @@ def train(recipe: Contrastive, job: Job) -> None:
 def prepare(recipe: ScorerRecipe) -> Prepared:
     """Read the documents and the orders; make the tokenizer and the model.
 
-    Permuted documents come with a table of documents; the pairs of the intrusion task hold
-    their texts, and are judged by themselves.
+    Permuted documents come with a table of documents; the pairs of the intrusion task contain their
+    texts.
     """
     folder, config = split_spec(recipe.dataset, recipe.dataset_config)
     dataset = open_dataset(folder, config or recipe.configuration())
@@ -130,10 +130,10 @@ def prepare(recipe: ScorerRecipe) -> Prepared:
 
 
 def annealed(recipe: ScorerRecipe, optimizer: Optimizer) -> LambdaLR:
-    """From `learning_rate` in equal stairs to `final_learning_rate`, which then stays.
+    """From `learning_rate` in equal steps to `final_learning_rate`, then constant.
 
-    The stairs of `torch.optim.swa_utils.SWALR` with linear annealing, called once each
-    `anneal_every` instances (table 5; the authors' code).
+    As `torch.optim.swa_utils.SWALR` with linear annealing, called once every `anneal_every`
+    instances (table 5; the authors' code).
     """
     fall = 1 - recipe.final_learning_rate / recipe.learning_rate
 
@@ -145,7 +145,7 @@ def annealed(recipe: ScorerRecipe, optimizer: Optimizer) -> LambdaLR:
 
 
 def note_cut(job: Job, prepared: Prepared, dropped: Mapping[str, int]) -> None:
-    """Note what the limit of the texts' length cost."""
+    """Note the effects of the maximum text length."""
     cut = {split: part.encoder.cut for split, part in prepared.texts.items()}
     job.note_counts(f"documents cut to {prepared.model.config.max_tokens} tokens", cut)
     lost = "rows dropped, whose negatives the cut made equal to the document"
@@ -163,7 +163,7 @@ def leave(
     metrics = {}
     for split in prepared.pairs:
         metrics[split] = prepared.ranking(split).metrics(recipe.seed)
-    # What percentiles are taken in: the validation documents as they stand.
+    # Percentiles are relative to the validation documents in their original order.
     documents = prepared.texts["validation"]
     texts = [documents.original(name) for name in documents.sentences]
     scores = prepared.model.score_ids(texts, prepared.batch_tokens)

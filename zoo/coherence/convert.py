@@ -20,12 +20,13 @@ from zoo.training.job import LIBRARIES
 
 PARTS = {"main_encoder.": "backbone.", "model.": "backbone.", "conlinear.": "score_head."}
 """The authors' names of the encoder (in the full model, and in the two smaller ones) and the head,
-and ours."""
+with ours.
+"""
 
 LEFT_OUT = "momentum_encoder."
-"""Only training needs it."""
+"""Only needed in training."""
 BUFFERS = ("position_ids", "token_type_ids")
-"""The last part of names that transformers before 4.31 stored too: numbers, not weights."""
+"""Ends of names that transformers before 4.31 also stored: numbers, not weights."""
 
 
 def convert(
@@ -34,7 +35,7 @@ def convert(
     """Write the model folder `output` from the state dict in `checkpoint`.
 
     `backbone` (a folder or Hub id) gives configuration and tokenizer. Returns what was left out.
-    Raises `InputError` for a file that is no plain state dict, or names other weights.
+    Raises `InputError` for a file that is not a plain state dict, or has other weights.
     """
     state = read_state(checkpoint)
     named: dict[str, Tensor] = {}
@@ -44,7 +45,7 @@ def convert(
             named[PARTS.get(part, "") + name.removeprefix(part)] = value
     if not all(any(name.startswith(part) for name in named) for part in set(PARTS.values())):
         raise InputError(
-            f"holds neither of the authors' models: its names begin {sorted(state)[:3]}",
+            f"has none of the authors' models: its names begin with {sorted(state)[:3]}",
             where=str(checkpoint),
             hint=f"expected weights named {', '.join(f'{part}*' for part in PARTS)}",
         )
@@ -87,13 +88,13 @@ def read_state(checkpoint: Path) -> dict[str, Tensor]:
         raise InputError(f"cannot be read: {error.strerror}", where=str(checkpoint)) from error
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
         raise InputError(
-            f"cannot be read as weights alone: {str(error).splitlines()[0]}",
+            f"cannot be read as weights only: {str(error).splitlines()[0]}",
             where=str(checkpoint),
             hint="it must be a state dict (torch.save(model.state_dict(), ...)); a pickled model "
-            "is refused, since loading one can run any code",
+            "is rejected, because loading one can run any code",
         ) from error
     if isinstance(state, Mapping) and "state_dict" in state:
         state = state["state_dict"]
     if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
-        raise InputError("is no state dict: names with tensors", where=str(checkpoint))
+        raise InputError("is not a state dict (names with tensors)", where=str(checkpoint))
     return {str(name).removeprefix("module."): value for name, value in state.items()}

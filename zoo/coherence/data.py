@@ -29,14 +29,14 @@ Row = tuple[str, list[list[int]]]
 class Documents:
     """The kept sentences of each document, as token ids, by document id.
 
-    A document of the intrusion task has the intruder after its own sentences; an order that puts
-    it in a sentence's place makes the negative text.
+    A document of the intrusion task has the intruder after its own sentences; an order with the
+    intruder in a sentence's place gives the negative text.
     """
 
     encoder: TextEncoder
     sentences: Mapping[str, list[np.ndarray]]
     extra: Mapping[str, int] = field(default_factory=dict)
-    """For a document with an intruder: the number that the intruder has in the dataset's orders."""
+    """For a document with an intruder: the intruder's number in the dataset's orders."""
 
     def size(self, document: str) -> int:
         """The kept sentences of the document itself."""
@@ -47,7 +47,7 @@ class Documents:
         return sum(map(len, self.sentences[document]))
 
     def original(self, document: str) -> np.ndarray:
-        """The document as it stood, as one text."""
+        """The document in its original order, as one text."""
         return self.encoder.assemble(self.sentences[document][: self.size(document)])
 
     def permuted(self, document: str, order: Sequence[int]) -> np.ndarray:
@@ -63,9 +63,9 @@ class Documents:
     def orders(
         self, document: str, orders: Sequence[Sequence[int]], *, distinct: bool = False
     ) -> list[list[int]]:
-        """`orders` over the kept sentences only; those whose text is the original are left out.
+        """`orders` over the kept sentences, without those that give the original text.
 
-        With `distinct`, of those whose texts are equal the first only stays.
+        With `distinct`, only the first of several orders with equal texts stays.
         """
         texts = [ids.tobytes() for ids in self.sentences[document]]
         size, extra = self.size(document), self.extra.get(document)
@@ -106,7 +106,7 @@ class Kept(Mapping[str, list[np.ndarray]]):
 def encode_documents(table: pa.Table, encoder: TextEncoder, quotes: Quotes = "keep") -> Documents:
     """Tokenise each sentence of a `documents` table once, and cut each document.
 
-    `quotes` are the model's, where the table may have been built with others. See `kept_of`.
+    `quotes` is the model's setting, which may differ from the table's. See `kept_of`.
     """
     return _documents(table, encoder, kept_of(encoder, quotes, table))
 
@@ -118,7 +118,7 @@ def mapped_documents(
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int,
 ) -> dict[str, Documents]:
-    """The documents of each split, tokenised once a run and mapped from the disk."""
+    """The documents of each split, tokenised once in a run and mapped from the disk."""
     encoder = TextEncoder(tokenizer, max_tokens)
     columns = ["sentences", "intruder"][: 1 + ("intruder" in tables["train"].column_names)]
     folders = tokenized(
@@ -147,9 +147,9 @@ def _documents(table: pa.Table, encoder: TextEncoder, arrays: Mapping[str, Any])
 def kept_of(encoder: TextEncoder, quotes: Quotes, rows: pa.RecordBatch | pa.Table) -> Part:
     """The kept sentences of some documents, how many they are, and the number of an intruder.
 
-    A table with the column `intruder` (`intrusion_tables`) gives each document its intruder. Of
-    both texts the same sentences are kept, wherever it stands: those that fit with the intruder
-    in the place of the shortest. One that would not fit by itself is cut, as a first sentence is.
+    A table with the column `intruder` (`intrusion_tables`) gives each document its intruder. The
+    same sentences are kept in both texts: those that fit with the intruder in the place of the
+    shortest. An intruder that would not fit by itself is cut, like a first sentence.
     """
     kept: list[np.ndarray] = []
     sizes, extra, first = [], [], encoder.cut
@@ -196,10 +196,10 @@ def intrusion_tables(pairs: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 @dataclass
 class Instances(Dataset[list[np.ndarray]]):
-    """Each row a document and the orders of its negatives; texts are made when they are asked for.
+    """Rows of a document and the orders of its negatives; texts are made on demand.
 
     `dropped` counts the rows whose document was cut so short that no negative differs from it: one
-    sentence is left, or the intruder stood in what was cut off.
+    sentence is left, or the intruder was cut off.
     """
 
     documents: Documents
@@ -214,13 +214,13 @@ class Instances(Dataset[list[np.ndarray]]):
         return self.documents.texts(self.rows[row])
 
     def lengths(self) -> np.ndarray:
-        """Tokens of each row's document (its permutations have as many)."""
+        """Tokens of each row's document (and of its permutations)."""
         return np.array([self.documents.length(document) for document, _ in self.rows], np.int64)
 
     def collate(self, rows: Sequence[list[np.ndarray]]) -> dict[str, Any]:
         """`input_ids` and `attention_mask` `[batch, 1 + negatives, tokens]`, the original first.
 
-        `labels [batch]` are 0: the place of the coherent text.
+        `labels [batch]` are 0, the index of the coherent text.
         """
         ids, mask = pad([text for row in rows for text in row], self.pad_id)
         ids, mask = (each.view(len(rows), -1, ids.size(1)) for each in (ids, mask))
@@ -231,7 +231,7 @@ class Instances(Dataset[list[np.ndarray]]):
 def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int) -> Instances:
     """The rows of an orders table, with `negatives` orders each.
 
-    Where the cut made a negative equal to the original, the row's others are repeated for it.
+    If the cut made a negative equal to the original, the row's others are repeated instead.
     Raises `ConfigError` if the table has fewer negatives a row, `InputError` if no row is left.
     """
     rows, dropped = [], 0
@@ -239,7 +239,7 @@ def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int
         document, orders = row["document"], row["orders"]
         if len(orders) < negatives:
             raise ConfigError(
-                f"a row has {len(orders)} negatives, the recipe wants {negatives}",
+                f"a row has {len(orders)} negatives, the recipe needs {negatives}",
                 where=f"document {document}",
                 hint=f"set negatives = {len(orders)}, or build the dataset with more",
             )
@@ -253,7 +253,7 @@ def instances(documents: Documents, table: pa.Table, negatives: int, pad_id: int
 def candidates(documents: Documents, table: pa.Table, most: int) -> tuple[list[Row], int, int]:
     """The rows of an orders table, each with the different negatives among its first `most`.
 
-    Gives the rows, how many of them have fewer than `most`, and how many rows were dropped, as no
+    Returns the rows, how many of them have fewer than `most`, and how many were dropped because no
     negative differs from the document. Raises `InputError` if no row is left.
     """
     rows: list[Row] = []
@@ -267,7 +267,7 @@ def candidates(documents: Documents, table: pa.Table, most: int) -> tuple[list[R
 
 def _some(rows: list[Row]) -> list[Row]:
     if not rows:
-        raise InputError("no document is left to train on: none has two sentences that fit")
+        raise InputError("no training document is left: none has two sentences within max_tokens")
     return rows
 
 
@@ -283,7 +283,7 @@ def pad(texts: Sequence[Any], pad_id: int) -> tuple[Tensor, Tensor]:
 
 
 def on_device(device: torch.device, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """`tensors` on the device; a GPU fetches them while it computes, and nobody waits."""
+    """`tensors` on the device; a GPU copies them asynchronously."""
     if device.type != "cuda":
         return tuple(tensor.to(device) for tensor in tensors)
     return tuple(tensor.pin_memory().to(device, non_blocking=True) for tensor in tensors)

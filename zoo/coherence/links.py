@@ -1,7 +1,7 @@
-"""A scorer of links between sentences: each sentence is encoded once, whatever the order.
+"""A scorer of links between sentences; each sentence is encoded once, whatever the order.
 
-A text's score is how near the vectors of its sentences are: neighbours, sentences two apart, and
-all. `docs/results/coherence.md` says why nothing more is learnt.
+A text's score is the similarity of its sentences' vectors: neighbours, sentences two apart, and
+all. `docs/results/coherence.md` says why no more is learnt.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LinkConfig(PretrainedConfig):
     """The backbone's configuration, the longest sentence in tokens, and the weights of the links.
 
     `reaches`: the weight of the mean cosine of sentences 1, 2, ... apart; `others`: that of all.
-    `stored` is how the folder's weights are kept (`zoo.compact`); a loaded model has float32.
+    `stored` is the format of the folder's weights (`zoo.compact`); a loaded model has float32.
     """
 
     model_type = "discorpora-link-scorer"
@@ -68,7 +68,7 @@ class LinkScorer(ZooModel):
         self.bf16 = False
         """Whether to encode in bfloat16: faster where the hardware has it."""
         self.cut = 0
-        """Sentences that were longer than `max_tokens`, whose rest was left out."""
+        """Number of sentences cut at `max_tokens`."""
         self.post_init()
 
     def vectors(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ class LinkScorer(ZooModel):
 
     @torch.inference_mode()
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """One score a text, the higher the more coherent; each distinct sentence is encoded once.
+        """One score for each text, the higher the more coherent; equal sentences are encoded once.
 
         A text may be a list of sentences; it may have any length. Raises `InputError` for a text
         without words.

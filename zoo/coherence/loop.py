@@ -1,11 +1,11 @@
 """The loop of the full model: hard negatives, momentum encoder (Jwalapuram et al. 2022, 3.4).
 
-The data depend on the model, so the loop is written out. A round is 200 instances: their hardest
-negatives are mined with the model as it stands, then they train. Checkpoints fall between rounds,
-so that a resumed run mines what it would have mined.
+The data depend on the model, so the loop is written by hand. A round is 200 instances: their
+hardest negatives are mined with the current model, then used in training. Checkpoints are made
+between rounds, so that a resumed run mines the same negatives.
 
-Several processes share out the mining, and the batches that divide by them; the queue takes the
-negatives of all, so that they learn what one process does.
+Several processes divide the mining, and the batches if their number divides them; the queue takes
+the negatives of all, so that the result is that of one process.
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ LOWER = {
     "validation": "eval_batch_size",
     "checkpoints": "batch_size",
 }
-"""By part of the loop, the setting to lower where it needs more memory than the GPU has."""
+"""By part of the loop, the setting to lower if the GPU runs out of memory."""
 
 logging.getLogger("accelerate").setLevel(logging.WARNING)  # it names every file of a checkpoint
 
 
 @dataclass
 class Progress:
-    """Where a run stands; part of every checkpoint. `log` holds the validations in order.
+    """The progress of a run; part of every checkpoint. `log` holds the validations in order.
 
-    `seconds`, by part of the loop, `tokens` (of the training steps) and `mined` (texts) add up
-    over all pieces of a run that was killed and resumed.
+    `seconds`, by part of the loop, `tokens` (of the training steps) and `mined` (texts) are summed
+    over all parts of an interrupted run.
     """
 
     step: int = 0
@@ -90,7 +90,7 @@ class Progress:
 
 
 class FullTraining:
-    """Trains a scorer with hard negatives, and with the momentum encoder unless there is none."""
+    """Trains a scorer with hard negatives and, if there is one, the momentum encoder."""
 
     def __init__(self, recipe: Full, job: Job, prepared: Prepared, rows: list[Row]) -> None:
         self.recipe, self.job, self.prepared, self.rows = recipe, job, prepared, rows
@@ -122,7 +122,7 @@ class FullTraining:
         self.parallel, self.optimizer, self.schedule = self.accelerator.prepare(
             prepared.model, optimizer, annealed(recipe, optimizer)
         )
-        # What computes in bfloat16 says so here; validation scores as the users' model does.
+        # Only training uses bfloat16 here; validation scores like the saved model.
         self.model: CoherenceScorer = self.accelerator.unwrap_model(
             self.parallel, keep_fp32_wrapper=False
         )
@@ -137,7 +137,7 @@ class FullTraining:
             self.queue = NegativeQueue(recipe.queue_size, width, self.accelerator.device)
             kept += [self.momentum, self.queue]
         self.accelerator.register_for_checkpointing(*kept)
-        # Where training ends; `max_steps` replaces the epochs.
+        # The last step; `max_steps` replaces the epochs.
         self.in_epoch = math.ceil(len(rows) / recipe.mine_every)
         self.rounds: float = max(1, round(recipe.epochs * self.in_epoch))
         self.steps = math.inf
@@ -145,15 +145,14 @@ class FullTraining:
             self.rounds, self.steps = math.inf, recipe.max_steps
 
     def run(self) -> dict[str, Any]:
-        """Train from the start or from the newest whole checkpoint; the best weights end up in
-        the model. Returns the run's history for results.json.
+        """Train from the start or the newest complete checkpoint; the model gets the best weights.
 
-        Beside the output: seconds by part, instances/s and the share of mining. Validation and
-        checkpoints have their seconds, and are no part of share and rates.
+        Returns the run's history for results.json. A file beside the output has seconds by part,
+        instances/s and the share of mining; share and rates leave out validation and checkpoints.
         """
         progress, folder = self.progress, self.job.checkpoints
         for broken in checkpoints.clear_broken(folder) if is_main_process() else ():
-            log.warning("%s is not whole (the run was killed while it was written)", broken.name)
+            log.warning("%s is incomplete (the run was killed while it was written)", broken.name)
         self.accelerator.wait_for_everyone()
         start = checkpoints.newest(folder)
         if start is not None:
@@ -182,7 +181,7 @@ class FullTraining:
         if best.is_file():
             load_model(self.model, best)
         merge_lora(self.model)
-        self.accelerator.wait_for_everyone()  # the checkpoints go when the run ends
+        self.accelerator.wait_for_everyone()  # the checkpoints are removed when the run ends
         self.accelerator.end_training()
         return {
             "steps": progress.step,
@@ -196,7 +195,7 @@ class FullTraining:
         return self.progress.round >= self.rounds or self.progress.step >= self.steps
 
     def _round(self) -> None:
-        """Mine the negatives of one round and train on them; validate and save where it is due."""
+        """Mine the negatives of one round and train on them; validate and save if due."""
         progress, recipe = self.progress, self.recipe
         order = stream(recipe.seed, "zoo.coherence.rounds", epoch=progress.round // self.in_epoch)
         place = progress.round % self.in_epoch * recipe.mine_every
@@ -216,7 +215,7 @@ class FullTraining:
                 ]
         self.model.train()
         with self._part("training"), training_attention(self.model.backbone, recipe):
-            # Batches of like length, in random order.
+            # Batches of similar length, in random order.
             lengths = np.array([self.documents.length(name) for name, _ in rows])
             longest_first = np.argsort(-lengths, kind="stable")
             starts = np.arange(0, len(rows), recipe.batch_size)
@@ -231,7 +230,7 @@ class FullTraining:
         if due or self._ended():
             with self._part("validation"):
                 metrics = self.prepared.ranking("validation").metrics(recipe.seed)
-            # Of the main process: rounding must not part them.
+            # From the main process: rounding must not let processes diverge.
             [accuracy] = broadcast_object_list([metrics["accuracy"]["value"]])
             progress.log.append({"step": progress.step, "accuracy": accuracy})
             log.info("step %d: validation accuracy %.4f", progress.step, accuracy)
@@ -262,7 +261,7 @@ class FullTraining:
 
     @contextmanager
     def _part(self, name: str) -> Iterator[None]:
-        """Add up the time of a part of the loop; say what to lower where memory runs out."""
+        """Add up the time of a part of the loop; say what to lower if memory runs out."""
         began = time.perf_counter()
         try:
             yield
@@ -272,7 +271,7 @@ class FullTraining:
                 f"out of memory on the GPU ({name})",
                 where=self.job.name,
                 hint=f"lower {key} (now {getattr(self.recipe, key)}) or max_tokens; "
-                "the same command then goes to another --output",
+                "and use another --output",
             ) from error
         self.progress.seconds[name] += time.perf_counter() - began
 
@@ -296,9 +295,9 @@ class FullTraining:
             self.accelerator.log({"loss": loss.item()}, step=progress.step)
 
     def _check_losses(self) -> float:
-        """The last loss; raises `DiscorporaError` for one since the last check that is not finite.
+        """The last loss; raises `DiscorporaError` if one since the last check is not finite.
 
-        Not at each step: reading a loss waits for the device.
+        Not called at each step: reading a loss waits for the device.
         """
         if not self.losses:
             return math.nan
@@ -314,7 +313,7 @@ class FullTraining:
     def loss(self, batch: list[Row]) -> Tensor:
         """Equation 5 for a batch: (1 - weight) * contrastive + weight * momentum.
 
-        In several processes of this one's share of it, or of all where it does not divide.
+        With several processes, of this one's share, or of all of it if it cannot be divided.
         """
         weight, first = self.recipe.momentum_weight, 0
         shared = self.processes > 1 and len(batch) % self.processes == 0
@@ -376,11 +375,11 @@ def mined(
 ) -> list[Row]:
     """Each row with its `keep` hardest negatives, hardest first (algorithm 1).
 
-    They are those that the model as it stands scores highest; of equal scores the earlier. Where
-    a row has fewer, they are repeated. Scoring takes no gradients, and all orders of a document
-    have equally many tokens, so that batches hold no padding to speak of.
+    They are those with the highest scores of the current model; of equal scores, the earlier. If a
+    row has fewer, they are repeated. Scoring takes no gradients, and all orders of a document have
+    the same number of tokens, so batches have almost no padding.
     """
-    if not rows:  # of several processes one may get none
+    if not rows:  # one of several processes may get none
         return []
     texts = [documents.permuted(name, order) for name, orders in rows for order in orders]
     scores = np.array(model.score_ids(texts, batch_tokens, bf16=bf16))
@@ -393,10 +392,10 @@ def mined(
 
 
 def slice_of(documents: Documents, name: str, recipe: Full, step: int) -> np.ndarray:
-    """What the momentum encoder reads of a positive document, as token ids (length invariance).
+    """The momentum encoder's input from a positive document, as token ids (length invariance).
 
     A random contiguous slice of at least `shortest_slice` sentences (the paper's footnote 3), or
-    one that begins with the document (the authors' code takes no others); the same for one step.
+    one from the document's start (the authors' code); repeatable for each step.
     """
     size = documents.size(name)
     random = stream(recipe.seed, "zoo.coherence.slices", name, step)

@@ -26,14 +26,14 @@ from zoo.modeling import ZooModel, encoder_from, known_to_auto
 from zoo.texts import Text, TextEncoder, batches_by_length
 
 CPU_TOKENS = 2048
-"""Scored at once by a thread of a CPU: more would leave its caches (docs/results/coherence.md)."""
+"""Tokens scored at once by a CPU thread: more would not fit its caches."""
 
 
 @strict
 class CoherenceConfig(PretrainedConfig):
-    """The backbone's configuration, where its [cls] token stands, and the longest text.
+    """The backbone's configuration, the position of its [cls] token, and the longest text.
 
-    `quotes` is the setting of the dataset that it was trained on: texts get the same marks.
+    `quotes` is the setting of its training dataset: texts get the same marks.
     """
 
     model_type = "discorpora-coherence-scorer"
@@ -50,9 +50,9 @@ class CoherenceConfig(PretrainedConfig):
 
 @dataclass
 class ScoreOutput(ModelOutput):
-    """`scores`, of the shape of the input but for its last dimension (the tokens).
+    """`scores` in the shape of the input without its last dimension (the tokens).
 
-    `vectors [texts, dim]`, what the linear layer saw, where they are asked for.
+    `vectors [texts, dim]`, the input of the linear layer, if requested.
     """
 
     scores: Tensor | None = None
@@ -72,7 +72,7 @@ class CoherenceScorer(ZooModel):
         self.score_head = nn.Linear(self.backbone.config.hidden_size, 1)
         self._encoder: TextEncoder | None = None
         self.bf16 = False
-        """Whether to score in bfloat16: faster where the hardware has it, to three digits."""
+        """Whether to score in bfloat16: faster on suitable hardware, exact to three digits."""
         self.post_init()
 
     @classmethod
@@ -86,9 +86,9 @@ class CoherenceScorer(ZooModel):
     ) -> CoherenceScorer:
         """A scorer around `backbone` with a new linear layer.
 
-        `max_tokens` is lowered to what the backbone takes. `vector` is what the layer sees of a
-        text: its [cls] token (of a decoder the last one), or the mean of all its tokens. Warns of
-        a backbone that does not hide padding.
+        `max_tokens` is lowered to the backbone's limit. `vector` is the layer's input: the [cls]
+        token (the last one of a decoder), or the mean of all tokens. Warns of a backbone that does
+        not hide padding.
         """
         warn_of_padding(backbone)
         limit = max_positions(backbone.config)
@@ -119,7 +119,7 @@ class CoherenceScorer(ZooModel):
     ) -> ScoreOutput:
         """Score `input_ids [..., tokens]`, padded on the right: `scores [...]`.
 
-        `[batch, tokens]` gives one score a text, `[batch, 1 + negatives, tokens]` a row of
+        `[batch, tokens]` gives one score for each text, `[batch, 1 + negatives, tokens]` a row of
         scores for each positive text and its negatives.
         """
         *leading, tokens = input_ids.shape
@@ -131,9 +131,9 @@ class CoherenceScorer(ZooModel):
     def vectors(
         self, input_ids: Tensor, attention_mask: Tensor, backbone: nn.Module | None = None
     ) -> Tensor:
-        """The vectors `[texts, dim]` that the linear layer sees, of `input_ids [texts, tokens]`.
+        """The linear layer's input `[texts, dim]` for `input_ids [texts, tokens]`.
 
-        `backbone` takes the place of the model's own (the momentum encoder's).
+        `backbone` replaces the model's own (for the momentum encoder).
         """
         encoder = self.backbone if backbone is None else backbone
         states = encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
@@ -142,7 +142,7 @@ class CoherenceScorer(ZooModel):
     def heads(self, vectors: Tensor) -> Tensor:
         """The scores `[texts]` of vectors `[texts, dim]`.
 
-        In the layer's own precision, also under autocast: in bfloat16 many texts would tie.
+        In the layer's precision, also under autocast: in bfloat16 many texts would tie.
         """
         with torch.autocast(vectors.device.type, enabled=False):
             return self.score_head(vectors.to(self.score_head.weight.dtype)).squeeze(-1)
@@ -156,9 +156,9 @@ class CoherenceScorer(ZooModel):
         return self._encoder
 
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """One score a text, the higher the more coherent; a text may be a list of sentences.
+        """One score for each text, the higher the more coherent; a text may be a list of sentences.
 
-        A text longer than the model takes is scored in overlapping windows of whole sentences
+        A text beyond the model's limit is scored in overlapping windows of whole sentences
         (`zoo.coherence.scoring.Windows`): its score is their mean. Padding changes no score, unless
         the backbone does not hide it.
         """
@@ -173,10 +173,10 @@ class CoherenceScorer(ZooModel):
     def score_ids(
         self, texts: Sequence[Any], batch_tokens: int = 16384, *, bf16: bool | None = None
     ) -> list[float]:
-        """As `score`, for texts that are token ids with their special tokens.
+        """As `score`, for texts as token ids with special tokens.
 
-        Batches hold texts of like length, `batch_tokens` at most (fewer on a CPU: that is faster
-        there). `bf16` takes the place of the model's own, if it is given.
+        Batches have texts of similar length, at most `batch_tokens` (fewer on a CPU, which is
+        faster there). `bf16` overrides the model's setting.
         """
         self.eval()
         bf16 = self.bf16 if bf16 is None else bf16

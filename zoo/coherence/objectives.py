@@ -1,6 +1,6 @@
 """The objectives of the coherence scorer, as modules over scores and vectors (equations 1 to 3).
 
-With what the third one needs: the momentum encoder (equation 4) and its queue of negatives.
+The third one uses the momentum encoder (equation 4) and its queue of negatives.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class ContrastiveMargin(nn.Module):
 
         L = -log( exp f(d+) / (exp f(d+) + sum_j exp(f(d-_j) - margin)) )
 
-    averaged over the batch. The margin is subtracted from the negatives, as the equation has it:
-    a positive text counts as told apart a little too early, not too late.
+    averaged over the batch. The margin is subtracted from the negatives, as in the equation, so
+    that a positive text counts as separated a little too early, not too late.
     """
 
     def __init__(self, margin: float = 0.1) -> None:
@@ -58,7 +58,7 @@ class MomentumContrast(nn.Module):
 
     averaged over the batch: z from the encoder in training, z_m from the momentum encoder,
     q_j the negatives in the queue, of this step and of those before it. Computed in float32,
-    also under autocast: bfloat16 tells cosines near 1 apart by 1 / 256 only.
+    also under autocast: bfloat16 resolves cosines near 1 only to 1 / 256.
     """
 
     def __init__(self, margin: float = 0.1) -> None:
@@ -82,15 +82,15 @@ class MomentumEncoder:
 
         theta_m = m theta_m + (1 - m) theta
 
-    With m = 0.9999999 a step moves a weight by less than float32 can hold beside it, and in bf16
-    m itself is 1. So what is kept is the start `theta_0` and the *difference* from it,
+    With m = 0.9999999 a step changes a weight by less than float32 can represent beside it, and in
+    bf16 m itself is 1. So the start `theta_0` and the *difference* from it are stored,
 
         D = theta_m - theta_0,    D <- D + (1 - m) ((theta - theta_0) - D)
 
-    both in float32, whose relative error stays that of a float32 sum. The encoder's own weights
-    are `theta_0 + D`, rounded once. No gradient ever reaches them. A checkpoint holds D alone: a
-    resumed run starts from the same backbone, which its job makes sure of. As in the authors' code
-    the encoder keeps its dropout, and is updated before the optimizer's step.
+    both in float32, whose relative error stays that of a float32 sum. The encoder's own weights are
+    `theta_0 + D`, rounded once. They get no gradient. A checkpoint has only D: a resumed run starts
+    from the same backbone, which its job checks. As in the authors' code the encoder keeps its
+    dropout, and is updated before the optimizer's step.
     """
 
     def __init__(self, encoder: nn.Module, momentum: float) -> None:
@@ -122,7 +122,9 @@ class MomentumEncoder:
 
 
 class NegativeQueue:
-    """The vectors of the latest negatives, in one tensor `[size, dim]`; the oldest go first."""
+    """The vectors of the latest negatives, in one tensor `[size, dim]`; the oldest are replaced
+    first.
+    """
 
     def __init__(self, size: int, dim: int, device: torch.device | str = "cpu") -> None:
         self.vectors = torch.zeros(size, dim, device=device)
@@ -130,7 +132,7 @@ class NegativeQueue:
 
     @torch.no_grad()
     def push(self, vectors: Tensor) -> None:
-        """Put `vectors [n, dim]` in, each scaled to length one, in the place of the oldest."""
+        """Add `vectors [n, dim]`, each scaled to length one, in place of the oldest."""
         size = len(self.vectors)
         vectors = normalize(vectors[-size:].float(), dim=-1)
         places = (self.next + torch.arange(len(vectors), device=vectors.device)) % size
@@ -139,7 +141,7 @@ class NegativeQueue:
         self.filled = min(size, self.filled + len(vectors))
 
     def __call__(self) -> Tensor:
-        """The vectors that are in the queue, `[filled, dim]`, each of length one, in no order."""
+        """The vectors in the queue, `[filled, dim]`, each of length one, unordered."""
         return self.vectors[: self.filled]
 
     def state_dict(self) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class PairwiseRanking(Objective):
     negatives = 1
 
     margin: AtLeast0 = 0.1
-    """The distance that a document keeps from its negative (equation 1)."""
+    """The margin between a document and its negative (equation 1)."""
 
     def module(self) -> nn.Module:
         from zoo.coherence.objectives import PairwiseMargin
@@ -78,22 +78,23 @@ class ScorerRecipe(BackboneRecipe):
     final_learning_rate: AtLeast0 = 1e-6
     """The learning rate after the last of `anneal_calls`: `learning_rate` or less."""
     anneal_calls: Positive = 10
-    """Equal stairs in which the learning rate falls to `final_learning_rate`."""
+    """Number of equal steps in which the learning rate falls to `final_learning_rate`."""
     anneal_every: Positive = 5000
-    """Instances between two stairs (table 5, "anneal rate")."""
+    """Instances between two of these steps (table 5, "anneal rate")."""
     adam_epsilon: Above0 = 1e-6
     """Epsilon of AdamW (the authors' code)."""
     max_grad_norm: AtLeast0 = 0.0
-    """Maximum gradient norm; 0 disables clipping (the authors' code clips nothing)."""
+    """Maximum gradient norm; 0 disables clipping (as in the authors' code)."""
     margin: AtLeast0 = 0.1
-    """The distance that a document keeps from its negatives (equations 1 and 2)."""
+    """The margin between a document and its negatives (equations 1 and 2)."""
     negatives: Positive = 5
-    """Negatives of a document in a step."""
+    """Number of negatives of a document."""
     max_tokens: Annotated[int, Field(ge=8)] = 600
-    """Tokens of a text; the sentences that do not fit are cut."""
+    """Maximum tokens of a text; sentences that do not fit are cut."""
     vector: Literal["cls", "mean"] = "cls"
-    """What the linear layer sees of a text: its [cls] token (the paper), or its tokens' mean, the
-    vector of a backbone that was made for sentences, such as MiniLM."""
+    """The linear layer's input: the [cls] token (the paper), or the mean of all tokens, for
+    backbones trained on sentences, such as MiniLM.
+    """
 
     @model_validator(mode="after")
     def _the_rate_falls(self) -> Self:
@@ -101,7 +102,7 @@ class ScorerRecipe(BackboneRecipe):
             raise ConfigError(
                 f"final_learning_rate = {self.final_learning_rate:g} is above learning_rate = "
                 f"{self.learning_rate:g}",
-                hint="set both: the rate falls from the one to the other",
+                hint="set both: the rate falls from the first to the second",
             )
         return self
 
@@ -124,18 +125,18 @@ class Contrastive(ScorerRecipe, RankingRecipe):
 class Full(ScorerRecipe):
     """The scorer with hard negatives and a momentum encoder.
 
-    `save_steps` and `eval_steps` count steps, but act between rounds: 0 after each round. The best
-    model of the validations is kept too. Several processes share out the mining and, where they
-    divide `batch_size`, the batches; where not, each computes a step whole.
+    `save_steps` and `eval_steps` count steps, but take effect between rounds (0: after each round).
+    The best model in validation is also kept. Several processes divide the mining and, if their
+    number divides `batch_size`, the batches; otherwise each computes whole steps.
     """
 
     paper = "Jwalapuram, Joty and Lin 2022, section 3.4"
     differs = (
         *ScorerRecipe.differs,
-        "Of the momentum encoder the difference from the start is kept, in float32: with m = "
-        "0.9999999 a step is less than float32 can hold beside a weight.",
+        "The momentum encoder is stored as its difference from the start, in float32: with m = "
+        "0.9999999 a step is smaller than float32 can represent beside a weight.",
         "The momentum encoder reads a random contiguous slice of four sentences or more, as the "
-        "paper says; the authors' code takes the first ones (`--slices prefix`).",
+        "paper says; the authors' code reads the first ones (`--slices prefix`).",
         "The queue is one tensor, and the negatives of the step are in it when its loss is taken.",
     )
     config = "ranked"
@@ -143,35 +144,38 @@ class Full(ScorerRecipe):
     anneal_calls: Positive = 50
     anneal_every: Positive = 1000
     save_steps: Count = 5000
-    """Steps between checkpoints, which are four times as large as the model."""
+    """Steps between checkpoints, which are four times the size of the model."""
     candidates: Positive = 50
-    """Negatives of an instance that are scored; `negatives` of them train (algorithm 1)."""
+    """Scored negatives of an instance; the hardest `negatives` are used in training (algorithm 1).
+    """
     mine_every: Positive = 200
-    """Instances in a round: their negatives are mined with the model that the last round left."""
+    """Instances in a round, whose negatives are mined with the model of the previous round."""
     mining_tokens: Positive = 16384
     """Tokens in a batch while mining."""
     momentum: Share = 0.9999999
-    """The share of itself that the momentum encoder keeps at an update."""
+    """EMA coefficient m of the momentum encoder (equation 4)."""
     momentum_weight: Share = 0.15
-    """The share of the momentum loss (1 - lambda of equation 5); 0: no momentum encoder."""
+    """Weight of the momentum loss (1 - lambda of equation 5); 0: no momentum encoder."""
     queue_size: Positive = 1000
-    """Vectors of negatives that the queue holds."""
+    """Size of the queue of negatives' vectors."""
     slices: Literal["contiguous", "prefix"] = "contiguous"
-    """Which parts of a document the momentum encoder reads: the paper's, or the authors' code's."""
+    """Parts of a document that the momentum encoder reads: as in the paper, or in the authors'
+    code.
+    """
     shortest_slice: Positive = 4
-    """Sentences that a slice for the momentum encoder has at least."""
+    """Minimum sentences of a slice for the momentum encoder."""
 
     @model_validator(mode="after")
     def _by_its_own_loop(self) -> Self:
         if self.gradient_accumulation != 1 or self.compile:
             raise ConfigError(
-                "the full model has neither gradient_accumulation nor compile",
-                hint="raise batch_size instead",
+                "the full model does not support gradient_accumulation and compile",
+                hint="increase batch_size instead",
             )
         return self
 
     def share_of_batch(self, processes: int) -> int:
-        """Examples of a step in each of `processes`: all, where they do not divide them."""
+        """Examples of a step in each of `processes`; all of them if they cannot be divided."""
         share, rest = divmod(self.batch_size, processes)
         return self.batch_size if rest else share
 
@@ -189,10 +193,10 @@ class Unc(StepRecipe):
     can = frozenset({SCORES})
     differs = (
         "The paper's words have ELMo's vectors, which depend on the sentence; `--vectors FILE` "
-        "takes one vector a word, and without it they are trained from scratch.",
+        "reads one vector for each word; without it they are trained from scratch.",
         "Sizes, the margin (5), the steps of the learning rate and bilinear features without a "
         "nonlinearity are ours.",
-        "Positions that are alike in both texts count too.",
+        "Positions that are equal in both texts count too.",
     )
     config = "pairwise"
 
@@ -204,27 +208,27 @@ class Unc(StepRecipe):
     decay_epochs: Positive = 3
     """Epochs between two steps of the learning rate (ours)."""
     margin: AtLeast0 = 5.0
-    """The distance at each position; wide, as the scores are sums of unbounded layers."""
+    """Margin at each position; large, since scores are sums of unbounded layers."""
     language_weight: AtLeast0 = 1.0
-    """The weight of the language-model loss beside the ranking loss."""
+    """Weight of the language-model loss, added to the ranking loss."""
     patience: Count = 3
     """Validations without a new best accuracy after which training stops (0: never)."""
     vectors: str = ""
-    """A text file of word vectors in GloVe's form; without one they are trained from scratch."""
+    """A text file of word vectors in GloVe's format; default: trained from scratch."""
     embedding_size: Positive = 300
     """Width of the word vectors."""
     hidden_size: Positive = 256
-    """Width of the recurrent layers, of each direction."""
+    """Width of the recurrent layers in each direction."""
     bilinear_size: Positive = 32
     """Output of each bilinear layer between adjacent sentences."""
     kernel_size: Positive = 5
-    """Sentences that the lightweight convolution sees."""
+    """Kernel size of the lightweight convolution, in sentences."""
     kernel_heads: Positive = 8
     """Heads of the lightweight convolution, which share its weights."""
     vocab_size: Words = 30000
-    """Words of the vocabulary, the most frequent ones."""
+    """Size of the vocabulary (the most frequent words)."""
     max_words: Positive = 64
-    """Words of a sentence; the rest is cut."""
+    """Maximum words of a sentence; the rest is cut."""
 
     def train(self, job: Job) -> None:
         from zoo.coherence.unc import train

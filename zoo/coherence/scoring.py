@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 log = logging.getLogger("zoo")
 
 REFERENCE, RESULTS = "reference.json", "results.json"
-"""Beside the weights: 101 quantiles of the scores of texts that are known to be coherent."""
+"""File beside the weights: 101 quantiles of the scores of coherent texts."""
 BREAKS = "breaks.json"
-"""Beside the weights: how often the marked sentence was the intruder of held-out texts."""
+"""File beside the weights: how often the marked sentence was the intruder of held-out texts."""
 DAMAGED = "copy or download the file again"
 EXPLAINED = 20
-"""Sentences of a window in which `explain` changes a text, where the model has no limit."""
+"""Window of `explain` in sentences, for models without a limit."""
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Reference:
-    """The scores of coherent texts: what they are (`of`), how many, and 101 quantiles."""
+    """Scores of coherent texts: their description (`of`), number, and 101 quantiles."""
 
     of: str
     texts: int
@@ -51,9 +51,9 @@ class Reference:
 
 @dataclass(frozen=True)
 class Scored:
-    """A text's score; `percentile` says how many reference texts in 100 score lower.
+    """A text's score; `percentile` is the share of reference texts with a lower score.
 
-    A text of one sentence has no percentile: nothing in it can be coherent or not.
+    A text of one sentence has no percentile.
     """
 
     score: float
@@ -64,10 +64,10 @@ class Scored:
 
 @dataclass(frozen=True)
 class SentenceEffect:
-    """How the text's score changes when one sentence is left out, or swapped with the next one.
+    """The change of a text's score if one sentence is left out, or swapped with the next one.
 
-    A sentence without which the text scores higher, or that fits better after the next one, is
-    where the text breaks. `swapped` is None where no window holds the next sentence too.
+    The text breaks at a sentence without which it scores higher, or that fits better after the next
+    one. `swapped` is None if no window contains the next sentence too.
     """
 
     sentence: str
@@ -77,15 +77,14 @@ class SentenceEffect:
 
 @dataclass(frozen=True)
 class Windows:
-    """A text as runs of whole sentences that the model takes.
+    """A text as windows of whole sentences within the model's limit.
 
-    A text that fits is one window. Of a longer one each window takes as many sentences as fit,
-    and the next begins halfway through it; the last ends with the text. One that would end where
-    the one before ends holds nothing new, and is left out. The text's score is the mean of its
-    windows' scores.
+    A text that fits is one window. In a longer text each window has as many sentences as fit, and
+    the next begins halfway through it; the last ends with the text. A window that would end where
+    the previous one ends is left out. The text's score is the mean of its windows' scores.
 
-    A sentence longer than a window comes in pieces: each but its last is a window by itself, so
-    nothing is left out. `numbers` tell each piece's sentence; `bounds` count pieces.
+    A sentence longer than a window is divided into pieces, each but the last a separate window.
+    `numbers` are each piece's sentence; `bounds` count pieces.
     """
 
     pieces: tuple[np.ndarray, ...]
@@ -94,7 +93,7 @@ class Windows:
 
 
 def windows(encoder: TextEncoder, text: Text) -> Windows:
-    """Cut a text's sentences into windows; a text without any is one window of no tokens."""
+    """Divide a text's sentences into windows; a text without any is one empty window."""
     pieces, numbers = [], []
     for number, ids in enumerate(encoder.sentences(as_sentences(text) or [""])):
         for start in range(0, max(len(ids), 1), encoder.budget):
@@ -146,10 +145,10 @@ def score_texts(
 
 
 def explain(model: Model, text: Text) -> list[SentenceEffect]:
-    """What each sentence does to the score of a text: left out, and swapped with the next one.
+    """The effect of each sentence on a text's score: left out, and swapped with the next one.
 
-    In a long text a change touches the windows that hold the sentence, and counts with their
-    share of all windows; of a sentence in pieces each piece is left out where it stands.
+    In a long text only the windows with the sentence change, which count with their share of all
+    windows; each piece of a long sentence is left out in its place.
     """
     check_texts([text])
     sentences = as_sentences(text)
@@ -162,7 +161,7 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
     else:
         cut = windows(model.encoder, balanced)
         pieces, numbers, bounds = cut.pieces, cut.numbers, cut.bounds
-    # Each window as it is, and every change of it: its kind and the number of the sentence.
+    # Each window unchanged, and every change of it: its kind and the number of the sentence.
     variants: list[tuple[str, int, list[Any]]] = []
     for start, end in bounds:
         window = list(pieces[start:end])
@@ -193,12 +192,11 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
 
 @dataclass(frozen=True)
 class Break:
-    """Where a text breaks: the number of the sentence, counted from 1, without which it scores
-    most higher.
+    """Where a text breaks: the sentence (counted from 1) whose removal increases the score most.
 
-    `margin` says by how much more than without any other sentence, in parts of the effects'
-    spread. `right` is the share of held-out intruded texts with such a margin or a larger one
-    whose intruder was marked; None for a model that was not measured.
+    `margin` is the distance to the next largest increase, relative to the effects' spread. `right`
+    is the share of held-out intruded texts with at least this margin whose intruder was marked;
+    None for a model that was not measured.
     """
 
     sentence: int
@@ -207,9 +205,9 @@ class Break:
 
 
 def find_break(effects: Sequence[SentenceEffect], measured: Breaks | None) -> Break | None:
-    """The place that stands out among the effects of a text's sentences; None where none does.
+    """The sentence that stands out among the effects; None if none does.
 
-    The first sentence is never marked, nor one of a text of fewer than four.
+    The first sentence is never marked, nor any sentence of a text of fewer than four.
     """
     gains = np.array([effect.left_out for effect in effects[1:] if effect.left_out is not None])
     if len(gains) < 3:  # what was measured
@@ -221,11 +219,11 @@ def find_break(effects: Sequence[SentenceEffect], measured: Breaks | None) -> Br
 
 
 UNMEASURED = 1.0
-"""The least margin of a place that stands out, for a model that was not measured."""
+"""Minimum margin of a mark, for a model that was not measured."""
 
 
 def stands_out(gains: np.ndarray) -> tuple[int, float]:
-    """The place of the largest of `gains`, and how far the next one is, in their deviations."""
+    """The index of the largest of `gains`, and its distance to the next in standard deviations."""
     place = int(gains.argmax())
     spread = float(gains.std())
     return place, float(gains[place] - np.delete(gains, place).max()) / spread if spread else 0.0
@@ -236,8 +234,8 @@ class Breaks:
     """How often a model marks the intruder of held-out texts (`BREAKS`).
 
     `right[i]` is the share of texts with a margin of `margins[i]` or more whose intruder was
-    marked. A place stands out from `least` on: `marked_coherent` is the share of coherent texts
-    in which one does too.
+    marked. Marks need a margin of `least`: `marked_coherent` is the share of coherent texts with a
+    mark.
     """
 
     of: str
@@ -252,7 +250,7 @@ class Breaks:
 
 
 def load_breaks(model: str | Path) -> Breaks | None:
-    """What was measured of a model's marks (folder or Hub id); None where nothing was."""
+    """The measured quality of a model's marks (folder or Hub id), or None."""
     found = file_of(model, BREAKS)
     return None if found is None else read_record(Breaks, found, DAMAGED)
 
@@ -284,7 +282,7 @@ def warn_of_chance(model: str | Path) -> None:
         low, high = (100 * bound for bound in accuracy.ci)
         log.warning(
             "%s: tells %.0f of 100 test pairs [%.0f, %.0f], which chance does too: its scores say "
-            "nothing of a text",
+            "nothing about a text",
             model,
             100 * accuracy.value,
             low,
@@ -323,10 +321,10 @@ def score_orders(
 
 
 def percentile(score: float, quantiles: Sequence[float]) -> float:
-    """How many texts in 100 of the reference score lower, `0.0` to `100.0`.
+    """The percentage of reference texts with a lower score, `0.0` to `100.0`.
 
-    `quantiles` are the reference's scores at 0, 1, ... 100 per cent, ascending. Of a score that
-    several of them have the first counts: what ties is not lower.
+    `quantiles` are the reference's scores at 0, 1, ... 100 per cent, ascending. If several equal
+    the score, the first counts: ties are not lower.
     """
     shares = np.linspace(0, 100, len(quantiles))
     place = int(np.searchsorted(quantiles, score))
@@ -338,12 +336,12 @@ def percentile(score: float, quantiles: Sequence[float]) -> float:
 def quantiles(scores: Sequence[float]) -> list[float]:
     """The 101 quantiles of a reference set's scores. Raises `InputError` for no scores."""
     if not len(scores):
-        raise InputError("a reference set without texts", hint="give coherent texts to compare to")
+        raise InputError("the reference set has no texts", hint="give coherent texts to compare to")
     return [float(value) for value in np.quantile(np.asarray(scores), np.linspace(0, 1, 101))]
 
 
 def load_reference(model: str | Path) -> Reference | None:
-    """The reference of a model (folder or Hub id); None where it has none, which is said."""
+    """The reference of a model (folder or Hub id); None, with a warning, if it has none."""
     found = file_of(model, REFERENCE)
     if found is None:
         log.warning("%s: no reference set, so no percentiles: give --reference", model)
@@ -352,9 +350,9 @@ def load_reference(model: str | Path) -> Reference | None:
 
 
 def load_scorer(model: str | Path = "") -> Model:
-    """A coherence scorer by folder or Hub id; without a name the shipped one.
+    """A coherence scorer by folder or Hub id; by default the shipped one.
 
-    Raises `InputError` for a model that gives no score to a text.
+    Raises `InputError` for a model that does not score texts.
     """
     from zoo.coherence import SHIPPED
     from zoo.evaluate import scorers

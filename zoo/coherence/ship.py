@@ -1,15 +1,15 @@
-"""The scorer that is shipped: what it is judged by, its backbone, its folder in the package.
+"""The shipped scorer: its test texts, its backbone, its folder in the package.
 
     python -m zoo.coherence.ship texts --novels FILE ... --articles SPEC ... --output FOLDER
     python -m zoo.coherence.ship backbone FOLDER --backbone MINILM --output FOLDER
     python -m zoo.coherence.ship scorer BACKBONE --output MODEL
     python -m zoo.coherence.ship ship MODEL --texts FOLDER --output FOLDER
 
-`make scorer` runs all of it. The texts are pairs of a coherent text and one that is spoilt: its
+`make scorer` runs all steps. The texts are pairs of a coherent text and an incoherent copy: its
 sentences permuted (`corpora.tasks.permuted`), or one replaced by another text's
-(`corpora.tasks.intrusion`). The backbone is a sentence encoder with the word pieces that the
-texts of the training split use most, which is all that is learnt. The model is
-`zoo.coherence.links`; its folder holds weights of four bits.
+(`corpora.tasks.intrusion`). The backbone is a sentence encoder with the most frequent word pieces
+of the training split; nothing else is learnt. The model is `zoo.coherence.links`; its folder holds
+weights of four bits.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ log = logging.getLogger("zoo")
 
 SEED = 27
 HELD_OUT = {0: "validation", 1: "test"}
-"""Of ten articles; of novels the shortest two."""
+"""Splits of ten articles; of novels, the shortest two."""
 PAIRS = schema(doc=STRING, source=STRING, kind=STRING, position=pa.int8(), pos=STRINGS, neg=STRINGS)
 CARD = Card(
-    title="Coherent and spoilt texts",
+    title="Coherent and incoherent texts",
     summary="Texts of novels and articles, each with a copy whose sentences are permuted, or one "
-    "of whose sentences is another text's. The shipped scorer is made and judged with them.",
+    "of whose sentences is another text's. They are used to make and to test the shipped scorer.",
     method="`permuted` and `intrusion` of discorpora, over the same held-out books and articles.",
     fields={
         "doc": "id of the text",
@@ -69,7 +69,7 @@ CARD = Card(
         "kind": "`permuted` or `intruded`",
         "position": "the place of the intruder; -1 in a permuted text",
         "pos": "the sentences as written",
-        "neg": "the spoilt text",
+        "neg": "the incoherent text",
     },
     citation="",
 )
@@ -79,7 +79,7 @@ TAKEN = {
     "wiki": (4, 3, 4),
     "sentences": (2, 1, 0),
 }
-"""Of each source: the fewest sentences, permutations of a text, and intruders in a text."""
+"""By source: minimum sentences, permutations of a text, and intruders in a text."""
 
 
 def sources(options: argparse.Namespace) -> Iterator[tuple[str, Document]]:
@@ -101,7 +101,7 @@ def key_of(sentence: str) -> str:
 
 
 def tested(paths: Sequence[Path]) -> set[str]:
-    """The sentences of test sets: no text that has one of them is trained on."""
+    """The sentences of test sets: texts with one of them are not used for training."""
     return {
         key_of(text)
         for path in paths
@@ -191,7 +191,7 @@ def plain(text: str) -> str:
 
 
 def backbone(options: argparse.Namespace) -> None:
-    """Write a BERT with the word pieces that the texts use most; all single letters stay."""
+    """Write a BERT with the texts' most frequent word pieces; all single letters stay."""
     from transformers import PreTrainedTokenizerFast
 
     rows = open_dataset(str(options.texts), "pairs")["train"]["pos"].to_pylist()
@@ -203,7 +203,7 @@ def backbone(options: argparse.Namespace) -> None:
             counts.update(ids)
     described = json.loads(tokenizer.backend_tokenizer.to_str())
     words = {number: word for word, number in described["model"]["vocab"].items()}
-    # All letters stay, so that each word of them has pieces.
+    # All letters stay, so that every word has pieces.
     always = [
         number
         for number, word in sorted(words.items())
@@ -254,7 +254,7 @@ def ship(options: argparse.Namespace) -> None:
     made = open_dataset(str(options.texts), "pairs")
     others = {path.name: open_dataset(str(path), "pairs").splits for path in options.unseen}
     tables = {"test": [made["test"]], **{name: list(of.values()) for name, of in others.items()}}
-    # Two sentences and the same in the other order always tie: the links have no direction.
+    # Two sentences and their reverse always tie: the links have no direction.
     unseen = {
         name: [row for table in some for row in table.to_pylist() if len(row["pos"]) > 3]
         for name, some in tables.items()
@@ -291,7 +291,7 @@ def ship(options: argparse.Namespace) -> None:
 
 
 def spread(rows: Sequence[Any], most: int) -> list[Any]:
-    """At most so many rows, at even distances."""
+    """At most `most` rows, at even distances."""
     return [rows[i] for i in np.unique(np.linspace(0, len(rows) - 1, most).astype(int))]
 
 
@@ -323,10 +323,10 @@ def told_apart(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def marks(model: Any, rows: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The margins of intruded texts, whether the intruder has it, and the margins of coherent ones.
+    """The margins of intruded texts, whether the mark is right, and the margins of coherent texts.
 
-    Of each of at most `MARKED` texts of four sentences or more, spread over the rows. The margin
-    of a text without whose every sentence the score falls is 0.
+    At most `MARKED` texts of four sentences or more, spread over the rows. The margin of a text is
+    0 if leaving out any sentence lowers its score.
     """
     some = [row for row in rows if row["kind"] == "intruded" and len(row["pos"]) > 3]
     some = spread(some, MARKED)
@@ -346,7 +346,7 @@ MARKED, JUDGED = 200, 500
 
 
 def measured_breaks(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """`BREAKS`: a place stands out from the margin on that a fifth of coherent texts have."""
+    """`BREAKS`: the minimum margin of a mark is the one that a fifth of coherent texts reach."""
     margins, right, coherent = marks(model, rows)
     least = max(float(np.quantile(coherent, 0.8)), 1e-6)
     steps = np.unique([least, *np.quantile(margins, np.linspace(0, 0.95, 20))])
@@ -362,7 +362,7 @@ def measured_breaks(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any
 
 
 def judged_breaks(model: Any, rows: Sequence[dict[str, Any]], least: float) -> dict[str, Any]:
-    """On other texts: how many have a mark, and how often it is right."""
+    """On other texts: the share with a mark, and the share of correct marks."""
     margins, right, coherent = marks(model, rows)
     marked = margins >= least
     return {

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class Ranked(TorchDataset[tuple[list[list[int]], list[int]]]):
-    """A document and one permutation a row; a batch's sentences are encoded once each."""
+    """Rows of a document and one permutation; each sentence of a batch is encoded once."""
 
     def __init__(
         self, documents: pa.Table, orders: pa.Table, tokenizer: PreTrainedTokenizerBase, most: int
     ) -> None:
-        """`most` words of a sentence are taken."""
+        """At most `most` words of a sentence are used."""
         self.pad_id = tokenizer.pad_token_id
         sentences = {
             row["id"]: word_ids(tokenizer, row["sentences"], most) for row in documents.to_pylist()
@@ -73,7 +73,7 @@ def margin_at_positions(outputs: UncOutput, margin: float) -> Tensor:
 
         L = mean_i max(0, margin - f_i(d+) + f_i(d-))
 
-    averaged over the batch. Both texts have the same sentences, so as many positions.
+    averaged over the batch. Both texts have the same sentences, hence the same number of positions.
     """
     assert outputs.local is not None and outputs.counted is not None
     (positive, negative), counted = outputs.local.unbind(1), outputs.counted[:, 0]
@@ -112,7 +112,7 @@ def train(recipe: Unc, job: Job) -> None:
     # Objective and Trainer
     def objective(outputs: UncOutput, labels: Tensor, **_: Any) -> Tensor:
         loss = margin_at_positions(outputs, recipe.margin)
-        if outputs.language_loss is not None:  # there is none in validation
+        if outputs.language_loss is not None:  # not computed in validation
             loss = loss + recipe.language_weight * outputs.language_loss
         return loss
 

@@ -2,8 +2,8 @@
 
 Four parts: a BiLSTM sentence encoder trained with a language-model loss, bilinear layers between
 adjacent sentences in both directions, six lightweight convolutions over the document in three
-residual blocks, and a linear layer that scores each pair of neighbours with what the convolutions
-say of the whole document.
+residual blocks, and a linear layer that scores each pair of neighbours from these and the
+convolutions' document vector.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from zoo.texts import Text, as_sentences
 BLOCKS = 3
 """Residual blocks of two convolutions each."""
 CHUNK = 512
-"""Sentences that are encoded at a time while scoring."""
+"""Sentences encoded at a time while scoring."""
 
 
 @strict
@@ -54,8 +54,8 @@ class UncConfig(PretrainedConfig):
 class UncOutput(ModelOutput):
     """`scores [batch, texts]`, their parts and, in training, `language_loss`.
 
-    `local [batch, texts, positions]` are the scores of neighbours, `counted` is 1 where there are
-    any: a text's score is the mean of those.
+    `local [batch, texts, positions]` are the scores of neighbours, `counted` marks existing ones: a
+    text's score is their mean.
     """
 
     scores: Tensor | None = None
@@ -72,7 +72,7 @@ class LightweightConv(nn.Module):
         super().__init__()
         if width % heads:
             raise ConfigError(
-                f"{width} channels are not {heads} equal heads",
+                f"{width} channels cannot be divided into {heads} heads",
                 where="kernel_heads",
                 hint="give a number that divides 2 * hidden_size",
             )
@@ -105,13 +105,13 @@ class ConvolutionBlock(nn.Module):
 
 
 class UncModel(ZooModel):
-    """Scores texts; the same sentence is encoded once, in whatever order it stands."""
+    """Scores texts; equal sentences are encoded once."""
 
     config_class = UncConfig
     main_input_name = "input_ids"
 
     def __init__(self, config: UncConfig, tokenizer: PreTrainedTokenizerBase | None = None) -> None:
-        """Without `tokenizer` it takes the one beside its weights, when it is asked for scores."""
+        """The default `tokenizer` is the one beside the weights, loaded for scoring."""
         super().__init__(config)
         width = 2 * config.hidden_size
         self.embeddings = nn.Embedding(
@@ -132,13 +132,13 @@ class UncModel(ZooModel):
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
-        """torch's own initialisation, made when the modules were."""
+        """Keep torch's own initialisation of the modules."""
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
         """Words `[sentences, words]`: their states, and `[sentences, 2 * hidden]` sentence
         vectors, the last states of both directions."""
         lengths = attention_mask.sum(1)
-        # On a GPU in float32, for the reason that `zoo.modeling_discorpora.run_packed` has.
+        # On a GPU in float32, see `zoo.modeling_discorpora.run_packed`.
         with torch.autocast("cuda", enabled=False):
             packed = pack_padded_sequence(
                 self.embeddings(input_ids), lengths.cpu(), batch_first=True, enforce_sorted=False
@@ -159,7 +159,7 @@ class UncModel(ZooModel):
         return (following + preceding) / 2
 
     def score_vectors(self, vectors: Tensor, texts: Tensor) -> UncOutput:
-        """Scores of `texts [..., sentences]`, row numbers of `vectors`, -1 where one has ended.
+        """Scores of `texts [..., sentences]`: row numbers of `vectors`, -1 after the end.
 
         A text's score is the mean over its neighbouring sentences; one sentence alone has the
         bilinear layers' part set to zero.
@@ -204,9 +204,9 @@ class UncModel(ZooModel):
 
     @torch.inference_mode()
     def score(self, texts: Sequence[Text]) -> list[float]:
-        """One score a text, the higher the more coherent; a sentence is encoded once.
+        """One score for each text, the higher the more coherent; equal sentences are encoded once.
 
-        `cut` counts the texts with a sentence of more than `max_words`, of which the rest is lost.
+        `cut` counts the texts with a sentence cut at `max_words`.
         """
         self.eval()
         rows: dict[str, int] = {}

@@ -23,15 +23,15 @@ FIRST = {
     "conpono": "test accuracy, target among its candidates",
     "bso": "test accuracy, swapped or not",
 }
-"""The name of the figure that stands first."""
+"""The name of the main figure."""
 
 
 def hits(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Right answers and questions, `[examples, distances]`.
+    """Numbers of correct answers and of questions, `[examples, distances]`.
 
-    `scores [examples, 2K, candidates]`, `labels [examples, 2K]`: right is a target that scores
-    above every other candidate, so that equal scores count as wrong. For the ordering baseline
-    `scores` and `labels` are `[examples, pairs]`, and the only column counts its pairs.
+    `scores [examples, 2K, candidates]`, `labels [examples, 2K]`: an answer is correct if the target
+    scores above every other candidate; ties are wrong. For the ordering baseline `scores` and
+    `labels` are `[examples, pairs]`, and the only column counts pairs.
     """
     if scores.ndim == 2:
         right = ((scores > 0) == (labels > 0)).sum(1, keepdims=True)
@@ -101,7 +101,7 @@ def evaluate(
 def held_out(
     model: ConponoModel, examples: Examples, collator: Collator, batch: int = 8, workers: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`hits` of a model on `examples`, as they are drawn in epoch 0."""
+    """`hits` of a model on `examples`, as sampled in epoch 0."""
     model.eval()
     counts = []
     for inputs in DataLoader(examples, batch, collate_fn=collator, num_workers=workers):
@@ -133,7 +133,7 @@ def write_plot(path: Path, curves: Mapping[str, Mapping[str, Any]]) -> None:
             ticks |= points.keys()
             asked = sorted(k for k, entry in points.items() if entry["n"])
             values = np.array([points[k]["value"] for k in asked])
-            # Nothing is drawn where there is no interval.
+            # Distances without an interval are left out.
             ends = [points[k]["ci"] or (np.nan, np.nan) for k in asked]
             low, high = np.array(ends).reshape(-1, 2).T
             bars = np.stack([np.fmax(values - low, 0.0), np.fmax(high - values, 0.0)])

@@ -1,7 +1,7 @@
 """Section 3.4 for two models: `python -m zoo.conpono.compare ONE TWO --data DISCOEVAL`.
 
-Both models answer DiscoEval's binary sentence ordering (frozen, pairs encoded together); then the
-discourse markers are counted in the examples that one alone gets right.
+Both models solve DiscoEval's binary sentence ordering (frozen, pairs encoded together); then the
+discourse markers are counted in the examples that only one gets right.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def compare(
 ) -> dict[str, Any]:
     """`analyse` of two models (folders or Hub ids) on BSO in a domain (the paper: wiki).
 
-    `limit` rows of each split (0: all). Without a test split the validation split is answered.
+    `limit` rows of each split (0: all). Without a test split the validation split is used.
     Raises `InputError` if the data has no such domain.
     """
     domains = {task.domain: task for task in read(data, ("BSO",), limit=limit).tasks}
@@ -75,12 +75,12 @@ def analyse(
     *,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Compare the examples that model one alone gets right with those that two alone does.
+    """Compare the examples that only model one gets right with those that only model two does.
 
     `training` and `examples` are the sentence pairs of BSO; `right_one`, `right_two` `[examples]`
-    say which each model gets right. For each set and each place of the markers (`both` sentences,
-    the `first`, the `second`): the weighted change of rate, each marker's change, and the mean
-    and standard deviation of the change in random samples of as many examples.
+    mark the correct ones. For each set and each place of the markers (`both` sentences, the
+    `first`, the `second`): the weighted change of rate, each marker's change, and the mean and
+    standard deviation of the change in random samples of the same size.
 
     Raises `InputError` if the lengths differ, or no marker occurs in the training data.
     """
@@ -123,8 +123,8 @@ def counts_of(texts: Sequence[str]) -> np.ndarray:
 def change_of(counts: np.ndarray, base: np.ndarray) -> tuple[float, np.ndarray]:
     """The weighted change of rate in `counts` against the training data, and each marker's.
 
-    A marker's change is rate(counts) / rate(base) - 1, a rate being occurrences an example; the
-    mean over the markers is weighted with their counts in the training data.
+    A marker's change is rate(counts) / rate(base) - 1, where a rate is occurrences per example; the
+    mean over markers is weighted by their counts in the training data.
     """
     total = base.sum(0)
     known = total > 0
@@ -134,7 +134,7 @@ def change_of(counts: np.ndarray, base: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the analysis as JSON; errors for people are one short message."""
+    """Write the analysis as JSON; errors are one short message."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("one")
     parser.add_argument("two")

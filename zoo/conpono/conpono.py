@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from zoo.conpono.recipes import Conpono
 
 WORKERS = 4
-"""Processes that draw examples while a GPU computes, unless a recipe says how many."""
+"""Default number of processes that sample examples while a GPU computes."""
 MODEL = ("objective", "encoder", "k", "anchor_sentences", "target_sentences", "mlm", "vector")
-"""The settings that the model's configuration holds too."""
+"""The settings that are also in the model's configuration."""
 VALIDATED = ("eval_accuracy_k", *(f"eval_{part}" for part in PARTS))
 
 
@@ -46,7 +46,7 @@ def train(recipe: Conpono, job: Job) -> None:
     """Train into `job.folder`: data, model, objective, Trainer, evaluation, card."""
     # Data
     dataset = open_streamed(recipe.dataset, recipe.dataset_config)
-    rows = {split: dataset[split] for split in SPLITS}  # each of them must have some
+    rows = {split: dataset[split] for split in SPLITS}  # each must have rows
     texts = (text for row in rows_of(rows["train"], ("sentences",)) for text in row["sentences"])
     tokenizer = tokenizer_for(recipe, texts, recipe.max_tokens)
     geometry = Geometry(recipe.anchor_sentences, recipe.target_sentences, recipe.k)
@@ -56,7 +56,7 @@ def train(recipe: Conpono, job: Job) -> None:
     model = make_model(recipe, job, tokenizer)
     limit = model.config.max_tokens
 
-    # Data as the model takes it
+    # Data as model input
     masking = Masking.of(tokenizer, recipe.mask_rate if recipe.mlm else 0.0)
     parts = {"template": Template.of(tokenizer, limit), "masking": masking, "geometry": geometry}
     drawn = {split: make_examples(recipe, job, split, stores, **parts) for split in SPLITS}
@@ -69,7 +69,7 @@ def train(recipe: Conpono, job: Job) -> None:
     for split, part in shown.items() if is_main_process() else ():
         cut, total = cut_texts(part)
         if cut:
-            job.note(f"{split}: {cut} of {total} texts and pairs are cut to {limit} tokens")
+            job.note(f"{split}: {cut} of {total} texts and pairs were cut to {limit} tokens")
     collator = Collator(tokenizer.pad_token_id, recipe.block_tokens, recipe.shortest_row)
 
     # Trainer, with the objective inside the model
@@ -121,14 +121,14 @@ def train(recipe: Conpono, job: Job) -> None:
 
 
 def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) -> ConponoModel:
-    """The backbone with new heads, or those of the model that it is; its limit is noted."""
+    """The backbone with new heads or, for a CONPONO model, its heads; notes the length limit."""
     torch.manual_seed(recipe.seed)
     backbone = backbone_of(recipe, tokenizer)
     if recipe.vector == "cls" and pooling_of(backbone.config, tokenizer) != "first":
         raise ConfigError(
-            f"a text of {backbone.config.model_type} does not begin with [CLS]",
+            f"texts of {backbone.config.model_type} do not begin with [CLS]",
             where="vector",
-            hint='set vector = "mean", or take a backbone such as BERT',
+            hint='set vector = "mean", or use a backbone such as BERT',
         )
     limit = min(recipe.max_tokens, max_positions(backbone.config) or recipe.max_tokens)
     model = ConponoModel.from_backbone(
@@ -141,7 +141,7 @@ def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) ->
         job.note(note)
     if limit < recipe.max_tokens:
         said = f"max_tokens lowered from {recipe.max_tokens} to {limit}"
-        job.note(f"{said}: the backbone takes no more")
+        job.note(f"{said}: the backbone's limit")
     set_attention(model.backbone, recipe.attention)
     tokenizer.model_max_length = limit
     if recipe.compile:
@@ -152,7 +152,7 @@ def make_model(recipe: Conpono, job: Job, tokenizer: PreTrainedTokenizerBase) ->
 def make_examples(
     recipe: Conpono, job: Job, split: str, stores: Mapping[str, TokenStore], **parts: Any
 ) -> Examples:
-    """The examples of one split. A small one takes its random segments from the training split."""
+    """The examples of one split; a small split takes random segments from the training split."""
     store = stores[split]
     shared = {"candidates": recipe.candidates, "seed": recipe.seed, "split": split, **parts}
     if recipe.objective == "bso":
@@ -168,14 +168,14 @@ def make_examples(
 
 
 def worker_count(setting: int) -> int:
-    """The processes that draw examples: as set, or, for -1, some on a GPU and none on a CPU."""
+    """Number of processes that sample examples; -1: some on a GPU, none on a CPU."""
     if setting >= 0:
         return setting
     return WORKERS if torch.accelerator.is_available() else 0
 
 
 def cut_texts(examples: Examples) -> tuple[int, int]:
-    """How many sequences of the examples were cut, and how many there are."""
+    """Numbers of cut sequences and of all sequences of the examples."""
     plain = replace(examples, masking=replace(examples.masking, rate=0.0))
     made = [plain[row] for row in range(len(plain))]
     return sum(each.cut for each in made), sum(len(each.lengths) for each in made)

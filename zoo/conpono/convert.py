@@ -1,6 +1,6 @@
-"""The released TensorFlow checkpoint as a model folder of this zoo.
+"""Convert the released TensorFlow checkpoint to a model folder of this zoo.
 
-TensorFlow is asked for here alone: `pip install 'discorpora[tensorflow]'`.
+Only this module needs TensorFlow: `pip install 'discorpora[tensorflow]'`.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ RENAMED = (
     (r"^bert/encoder/layer_(\d+)/", r"backbone/encoder/layer/\1/"),
     (r"^bert/", "backbone/"),
 )
-"""Names of the released code and their beginnings, as this model has them."""
+"""Prefixes of the released code's names, and ours."""
 ENDINGS = {"gamma": "weight", "beta": "bias", "bias": "bias", "kernel": "weight"}
 TURNED = re.compile(rf"/kernel$|^{UNI}$")
-"""Matrices that the checkpoint has the other way round."""
+"""Matrices that are transposed in the checkpoint."""
 ENCODERS = ("full", "isolated")
 LEFT_OUT = re.compile(r"adam_[mv]|Adam|global_step|cls/seq_relationship|_CHECKPOINTABLE")
 """The optimizer's state, and BERT's head for the next sentence, which CONPONO does not use."""
 PATH_HINT = "give the path without .index or .data-00000-of-00001, or the folder"
-BERT_HINT = "it is among the files of the BERT that was trained on, vocab.txt beside its config"
+BERT_HINT = "it is a file of the original BERT; vocab.txt is beside its config"
 
 
 def convert(
@@ -52,25 +52,25 @@ def convert(
     config: Path | None = None,
     lower: bool = True,
 ) -> dict[str, Any]:
-    """Write the model folder `folder` from a released checkpoint; returns what it holds.
+    """Write the model folder `folder` from a released checkpoint; returns its content.
 
-    `config` is BERT's `bert_config.json` and `vocabulary` its `vocab.txt`, looked for beside the
+    `config` is BERT's `bert_config.json` and `vocabulary` its `vocab.txt`, by default beside the
     checkpoint. Full and isolated encoders have the same weights: `encoder` says which it was; a
-    uni-encoder's are others, and are known by their name.
+    uni-encoder is recognised by its weights.
 
-    Raises `ConfigError` for another `encoder`, `InputError` for files that are absent, broken or
-    do not belong together.
+    Raises `ConfigError` for another `encoder`, `InputError` for files that are missing, damaged or
+    do not fit together.
     """
     if encoder not in ENCODERS:
         raise ConfigError(
             f"no encoder {encoder!r}",
             where="encoder",
             hint=f"{nearest(encoder, ENCODERS)}give one of {', '.join(ENCODERS)}; a uni-encoder is "
-            "known by its weights",
+            "recognised by its weights",
         )
     where = str(checkpoint)
     if not checkpoint.is_dir() and not checkpoint.with_name(f"{checkpoint.name}.index").is_file():
-        raise InputError("no TensorFlow checkpoint is there", where=where, hint=PATH_HINT)
+        raise InputError("there is no TensorFlow checkpoint", where=where, hint=PATH_HINT)
     beside = checkpoint if checkpoint.is_dir() else checkpoint.parent
     config, vocabulary = config or beside / "bert_config.json", vocabulary or beside / "vocab.txt"
     for option, path in {"config": config, "vocabulary": vocabulary}.items():
@@ -96,9 +96,9 @@ def convert(
 
 
 def open_checkpoint(checkpoint: Path) -> Any:
-    """TensorFlow's reader of a checkpoint (`model.ckpt-50000`, or a folder that holds one).
+    """TensorFlow's reader of a checkpoint (`model.ckpt-50000`, or its folder).
 
-    Raises `ConfigError` without TensorFlow, `InputError` where no checkpoint is.
+    Raises `ConfigError` without TensorFlow, `InputError` if there is no checkpoint.
     """
     try:
         import tensorflow
@@ -115,28 +115,28 @@ def open_checkpoint(checkpoint: Path) -> Any:
 
 
 def read_config(path: Path) -> BertConfig:
-    """BERT's configuration. Raises `InputError` for a file that is none."""
+    """BERT's configuration. Raises `InputError` for an invalid file."""
     try:
         return BertConfig(**json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError, StrictDataclassError) as error:
-        problem = f"is no configuration of a BERT: {str(error).strip().splitlines()[0]}"
+        problem = f"is not a configuration of BERT: {str(error).strip().splitlines()[0]}"
         raise InputError(problem, where=str(path), hint=BERT_HINT) from error
 
 
 def read_vocabulary(path: Path, size: int) -> dict[str, int]:
-    """The id of each word of a `vocab.txt`, one a line.
+    """The id of each word of a `vocab.txt` (one word in each line).
 
-    Raises `InputError` unless there are `size` of them, all distinct.
+    Raises `InputError` unless there are `size` distinct words.
     """
     try:
-        # Not splitlines: it would also part at characters that are words of a vocabulary.
+        # Not splitlines, which also splits at characters that are words of a vocabulary.
         words = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
         if len(words) != size:
             raise ValueError(f"{len(words)} words, the configuration has vocab_size = {size}")
         word, count = Counter(words).most_common(1)[0]
         if count > 1:
-            raise ValueError(f"{word!r} stands there twice")
-    except ValueError as error:  # also what is not in UTF-8
+            raise ValueError(f"{word!r} occurs twice")
+    except ValueError as error:  # also if it is not UTF-8
         raise InputError(str(error), where=str(path), hint=BERT_HINT) from error
     return {word: number for number, word in enumerate(words)}
 
@@ -144,7 +144,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
 def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> ConponoModel:
     """The model with the weights of a checkpoint that TensorFlow's `reader` has opened.
 
-    Raises `InputError` for a variable that is missing, has another shape, or is not known.
+    Raises `InputError` for a variable that is missing, unknown, or of another shape.
     """
     weights: dict[str, torch.Tensor] = {}
     names = [name for name in reader.get_variable_to_shape_map() if not LEFT_OUT.search(name)]
@@ -154,9 +154,9 @@ def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> Conpo
         weights[rename(name, where)] = turned
     if "relations.weight" not in weights:
         raise InputError(
-            "this checkpoint has no cpc_weights or softmax_weights: it is no CONPONO model",
+            "this checkpoint has no cpc_weights or softmax_weights, so it is not a CONPONO model",
             where=where,
-            hint="a plain BERT is loaded by AutoModel, and needs no conversion",
+            hint="AutoModel loads a plain BERT without conversion",
         )
     if UNI in names and encoder == "isolated":
         raise ConfigError(
@@ -180,9 +180,9 @@ def to_model(reader: Any, config: BertConfig, encoder: str, where: str) -> Conpo
         if asked.get(name) != there.get(name):
             one, two = asked.get(name, "none"), there.get(name, "none")
             raise InputError(
-                f"{name}: the configuration asks for {one}, the checkpoint has {two}",
+                f"{name}: expected {one} by the configuration, found {two} in the checkpoint",
                 where=where,
-                hint="is this the bert_config.json of that checkpoint?",
+                hint="give the bert_config.json of this checkpoint",
             )
     model.load_state_dict(weights)
     return model
@@ -196,8 +196,8 @@ def rename(name: str, where: str = "") -> str:
     path, _, ending = known.rpartition("/")
     if known == name or ending not in ENDINGS:
         raise InputError(
-            f"the checkpoint has a variable that is not known: {name!r}",
+            f"the checkpoint has an unknown variable: {name!r}",
             where=where,
-            hint="only CONPONO's own checkpoints are read (BERT, pooler, cpc_weights)",
+            hint="only CONPONO's checkpoints are read (BERT, pooler, cpc_weights)",
         )
     return f"{path.replace('/', '.')}.{ENDINGS[ending]}"

@@ -1,11 +1,11 @@
-"""Training examples drawn from the token store, and the blocks that a batch of them becomes.
+"""Training examples sampled from the token store, and the blocks of a batch.
 
-What is drawn depends on the seed, the split, the paragraph's document and the epoch alone: not on
-the dataset's order, the batch, the number of workers or the run's interruptions.
+A sample depends only on the seed, the split, the paragraph's document and the epoch: not on the
+dataset's order, the batch, the number of workers or interruptions.
 
-An example has 33 sequences of unlike lengths. All sequences of a batch are sorted by length and
-laid into blocks of at most `block_tokens` ids, one sequence a row; no row of a block is shorter
-than 90 % of its longest, so that at most a tenth of the places is padding, whatever the batch.
+An example has 33 sequences of different lengths. All sequences of a batch are sorted by length and
+divided into blocks of at most `block_tokens` ids, one sequence in each row; no row of a block is
+shorter than 90 % of its longest, so at most a tenth of a block is padding.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from zoo.conpono.tokens import TokenStore
 
 Encoder = Literal["full", "isolated", "uni"]
 TRIES = 100
-"""Draws for each random candidate before the corpus is said to repeat itself."""
+"""Attempts for each random candidate before the corpus counts as repetitive."""
 
 
 @dataclass(frozen=True)
 class Example:
     """The sequences of one example, end to end, after masking.
 
-    `ids`, `words` labels `mlm` `[tokens]`; `lengths`, `seconds` `[sequences]` (where type 1
-    begins in each); `labels [2K]` or, for the ordering baseline, `[pairs]`; `cut` counts the
-    sequences whose texts were too long.
+    `ids`, `words` labels `mlm` `[tokens]`; `lengths`, `seconds` `[sequences]` (the start of type 1
+    in each); `labels [2K]` or, for the ordering baseline, `[pairs]`; `cut` counts the sequences
+    whose texts were too long.
     """
 
     ids: np.ndarray
@@ -48,7 +48,7 @@ class Example:
 
 @dataclass
 class Examples(Dataset[Example]):
-    """One example a paragraph that is long enough; `pool` is where random text is drawn from."""
+    """One example for each paragraph that is long enough; random text comes from `pool`."""
 
     store: TokenStore
     pool: TokenStore
@@ -59,13 +59,13 @@ class Examples(Dataset[Example]):
     seed: int = 0
     split: str = "train"
     rows: np.ndarray | None = None
-    """Of the store's examples these only (None: all)."""
+    """Indices of the store's examples to use (None: all)."""
 
     def __len__(self) -> int:
         return len(self.store.examples if self.rows is None else self.rows)
 
     def __getitem__(self, item: int | tuple[int, int]) -> Example:
-        """The example of a row, or of `(row, epoch)`; a row alone is of epoch 0."""
+        """The example of a row (in epoch 0), or of `(row, epoch)`."""
         row, epoch = item if isinstance(item, tuple) else (item, 0)
         row = row if self.rows is None else int(self.rows[row])
         paragraph = int(self.store.examples[row])
@@ -82,7 +82,7 @@ class Examples(Dataset[Example]):
     def finish(
         self, sequences: Sequence[Encoded], labels: np.ndarray, random: np.random.Generator
     ) -> Example:
-        """Mask the sequences and lay them end to end."""
+        """Mask the sequences and join them end to end."""
         ids = np.concatenate([sequence.ids for sequence in sequences])
         words = np.concatenate([sequence.words for sequence in sequences])
         masked, mlm = self.masking.draw(ids, words, random)
@@ -96,9 +96,9 @@ class Examples(Dataset[Example]):
 class Candidates(Examples):
     """Anchor, targets and random segments (section 2.3).
 
-    Candidates are numbered: first the targets by distance, then random segments of other
-    documents up to `candidates`. `labels[i]` is the candidate at distance `distances[i]`, -100
-    where that is no target here. Sequence 0 is the anchor alone (not for the uni-encoder).
+    Candidates are numbered: first the targets by distance, then random segments of other documents
+    up to `candidates`. `labels[i]` is the candidate at distance `distances[i]`, -100 without a
+    target there. Sequence 0 is the anchor alone (not for the uni-encoder).
     """
 
     encoder: Encoder = "full"
@@ -108,14 +108,14 @@ class Candidates(Examples):
         if self.candidates <= self.targets:
             raise ConfigError(
                 f"candidates = {self.candidates} with targets = {self.targets}",
-                hint="candidates are the targets and some random segments: give more of them",
+                hint="candidates are the targets and some random segments: increase candidates",
             )
         own = self.pool is self.store
         largest = int(np.diff(self.store.segments[self.store.documents]).max()) if own else 0
         free = int(self.pool.segments[-1]) - largest
         if free < self.candidates:
             raise ConfigError(
-                f"{free} segments lie outside the largest document, candidates = {self.candidates}",
+                f"{free} segments are outside the largest document, candidates = {self.candidates}",
                 where=self.split,
                 hint="add documents to the dataset, or lower candidates",
             )
@@ -145,12 +145,12 @@ class Candidates(Examples):
             segments.setdefault(text.tobytes(), text)
         if len(segments) < self.candidates:
             raise InputError(
-                f"only {len(segments)} distinct candidates among {TRIES * self.candidates} drawn",
+                f"only {len(segments)} distinct candidates in {TRIES * self.candidates} samples",
                 where=self.split,
                 hint="the corpus repeats itself: remove duplicates, or lower candidates",
             )
 
-        # The sequences as the encoder takes them (section 2.1)
+        # The sequences as encoder input (section 2.1)
         single, pair = self.template.single, self.template.pair
         if self.encoder == "isolated":
             sequences = [single(text) for text in (anchor, *segments.values())]
@@ -164,9 +164,9 @@ class Candidates(Examples):
 class Orderings(Examples):
     """The baseline of binary sentence ordering: contiguous spans, half of them swapped.
 
-    As many pairs as CONPONO has candidates: the first from the example's own paragraph, the
-    others from windows anywhere. The longer span comes first or second by a coin of its own, so
-    that lengths do not tell the order. `labels [pairs]` are 1 where the spans are swapped.
+    The number of pairs is that of CONPONO's candidates: the first is from the example's paragraph,
+    the others from windows anywhere. Whether the longer span comes first is random, so that lengths
+    do not reveal the order. `labels [pairs]` are 1 for swapped spans.
     """
 
     def draw(self, paragraph: int, document: int, random: np.random.Generator) -> Example:
@@ -187,9 +187,9 @@ class Orderings(Examples):
 
 @dataclass(frozen=True)
 class Collator:
-    """Lays the sequences of a batch's examples into blocks.
+    """Divides the sequences of a batch into blocks.
 
-    `shortest` is the least length of a row, as a share of its block's longest.
+    `shortest` is the minimum length of a row, as a share of its block's longest.
     """
 
     pad_id: int
@@ -199,8 +199,8 @@ class Collator:
     def __call__(self, examples: Sequence[Example]) -> dict[str, Any]:
         """`labels [batch, ...]`, `blocks`, and `order [batch * sequences]`.
 
-        `order` puts the vectors of the blocks, one after the other, back into the examples'
-        order. `real_tokens` and `slots` count ids and places for ids.
+        `order` restores the examples' order from the concatenated vectors of the blocks.
+        `real_tokens` and `slots` count ids and positions, padding included.
         """
         joined = {
             name: np.concatenate([getattr(example, name) for example in examples])
@@ -219,7 +219,7 @@ class Collator:
         }
 
     def _plan(self, lengths: np.ndarray) -> Iterator[list[int]]:
-        """The sequences of each block, a row each."""
+        """The sequences of each block, one in each row."""
         order = np.argsort(-lengths, kind="stable")
         while len(order):
             longest = int(lengths[order[0]])

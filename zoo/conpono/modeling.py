@@ -38,23 +38,23 @@ HEADS = {
     ),
     **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), ROBERTA),
 }
-"""Where a model for masked words keeps its head's transformation, its norm and its bias."""
+"""Where a masked-word model has its head's transformation, norm and bias."""
 NEW = "a new one starts from its embeddings"
 SAME = {
     "conpono": ("relations", "W_k", ("objective", "encoder", "k", "vector")),
     "bso": ("ordering", "ordering head", ("objective", "vector")),
 }
-"""The head of each objective, and what two models must have alike to share it."""
+"""The head of each objective, and the settings that must agree to reuse it."""
 WIDE_MASKS = FAMILIES | {"albert"}
-"""Backbones (`model_type`) that hand a mask `[rows, 1, 1, tokens]` on to attention as it is."""
+"""Backbones (`model_type`) that pass a mask `[rows, 1, 1, tokens]` unchanged to attention."""
 ONCE_A_ROW = ("relations", "ordering", "masked_words", "backbone.pooler")
 WORDS_AT_ONCE = 2048
-"""Masked words that the head takes in one go, or as many as one block has more."""
+"""Masked words that the head processes at once (at least those of one block)."""
 
 
 @strict
 class ConponoConfig(PretrainedConfig):
-    """The backbone's configuration, and what the model was trained for.
+    """The backbone's configuration, and the settings of training.
 
     `objective` "bso" is the ordering baseline, which has no W_k.
     """
@@ -95,7 +95,7 @@ class Relations(nn.Module):
         log f_k(s_j, s_i) = t_j^T W_k c_i        full and isolated encoders
         log f_k(s_j, s_i) = t_j^T w_k            uni-encoder
 
-    `weight [2K, width, width]` or `[2K, width]`, drawn with standard deviation 0.02.
+    `weight [2K, width, width]` or `[2K, width]`, initialised with standard deviation 0.02.
     """
 
     def __init__(self, distances: int, width: int, uni: bool = False) -> None:
@@ -107,7 +107,7 @@ class Relations(nn.Module):
         """`scores [batch, 2K, candidates]` from `vectors [batch, sequences, width]`.
 
         The first sequence is the anchor alone (c), the others the candidates (t); the
-        uni-encoder has candidates only. In float32, whatever the encoder computed in.
+        uni-encoder has candidates only. In float32, whatever the encoder's precision.
         """
         weight, vectors = self.weight.float(), vectors.float()
         if weight.dim() == 2:
@@ -117,19 +117,19 @@ class Relations(nn.Module):
 
 
 def contrast(scores: Tensor, labels: Tensor) -> Tensor:
-    """The softmax loss over candidates (equation 3), one row a target:
+    """The softmax loss over candidates (equation 3), one row for each target:
 
         L_k = -log( f_k(s_{i+k}, s_i) / sum_j f_k(s_j, s_i) )
 
-    `scores [batch, 2K, candidates]`; `labels [batch, 2K]`, -100 where there is no target. The
-    mean over anchors of the sum over their targets.
+    `scores [batch, 2K, candidates]`; `labels [batch, 2K]`, -100 without a target. The mean over
+    anchors of the sum over their targets.
     """
     rows, targets = scores.flatten(0, 1), labels.flatten()
     return cross_entropy(rows, targets, ignore_index=KEPT, reduction="sum") / len(labels)
 
 
 class Ordering(nn.Module):
-    """The ordering baseline's head: one logit a pair, above 0 where the spans are swapped."""
+    """The ordering baseline's head: one logit for each pair, above 0 for swapped spans."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -142,11 +142,11 @@ class Ordering(nn.Module):
 
 
 class MaskedWords(nn.Module):
-    """BERT's masked-word head. Its output matrix is the encoder's own word embeddings.
+    """BERT's masked-word head. Its output matrix is the encoder's word embeddings.
 
-    A backbone that was stored without a head gets a new one: it starts from its embeddings, and
-    the transformation between is drawn at random. `width` is that of the word embeddings, where
-    it is not the states' (ELECTRA, ALBERT).
+    A backbone without a head gets a new one: it starts from the embeddings, with a random
+    transformation. `width` is that of the word embeddings, if it differs from the states' (ELECTRA,
+    ALBERT).
     """
 
     def __init__(self, config: PretrainedConfig, width: int) -> None:
@@ -164,9 +164,9 @@ class MaskedWords(nn.Module):
 
 
 class ConponoModel(ZooModel):
-    """Tells the text at distance k from an anchor among candidates.
+    """Identifies the text at distance k from an anchor among candidates.
 
-    `backbone` is the encoder that evaluations take.
+    `backbone` is the encoder that evaluations use.
     """
 
     config_class = ConponoConfig
@@ -236,16 +236,16 @@ class ConponoModel(ZooModel):
 
     @property
     def once_a_row(self) -> tuple[str, ...]:
-        """Modules that few tokens meet, or none: their operations are counted once an example."""
+        """Modules used for few or no tokens: their operations are counted once for each example."""
         there = dict(self.named_modules())
         return tuple(name for name in ONCE_A_ROW if name in there)
 
     def _encode(self, blocks: Sequence[Mapping[str, Any]]) -> tuple[Tensor, Tensor]:
         """The vectors `[sequences, width]` of blocks, and their summed masked-word loss.
 
-        With one look-up of words for all of them and few runs of the head: the gradient of a
-        look-up is a matrix as large as the vocabulary, so that a block's share of it would cost
-        as much as that of the whole batch. Masked words are gathered likewise.
+        Words are looked up once for all blocks, since the gradient of a look-up is a matrix of the
+        vocabulary's size. Masked words of several blocks share runs of the head for the same
+        reason.
         """
         table = self.backbone.get_input_embeddings()
         words: Sequence[Tensor | None] = [None] * len(blocks)
@@ -274,9 +274,9 @@ class ConponoModel(ZooModel):
     ) -> tuple[Tensor, Tensor]:
         """The vectors `[sequences, width]` of a block, and the states `[masked, width]`.
 
-        `input_ids`, `token_type_ids` `[rows, tokens]`, one sequence a row; `real`, False at
-        padding, or None where there is none; `masked`, places in the flattened rows.
-        `words [rows * tokens, width]`: the vectors of `input_ids`, if they were looked up before.
+        `input_ids`, `token_type_ids` `[rows, tokens]`, one sequence in each row; `real`, False at
+        padding, or None without padding; `masked`, places in the flattened rows. `words [rows *
+        tokens, width]`: the vectors of `input_ids`, if already looked up.
         """
         ids, real = block["input_ids"], block["real"]
         inputs: dict[str, Tensor] = {}
@@ -303,7 +303,7 @@ class ConponoModel(ZooModel):
         pooler = getattr(self.backbone, "pooler", None)
         if pooler is None:
             return states
-        if isinstance(pooler, nn.Linear):  # ALBERT's and BigBird's, with the activation beside it
+        if isinstance(pooler, nn.Linear):  # ALBERT's and BigBird's, with a separate activation
             beside: Any = self.backbone
             activation = getattr(beside, "pooler_activation", None) or beside.activation
             return activation(pooler(states))
@@ -311,7 +311,7 @@ class ConponoModel(ZooModel):
 
 
 def takes_types(backbone: PreTrainedModel) -> bool:
-    """Whether the backbone tells a first text from a second by `token_type_ids`."""
+    """Whether the backbone distinguishes two texts by `token_type_ids`."""
     given = "token_type_ids" in signature(backbone.forward).parameters
     return given and getattr(backbone.config, "type_vocab_size", 0) > 1
 
@@ -319,7 +319,7 @@ def takes_types(backbone: PreTrainedModel) -> bool:
 def takes_vectors(backbone: PreTrainedModel) -> bool:
     """Whether words can be given as vectors.
 
-    I-BERT's come with a scale, and cannot; ESM takes vectors for what words and positions make.
+    I-BERT's need a scale; ESM expects vectors of words and positions combined.
     """
     words = backbone.get_input_embeddings()
     plain = isinstance(words, nn.Embedding) and backbone.config.model_type != "esm"
@@ -327,18 +327,18 @@ def takes_vectors(backbone: PreTrainedModel) -> bool:
 
 
 def mask_of(backbone: PreTrainedModel, real: Tensor) -> Tensor:
-    """What hides padding, in the form that the backbone's attention takes.
+    """The mask that hides padding, in the form of the backbone's attention.
 
     `real [rows, tokens]` is False at padding.
     """
     if backbone.config._attn_implementation == "sdpa" and backbone.config.model_type in WIDE_MASKS:
-        # Of `[rows, tokens]` transformers asks whether all is real: that waits for the GPU.
+        # For `[rows, tokens]` transformers checks for padding, which waits for the GPU.
         return real[:, None, None, :]
     return real.long()
 
 
 def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
-    """Give `model` the heads stored with `backbone`; yields what is to be said of them."""
+    """Give `model` the heads stored with `backbone`; yields notes on them."""
     kind = model_type(backbone)
     if kind == model.config.model_type:
         yield from _load_own(model, ConponoModel.from_pretrained(backbone))
@@ -347,22 +347,22 @@ def load_heads(model: ConponoModel, backbone: str) -> Iterator[str]:
     elif model.config.mlm and kind.startswith("discorpora-"):
         yield f"the backbone has no masked-word head: {NEW}"
     elif model.config.mlm:
-        yield f"{kind}'s masked-word head is of a kind that is not read: {NEW}"
+        yield f"{kind}'s masked-word head is not supported: {NEW}"
 
 
 def _load_own(model: ConponoModel, stored: ConponoModel) -> Iterator[str]:
-    """The heads of a model of this family: one's own, or the released one, converted."""
+    """The heads of a model of this family, trained here or converted."""
     if model.config.mlm and stored.config.mlm:
         model.masked_words.load_state_dict(stored.masked_words.state_dict())
     elif model.config.mlm:
-        yield f"the backbone was trained without masked words, it has no head for them: {NEW}"
+        yield f"the backbone was trained without masked words, so it has no head: {NEW}"
     name, said, same = SAME[model.config.objective]
     differ = [key for key in same if getattr(model.config, key) != getattr(stored.config, key)]
     if differ:
-        yield f"the backbone's {differ[0]} is another: {said} drawn anew"
+        yield f"the backbone's {differ[0]} differs: {said} initialised randomly"
         return
     model.get_submodule(name).load_state_dict(stored.get_submodule(name).state_dict())
-    yield f"{said} taken over from the backbone"
+    yield f"{said} copied from the backbone"
 
 
 def _load_masked_words(

@@ -1,4 +1,4 @@
-"""CONPONO's recipe (Iter, Guu, Lansing and Jurafsky 2020): what it needs, without torch."""
+"""CONPONO's recipe (Iter, Guu, Lansing and Jurafsky 2020): its declaration, without torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def _two_or_more(value: int, info: ValidationInfo) -> int:
     if value < 2 and info.data.get("objective") == "conpono":
-        raise ValueError("a target needs one other candidate at least: 2 or more")
+        raise ValueError("a target needs at least one other candidate: give 2 or more")
     return value
 
 
@@ -36,48 +36,50 @@ class Conpono(BackboneRecipe):
     reads = (Form(("doc", "sentences", "bounds")),)
     can = frozenset({ENCODES, GOES_ON})
     differs = (
-        "A target has all its sentences; in the released code one at a paragraph's end may have "
-        "fewer.",
+        "A target is complete; in the released code a target at a paragraph's end may have "
+        "fewer sentences.",
         "Random segments come from all other documents; the released code takes four neighbouring "
         "records.",
-        "Where anchor and target do not both fit, the longer loses its end; the released code cuts "
-        "sentences to 70 tokens.",
+        "If anchor and target do not fit together, the longer loses its end; the released code "
+        "cuts sentences to 70 tokens.",
     )
 
     batch_size: Positive = 32
-    """Anchors a step (the default of the released code; the paper gives no number)."""
+    """Anchors of a step (the released code's default; the paper gives no number)."""
     eval_batch_size: Positive = 32
     learning_rate: Above0 = 5e-5
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.25
-    """The share of the steps in which the learning rate rises; then it falls to 0."""
+    """Share of the steps for warm-up of the learning rate; then it falls to 0."""
     objective: Literal["conpono", "bso"] = "conpono"
-    """What is learned: the target among its candidates, or whether a pair is swapped."""
+    """The task: find the target among its candidates, or tell whether a pair is swapped."""
     encoder: Literal["full", "isolated", "uni"] = "full"
-    """What encodes an anchor and a target (CONPONO, section 4): together, or alone."""
+    """Whether anchor and target are encoded together or separately (CONPONO, section 4)."""
     k: Positive = 2
-    """The largest distance of a target, in both directions."""
+    """Maximum distance K of a target, in both directions."""
     targets: Count = 4
-    """Targets an anchor; fewer where fewer exist. 0: as many as k, as in the released code."""
+    """Maximum targets of an anchor; 0: one for each k, as in the released code."""
     candidates: Annotated[int, Field(ge=1), AfterValidator(_two_or_more)] = 32
-    """Targets and random segments together; for `bso` the pairs of an example."""
+    """Number of targets and random segments together; for `bso`, pairs of an example."""
     anchor_sentences: Positive = 4
     """Sentences of an anchor."""
     target_sentences: Positive = 3
     """Sentences of a target."""
     max_tokens: Annotated[int, Field(ge=8)] = 512
-    """Of a text or a pair with its special tokens; what the backbone takes, if that is less."""
+    """Maximum tokens of a text or a pair, special tokens included; at most the backbone's limit."""
     vector: Literal["cls", "mean"] = "cls"
-    """The vector of a text: BERT's pooled [CLS] (the paper), or its tokens' mean, that of a
-    backbone that was made for sentences, such as MiniLM, whose pooler nothing has trained."""
+    """The vector of a text: BERT's pooled [CLS] (the paper), or the mean of its tokens, for
+    backbones trained on sentences, such as MiniLM, whose pooler is untrained.
+    """
     mlm: bool = True
-    """Learn masked words too."""
+    """Also train masked language modelling."""
     mask_rate: Annotated[float, Field(ge=0, lt=1)] = 0.15
-    """The share of the words that are hidden (the released code: 0.10)."""
+    """Share of masked words (the released code: 0.10)."""
     shortest_row: Annotated[float, Field(gt=0, le=1)] = 0.9
-    """The least length of a bucket's row, as a share of its longest: less means fewer blocks and
-    more padding, which is faster where a step is small, as on a CPU."""
+    """Minimum length of a row, as a share of its block's longest: less gives fewer blocks and more
+    padding, which is faster for small steps, as on a CPU.
+    """
     block_tokens: Positive = 16384
-    """The most tokens that go through the encoder at a time."""
+    """Maximum tokens in the encoder at a time."""
 
     def train(self, job: Job) -> None:
         from zoo.conpono.conpono import train

@@ -1,4 +1,4 @@
-"""From sentences to sequences: where anchors and targets lie, special tokens, hidden words."""
+"""From sentences to sequences: positions of anchors and targets, special tokens, masked words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerBase
 from corpora.errors import ConfigError
 
 KEPT = -100
-"""The label of a token that is not to be predicted, and of a distance without a target."""
+"""The label of a token that is not predicted, and of a distance without a target."""
 PROBE = ("One", "two")
 
 
@@ -25,7 +25,7 @@ class Geometry:
 
     @property
     def window(self) -> int:
-        """The sentences of an anchor and a target side by side: the shortest usable paragraph."""
+        """The sentences of an adjacent anchor and target: the shortest usable paragraph."""
         return self.anchor + self.target
 
     @property
@@ -36,7 +36,7 @@ class Geometry:
     def target_start(self, anchor_start: int, k: int) -> int:
         """The first sentence of the target `k` away from the anchor at `anchor_start`.
 
-        k = 1 begins right after the anchor, k = -1 ends right before it. The paper's example:
+        k = 1 begins directly after the anchor, k = -1 ends directly before it. The paper's example:
         the anchor s7..s10 has the target s1..s3 at k = -4, "because s3 is 4 positions behind s7".
         """
         if k > 0:
@@ -44,12 +44,12 @@ class Geometry:
         return anchor_start + k - self.target + 1
 
     def targets(self, anchor_start: int, sentences: int) -> list[int]:
-        """The distances whose whole target lies in a paragraph of so many `sentences`."""
+        """The distances whose target is inside a paragraph of `sentences` sentences."""
         starts = {k: self.target_start(anchor_start, k) for k in self.distances}
         return [k for k, at in starts.items() if at >= 0 and at + self.target <= sentences]
 
     def anchors(self, sentences: int) -> np.ndarray:
-        """The anchor starts in a paragraph that have a target at k = 1 or k = -1 at least."""
+        """The anchor starts in a paragraph with a target at k = 1 or k = -1."""
         starts = np.arange(max(sentences - self.anchor + 1, 0))
         return starts[(starts + self.window <= sentences) | (starts >= self.target)]
 
@@ -58,8 +58,8 @@ class Geometry:
     ) -> tuple[int, list[int]]:
         """An anchor's start and the distances of its targets, in the order of `distances`.
 
-        At most `targets` are drawn of those that exist (the paper: 4 of 8); fewer exist near a
-        paragraph's ends, and then all of them are taken. Each anchor is as likely as any other.
+        At most `targets` of the existing ones are sampled (the paper: 4 of 8); near a paragraph's
+        ends there may be fewer. Anchors are equally likely.
         """
         start = int(random.choice(self.anchors(sentences)))
         possible = self.targets(start, sentences)
@@ -78,7 +78,7 @@ def cut_pair(anchor: int, target: int, budget: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Token ids, which of them are words, where the second text's begin, and whether it was cut."""
+    """Token ids, which of them are words, the start of the second text, and whether it was cut."""
 
     ids: np.ndarray
     words: np.ndarray
@@ -88,7 +88,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Template:
-    """`start A end` for a text, `start A middle B end` for a pair, of `max_tokens` at most."""
+    """`start A end` for a text, `start A middle B end` for a pair, at most `max_tokens`."""
 
     start: np.ndarray
     middle: np.ndarray
@@ -108,19 +108,19 @@ class Template:
         return cls(start, middle, end, max_tokens)
 
     def single(self, text: np.ndarray) -> Encoded:
-        """One text, cut at its end where it is too long."""
+        """One text, cut at its end if it is too long."""
         kept = text[: self.max_tokens - len(self.start) - len(self.end)]
         return self._sequence([self.start, kept, self.end], len(kept) < len(text))
 
     def pair(self, first: np.ndarray, second: np.ndarray) -> Encoded:
-        """Two texts; where they are too long together, the longer one is cut at its end."""
+        """Two texts; if they are too long together, the longer one is cut at its end."""
         budget = self.max_tokens - len(self.start) - len(self.middle) - len(self.end)
         one, two = cut_pair(len(first), len(second), budget)
         parts = [self.start, first[:one], self.middle, second[:two], self.end]
         return self._sequence(parts, one + two < len(first) + len(second))
 
     def _sequence(self, parts: Sequence[np.ndarray], cut: bool) -> Encoded:
-        """Special tokens and texts take turns in `parts`."""
+        """`parts` alternate special tokens and texts."""
         ids = np.concatenate(parts).astype(np.int64)
         words = np.concatenate([np.full(len(part), at % 2 == 1) for at, part in enumerate(parts)])
         return Encoded(ids, words, sum(map(len, parts[:3])), cut)
@@ -128,10 +128,10 @@ class Template:
 
 @dataclass(frozen=True)
 class Masking:
-    """BERT's masking: `rate` of the words; of those 80 % hidden, 10 % random, 10 % as they are.
+    """BERT's masking: `rate` of the words; of those 80 % masked, 10 % random, 10 % unchanged.
 
-    A random word is any of the `words` ids of the vocabulary, as in BERT's code. Other words are
-    hidden each time a text is seen (section 2.3).
+    A random word is any of the `words` ids of the vocabulary, as in BERT's code. Each time a text
+    is used, other words are masked (section 2.3).
     """
 
     rate: float
@@ -140,7 +140,7 @@ class Masking:
 
     @classmethod
     def of(cls, tokenizer: PreTrainedTokenizerBase, rate: float) -> Masking:
-        """The masking with a tokenizer's mask token. Raises `ConfigError` where it has none."""
+        """The masking with a tokenizer's mask token. Raises `ConfigError` if it has none."""
         mask_id = tokenizer.mask_token_id
         if rate and mask_id is None:
             raise ConfigError(
@@ -153,7 +153,7 @@ class Masking:
     def draw(
         self, ids: np.ndarray, maskable: np.ndarray, random: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`ids [tokens]` with words hidden, and labels; `maskable` is False at special tokens."""
+        """`ids [tokens]` with masked words, and labels; `maskable` is False at special tokens."""
         labels = np.full(ids.shape, KEPT, np.int64)
         if not self.rate:
             return ids, labels

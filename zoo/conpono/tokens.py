@@ -21,14 +21,14 @@ from zoo.training.mapped import Part, Texts, bounds_of, mapped, tokenized
 
 @dataclass(frozen=True)
 class TokenStore:
-    """One split: token ids, and where its sentences, paragraphs and documents begin.
+    """One split: token ids, and the starts of sentences, paragraphs and documents.
 
-    Sentence `i` is `tokens[sentences[i]:sentences[i + 1]]`; paragraph `p` holds the sentences
+    Sentence `i` is `tokens[sentences[i]:sentences[i + 1]]`; paragraph `p` has the sentences
     `paragraphs[p, 0]` to `paragraphs[p, 1]`; document `d` the paragraphs `documents[d]` to
-    `documents[d + 1]`. Documents stand by `keys`, a hash of their ids, so that nothing drawn
-    depends on the order in which the dataset lists them. `examples` are the paragraphs that are
-    long enough; `segments` and `windows` count, before each paragraph, the places where a target,
-    or an anchor with a target, can begin.
+    `documents[d + 1]`. Documents are ordered by `keys`, a hash of their ids, so that samples do not
+    depend on the dataset's order. `examples` are the paragraphs that are long enough; `segments`
+    and `windows` count, before each paragraph, the possible starts of a target, or of an anchor
+    with a target.
     """
 
     folder: Path
@@ -50,7 +50,7 @@ class TokenStore:
         return self.tokens[self.sentences[first] : self.sentences[first + count]]
 
     def document_of(self, paragraph: int) -> int:
-        """The document that holds `paragraph`."""
+        """The document of `paragraph`."""
         return int(np.searchsorted(self.documents, paragraph, side="right")) - 1
 
     def starting(self, counts: np.ndarray, number: int) -> int:
@@ -60,7 +60,7 @@ class TokenStore:
 
 
 def open_store(folder: Path) -> TokenStore:
-    """A store as it lies on the disk, mapped into memory."""
+    """A store on the disk, mapped into memory."""
     arrays = mapped(folder)
     names = ("documents", "examples", "segments", "windows", "keys", "paragraphs")
     texts: Texts = arrays["tokens"]
@@ -78,8 +78,8 @@ def token_stores(
 ) -> dict[str, TokenStore]:
     """The stores of a dataset's splits, made once while a run works on `output`.
 
-    Raises `InputError` for a document whose bounds do not part its sentences, and for a split
-    without a paragraph that holds an anchor and a target.
+    Raises `InputError` for a document whose bounds do not divide its sentences, and for a split
+    without a paragraph for an anchor and a target.
     """
     folders = tokenized(
         dataset,
@@ -104,7 +104,7 @@ def _encoded(encoder: TextEncoder, rows: pa.RecordBatch) -> Part:
         ends = row["bounds"]
         if len(ends) < 2 or ends[0] != 0 or ends[-1] != len(row["sentences"]):
             raise InputError(
-                f"bounds {ends} do not part its {len(row['sentences'])} sentences",
+                f"bounds {ends} do not divide its {len(row['sentences'])} sentences",
                 where=f"document {row['doc']}",
                 hint="build the dataset again",
             )
@@ -121,9 +121,9 @@ def _encoded(encoder: TextEncoder, rows: pa.RecordBatch) -> Part:
 
 
 def _index(geometry: Geometry, split: str, read: dict[str, Any]) -> Part:
-    """Paragraphs and documents by key, and counts of what can begin where.
+    """Paragraphs and documents by key, and counts of possible starts.
 
-    For a moment some 50 bytes a paragraph are in memory.
+    Temporarily about 50 bytes for each paragraph are in memory.
     """
     keys, counts, ends = read["read_keys"], read["counts"], np.cumsum(read["sizes"])
     order = np.argsort(keys, kind="stable")

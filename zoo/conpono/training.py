@@ -22,7 +22,7 @@ BLOCK = ("input_ids", "token_type_ids", "real", "masked", "mlm_labels")
 
 
 class EpochRows(Sampler[tuple[int, int]]):
-    """Pairs `(row, epoch)`: a worker then draws the epoch's examples without being told of it."""
+    """Pairs `(row, epoch)`, so that a worker knows the epoch of its examples."""
 
     def __init__(self, rows: EpochSampler) -> None:
         self.rows = rows
@@ -39,7 +39,7 @@ class EpochRows(Sampler[tuple[int, int]]):
 
 
 class PipelineThroughput(Throughput):
-    """Also the share of places that held an id, and the parts of the loss."""
+    """Also logs the share of real tokens, and the parts of the loss."""
 
     slots = 0
 
@@ -58,7 +58,7 @@ class PipelineThroughput(Throughput):
         if state.is_world_process_zero:
             figures = json.loads(self.path.read_text(encoding="utf-8"))
             figures["real_token_share"] = self.real_share
-            # Means since the last log, or since the run was resumed: they belong to this run.
+            # Means since the last log, or since the run was resumed.
             figures["losses"] = [
                 {key: entry[key] for key in ("step", "loss", *PARTS)}
                 for entry in state.log_history
@@ -105,7 +105,7 @@ class ConponoTrainer(ZooTrainer):
 
     def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         if self._parts and "loss" in logs:
-            # Every process comes here, and has its share of the batch, as of the loss itself.
+            # Every process has its share of the batch and of the loss.
             own = torch.stack(self._parts).mean(0)
             means = self.accelerator.reduce(own, reduction="mean").tolist()
             logs |= {name: round(value, 4) for name, value in zip(PARTS, means, strict=True)}
@@ -115,7 +115,7 @@ class ConponoTrainer(ZooTrainer):
 
 
 def flattened(collator: Collator, examples: Sequence[Example]) -> dict[str, Any]:
-    """A batch with all its numbers in one tensor, `flat`: a worker hands over each tensor dearly.
+    """A batch with all its numbers in one tensor, `flat`: each tensor costs a worker time.
 
     `plan [blocks, 4]`: rows, tokens of a row, masked words, and whether there is padding.
     """

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from zoo.criteria.recipes import Bigru
 
 SIZES = ("embedding_size", "hidden_size", "decoder_size", "bins", "train_embeddings")
-"""The settings that the model's configuration holds too."""
+"""The settings that are also in the model's configuration."""
 
 
 def train(recipe: Bigru, job: Job) -> None:
     """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
     # Data
     dataset = open_streamed(recipe.dataset, recipe.dataset_config)
-    rows = {split: dataset[split] for split in SPLITS}  # each of them must have some
+    rows = {split: dataset[split] for split in SPLITS}  # each must have rows
     tokenizer = train_words(
         texts(rows["train"]),
         recipe.vocab_size,
@@ -65,7 +65,7 @@ def train(recipe: Bigru, job: Job) -> None:
     job.note_counts(f"sentences cut at {recipe.max_tokens} tokens", truncated)
     for column, name in enumerate(("section", "title")):
         if name in config.bags and (places["train"].over[:, column] < 0).all():
-            job.note(f"no sentence of the training split has a {name}: nothing is learnt from it")
+            job.note(f"no training sentence has a {name}: nothing is learnt from it")
 
     # Model
     torch.manual_seed(recipe.seed)
@@ -128,9 +128,9 @@ def part_losses(losses: np.ndarray, config: CriteriaConfig) -> dict[str, float]:
 def metrics_of(
     model: CriteriaModel, places: Places, frequency: np.ndarray, seed: int, batch_size: int = 256
 ) -> dict[str, Any]:
-    """Nats a word of each text beside those by the words' frequency; the classes' accuracy.
+    """Nats per word of each text, with those of a frequency baseline; accuracy of the classes.
 
-    Intervals of the former come from drawing whole documents anew.
+    Intervals of the former are bootstrap intervals over documents.
     """
     config = model.config
     model.eval()
@@ -148,7 +148,7 @@ def metrics_of(
 
     known = frequency.copy()
     known[[places.pad_id, config.unk_token_id]] = 0
-    # One more of each word: those of the headings stand in no sentence.
+    # Add-one smoothing: words of headings may be in no sentence.
     nats = -np.log((known + 1) / (known + 1).sum())
     metrics: dict[str, Any] = {"sentences": len(places), "nats_a_word": {}, "classes": {}}
     for column, name in enumerate(config.bags):

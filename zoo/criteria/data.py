@@ -1,4 +1,4 @@
-"""Sentences and what stands around them, tokenised once into mapped arrays."""
+"""Sentences and their contexts, tokenised once into mapped arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zoo.training.mapped import Part, Texts, bounds_of, mapped, rows_of, tokeniz
 
 LABELS = ("level", "sentence_bin", "paragraph_bin")
 ALONG = ("section", *LABELS)
-"""Columns that have one value a sentence."""
+"""Columns with one value for each sentence."""
 COLUMNS = ("doc", "title", "sentences", "section", "headings", *LABELS)
 NOWHERE = -1
 
@@ -30,11 +30,11 @@ NOWHERE = -1
 class Places(TorchDataset[Any]):
     """The sentences of one split, each with its neighbours, headings and classes.
 
-    Sentence `i` is `tokens[bounds[i]:bounds[i + 1]]`; `first[i]` says whether a document begins
-    with it; `labels [sentences, 3]`: level, bin in the paragraph, bin of the paragraph; `over
-    [sentences, 2]`: the numbers of its section's heading and its document's title among the
-    headings (`heading_tokens`, `heading_bounds`), or -1. `rows`: the sentences that are used;
-    `columns`: the labels that are.
+    Sentence `i` is `tokens[bounds[i]:bounds[i + 1]]`; `first[i]` marks the first of a document;
+    `labels [sentences, 3]`: level, bin in the paragraph, bin of the paragraph; `over [sentences,
+    2]`: the numbers of its section's heading and its document's title among the headings
+    (`heading_tokens`, `heading_bounds`), or -1. `rows`: the sentences to use; `columns`: the labels
+    to use.
     """
 
     tokens: np.ndarray
@@ -59,7 +59,7 @@ class Places(TorchDataset[Any]):
 
     @property
     def truncated(self) -> int:
-        """The sentences that are longer than the limit and lose their end."""
+        """Number of sentences cut at the limit."""
         sizes = self.bounds[self.rows + 1] - self.bounds[self.rows]
         return int((sizes > self.max_tokens).sum())
 
@@ -68,21 +68,21 @@ class Places(TorchDataset[Any]):
         return np.cumsum(self.first)[self.rows]
 
     def word_counts(self, size: int) -> np.ndarray:
-        """How often each of `size` words of the vocabulary stands in the sentences, `[size]`."""
+        """Counts of the `size` words of the vocabulary in the sentences, `[size]`."""
         counts = np.zeros(size, np.int64)
         for start in range(0, len(self.tokens), 1 << 24):
             counts += np.bincount(self.tokens[start : start + (1 << 24)], minlength=size)
         return counts
 
     def __getitem__(self, row: int) -> tuple[Places, int]:
-        """A row by its number alone: `collate` makes a whole batch at once."""
+        """A row as its number: `collate` makes a whole batch at once."""
         return self, row
 
     def bags_of(self, name: str, sentences: np.ndarray) -> Texts:
-        """The words that are predicted of each sentence: none where there is no such text."""
+        """The words to predict for each sentence; none if there is no such text."""
         if name in ("previous", "next"):
             near = sentences + (1 if name == "next" else -1)
-            begins = np.maximum(sentences, near)  # a document's first sentence has none before it
+            begins = np.maximum(sentences, near)  # a document's first sentence has no previous one
             there = begins < len(self.first)
             there[there] = ~self.first[begins[there]]
             return self._texts(self.tokens, self.bounds, near, there)
@@ -100,7 +100,7 @@ class Places(TorchDataset[Any]):
 
     @staticmethod
     def collate(rows: Sequence[tuple[Places, int]]) -> dict[str, Any]:
-        """A batch of rows of one split as `CriteriaModel.forward` takes it."""
+        """A batch of rows of one split as input of `CriteriaModel.forward`."""
         places = rows[0][0]
         sentences = places.rows[[row for _, row in rows]]
         everywhere = np.ones(len(sentences), np.bool_)
@@ -126,7 +126,7 @@ def open_places(
 ) -> dict[str, Places]:
     """The sentences of each split, from arrays made once while a run works on `output`.
 
-    Raises `InputError` for a document whose columns are of unlike lengths.
+    Raises `InputError` for a document whose columns differ in length.
     """
     folders = tokenized(
         dataset,
@@ -193,7 +193,7 @@ def _encoded(tokenizer: PreTrainedTokenizerBase, rows: pa.RecordBatch) -> Part:
     def joined(name: str, width: int, kind: Any) -> np.ndarray:
         return np.concatenate([np.zeros((0, width), kind), *parts[name]]).astype(kind)
 
-    # A sentence without a word is the unknown word; a heading may be empty.
+    # A sentence without words is one unknown word; a heading may be empty.
     ids = [text or [tokenizer.unk_token_id] for text in ids_of(sentences)] if sentences else []
     return {
         "tokens": Texts.of(ids),

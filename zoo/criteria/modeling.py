@@ -18,7 +18,7 @@ from zoo import modeling_discorpora
 from zoo.modeling import ZooModel, known_to_auto
 
 BAGS = {"nsp": ("previous", "next"), "sdt": ("section", "title")}
-"""What each criterion's decoders of words predict: neighbours, headings."""
+"""Texts that each criterion's word decoders predict: neighbours, headings."""
 CLASSES = {"nl": ("level",), "spp": ("sentence_bin", "paragraph_bin")}
 """What each criterion's classifiers predict."""
 
@@ -47,12 +47,12 @@ class CriteriaConfig(PretrainedConfig):
 
     @property
     def bags(self) -> tuple[str, ...]:
-        """The texts whose words are predicted, in the order of the losses."""
+        """The texts to predict, in the order of the losses."""
         return tuple(bag for name in ("nsp", *self.criteria) for bag in BAGS.get(name, ()))
 
     @property
     def classes(self) -> dict[str, int]:
-        """What is classified, and into how many classes."""
+        """The classifications, and their numbers of classes."""
         sizes = {"level": self.levels, "sentence_bin": self.bins, "paragraph_bin": self.bins}
         found = [name for each in self.criteria for name in CLASSES.get(each, ())]
         return {name: sizes[name] for name in found}
@@ -60,7 +60,7 @@ class CriteriaConfig(PretrainedConfig):
 
 @dataclass
 class CriteriaOutput(ModelOutput):
-    """The sum of the parts' means as `loss`; `parts [batch, parts]`, NaN where a text is none.
+    """The sum of the parts' means as `loss`; `parts [batch, parts]`, NaN for a missing text.
 
     `predicted [batch, classified]`: the most probable class of each.
     """
@@ -77,9 +77,9 @@ class CriteriaEncoder(ZooModel, modeling_discorpora.CriteriaEncoder):
 
 
 class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
-    """Predicts from a sentence's vector what stands around and over it.
+    """Predicts a sentence's neighbours, headings and positions from its vector.
 
-    Each bag of words and each class has a feed-forward network of its own.
+    Each bag of words and each class has a separate feed-forward network.
     """
 
     config_class = CriteriaConfig
@@ -111,8 +111,8 @@ class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
     ) -> CriteriaOutput:
         """The criteria of sentences `input_ids [batch, tokens]`.
 
-        `bags[name] [batch, words]`: the word ids of each text that is predicted, padded; none
-        but padding where there is no such text. `labels [batch, classified]`.
+        `bags[name] [batch, words]`: the word ids of each text to predict, padded; only padding if
+        there is no such text. `labels [batch, classified]`.
         """
         vectors = self.encoder(input_ids, attention_mask).pooler_output
         no_words = (self.config.pad_token_id, self.config.unk_token_id)
@@ -127,17 +127,17 @@ class CriteriaModel(ZooModel, modeling_discorpora.WordModel):
             there.append(torch.ones_like(parts[-1], dtype=torch.bool))
             predicted.append(scores.argmax(1))
         losses, counted = torch.stack(parts, 1), torch.stack(there, 1)
-        # What counts is told by the data: the NaN of a run that diverged must reach the loss.
+        # Missing texts are masked by the data: NaN of a diverged run must reach the loss.
         means = losses.where(counted, 0.0).sum(0) / counted.sum(0).clamp(min=1)
         classes = torch.stack(predicted, 1) if predicted else labels.new_zeros(len(labels), 0)
         return CriteriaOutput(means.sum(), losses.detach(), classes)
 
 
 def bag_loss(scores: Tensor, words: Tensor, no_words: tuple[int | None, ...]) -> Tensor:
-    """-log p of each text's bag of words, in nats a word, `[batch]`; NaN where it has none.
+    """-log p of each text's bag of words, in nats per word, `[batch]`; NaN without words.
 
-    `scores [batch, vocabulary]` of one distribution over words a sentence, `words [batch, words]`;
-    `no_words` are ids that are no word of a text.
+    `scores [batch, vocabulary]`: one distribution over words for each sentence; `words [batch,
+    words]`; `no_words` are ids to ignore.
     """
     real = _real(words, no_words)
     nats = -scores.log_softmax(1).gather(1, words)

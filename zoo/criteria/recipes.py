@@ -16,14 +16,14 @@ Criterion = Literal["nl", "spp", "sdt"]
 
 def _each_once(criteria: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(criteria)) < len(criteria):
-        raise ValueError("each criterion once: its loss would count twice")
+        raise ValueError("name each criterion once, otherwise its loss would count twice")
     return criteria
 
 
 class Bigru(StepRecipe, WordRecipe):
     """DiscoEval's learning criteria on a BiGRU.
 
-    Sizes are ours: the paper's are in its supplement, which the published text leaves out.
+    Sizes are ours: the paper gives them in its supplement, which was not available.
     """
 
     paper = "Chen, Chu and Gimpel 2019, section 4"
@@ -37,11 +37,11 @@ class Bigru(StepRecipe, WordRecipe):
     )
     can = frozenset({ENCODES})
     differs = (
-        "The loss of a bag of words is -log p a word: one distribution over the vocabulary for "
-        "each sentence, the mean over the words of what is predicted.",
-        "What is not there is not predicted: no sentence before a document's first, no heading "
-        "over a lead, no title where the source has none.",
-        "Sizes are ours: the paper's stand in a supplement that was not at hand.",
+        "The loss of a bag of words is -log p per word: one distribution over the vocabulary for "
+        "each sentence, the mean over the predicted words.",
+        "Missing texts are not predicted: no sentence before a document's first, no heading "
+        "over a lead, no title if the source has none.",
+        "Sizes are ours: the paper's supplement was not available.",
     )
 
     criteria: Annotated[tuple[Criterion, ...], AfterValidator(_each_once)] = ("nl", "spp")
@@ -51,15 +51,15 @@ class Bigru(StepRecipe, WordRecipe):
     learning_rate: Above0 = 5e-4
     max_grad_norm: AtLeast0 = 5.0
     train_embeddings: bool = True
-    """Train the word vectors too."""
+    """Whether to train the word vectors."""
     embedding_size: Positive = 300
-    """Width of the word vectors, where none are given."""
+    """Width of the word vectors, if none are given."""
     hidden_size: Positive = 1024
-    """Width of the recurrent layers, of each direction."""
+    """Width of the recurrent layers in each direction."""
     decoder_size: Positive = 512
-    """Width of the hidden layer between a sentence's vector and what is predicted."""
+    """Width of the hidden layer between a sentence's vector and the predictions."""
     bins: Positive = 20
-    """Bins of relative positions: as many as the dataset was built with."""
+    """Bins of relative positions: the number in the dataset."""
 
     def train(self, job: Job) -> None:
         from zoo.criteria.bigru import train

@@ -34,7 +34,7 @@ def train(recipe: Bilstm, job: Job) -> None:
     """Train into `job.folder`: data, model, objective and Trainer, evaluation, card."""
     # Data
     data = load_for(recipe, job, columns=("s1", "s2"))
-    data.data.labels()  # raises for a row without a label: DisSent has none
+    data.data.labels()  # raises for a row without a label
     limit = recipe.max_tokens
     tokenizer = train_words(
         data.all_texts("train"),
@@ -49,7 +49,7 @@ def train(recipe: Bilstm, job: Job) -> None:
     truncated = {split: part.truncated for split, part in rows.items()}
     job.note_counts(f"sentences cut at {limit} tokens", truncated)
 
-    # Model, with the word vectors that the settings name, or drawn at random
+    # Model, with given or random word vectors
     torch.manual_seed(recipe.seed)
     model = BiLstmForMarkers(
         BiLstmConfig(
@@ -109,9 +109,9 @@ class AccuracySchedule(LRScheduler):
 
         lr(epoch) = lr(0) * decay^epoch / shrink^falls
 
-    where `falls` counts the epochs whose validation accuracy was below the epoch's before.
+    where `falls` counts the epochs whose validation accuracy was below that of the previous epoch.
     `steps` is the number of optimizer steps in an epoch; `step()` is called after each of them.
-    Neither torch nor transformers has one of this kind.
+    Neither torch nor transformers has such a schedule.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class AccuracySchedule(LRScheduler):
         return [rate * factor for rate in self.base_lrs]
 
     def validated(self, accuracy: float) -> None:
-        """Take note of one epoch's validation accuracy; a fall acts at once."""
+        """Record one epoch's validation accuracy; a fall takes effect at once."""
         self.falls += accuracy < self.previous
         self.previous = float(accuracy)
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
@@ -134,7 +134,7 @@ class AccuracySchedule(LRScheduler):
 
 
 class AccuracyFalls(TrainerCallback):
-    """Tells an `AccuracySchedule` an epoch's accuracy, before the checkpoint is written."""
+    """Passes each epoch's accuracy to an `AccuracySchedule`, before the checkpoint is written."""
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         schedule = kwargs["lr_scheduler"]

@@ -1,4 +1,4 @@
-"""Pairs of texts as ids: kept flat, padded only when a batch is made."""
+"""Pairs of texts as ids: stored flat, padded only in batches."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ CHUNK = 10_000
 VOCABULARY = "vocabulary.json"
 
 Row = tuple[list[np.ndarray], np.ndarray | None, int]
-"""The sequences of a pair, the segments of its tokens where there are any, and the label."""
+"""The sequences of a pair, the segments of its tokens if any, and the label."""
 
 
 @dataclass
 class Pairs(Dataset[Row]):
-    """Row `i` is `sides` sequences of ids: both texts as one, or each text by itself.
+    """Row `i` has `sides` sequences of ids: both texts as one, or each text separately.
 
-    `types` holds the segments of the tokens. `truncated` counts the sequences that were longer
-    than the limit and lost an end.
+    `types` are the segments of the tokens. `truncated` counts the sequences that were cut.
     """
 
     texts: Texts
@@ -74,14 +73,14 @@ class Pairs(Dataset[Row]):
         return sequences, types, int(self.labels[row])
 
     def lengths(self) -> np.ndarray:
-        """The tokens of the longest sequence of each row: what a batch is padded to."""
+        """The tokens of the longest sequence of each row, for padding."""
         return self.texts.lengths().reshape(-1, self.sides).max(axis=1)
 
     def collate(self, rows: Sequence[Row]) -> dict[str, Any]:
         """`input_ids`, `attention_mask` (and `token_type_ids`) and `labels [batch]`.
 
-        Ids are `[batch, tokens]`, or `[batch, 2, tokens]` where each text stands by itself. The
-        rows may be of another split: nothing but the padding is taken from this one.
+        Ids are `[batch, tokens]`, or `[batch, 2, tokens]` for separate texts. The rows may be of
+        another split: only the padding is taken from this one.
         """
         width = max(1, *(len(ids) for sequences, *_ in rows for ids in sequences))
         ids = np.full((len(rows), self.sides, width), self.pad_id, np.int64)
@@ -105,13 +104,13 @@ NONE: Part = {
     "types": np.zeros(0, np.int8),
     "cut": np.zeros(0, np.int64),
 }
-"""The part of no pairs."""
+"""An empty part."""
 
 
 def each_text(
     tokenizer: PreTrainedTokenizerBase, max_tokens: int, one: Sequence[str], two: Sequence[str]
 ) -> Part:
-    """The part of some pairs: each text by itself, cut at `max_tokens`."""
+    """The part of some pairs: each text separately, cut at `max_tokens`."""
     texts = list(chain.from_iterable(zip(one, two, strict=True)))
     rows = tokenizer(texts, verbose=False)["input_ids"]
     cut = sum(len(ids) > max_tokens for ids in rows)
@@ -147,7 +146,7 @@ def encode_texts(
     max_tokens: int,
     labels: np.ndarray | None = None,
 ) -> Pairs:
-    """Pairs in memory, each text by itself (`each_text`)."""
+    """Pairs in memory, each text separately (`each_text`)."""
     return _in_memory(each_text, 2, one, two, tokenizer, max_tokens, labels)
 
 
@@ -185,7 +184,7 @@ def mapped_pairs(
     max_tokens: int,
     sides: Literal[1, 2],
 ) -> dict[str, Pairs]:
-    """The pairs of each split, tokenised once a run and mapped from the disk."""
+    """The pairs of each split, tokenised once in a run and mapped from the disk."""
     encode = both_texts if sides == 1 else each_text
     chosen = recipe.model_dump(include={"classes", "validation_split", "test_split"})
     folders = tokenized(
@@ -229,7 +228,7 @@ class StoredNgrams(BaseModel):
 
 @dataclass(frozen=True)
 class NgramVocabulary:
-    """The n-grams that are known: lower-cased words and punctuation marks, `longest` at most."""
+    """The known n-grams of at most `longest` lower-case words and punctuation marks."""
 
     ngrams: tuple[str, ...]
     longest: int = 3
@@ -270,9 +269,9 @@ def encode_ngrams(
     max_tokens: int = 0,
     labels: np.ndarray | None = None,
 ) -> Pairs:
-    """A sequence of the distinct known n-grams of each pair, those of s1, then those of s2.
+    """For each pair the distinct known n-grams of s1, then those of s2.
 
-    N-gram `i` is `i` in s1 and `len(vocabulary) + i` in s2. Nothing is cut, whatever `max_tokens`.
+    N-gram `i` is `i` in s1 and `len(vocabulary) + i` in s2. `max_tokens` is ignored.
     """
     counter = _counter(vocabulary.longest, vocabulary=vocabulary.ngrams)
     features = hstack([counter.transform(one), counter.transform(two)], format="csr")

@@ -20,7 +20,7 @@ from zoo.modeling_discorpora import BackboneModel, BiLstmEncoder, SifEncoder, Wo
 
 
 class PairModel(ZooModel):
-    """A classifier of two sentences: its kinds differ in `logits`."""
+    """A classifier of two sentences; subclasses differ in `logits`."""
 
     main_input_name = "input_ids"
 
@@ -41,7 +41,7 @@ class PairModel(ZooModel):
     ) -> SequenceClassifierOutput:
         """`logits [batch, labels]` of ids as the model's `encode_pairs` makes them.
 
-        With `labels [batch]` also their mean cross-entropy.
+        With `labels [batch]`, also their mean cross-entropy.
         """
         logits = self.logits(input_ids, attention_mask, **kwargs)
         loss = None if labels is None else cross_entropy(logits.float(), labels)
@@ -87,7 +87,7 @@ class BiLstmForMarkers(PairModel, WordModel):
     """Two sentences to the marker that joined them (equations 1 and 2).
 
     S = [s1, s2, (s1 + s2) / 2, s1 - s2, s1 * s2]; logits = W2 (W1 S + b1) + b2. With three linear
-    layers one of `projection_size` stands between, as in the released code.
+    layers, the middle one has `projection_size`, as in the released code.
     """
 
     config_class = BiLstmConfig
@@ -120,7 +120,7 @@ class SifConfig(PretrainedConfig):
 
 
 class SifModel(ZooModel, SifEncoder):
-    """One sentence to one vector: the weighted mean of its words' vectors, less the common part."""
+    """One sentence to one vector: the weighted mean of word vectors minus the common component."""
 
     config_class = SifConfig
 
@@ -153,7 +153,7 @@ class NgramConfig(PretrainedConfig):
 
 
 class NgramForMarkers(PairModel):
-    """`logits = W x / |x| + b`, where x has a 1 for each n-gram that is there."""
+    """`logits = W x / |x| + b`, where x is 1 for each n-gram of the pair."""
 
     config_class = NgramConfig
     encode_pairs = staticmethod(encode_ngrams)
@@ -178,7 +178,7 @@ class NgramForMarkers(PairModel):
 
 @strict
 class PairTransformerConfig(PretrainedConfig):
-    """The backbone's configuration, where the pair's vector stands, and the longest pair."""
+    """The backbone's configuration, the position of the pair's vector, and the longest pair."""
 
     model_type = "discorpora-dissent-transformer"
     sub_configs_defaults = {
@@ -208,7 +208,7 @@ class PairTransformerModel(_PairPreTrained, BackboneModel):
 
 
 class PairTransformer(PairModel, _PairPreTrained):
-    """Two sentences, read at once, to a label: `softmax(W dropout(h_first) + b)`.
+    """Two sentences, encoded together, to a label: `softmax(W dropout(h_first) + b)`.
 
     The label is a marker, or, after fine-tuning on other data, an NLI label or a sense.
     """
@@ -229,7 +229,7 @@ class PairTransformer(PairModel, _PairPreTrained):
     ) -> PairTransformer:
         """A classifier with a new last layer around `backbone`.
 
-        `max_tokens` is lowered to what the backbone takes. Warns of one that does not hide padding.
+        `max_tokens` is lowered to the backbone's limit. Warns of one that does not hide padding.
         """
         warn_of_padding(backbone)
         limit = max_positions(backbone.config)

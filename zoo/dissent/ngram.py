@@ -56,7 +56,7 @@ def train(recipe: Ngram, job: Job) -> None:
 
 
 def _matrix(rows: Pairs) -> csr_matrix:
-    """What the model computes its logits from: `[rows, features]`, each row of length 1."""
+    """The model's features `[rows, features]`, each row of length 1."""
     sizes = rows.lengths()
     values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes).astype(np.float32)
     return csr_matrix((values, rows.texts.ids, rows.texts.bounds), shape=(len(rows), rows.pad_id))

@@ -1,4 +1,4 @@
-"""Asking a trained model of any DisSent type which marker joins two sentences."""
+"""Predict the marker between two sentences with a trained model of any DisSent type."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def predict(
 def predictions(
     model: str | Path | PairClassifier, pairs: Iterable[tuple[str, str]], batch_size: int = 64
 ) -> Iterator[dict[str, float]]:
-    """As `predict`, a part of the pairs at a time: for files that do not fit into memory."""
+    """As `predict`, in parts, for files that do not fit into memory."""
     loaded = model if isinstance(model, PairClassifier) else PairClassifier.load(model)
     names = loaded.labels
     for part in in_parts(pairs, lambda pair: len(pair[0]) + len(pair[1])):
@@ -43,7 +43,7 @@ def predictions(
 def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Pairs from a file: JSONL with `s1` and `s2`, or TSV with two columns (a header is left out).
 
-    Raises `InputError` with the line of a row that is no pair.
+    Raises `InputError` with the line of an invalid row.
     """
     is_json = path.suffix in JSON_LINES or path.suffix == ".json"
     for number, (where, row) in enumerate(json_rows(path) if is_json else _columns(path), 1):
@@ -61,7 +61,7 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
             if all(text.strip() and len(text) <= SENTENCE_LIMIT for text in texts):
                 yield texts[0], texts[1]
                 continue
-        raise InputError("is no pair of sentences", where=where, hint=f"expected {expected}")
+        raise InputError("is not a pair of sentences", where=where, hint=f"expected {expected}")
 
 
 def _columns(path: Path) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""DisSent's recipes (Nie, Bennett and Goodman 2019): what each needs, without loading torch."""
+"""DisSent's recipes (Nie, Bennett and Goodman 2019): their declarations, without torch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Grid = Annotated[tuple[Above0, ...], Field(min_length=1)]
 
 
 class Bilstm(StepRecipe, WordRecipe, ClassifierRecipe):
-    """DisSent's BiLSTM; what the paper does not say is from the released code."""
+    """DisSent's BiLSTM; details not in the paper are from the released code."""
 
     paper = "Nie, Bennett and Goodman 2019, sections 3.1 and 6"
     reads = (LABELLED[0],)
@@ -39,7 +39,7 @@ class Bilstm(StepRecipe, WordRecipe, ClassifierRecipe):
     differs = (
         "Words are split by BERT's rules, not by the tokenizers of Stanford and NLTK.",
         "A sentence is cut at 64 words.",
-        "`<s>` and `</s>` have random vectors where the file has none.",
+        "`<s>` and `</s>` have random vectors if the file has none.",
     )
 
     batch_size: Positive = 64
@@ -48,40 +48,40 @@ class Bilstm(StepRecipe, WordRecipe, ClassifierRecipe):
     learning_rate: Above0 = 0.1
     max_grad_norm: AtLeast0 = 5.0
     decay: Above0 = 0.99
-    """The learning rate's factor of each epoch (released code)."""
+    """Factor of the learning rate after each epoch (released code)."""
     shrink: Annotated[float, Field(ge=1)] = 5.0
-    """The learning rate is divided by it when validation accuracy falls."""
+    """Divisor of the learning rate when validation accuracy falls."""
     patience: Count = 5
     """Validations without a new best accuracy after which training stops (0: never)."""
     train_embeddings: bool = True
-    """Train the word vectors too."""
+    """Whether to train the word vectors."""
     embedding_size: Positive = 300
-    """Width of the word vectors, where none are given."""
+    """Width of the word vectors, if none are given."""
     hidden_size: Positive = 2048
-    """Width of the recurrent layers, of each direction."""
+    """Width of the recurrent layers in each direction."""
     projection_size: Positive = 512
     """Width of the layer between the pair's features and the labels."""
     linear_layers: Literal[2, 3] = 2
     """Linear layers between the pair's features and the labels: 2 (paper), 3 (released code)."""
     pooling: Literal["max", "mean"] = "max"
-    """How a sentence's states make its vector."""
+    """Pooling of a sentence's states to its vector."""
     sentence_ends: bool = False
     """Put `<s>` before and `</s>` after each sentence (released code)."""
     drop_unknown: bool = False
-    """Leave out words without a vector in `vectors` (released code); else theirs are random."""
+    """Leave out words without a vector in `vectors` (released code); else they get random ones."""
 
     @model_validator(mode="after")
     def _embeddings_are_trained_or_given(self) -> Self:
         if not self.vectors and (self.drop_unknown or not self.train_embeddings):
             asked = "drop_unknown = true" if self.train_embeddings else "train_embeddings = false"
             raise ConfigError(
-                f"{asked}, but there are no word vectors",
+                f"{asked} needs word vectors",
                 hint="give --vectors glove.840B.300d.txt, or --train_embeddings true "
                 "--drop_unknown false",
             )
         if self.drop_unknown and not self.sentence_ends:
             raise ConfigError(
-                "drop_unknown = true may leave nothing of a sentence",
+                "drop_unknown = true may leave a sentence empty",
                 hint="give --sentence_ends true too, as in the released code",
             )
         return self
@@ -101,13 +101,13 @@ class LogisticRecipe(LabelledRecipe):
     )
 
     grid: Grid = (0.1, 1.0, 10.0)
-    """Inverse penalties, of which validation accuracy chooses one."""
+    """Candidate inverse penalties; validation accuracy decides."""
     iterations: Positive = 200
-    """The most iterations of the solver."""
+    """Maximum solver iterations."""
 
 
 class Ngram(LogisticRecipe):
-    """Bag of n-grams and logistic regression: the distinct n-grams of s1 and those of s2."""
+    """Logistic regression on the distinct n-grams of s1 and of s2."""
 
     can = frozenset({CLASSIFIES})
     differs = (
@@ -117,11 +117,11 @@ class Ngram(LogisticRecipe):
     )
 
     longest: Positive = 3
-    """Words of the longest n-gram."""
+    """Maximum words of an n-gram."""
     min_texts: Positive = 2
-    """The least number of sentences that an n-gram must be in."""
+    """Minimum number of sentences with an n-gram."""
     features: Positive = 200_000
-    """The most n-grams that are kept: the most frequent."""
+    """Maximum number of n-grams (the most frequent)."""
 
     def train(self, job: Job) -> None:
         from zoo.dissent.ngram import train
@@ -141,9 +141,9 @@ class Sif(LogisticRecipe, WordRecipe):
     )
 
     vectors: str = ""
-    """A GloVe text file; without one, PMI and SVD vectors of the training pairs' own words."""
+    """A GloVe text file; default: PMI and SVD vectors from the training pairs."""
     size: Positive = 300
-    """Numbers of a word vector, where they are made here."""
+    """Size of the PMI and SVD vectors."""
     smoothing: Above0 = 1e-3
     """`a` in a / (a + p(w))."""
     grid: Grid = (1e-4, 1e-3, 1e-2, 1e-1)
@@ -156,15 +156,15 @@ class Sif(LogisticRecipe, WordRecipe):
 
 def _none_or_two(classes: int) -> int:
     if classes != 0 and classes < 2:
-        raise ValueError("0 for all, or at least 2: one class leaves nothing to learn")
+        raise ValueError("give 0 for all, or at least 2 classes")
     return classes
 
 
 class Transformer(BackboneRecipe, LabelledRecipe):
     """A pretrained encoder fine-tuned on pairs of texts: DisSent's markers, NLI, or PDTB.
 
-    The paper's learning rate and epoch; what it does not say is BERT's own fine-tuning. The
-    backbone may be the model that an earlier run left (base, DisSent, PDTB).
+    The paper's learning rate and epoch; other settings are those of BERT's fine-tuning. The
+    backbone may be a model of an earlier run (base, DisSent, PDTB).
     """
 
     paper = "Nie, Bennett and Goodman 2019, section 3.2"
@@ -181,23 +181,23 @@ class Transformer(BackboneRecipe, LabelledRecipe):
     batch_size: Positive = 32
     weight_decay: AtLeast0 = 0.01
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """The share of the steps over which the learning rate rises; then it falls to 0."""
+    """Share of the steps for warm-up of the learning rate; then it falls to 0."""
     dropout: Dropout = 0.1
-    """Dropout of the vector that the classifier reads."""
+    """Dropout of the classifier's input."""
     max_tokens: Annotated[int, Field(ge=8)] = 128
-    """Tokens of a pair; a longer one loses the end of its longer text."""
+    """Maximum tokens of a pair; the longer text of a longer pair is cut."""
     max_validation_rows: Count = 0
-    """The most rows to validate on, spread evenly over the split (0: as `max_eval_rows`)."""
+    """Maximum rows in validation, spread evenly over the split (0: `max_eval_rows`)."""
     patience: Count = 0
     """Validations without a new best accuracy after which training stops (0: never)."""
     pooling: Literal["auto", "first", "last", "mean"] = "auto"
-    """Where the pair's vector stands (auto: at [CLS], without one at the last token)."""
+    """Position of the pair's vector (auto: at [CLS], without one at the last token)."""
     validation_split: str = "validation"
-    """The split that is scored while training."""
+    """The split for validation while training."""
     test_split: str = "test"
-    """The split that is scored at the end."""
+    """The split for the final test."""
     classes: Annotated[int, AfterValidator(_none_or_two)] = 0
-    """Labels that are kept: those with most training rows (0: all)."""
+    """Number of labels to keep, those with most training rows (0: all)."""
 
     def train(self, job: Job) -> None:
         from zoo.dissent.transformer import train

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BATCH = 1024
 WINDOW = 5
-"""Words that count as near one another, to each side."""
+"""Size of the context window, in words on each side."""
 SMOOTHING = 0.75
 TOKENS_PER_PART = 2_000_000
 
@@ -47,7 +47,7 @@ def train(recipe: Sif, job: Job) -> None:
         for split in data.tables
     }
 
-    # Word vectors, `[vocabulary, size]`, zero where there is none
+    # Word vectors, `[vocabulary, size]`, zero for words without one
     words = len(tokenizer)
     if recipe.vectors:
         ids, known = read_glove(Path(recipe.vectors), tokenizer.get_vocab())
@@ -59,7 +59,7 @@ def train(recipe: Sif, job: Job) -> None:
         train = rows["train"]
         vectors = pmi_vectors(train.texts.ids, train.texts.bounds, words, recipe.size, recipe.seed)
         vectors[[tokenizer.pad_token_id, tokenizer.unk_token_id]] = 0
-        job.note("word vectors: PMI and SVD of the training pairs, no other text")
+        job.note("word vectors: PMI and SVD of the training pairs only")
 
     # Model
     model = SifForMarkers(
@@ -72,7 +72,7 @@ def train(recipe: Sif, job: Job) -> None:
     )
     _fill(model, vectors, rows["train"], recipe)
 
-    # Objective, on standardised features; the model gets the weights for features as they are
+    # Objective, on standardised features; the weights are converted to raw features
     features = {split: _features(model, rows[split]) for split in ("train", "validation")}
     mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
     scaled = {split: (part - mean) / deviation for split, part in features.items()}
@@ -97,7 +97,7 @@ def train(recipe: Sif, job: Job) -> None:
 
 @torch.no_grad()
 def _fill(model: SifForMarkers, vectors: np.ndarray, pairs: Pairs, recipe: Sif) -> None:
-    """Set the word vectors, the words' weights, and the first component of the sentences."""
+    """Set the word vectors, the words' weights, and the sentences' first component."""
     from sklearn.utils.extmath import randomized_svd
 
     encoder = model.encoder
@@ -137,13 +137,13 @@ def pmi_vectors(
 ) -> np.ndarray:
     """Vectors `[vocab_size, size]` of the words in sentences `tokens[bounds[i]:bounds[i + 1]]`.
 
-    From positive PMI and a singular value decomposition (Levy, Goldberg and Dagan 2015, with
-    their smoothing of the contexts' distribution). A word that occurs with no other one has the
-    vector zero. At most `vocab_size - 1` numbers are filled.
+    From positive PMI and a singular value decomposition (Levy, Goldberg and Dagan 2015, with their
+    smoothing of the contexts' distribution). A word without co-occurring words has a zero vector.
+    At most `vocab_size - 1` numbers are filled.
     """
     from sklearn.utils.extmath import randomized_svd
 
-    # How often two words stand at most `WINDOW` words apart in a sentence; symmetric.
+    # Counts of two words within `WINDOW` words of each other in a sentence; symmetric.
     sentence = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     shape = (vocab_size, vocab_size)
     total = csr_matrix(shape, dtype=np.float64)

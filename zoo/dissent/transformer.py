@@ -1,7 +1,7 @@
 """Recipe: a pretrained encoder fine-tuned on pairs of texts (Nie et al. 2019, section 3.2).
 
-On DisSent's markers, on NLI as the paper's comparison (table 7), or on the PDTB tasks of its
-section 6; the backbone may be the model that one of the others left (base, DisSent, PDTB).
+On DisSent's markers, on NLI as in the paper's comparison (table 7), or on the PDTB tasks of its
+section 6; the backbone may be a model of one of the others (base, DisSent, PDTB).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def train(recipe: Transformer, job: Job) -> None:
     set_attention(model.backbone, recipe.attention)
     limit = tokenizer.model_max_length = model.config.max_tokens
 
-    # Data as the model takes it
+    # Data as model input
     rows = mapped_pairs(recipe, data, tokenizer, limit, sides=1)
     data.free_texts()
     truncated = {split: part.truncated for split, part in rows.items()}
