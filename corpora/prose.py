@@ -24,6 +24,10 @@ CLOSING = "\"'”’»›)]}*_"
 NO_STOP = "%&#@/\\§†‡•·"
 """Unicode punctuation that does not end a sentence."""
 CITED = re.compile(r"(?:\s*\[[^\[\]]{1,20}\])+$")
+FOOTNOTE = re.compile(
+    r"\s*(?:\(\s?)?\[\s?(?:\d{1,3}|[a-z]|note \d{1,2}|citation needed)\s?\](?:\s?\))?"
+)
+"""The mark of a note or reference, as in Wikipedia: its number reveals the order of sentences."""
 CAPTION = re.compile(
     r"(?:Figure|Fig\.|Table|Listing|Plate|Photo|Image|Map|Chart|Box|Scheme|Extract)"
     r" ?\d+(?:[.\d-]*\d)?[a-z]?(?:[.:]|$)"
@@ -53,8 +57,8 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str]:
     """The text of each sentence, "" for one that is not prose.
 
     Not prose are text outside the sections, captions, and sentences that are not `finished`; turns
-    of a conversation need no punctuation. With `balance` each sentence has the quotation marks that
-    `balanced` gives it in its paragraph.
+    of a conversation need no punctuation. Marks of notes (`[8]`) are removed. With `balance` each
+    sentence has the quotation marks that `balanced` gives it in its paragraph.
     """
     texts, sections = document.sentence_texts(), document.sections
     assert document.sentences is not None
@@ -66,7 +70,7 @@ def prose(document: Document, quotes: Quotes = "keep") -> list[str]:
             start = document.sentences.start[len(kept)]
             outside = sections is not None and sections.at(start) is None
             bad = caption or outside or not (document.turns or finished(text))
-            kept.append("" if bad else sentence)
+            kept.append("" if bad else FOOTNOTE.sub("", sentence).strip())
     return kept
 
 

@@ -225,11 +225,12 @@ def surface(sentence: str) -> tuple[float, ...]:
 
 
 def form(sentence: str) -> tuple[object, ...]:
-    """How a sentence ends, whether quotes begin and end it, and how many stay open.
+    """How a sentence ends, how many quotation marks begin and end it, and how many stay open.
 
     Exchanged for one of another kind, a sentence leaves a quotation open, or closes none.
     """
-    begins, ends = sentence[0] in "“«‘`\"'", sentence[-1] in "”»’\"'"
+    begins = len(sentence) - len(sentence.lstrip("“«‘`\"'"))
+    ends = len(sentence) - len(sentence.rstrip("”»’\"'"))
     opened = sum(map(sentence.count, ("“", "«", "``")))
     closed = sum(map(sentence.count, ("”", "»", "''")))
     last = sentence.rstrip("”»’\"')] ")[-1:]

@@ -90,7 +90,7 @@ CARD = Card(
 class Intrusion(Builder):
     """Texts, and the same with one sentence replaced by one of a similar text."""
 
-    name, version = "intrusion", 7
+    name, version = "intrusion", 8
     paper = "Shen et al. 2021; Jwalapuram, Joty and Lin 2022, section 2.3"
     card = CARD
     gives = {"detection": INTRUSION_DETECTION, "pairwise": INTRUSION_PAIRWISE}
@@ -146,7 +146,7 @@ class Intrusion(Builder):
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The texts of one document; the others are counted as too short."""
-        sentences, written = prose(document, self.quotes), set(document.sentence_texts())
+        sentences, written = prose(document, self.quotes), set(prose(document))
         found = [lead(document, sentences)[: self.max_sentences]]
         if self.take == "windows":
             found = list(units(document, sentences, self.within))

@@ -86,7 +86,7 @@ CARD = Card(
 class Permuted(Prescribed):
     """Documents and permutations of their sentences, stored as orders."""
 
-    name, version = "permuted", 4
+    name, version = "permuted", 5
     paper = "Jwalapuram, Joty and Lin 2022, section 2.1"
     card = CARD
     gives = {

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from corpora.document import Document, Relation, Span
 from corpora.errors import ConfigError
+from corpora.prose import FOOTNOTE
 from corpora.schemas import PDTB_MARKED
 from corpora.schemas import pdtb as pdtb_schema
 from corpora.splits import Assignment
@@ -267,9 +268,11 @@ MARKED_CARD = Card(
         "sources are split by a given table or by shares. Unlike the paper's, marked and unmarked "
         "rows are as many, and alike: in each split, equal numbers are drawn of those whose "
         "arguments have nearly the same numbers of words (within a factor of 2) and agree in "
-        "whether a capital follows the first letter. Each argument begins with a capital and has "
+        "whether a capital follows the first letter and whether they begin as an infinitive, a "
+        "participle or a relative clause. Each argument begins with a capital and has "
         "no mark at its end, so that neither tells whether it was a whole sentence. An implicit "
-        "relation between arguments that an explicit one joins too is left out. "
+        "relation between arguments that an explicit one joins too is left out, as is an argument "
+        "of one or two words, and a second argument that begins with another connective. "
         '`arguments = "annotated"` gives all relations as they are annotated, as in the paper.'
     ),
     fields={
@@ -297,7 +300,7 @@ MARKED_CARD = Card(
 class PdtbMarked(Relations):
     """Marked or unmarked relations: did a connective stand between two arguments?"""
 
-    name, version = "pdtb_marked", 2
+    name, version = "pdtb_marked", 3
     paper = "Nie, Bennett and Goodman 2019, section 6 and appendix A.3"
     card = MARKED_CARD
     gives = {"default": PDTB_MARKED}
@@ -322,6 +325,12 @@ class PdtbMarked(Relations):
                 continue
             if self.arguments == "matched":
                 one, two = bare(one), bare(two)
+                if len(one.split()) < CLAUSE or len(two.split()) < CLAUSE:
+                    reject("argument_too_short")
+                    continue
+                if CONNECTIVE.match(two):
+                    reject("another_connective")
+                    continue
             if one and two:
                 yield Row(("marked" if relation.kind == "Explicit" else "unmarked", one, two))
             else:
@@ -352,13 +361,25 @@ def joins(one: Relation, other: Relation) -> bool:
     )
 
 
+CLAUSE = 3
+"""The fewest words of an argument that may be a clause: "Possible" is none."""
+
+CONNECTIVE = re.compile(
+    r"(?:also|although|and|because|besides|but|finally|furthermore|hence|however|instead|meanwhile|"
+    r"moreover|nevertheless|nonetheless|nor|or|otherwise|so|still|then|therefore|though|thus|"
+    r"unless|yet)\b",
+    re.IGNORECASE,
+)
+"""A second argument that begins with one is marked, whatever else was removed or not annotated."""
+
+
 def bare(argument: str) -> str:
-    """The argument with a capital first letter and no marks at its ends.
+    """The argument with a capital first letter, no marks at its ends, and no marks of notes.
 
     Arguments of implicit relations are mostly sentences and those of explicit ones clauses; their
     ends alone would tell them apart.
     """
-    text = argument.strip(" ,;:.!?…-–—")
+    text = FOOTNOTE.sub("", argument).strip(" ,;:.!?…-–—")
     first = next((i for i, character in enumerate(text) if character.isalnum()), 0)
     return text[:first] + text[first : first + 1].upper() + text[first + 1 :]
 
@@ -370,17 +391,22 @@ with measured as (
         floor(log2(len(string_split(argument, ' ')))) for argument in [arg1, arg2]
     ] as lengths, [
         regexp_matches(argument, '.\p{Lu}') for argument in [arg1, arg2]
-    ] as names
+    ] as names, [
+        case when regexp_matches(argument, '^(?i)to\s') then 'infinitive'
+            when regexp_matches(argument, '^\w+ing\b') then 'participle'
+            when regexp_matches(argument, '^(?i)(that|wh\w+)\b') then 'relative'
+            else '' end for argument in [arg1, arg2]
+    ] as opens
     from kept join candidate using (part, doc, number)
 ), ranked as (
     select *,
         row_number() over (
-            partition by split, lengths, names, label order by priority, doc, number
+            partition by split, lengths, names, opens, label order by priority, doc, number
         ) as place,
         count(*) filter (label = 'marked') over alike as marked,
         count(*) filter (label = 'unmarked') over alike as unmarked
     from measured
-    window alike as (partition by split, lengths, names)
+    window alike as (partition by split, lengths, names, opens)
 )
 select part, doc, number, priority, split from ranked where place <= least(marked, unmarked)
 """

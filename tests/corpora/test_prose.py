@@ -52,6 +52,20 @@ def test_headings_captions_and_author_lines_are_no_prose():
     assert len(prose(document)) == len(document.sentence_texts())
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("It closed in 1902.[8]", "It closed in 1902."),
+        ("It closed [12] and opened [ 13 ] again. ([3])", "It closed and opened again."),
+        ("It closed[a] for good.[citation needed]", "It closed for good."),
+        ("He gave it [the key] back.", "He gave it [the key] back."),
+        ("The year [1902] was dry.", "The year [1902] was dry."),
+    ],
+)
+def test_marks_of_notes_are_removed(written, read):
+    assert prose(of(written)) == [read]
+
+
 def test_turns_need_no_punctuation():
     turns = Turns(["a", "b"], [0, 0], [0, 8], [6, 14])
     assert prose(of("hi all", "hello a", turns=turns)) == ["hi all", "hello a"]

@@ -349,3 +349,9 @@ def test_a_text_intrudes_once_wherever_it_stands(built, documents):
         rows = [row for split in rows_of(found).values() for row in split]
         intruders = [row["neg"][row["position"]].casefold() for row in rows]
         assert len(intruders) > 50 and len(set(intruders)) == len(intruders)
+
+
+def test_a_sentence_of_a_quotation_within_one_has_its_own_form():
+    nested, single = "“‘I saw the old pier burn.’”", "“I saw the old pier burn.”"
+    assert intruders.form(nested) != intruders.form(single)
+    assert intruders.form(nested) == intruders.form("“‘We ran to the shore at once.’”")

@@ -120,16 +120,18 @@ def test_marked_rows_are_as_many_as_unmarked_ones_of_like_lengths(built):
     for document in documents[:4]:  # two explicit relations of a short argument, one row each
         for number in (0, 2):
             first = document.relations[number]
-            short = ((first.arg2_spans[0][0], first.arg2_spans[0][0] + 9),)
+            short = ((first.arg2_spans[0][0], first.arg2_spans[0][0] + 11),)
             document.relations.append(replace(first, arg2_spans=short))
     folder, manifest = built("pdtb_marked", documents=documents)
     for rows in rows_of(folder).values():
-        assert {row["arg2"] for row in rows}.isdisjoint({"The river"})
+        assert {row["arg2"] for row in rows}.isdisjoint({"The river 0", "The river 2"})
         assert sum(row["label"] for row in rows) * 2 == len(rows)
     assert manifest["rejects"]["unmatched"] == 8
     folder, manifest = built("pdtb_marked", "paper", documents, arguments="annotated")
     rows = [row for rows in rows_of(folder).values() for row in rows]
-    assert sum(row["arg2"] == "the river" for row in rows) == 8 and len(rows) == 128
+    assert (
+        sum(row["arg2"] in ("the river 0", "the river 2") for row in rows) == 8 and len(rows) == 128
+    )
     assert "unmatched" not in manifest["rejects"]
 
 
@@ -144,12 +146,39 @@ def test_an_implicit_relation_beside_an_explicit_one_is_not_unmarked(built):
     assert not any("Because" in r["arg2"] for rows in rows_of(folder).values() for r in rows)
 
 
+def test_a_fragment_or_another_connective_gives_no_row(built):
+    documents = [gold(f"story{i}") for i in range(10)]
+    text = documents[0].text
+    begin = documents[0].relations[0].arg2_spans[0][0]
+    for spans in ((begin, begin + len("the river")), (text.index("because"), begin + 20)):
+        relation = replace(documents[0].relations[2], kind="Implicit", arg2_spans=(spans,))
+        documents[0].relations.append(replace(relation, connective_spans=()))
+    _, manifest = built("pdtb_marked", documents=documents)
+    assert manifest["rejects"]["argument_too_short"] == 1
+    assert manifest["rejects"]["another_connective"] == 1
+
+
+def test_unmarked_rows_do_not_alone_begin_as_infinitives(built):
+    documents = [gold(f"story{i}") for i in range(10)]
+    for document in documents[:5]:
+        text = f"{document.text} To see the old mill by the river they came."
+        start = text.index("To see")
+        relation = replace(document.relations[1], arg2_spans=((start, len(text) - 1),))
+        document.text = text
+        document.relations.append(relation)
+    folder, manifest = built("pdtb_marked", documents=documents)
+    rows = [row for rows in rows_of(folder).values() for row in rows]
+    assert rows and not any(row["arg2"].startswith("To") for row in rows)
+    assert manifest["rejects"]["unmatched"] >= 5
+
+
 @pytest.mark.parametrize(
     ("argument", "shown"),
     [
         ("he left , and slept .", "He left , and slept"),
         ("-- “ why not ? ”", "“ Why not ? ”"),
         ("3 mills stood", "3 mills stood"),
+        ("it closed . [ 8 ]", "It closed"),
         (". . .", ""),
     ],
 )

@@ -111,7 +111,7 @@ def runs(
     sentences is left out: it reads alike in more than one order. `reject` is told of the others.
     """
     length = settings.LENGTH
-    texts, written = prose(document, settings.quotes), set(document.sentence_texts())
+    texts, written = prose(document, settings.quotes), set(prose(document))
     if settings.take == "lead":
         found = iter([lead(document, texts)[: settings.lead_sentences or length]])
     else:

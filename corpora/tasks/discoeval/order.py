@@ -80,7 +80,7 @@ BSO_CARD = Card(
 class Sp(Consecutive):
     """Sentence position: five sentences, one of them moved to the front."""
 
-    name, version = "sp", 5
+    name, version = "sp", 6
     paper = "Chen, Chu and Gimpel 2019, section 3.2"
     gives = {"default": SP}
     LENGTH = 5
@@ -121,7 +121,7 @@ def _moved(sentences: pa.ListArray, labels: NDArray[np.int64]) -> pa.ListArray:
 class Bso(Consecutive):
     """Binary sentence ordering: two consecutive sentences, as written and swapped."""
 
-    name, version = "bso", 5
+    name, version = "bso", 6
     paper = "Chen, Chu and Gimpel 2019, section 3.3"
     gives = {"default": BSO}
     LENGTH = 2
