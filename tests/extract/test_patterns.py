@@ -50,7 +50,7 @@ def test_markers_may_be_named_one_by_one() -> None:
 
 
 def test_the_marker_that_the_docs_add_is_one(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "extraction.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "extraction.md").read_text(encoding="utf-8")
     (added,) = re.findall(r"```toml\n(\[\[pattern\]\].*?)```", page, re.S)
     (tmp_path / "mine.toml").write_text(added, encoding="utf-8")
     table = load_patterns("en", files=[tmp_path / "mine.toml"])
