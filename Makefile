@@ -89,7 +89,7 @@ scorer: $(STAMP) ## make and measure the shipped coherence scorer again (half an
 
 docs: $(STAMP)   ## the documentation as a site, in build/docs
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
-	$(BIN)/python -m sphinx -q -b html docs build/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 
 clean:           ## remove everything that was built (not the virtual environment)
 	rm -rf build
