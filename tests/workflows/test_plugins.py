@@ -35,7 +35,9 @@ def files_of_the_page() -> dict[str, str]:
     """The blocks of code by the name of the file that stands above each."""
     text = PAGE.read_text(encoding="utf-8")
     found = re.findall(
-        r"^`([\w/.]+)`[^\n]*\n(?:[^\n`]+\n|`[^\n]*\n)*\n```\w+\n(.*?)```", text, re.S | re.M
+        r"^`([\w/.]+)`[^\n]*\n(?:[^\n`]+\n|`[^\n]*\n)*\n(?:<!--[^\n]*-->\n)?```\w+\n(.*?)```",
+        text,
+        re.S | re.M,
     )
     return dict(found)
 
