@@ -96,7 +96,7 @@ docs: $(STAMP)   ## the documentation as a site, in build/docs
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 
 lock: $(STAMP)   ## requirements.lock, with hashes, from pyproject.toml and constraints.txt
-	$(BIN)/pip install --quiet pip-tools
+	$(BIN)/pip install --quiet -c constraints.txt pip-tools
 	printf '%s\n' '# Every package with its hashes, for Linux on x86-64, Python 3.11 and a CPU: the versions of constraints.txt.' \
 	    '# pip install --require-hashes -r requirements.lock; `make lock` writes it again.' \
 	    '--extra-index-url https://download.pytorch.org/whl/cpu' > requirements.lock
