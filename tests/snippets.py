@@ -110,7 +110,9 @@ def _faults_of(words: list[str]) -> Iterator[str]:
     elif program == "luigi":
         yield from _of_luigi(rest)
     elif program == "make":
-        yield from (f"no target {word}" for word in rest if word.partition("=")[0] not in _targets())
+        yield from (
+            f"no target {word}" for word in rest if word.partition("=")[0] not in _targets()
+        )
     elif "-m" in rest and (program.startswith("python") or program == "accelerate"):
         yield from _of_module(rest[rest.index("-m") + 1 :])
     elif program.startswith("python") or program == "bash":

@@ -132,7 +132,9 @@ def run_session(block: Block, names: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_have_the_options_that_a_page_gives_them(page: Path) -> None:
-    commands = [line for line in loose_commands(page) if line.split()[:1] and line.split()[0] in OURS]
+    commands = [
+        line for line in loose_commands(page) if line.split()[:1] and line.split()[0] in OURS
+    ]
     for block in blocks(page):
         if block.language == "console":
             assert block.steps(), f"{block}: no line begins with $"
@@ -146,7 +148,10 @@ def test_commands_have_the_options_that_a_page_gives_them(page: Path) -> None:
     [
         ("discorpora plam", "discorpora has no command plam"),
         ("discorpora plan --konfig x", "discorpora plan has no option --konfig"),
-        ("X=1 discorpora convert conpono F --bogus 1 | head", "convert conpono has no option --bogus"),
+        (
+            "X=1 discorpora convert conpono F --bogus 1 | head",
+            "convert conpono has no option --bogus",
+        ),
         ("discorpora train dissent/bilstm --hiden 3", "has no option --hiden"),
         ("python -m zoo.evaluate pairwise --bogus 3", "has no option --bogus"),
         ("discorpora evaluate nothing --model M", "no suite nothing"),

@@ -40,7 +40,9 @@ def test_every_dependency_is_locked() -> None:
 def test_the_dockerfile_is_sound_and_installs_the_lock_with_hashes() -> None:
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     assert "pip install --no-cache-dir --require-hashes -r requirements.lock" in text
-    copied = [place for line in re.findall(r"^COPY (.+) \S+$", text, re.M) for place in line.split()]
+    copied = [
+        place for line in re.findall(r"^COPY (.+) \S+$", text, re.M) for place in line.split()
+    ]
     assert copied and all((ROOT / place).exists() for place in copied)
     hadolint = Path(sys.executable).parent / "hadolint"
     said = subprocess.run([hadolint, ROOT / "Dockerfile"], capture_output=True, text=True)

@@ -191,7 +191,9 @@ def test_the_command_line(
     monkeypatch.setattr(conversion, "open_checkpoint", lambda path: Stored(variables()))
     beside(tmp_path)
     (tmp_path / "model.ckpt-1.index").touch()
-    text = (Path(__file__).parents[3] / "docs" / "reference" / "conpono.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "conpono.md").read_text(
+        encoding="utf-8"
+    )
     words = re.search(r"`discorpora (convert conpono CHECKPOINT .*?)`", text).group(1)  # type: ignore[union-attr]
     words = words.replace("CHECKPOINT", str(tmp_path / "model.ckpt-1"))
     command = words.replace("FOLDER", str(tmp_path / "out")).split()
