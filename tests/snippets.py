@@ -189,7 +189,7 @@ def _options(command: Any, context: Any) -> set[str]:
 
 
 def _of_own_options(command: str, words: list[str]) -> Iterator[str]:
-    """Options of `train` and `evaluate`: those of the recipe or suite, or of any where one is open."""
+    """Options of `train` and `evaluate`: of the recipe or suite; of any, if none is named."""
     from zoo.declared import RECIPES
     from zoo.evaluate import SUITES
     from zoo.presets import read_preset, shipped

@@ -166,9 +166,7 @@ def test_a_wrong_command_is_found(line: str, fault: str) -> None:
     assert any(fault in found for found in faults(line))
 
 
-@pytest.mark.parametrize(
-    "block", [each for each in BLOCKS if each.mark == "checked"], ids=lambda block: str(block)
-)
+@pytest.mark.parametrize("block", [each for each in BLOCKS if each.mark == "checked"], ids=str)
 def test_what_does_not_run_says_why_and_is_sound(block: Block) -> None:
     assert block.reason
     for word in block.reason.split():
@@ -191,7 +189,7 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(
     "block",
     [each for each in BLOCKS if each.language in {"toml", "json"} and not each.mark],
-    ids=lambda block: str(block),
+    ids=str,
 )
 def test_tables_can_be_read(block: Block) -> None:
     assert tomllib.loads(block.text) if block.language == "toml" else json.loads(block.text)

@@ -1,4 +1,4 @@
-"""`requirements.lock`: the versions of `constraints.txt`, each with hashes; the Dockerfile uses it."""
+"""`requirements.lock`: the versions of `constraints.txt`, with hashes; the Dockerfile."""
 
 from __future__ import annotations
 
@@ -45,5 +45,6 @@ def test_the_dockerfile_is_sound_and_installs_the_lock_with_hashes() -> None:
     ]
     assert copied and all((ROOT / place).exists() for place in copied)
     hadolint = Path(sys.executable).parent / "hadolint"
-    said = subprocess.run([hadolint, ROOT / "Dockerfile"], capture_output=True, text=True)
+    command = [hadolint, ROOT / "Dockerfile"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stdout

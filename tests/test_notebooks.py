@@ -1,4 +1,4 @@
-"""The notebooks of the documentation run from the first cell to the last, and are kept without output."""
+"""The notebooks of the documentation run whole, and are kept without output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A package of plug-ins, as docs/tutorials/plug-in.md shows it, works in builds and in models' folders."""
+"""A package of plug-ins, as docs/tutorials/plug-in.md shows it, works in builds and models."""
 
 from __future__ import annotations
 
