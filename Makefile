@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test nightly lint bench parser parser-quick confidence scorer docs clean help
+.PHONY: run test nightly lint bench parser parser-quick confidence scorer docs lock clean help
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,10 +26,14 @@ test: $(STAMP)   ## the test suite (CI), a file on each of two cores at a time
 nightly: $(STAMP) ## the test suite with the crash, fuzz and scale campaigns
 	$(BIN)/python -m pytest --nightly
 
-lint: $(STAMP)   ## ruff (lint, format) and mypy
+PROSE = README.md CONTRIBUTING.md SECURITY.md docs
+lint: $(STAMP)   ## ruff (lint, format), mypy, hadolint; codespell and proselint on the prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/codespell $(PROSE) CHANGELOG.md corpora extract zoo workflows
+	$(BIN)/proselint check --config proselint.json $(filter %.md,$(PROSE)) $(shell find docs -name '*.md')
 
 bench: $(STAMP)  ## the benchmarks: ratios against a named baseline in the same run
 	for f in tests/bench/bench_*.py; do $(BIN)/python $$f || exit 1; done
@@ -89,7 +93,17 @@ scorer: $(STAMP) ## make and measure the shipped coherence scorer again (half an
 
 docs: $(STAMP)   ## the documentation as a site, in build/docs
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
-	$(BIN)/python -m sphinx -q -b html docs build/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+
+lock: $(STAMP)   ## requirements.lock, with hashes, from pyproject.toml and constraints.txt
+	$(BIN)/pip install --quiet -c constraints.txt pip-tools
+	printf '%s\n' '# Every package with its hashes, for Linux on x86-64, Python 3.11 and a CPU: the versions of constraints.txt.' \
+	    '# pip install --require-hashes -r requirements.lock; `make lock` writes it again.' \
+	    '--extra-index-url https://download.pytorch.org/whl/cpu' > requirements.lock
+	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \
+	    --no-emit-index-url --no-emit-find-links -c constraints.txt --extra dedup,eval,fetch,report,wikipedia \
+	    --output-file build/requirements.lock pyproject.toml
+	cat build/requirements.lock >> requirements.lock
 
 clean:           ## remove everything that was built (not the virtual environment)
 	rm -rf build

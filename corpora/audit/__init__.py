@@ -2,7 +2,7 @@
 
 A model learns whatever separates the labels. `audited` fits rules that see only lengths,
 punctuation, words or shared vocabulary (`corpora.audit.rules`), counts labels and duplicates, and
-compares with what the same rules reach on released data. See docs/audit.md.
+compares with what the same rules reach on released data. See docs/explanation/audit.md.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ def built(folder: Path, configs: Mapping[str, Any]) -> dict[str, Configuration]:
             if kind and (kind not in KINDS or missing(schema, kind)):
                 raise ConfigError(
                     f"a schema of the columns {', '.join(schema.names)} has the kind {kind!r}",
-                    hint=f"the kinds are: {', '.join(KINDS)}; docs/audit.md says what columns each "
-                    "has",
+                    hint=f"the kinds are: {', '.join(KINDS)}; docs/explanation/audit.md says what "
+                    "columns each has",
                 )
             found[name] = Configuration(own, kind, splits.get("documents", {}))
     return found

@@ -4,7 +4,7 @@
 
 The files are uploaded first; then one commit adds data, card and manifest. An existing card is
 merged (`corpora.publish.plan`); the pushed state is read back and compared; nothing is pushed if
-the repository already has this state. See docs/publishing.md.
+the repository already has this state. See docs/how-to/publish.md.
 """
 
 from __future__ import annotations

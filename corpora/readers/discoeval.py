@@ -35,7 +35,8 @@ _LICENCES = {"wiki": "CC-BY-SA-3.0", "arxiv": "CC0-1.0", "chat": "CC-BY-4.0"}
 
 _NOT_IN_ORDER = (
     "in the published SP files of Wikipedia four of the five sentences are shuffled "
-    "(docs/sources.md): use them as examples of SP, not as coherent texts for other datasets"
+    "(docs/reference/sources.md): use them as examples of SP, not as coherent texts for other "
+    "datasets"
 )
 _NO_TEXTS = "skipped: the examples of SSP are single sentences, not texts for other datasets"
 

@@ -1,8 +1,8 @@
 """Datasets as their authors released them: labelled or rated texts, in the authors' splits.
 
 `corpora.tasks.released` makes datasets of the rows; as sources of documents these readers give
-their texts. The formats follow the releases' documentation and loading code; docs/sources.md says
-which released files were tested.
+their texts. The formats follow the releases' documentation and loading code;
+docs/reference/sources.md says which released files were tested.
 """
 
 from __future__ import annotations

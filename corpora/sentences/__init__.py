@@ -1,7 +1,7 @@
 """Sentence splitting: one splitter behind a name, never across a paragraph.
 
 `rules` was chosen by F1 and speed on the gold sentences of treebank paragraphs
-(`tests/bench/bench_sentences.py`, `docs/sources.md`).
+(`tests/bench/bench_sentences.py`, `docs/reference/sources.md`).
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ class DatasetFolder:
                 f"the builder of {self.name!r} counted no licence of the rows that it wrote",
                 where=self.stage.name,
                 hint="let it call dataset.count_licences with the licences of each batch's "
-                "documents: docs/adding-a-stage.md",
+                "documents: docs/how-to/add-a-stage.md",
             )
         self._note_shares(configs)
         if default is not None:

@@ -61,7 +61,7 @@ def load_patterns(language: str = "en", scheme: str = "ud", files: Files = ()) -
     if not installed and not own:
         raise ConfigError(
             f"no patterns for language {language!r}; choose from {', '.join(table_languages())}",
-            hint="docs/extraction.md says how to add a language in one file",
+            hint="docs/reference/extraction.md says how to add a language in one file",
         )
     for path in own:
         if not path.is_file():

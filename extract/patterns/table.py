@@ -1,4 +1,4 @@
-"""A pattern file: its tables and rows, and their allowed values (`docs/extraction.md`)."""
+"""A pattern file: its tables, rows and allowed values (`docs/reference/extraction.md`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The builder that docs/adding-a-stage.md shows is one."""
+"""The builder that docs/how-to/add-a-stage.md shows is one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corpora.store.atomic import staged
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Target
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-a-stage.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "add-a-stage.md"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The reader that docs/sources.md shows is one, and so is a class of a plug-in."""
+"""The reader that docs/reference/sources.md shows is one, and so is a class of a plug-in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corpora import declared
 from corpora.errors import BadRecord, ConfigError
 from corpora.readers import BARE, READERS, open_source, parse_spec
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "sources.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "sources.md"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Bad input to every reader: the outcome that the table in docs/sources.md promises.
+"""Bad input to every reader: the outcome that the table in docs/reference/sources.md promises.
 
 Each cell is tried: good files, and one file with the bad record between two good ones (or, where a
 file is one document, a bad file). The outcome is read off what came through.
@@ -23,7 +23,7 @@ import pytest
 from corpora.errors import BadRecord, InputError
 from corpora.readers import READERS, files, guarded, open_source, pdtb
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "sources.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "sources.md"
 CASES = {
     "empty": "nothing but an empty file",
     "archive": "an archive cut short",
@@ -440,7 +440,7 @@ KINDS = {
 
 
 def promised() -> dict[tuple[str, str], str]:
-    """The table of docs/sources.md: (reader, case) to the outcome."""
+    """The table of docs/reference/sources.md: (reader, case) to the outcome."""
     lines = DOCS.read_text(encoding="utf-8").splitlines()
     start = next(i for i, row in enumerate(lines) if row.startswith("| reader | empty |"))
     names = [cell.strip() for cell in lines[start].strip("|").split("|")][1:]

@@ -50,8 +50,10 @@ def test_markers_may_be_named_one_by_one() -> None:
 
 
 def test_the_marker_that_the_docs_add_is_one(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "extraction.md").read_text(encoding="utf-8")
-    (added,) = re.findall(r"```toml\n(\[\[pattern\]\].*?)```", page, re.S)
+    page = Path(__file__).parents[2] / "docs" / "reference" / "extraction.md"
+    _, added = re.findall(
+        r"```toml\n(\[\[pattern\]\].*?)```", page.read_text(encoding="utf-8"), re.S
+    )
     (tmp_path / "mine.toml").write_text(added, encoding="utf-8")
     table = load_patterns("en", files=[tmp_path / "mine.toml"])
     assert table.markers[-1] == "whereas" and table.patterns[-1].id == "whereas.subordinate"

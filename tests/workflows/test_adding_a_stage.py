@@ -1,4 +1,4 @@
-"""The stage that docs/adding-a-stage.md shows is one, from a module outside of the package."""
+"""The stage that docs/how-to/add-a-stage.md shows is one, from a module outside of the package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.workflows.conftest import ROOT, luigi_environment
 
 
 def test_the_stage_of_the_page_runs_from_a_file_of_its_own(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "adding-a-stage.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "add-a-stage.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.S)
     whole = next(block for block in blocks if "class Lengths(" in block)
     (tmp_path / "lengths.py").write_text(whole, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A package of plug-ins, as docs/plugins.md shows it, works in builds and in models' folders."""
+"""A package of plug-ins, as docs/tutorials/plug-in.md shows it, works in builds and models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corpora.tasks import BUILDERS
 from tests.workflows.conftest import ROOT, luigi_environment
 from zoo.declared import OBJECTIVES
 
-PAGE = ROOT / "docs" / "plugins.md"
+PAGE = ROOT / "docs" / "tutorials" / "plug-in.md"
 SPEAKERS = ("Anna", "Boris", "Clara")
 LINES = (
     "The mill stopped at noon, and nobody came to mend it.",
@@ -35,7 +35,9 @@ def files_of_the_page() -> dict[str, str]:
     """The blocks of code by the name of the file that stands above each."""
     text = PAGE.read_text(encoding="utf-8")
     found = re.findall(
-        r"^`([\w/.]+)`[^\n]*\n(?:[^\n`]+\n|`[^\n]*\n)*\n```\w+\n(.*?)```", text, re.S | re.M
+        r"^`([\w/.]+)`[^\n]*\n(?:[^\n`]+\n|`[^\n]*\n)*\n(?:<!--[^\n]*-->\n)?```\w+\n(.*?)```",
+        text,
+        re.S | re.M,
     )
     return dict(found)
 

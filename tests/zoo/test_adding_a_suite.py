@@ -1,4 +1,4 @@
-"""The suite that docs/zoo.md shows is one, and so is its recipe of other settings."""
+"""The suite that docs/reference/recipes.md shows is one, and so is its recipe of other settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.train import main as train
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "zoo.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "recipes.md"
 
 
 def block(kind: str, mark: str) -> str:

@@ -34,8 +34,8 @@ def test_every_shipped_recipe_is_valid_and_says_what_it_is(name: str) -> None:
 def test_each_difference_from_the_paper_is_on_the_page(name: str) -> None:
     preset = read_preset(name)
     family = name.partition("/")[0]
-    page = ROOT / "docs" / f"{'zoo' if family == 'dissent' else family}.md"
-    text = " ".join(page.read_text(encoding="utf-8").split())
+    page = f"{'recipes' if family == 'dissent' else family}.md"
+    text = " ".join((ROOT / "docs/reference" / page).read_text(encoding="utf-8").split())
     for line in (*preset.kind.differs, *preset.about.differs):
         assert line.endswith((".", ").")) and line in text, line
 

@@ -29,7 +29,7 @@ TOP = """\
 # A build file: the sources, and the datasets and models that are made of them.
 #   discorpora plan --config {file}     lists the stages, and which inputs are missing
 #   discorpora build --config {file}    runs them; a second run continues after the last stage
-# Every key: docs/builds.md
+# Every key: docs/reference/build-file.md
 
 name = "{name}"  # the results go to build/{name}/
 seed = 13  # of every random choice: the same seed gives the same files

@@ -187,11 +187,13 @@ def test_a_vocabulary_may_hold_line_separators(tmp_path: Path) -> None:
 def test_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As docs/conpono.md has it."""
+    """As docs/reference/conpono.md has it."""
     monkeypatch.setattr(conversion, "open_checkpoint", lambda path: Stored(variables()))
     beside(tmp_path)
     (tmp_path / "model.ckpt-1.index").touch()
-    text = (Path(__file__).parents[3] / "docs" / "conpono.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "conpono.md").read_text(
+        encoding="utf-8"
+    )
     words = re.search(r"`discorpora (convert conpono CHECKPOINT .*?)`", text).group(1)  # type: ignore[union-attr]
     words = words.replace("CHECKPOINT", str(tmp_path / "model.ckpt-1"))
     command = words.replace("FOLDER", str(tmp_path / "out")).split()
