@@ -255,7 +255,7 @@ def test_ctrl_c_says_what_to_do(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("workflows.cli.app.fetch_source", stopped)
+    monkeypatch.setattr("corpora.fetch.fetch", stopped)
     assert run(monkeypatch, "fetch", "ewt") == 130
     assert "the same command again" in capfd.readouterr().err
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from corpora.errors import InputError
-from corpora.store.atomic import MANIFEST, Busy, locked, read_json
 
 HASH = re.compile(r"([0-9a-f]{16})(\.partial|\.engine|\.run\.json)?")
 """A stage's folder; what a broken run left of it; its workers' logs; its time and memory."""
@@ -104,6 +103,8 @@ def _unneeded(root: Path, needed: set[Path]) -> list[Stage]:
 
 def _is_ours(path: Path) -> bool:
     """Whether discorpora made it: a finished stage says so in its manifest."""
+    from corpora.store.atomic import MANIFEST, read_json
+
     if not HASH.fullmatch(path.name) or "." in path.name:
         return True  # no other program names a file so, with 16 digits of a hash
     if not (path / MANIFEST).is_file():
@@ -115,6 +116,8 @@ def _is_ours(path: Path) -> bool:
 
 def _remove(stage: Stage) -> bool:
     """Remove a stage, unless a process makes it; broken off, it leaves a partial folder."""
+    from corpora.store.atomic import Busy, locked
+
     folder = stage.folder
     try:
         with locked(folder.with_name(f".{folder.name}.lock"), "another process makes this folder"):
