@@ -113,7 +113,7 @@ def test_manifests(cases: int, pairs_folder: Path, tmp_path: Path) -> None:  # n
             lambda: export(folder, tmp_path / "out", "pairs"),
             lambda: opened(str(folder)),
             lambda: [each.describe() for each in open_configs(str(folder))[1]],
-            lambda: inspect(folder, config="all"),
+            lambda: inspect(str(folder), config="all"),
             lambda: load_plugins(folder),
         ]
         found[taken(calls[number % len(calls)])] += 1
