@@ -13,6 +13,7 @@ from corpora.errors import DiscorporaError
 from workflows import console
 from workflows.cli import complete, demo, doctor, look, pages, prune, show, start
 from workflows.cli.common import (
+    Command,
     Config,
     JsonFile,
     Language,
@@ -299,7 +300,7 @@ COMMANDS = (
     *(publish, export, audit, pages.report, pages.browse),
 )
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(zoo_commands)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from corpora.errors import ConfigError
 from corpora.terminal import plain as plain
@@ -35,6 +36,19 @@ JsonFile = Annotated[
     typer.Option("--json", metavar="FILE", help="Write all figures to FILE; `-` prints them."),
 ]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in the web browser.")]
+
+
+class Command(TyperCommand):
+    """A command that answers an unknown option with the valid ones."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if hasattr(error, "possibilities"):  # typer's class for this error has no public name
+                flags = [flag for each in self.get_params(ctx) for flag in each.opts]
+                error.possibilities = [flag for flag in flags if flag.startswith("--")]
+            raise
 
 
 def print_json(value: Any) -> None:

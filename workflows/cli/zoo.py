@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from workflows.cli import complete
-from workflows.cli.common import Json, print_table
+from workflows.cli.common import Command, Json, print_table
 from workflows.cli.scoring import predict_marker, score
 
 commands = typer.Typer()
@@ -47,7 +47,7 @@ def evaluate(
     raise typer.Exit(main([suite, *context.args] if suite else context.args))
 
 
-@commands.command()
+@commands.command(cls=Command)
 def compare(
     paths: Annotated[
         list[str], typer.Argument(help="Results (JSON), or evaluation and model folders.")
@@ -76,7 +76,7 @@ def compare(
         write_text(output, text)
 
 
-@commands.command()
+@commands.command(cls=Command)
 def confusions(
     unbalanced: Annotated[Path, typer.Argument(help="Results of the suite `dissent` (JSON).")],
     balanced: Annotated[
@@ -92,11 +92,11 @@ def confusions(
     compare_files(unbalanced, balanced, output)
 
 
-commands.command()(score)
-commands.command("predict-marker")(predict_marker)
+commands.command(cls=Command)(score)
+commands.command("predict-marker", cls=Command)(predict_marker)
 
 
-@commands.command()
+@commands.command(cls=Command)
 def zoo(
     results: Annotated[Path | None, typer.Option(help="A folder of trained models.")] = None,
 ) -> None:
@@ -111,7 +111,7 @@ def zoo(
     print_table(columns, rows)
 
 
-@converters.command("coherence")
+@converters.command("coherence", cls=Command)
 def convert_coherence(
     checkpoint: Annotated[Path, typer.Argument(help="CHECKPOINT.pt of ntunlp/coherence-paradigm.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The model folder.")],
@@ -129,7 +129,7 @@ def convert_coherence(
     typer.echo(f"{output}" + (f" (left out: {', '.join(left_out)})" if left_out else ""))
 
 
-@converters.command("conpono")
+@converters.command("conpono", cls=Command)
 def convert_conpono(
     checkpoint: Annotated[Path, typer.Argument(help="The TensorFlow checkpoint's prefix.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The model folder.")],
