@@ -174,7 +174,6 @@ class StageTask(luigi.Task):
         stop_with_build()
         if is_complete(self.folder):
             return
-        log.info("%s", self.title)
         meter = usage.Meter()
         try:
             with console.explained(self.folder):

@@ -78,7 +78,7 @@ def _missing_on_hub(name: str) -> str:
     """Why the Hub gives no model `name`, "" if it does; one request, which is not repeated."""
     from huggingface_hub import constants, get_session, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils._headers import build_hf_headers
+    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
     try:
         if isinstance(try_to_load_from_cache(name, CONFIG), str):

@@ -14,6 +14,7 @@ from typing import Any
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
+from corpora.progress import reported
 from zoo import trust_code
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.compare import table_of
@@ -92,7 +93,9 @@ def _run(words: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Any]]:
     asked = {key: getattr(options, key) for key in ("model", "data", "split", "seed", "limit")}
     from zoo.modeling import within_memory
 
-    with within_memory(options.suite, f"lower --batch-size (now {options.batch_size})"):
+    said = f"evaluating {Path(options.model).name} with {options.suite}"
+    memory = within_memory(options.suite, f"lower --batch-size (now {options.batch_size})")
+    with reported(said), memory:
         result = suite.evaluate(Request(**asked, batch_size=options.batch_size))
     kept = finished(suite, result, split=options.split, seed=options.seed, model=options.model)
     if options.name:
