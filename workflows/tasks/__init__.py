@@ -4,7 +4,6 @@ Read them in the order of the data: `sources` (documents, sentences, parses, pai
 source), `datasets` (and validation), `models` (and evaluations), `build` (report, `BuildAll`).
 """
 
-from workflows import numbered  # noqa: F401 (it logs the start of each stage)
 from workflows.settings import set_defaults
 from workflows.tasks.build import BuildAll, PublishAll, Report
 from workflows.tasks.datasets import Dataset, Divide, Validate
