@@ -47,8 +47,8 @@ def score(
     trust_remote_code: TrustCode = False,
 ) -> None:
     """Print a coherence score for each text (higher is more coherent)."""
-    from zoo import trust_code
     from zoo.modeling import within_memory
+    from zoo.trust import trust_code
 
     if trust_remote_code:
         trust_code()
@@ -184,9 +184,9 @@ def predict_marker(
     """
     from transformers.utils import logging
 
-    from zoo import trust_code
     from zoo.dissent.prediction import predict, predictions, read_pairs
     from zoo.modeling import within_memory
+    from zoo.trust import trust_code
 
     if trust_remote_code:
         trust_code()

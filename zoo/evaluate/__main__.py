@@ -15,12 +15,12 @@ from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
 from corpora.progress import reported
-from zoo import trust_code
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.compare import table_of
 from zoo.evaluate.results import check_place, finished, save
 from zoo.evaluate.table import print_result
 from zoo.presets import COMMAND_LINE, check_options, parse_options
+from zoo.trust import trust_code
 
 log = logging.getLogger("zoo")
 
