@@ -29,7 +29,7 @@ log = logging.getLogger("discorpora")
 OF_THE_BUILD = {
     "dataset": "`dataset` of the model",
     "dataset_config": "`config` of the model",
-    "output": "--output of the build",
+    "output": "discorpora build --output",
     "processes": "`devices` of the model",
 }
 """Settings of a recipe that its model's table says in another place."""

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from corpora.code import code_hash
 from corpora.declared import REFERENCE, Loc, Table, anchored, portable
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import COMMAND_LINE, ConfigError, InputError, nearest
 from corpora.outside import read_json, read_record
 from corpora.store.atomic import MANIFEST
 from corpora.toml import TomlFile
@@ -32,8 +32,6 @@ from zoo.trust import trusts_code
 log = logging.getLogger("zoo")
 
 ROOM = Path(__file__).parent
-COMMAND_LINE = "command line"
-"""The place of an option, for a message."""
 PLUGINS = "plugins"
 """Among the settings of a model's manifest."""
 REGISTRIES = {registry.what: registry for registry in (RECIPES, OBJECTIVES)}

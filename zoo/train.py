@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DiscorporaError, OSError) as error:
         if debug:
             raise
-        sys.stderr.write(f"error: {error}\n")
+        told = error.with_flags() if isinstance(error, DiscorporaError) else error
+        sys.stderr.write(f"error: {told}\n")
         return 2
     return 0
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from corpora.declared import described
-from corpora.errors import ConfigError, DiscorporaError
+from corpora.errors import COMMAND_LINE, ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
 from corpora.progress import reported
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.compare import table_of
 from zoo.evaluate.results import check_place, finished, save
 from zoo.evaluate.table import print_result
-from zoo.presets import COMMAND_LINE, check_options, parse_options
+from zoo.presets import check_options, parse_options
 from zoo.trust import trust_code
 
 log = logging.getLogger("zoo")
@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DiscorporaError, OSError) as error:
         if "--debug" in words:
             raise
-        sys.stderr.write(f"error: {error}\n")
+        told = error.with_flags() if isinstance(error, DiscorporaError) else error
+        sys.stderr.write(f"error: {told}\n")
         return 2
     return 0
 
