@@ -78,7 +78,7 @@ def _bounded(text: str, where: str) -> str:
         raise InputError(
             f"too long: more than {TEXT_LIMIT:,} characters",
             where=where,
-            hint="score its chapters by themselves",
+            hint="score its chapters one by one",
         )
     return text
 
@@ -91,8 +91,8 @@ def read_choices(files: list[str], prompt: str) -> list[Choice]:
     plain = [each for each in read if not isinstance(each, Choice)]
     if prompt and not plain:
         raise ConfigError(
-            "--prompt is for text files: a record of JSON Lines has a prompt of its own",
-            hint=f"leave out --prompt; {RECORD}",
+            "--prompt is for text files: each record of JSON Lines has its prompt",
+            hint=f"omit --prompt; {RECORD}",
         )
     before = _text(_existing(prompt), empty=True) if prompt else ""
     if not plain:
@@ -126,7 +126,7 @@ def read_records(path: Path) -> list[Choice]:
         before = prompt if isinstance(prompt, str) else sentences
         choices.append(Choice(name, before, [str(i + 1) for i in range(len(texts))], texts))
     if not choices:
-        raise InputError("holds no record to rank", where=str(path), hint=RECORD)
+        raise InputError("has no record to rank", where=str(path), hint=RECORD)
     return choices
 
 
@@ -175,7 +175,7 @@ def _text(path: Path, *, empty: bool = False) -> str:
         text = _bounded(read_whole(path), str(path))
     except Refused as refusal:
         where = refusal.where or str(path)
-        raise InputError(str(refusal), where=where, hint="give whole texts in UTF-8") from None
+        raise InputError(str(refusal), where=where, hint="give UTF-8 texts") from None
     if not empty and not text.strip():
         raise InputError("holds no text", where=str(path))
     return text

@@ -1,4 +1,4 @@
-"""`discorpora inspect`: the rows of a dataset, and what else discorpora wrote, in short."""
+"""`discorpora inspect`: rows of a dataset, facts of a stage or model."""
 
 from __future__ import annotations
 
