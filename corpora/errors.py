@@ -3,12 +3,45 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+COMMAND_LINE = "command line"
+"""The place of an option."""
+_TOML = re.compile(r"\.toml(:|$)")
+_COMMAND = re.compile(r"\b(discorpora|python|pip) ")
+_FLAG = re.compile(
+    r"--(?P<key>[a-z][\w-]*)"
+    r"(?: (?P<value>\"[^\"]*\"|[A-Z][A-Z_]+\b|true\b|false\b|-?[\d.]*\d|\w+[:/][\w:/.]*\w))?"
+)
+_SETTING = re.compile(r"\b(?P<key>[a-z][a-z_]*) = (?P<value>\"[^\"]*\"|[\w.-]*\w)")
+
+
+def as_toml(hint: str) -> str:
+    """A hint with `--key value` written as TOML writes it; one that names a command is kept."""
+
+    def written(match: re.Match[str]) -> str:
+        key, value = match["key"].replace("-", "_"), match["value"]
+        if value and value[0] != '"' and any(mark in value for mark in ":/"):
+            value = f'"{value}"'
+        return f"{key} = {value}" if value else key
+
+    return hint if _COMMAND.search(hint) else _FLAG.sub(written, hint)
+
+
+def as_flags(hint: str) -> str:
+    """A hint with `key = value` written as an option; one that names a command is kept."""
+
+    def written(match: re.Match[str]) -> str:
+        key, value = match["key"], match["value"]
+        return f"--{key} {value if ' ' in value else value.strip(chr(34))}"
+
+    return hint if _COMMAND.search(hint) else _SETTING.sub(written, hint)
 
 
 class DiscorporaError(ValueError):
@@ -24,7 +57,18 @@ class DiscorporaError(ValueError):
 
     def __str__(self) -> str:
         text = ": ".join(part for part in (self.where, self.message) if part)
-        return f"{text}\n  {self.hint}" if self.hint else text
+        return f"{text}\n  {self._hint()}" if self.hint else text
+
+    def _hint(self) -> str:
+        """The hint as the place writes settings: keys of TOML, or flags."""
+        if _TOML.search(self.where):
+            return as_toml(self.hint)
+        return as_flags(self.hint) if self.where == COMMAND_LINE else self.hint
+
+    def with_flags(self) -> DiscorporaError:
+        """The same error of a command whose settings are flags."""
+        hint = self.hint if _TOML.search(self.where) else as_flags(self.hint)
+        return type(self)(self.message, where=self.where, hint=hint)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle with keyword arguments, for pools of processes."""

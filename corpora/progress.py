@@ -1,35 +1,132 @@
-"""Progress of long loops: a bar on a terminal, a plain log line now and then elsewhere."""
+"""Progress of long loops: bars on a terminal, a plain log line every half minute elsewhere."""
 
 from __future__ import annotations
 
 import logging
+import multiprocessing
+import os
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 log = logging.getLogger("discorpora")
 
 Item = TypeVar("Item")
 
-LOG_EVERY_SECONDS = 15.0
+LOG_EVERY_SECONDS = 30.0
+DRAW_EVERY_SECONDS = 0.5
+"""A shorter loop shows no bar."""
+
+
+@dataclass
+class Loop:
+    """A loop that runs: its name, the units done, and their total where it is known."""
+
+    what: str
+    total: int | None = None
+    done: int = 0
+    start: float = field(default_factory=time.monotonic)
+
+    @property
+    def rate(self) -> float:
+        """Units a second."""
+        return self.done / max(time.monotonic() - self.start, 1e-9)
+
+    def line(self) -> str:
+        """The progress in one line."""
+        seconds = f"{time.monotonic() - self.start:,.0f} s"
+        if not (self.done or self.total):
+            return f"{self.what}: {seconds}"
+        of = f" of {self.total:,}" if self.total else ""
+        left = ""
+        if self.total and self.rate:
+            left = f", {max(0, self.total - self.done) / self.rate:,.0f} s left"
+        return f"{self.what}: {self.done:,}{of} in {seconds}, {self.rate:,.3g} a second{left}"
+
+
+class _Reporter(threading.Thread):
+    """Shows the loops until it is stopped; a loop itself only counts."""
+
+    def __init__(self) -> None:
+        super().__init__(name="progress", daemon=True)
+        self.stopped = threading.Event()
+
+    def run(self) -> None:
+        # Only one process draws on a terminal.
+        if sys.stderr.isatty() and multiprocessing.parent_process() is None:
+            self._draw()
+            return
+        while not self.stopped.wait(LOG_EVERY_SECONDS):
+            log.info("%s", "; ".join(loop.line() for loop in list(_loops)))
+
+    def _draw(self) -> None:
+        if self.stopped.wait(DRAW_EVERY_SECONDS):
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeElapsedColumn as Elapsed
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        rate, left = TextColumn("{task.fields[rate]} a second"), TextColumn("left")
+        named = TextColumn("{task.description}", markup=False)
+        columns = (named, BarColumn(), MofNCompleteColumn(), rate, Elapsed(), Remaining(), left)
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+            shown: dict[int, TaskID] = {}
+            while True:
+                loops = {id(loop): loop for loop in list(_loops)}
+                for key in shown.keys() - loops.keys():
+                    bars.remove_task(shown.pop(key))
+                for key, loop in loops.items():
+                    rate_now = f"{loop.rate:,.3g}"
+                    if key not in shown:
+                        shown[key] = bars.add_task(loop.what, total=loop.total, rate=rate_now)
+                    bars.update(shown[key], completed=loop.done, rate=rate_now)
+                if self.stopped.wait(DRAW_EVERY_SECONDS):
+                    return
+
+
+_loops: list[Loop] = []
+"""The loops that run, the outermost first."""
+_reporters: list[_Reporter] = []
+
+
+def _forget() -> None:
+    """A forked process has the loops of its parent, but no thread."""
+    _loops.clear()
+    _reporters.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+@contextmanager
+def reported(what: str, total: int | None = None) -> Iterator[Loop]:
+    """Show the progress of a loop that counts its units in `done` of the yielded `Loop`."""
+    loop = Loop(what, total)
+    _loops.append(loop)
+    if not _reporters:
+        _reporters.append(_Reporter())
+        _reporters[0].start()
+    try:
+        yield loop
+    finally:
+        _loops[:] = [other for other in _loops if other is not loop]
+        if not _loops and _reporters:
+            reporter = _reporters.pop()
+            reporter.stopped.set()
+            reporter.join()
 
 
 def track(items: Iterable[Item], what: str, *, total: int | None = None) -> Iterator[Item]:
     """Yield `items` and show progress; `what` names them ("documents")."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-
-        columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            yield from progress.track(items, total, description=what)
-        return
-    last = start = time.monotonic()
-    for count, item in enumerate(items, 1):
-        yield item
-        now = time.monotonic()
-        if now - last >= LOG_EVERY_SECONDS:
-            of = f" of {total:,}" if total else ""
-            log.info("%s: %s%s after %.0f s", what, f"{count:,}", of, now - start)
-            last = now
+    with reported(what, total) as loop:
+        for item in items:
+            yield item
+            loop.done += 1

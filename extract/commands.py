@@ -140,11 +140,10 @@ def validate_source(
     *,
     reader_options: Mapping[str, Any],
     document_list: Path | None = None,
-    json_file: Path | None = None,
     figures: Path | None = None,
     **settings: Any,
-) -> str:
-    """Score the extraction on `source` against `gold` (`pdtb:DIR`); returns a Markdown table.
+) -> Validation:
+    """Score the extraction on `source` against `gold` (`pdtb:DIR`); `figures` is a folder.
 
     `settings` are those of `Extractor`.
     """
@@ -162,11 +161,9 @@ def validate_source(
     extractor = Extractor(**settings)
     pairs = extractor.pairs(track(documents, "extracting", total=len(documents)))
     result = score(pairs, documents, gold, settings)
-    if json_file:
-        write_json(json_file, result)
     if figures:
         plot(result, figures)
-    return to_markdown(result)
+    return result
 
 
 def validate_stage(

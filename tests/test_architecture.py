@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import resource
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -127,3 +128,14 @@ def test_luigi_help_loads_nothing_heavy() -> None:
         "    assert not stop.code, stop.code\n"
     )
     assert loaded_after(code) == set()
+
+
+def test_help_starts_within_half_a_second_of_processor_time() -> None:
+    command = [sys.executable, "-m", "workflows.cli.app", "--help"]
+    spent = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, capture_output=True, check=True, cwd=ROOT)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(spent) <= 0.5

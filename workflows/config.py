@@ -102,7 +102,7 @@ def _one_of(source: Source, kind: str, path: Path, root: Path) -> Source:
     inside = path.relative_to(root)
     marked = len(inside.parts) > 1 or path.is_dir()  # of other files the name says it all
     spec = f"{kind}:{root}/./{inside}" if marked else f"{kind}:{path}"
-    # What stands behind the first dot of the file's name is no part of the source's.
+    # The source's name ends at the first dot of the file's name.
     words = "-".join([*inside.parts[:-1], inside.name.split(".")[0]]).lower()
     slug = "".join(c if c.isalnum() else "-" for c in words)
     return source.model_copy(update={"name": f"{source.name}-{slug}", "spec": spec})

@@ -47,9 +47,9 @@ def configure(*, debug: bool = False) -> None:
 
 
 def _excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """Ctrl-C is no defect: no traceback."""
+    """Show no traceback for Ctrl-C."""
     if issubclass(kind, KeyboardInterrupt) and not debugging():
-        sys.stderr.write("\ninterrupted; run it again to go on from here\n")
+        sys.stderr.write("\ninterrupted; the same command continues from here\n")
     else:
         sys.__excepthook__(kind, error, trace)
 
@@ -60,7 +60,7 @@ _failures: list[str] = []
 def remember_failure(stage: str, error: BaseException) -> None:
     """Say at the end of the process which stages failed, below all that came after."""
     if not _failures:
-        last = "run it again to go on from here"
+        last = "the same command continues from here"
         atexit.register(lambda: sys.stderr.write("\n".join(["", *_failures, last, ""])))
     _failures.append(f"failed: {stage}: {str(error).splitlines()[0] if str(error) else error!r}")
 

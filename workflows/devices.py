@@ -30,7 +30,7 @@ def there() -> tuple[str, ...]:
 def processes(recipe: Recipe, wanted: int) -> int:
     """How many of `wanted` devices a training takes: there are as many, and they divide its batch.
 
-    The examples of a step are the same whatever the number, so it is no part of the model.
+    The examples of a step are the same whatever the number, so it does not change the model.
     """
     for number in range(min(wanted, len(there())), 1, -1):
         try:

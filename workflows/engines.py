@@ -65,6 +65,7 @@ class Share:
             os.environ[DATA_VARIABLE] = self.data
         # A fork of the build has the stage already, with its hash.
         with options(self.config, self.output, fresh=False):
+            import_module("workflows.tasks")  # Luigi finds only classes that exist
             kind = luigi.task_register.Register.get_task_cls(self.family)
             kind.from_str_params(self.parameters).part(Path(self.folder), rank, world_size)
 

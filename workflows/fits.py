@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from corpora.errors import ConfigError, nearest
 from corpora.readers import parse_spec
+from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Builder
 from workflows.tables import BuildFile, Evaluation, Source
 from zoo.declared import GOES_ON, Form, Recipe, Suite
@@ -22,6 +23,12 @@ Keys = tuple[str, ...]
 
 def check_names(build: BuildFile) -> None:
     """Check that each name of a table is one that the build file has."""
+    named = {name for source in build.sources for name in source.datasets}
+    for name, table in build.datasets.items() if named - build.datasets.keys() else ():
+        # The misspelt table is to blame, not the name that it lacks.
+        if "builder" not in table and name not in BUILDERS:
+            with build.at("datasets", name):
+                BUILDERS.find(name)  # raises
     specs: dict[str, str] = {}
     for source in build.sources:
         keys = ("sources", source._number)

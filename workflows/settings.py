@@ -62,7 +62,7 @@ def options(config: str, output: str, workers: int = 1, *, fresh: bool = True) -
     """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it.
 
     Luigi gives back a task that it has made with the same parameters. With `fresh` it makes all
-    tasks anew: those that are there may have read other settings, or other files.
+    tasks again: earlier ones may have read other settings or files.
     """
     settings = luigi.configuration.get_config()
     wanted = {

@@ -174,7 +174,9 @@ class StageTask(luigi.Task):
         stop_with_build()
         if is_complete(self.folder):
             return
-        log.info("%s", self.title)
+        stages = _planned or [self]
+        place = 1 + sum(is_complete(stage.folder) for stage in stages if stage is not self)
+        log.info("stage %d of %d: %s", place, len(stages), self.title)
         meter = usage.Meter()
         try:
             with console.explained(self.folder):
@@ -201,6 +203,17 @@ class StageTask(luigi.Task):
         """Luigi continues with other stages: the failure is repeated at the end of the log."""
         console.remember_failure(self.title, exception)
         return str(super().on_failure(exception))
+
+
+_planned: list[StageTask] = []
+"""All stages of the build that runs."""
+
+
+@StageTask.event_handler(luigi.Event.DEPENDENCY_DISCOVERED)
+def _remember(task: StageTask, _: StageTask) -> None:
+    """Keep the stages of a build; Luigi looks at its last stage first."""
+    if task not in _planned:
+        _planned[:] = task.lineage
 
 
 _deferred = [False]

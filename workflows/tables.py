@@ -45,7 +45,7 @@ def _name(value: str) -> str:
 
 def _licence(value: str) -> str:
     if value:
-        licences.get(value)  # or nothing could be said of a dataset of it
+        licences.get(value)  # a card could not describe a dataset without it
     return value
 
 
@@ -137,7 +137,7 @@ class Splits(Table):
         return Shares(self.train, self.validation, self.test)
 
     def model_post_init(self, context: Any) -> None:
-        """Shares that are none are refused when the table is read."""
+        """Refuse shares that do not add up to 1 when the table is read."""
         if not isclose(total := fsum(self.shares.parts), 1):
             parts = ", ".join(
                 f"{s} = {part:g}" for s, part in zip(SPLITS, self.shares.parts, strict=True)
@@ -161,7 +161,7 @@ class Engine(Table):
 
     `here` is the process of the stage itself, `local` several processes of this machine for one
     source; `slurm` and `ray` are executors of datatrove. `workers` is how many tasks run at a time
-    (-1: all; of `local` as many as there are cores for each of Luigi's workers). `options` are
+    (-1: all; of `local`: the cores divided by Luigi's workers). `options` are
     the executor's own arguments (`partition`, `time`, `qos`, `env_command`, `sbatch_args`, ...;
     `address` of a Ray cluster). No output depends on any of it.
     """

@@ -29,7 +29,7 @@ log = logging.getLogger("discorpora")
 OF_THE_BUILD = {
     "dataset": "`dataset` of the model",
     "dataset_config": "`config` of the model",
-    "output": "--output of the build",
+    "output": "discorpora build --output",
     "processes": "`devices` of the model",
 }
 """Settings of a recipe that its model's table says in another place."""
@@ -91,7 +91,7 @@ def chosen_recipe(build: BuildFile, name: str) -> Chosen:
     if model.config:
         places["dataset_config"] = model.config
     recipe = preset.recipe({**usual, **own, **places}, build.where(*keys, "settings"))
-    # Another class behind the same name, as in a file of one's own, is another model.
+    # Another class behind the same name, as in a user's file, is another model.
     module = {} if preset.name in shipped() else {"module": portable(preset.reference)}
     return Chosen(
         preset, recipe, {"recipe": preset.name, **module, **preset.settings, **usual, **own}

@@ -18,7 +18,7 @@ RESET_PEAK = "5"
 
 _forked_kib = [0]
 """The largest of the programs whose own peak was told."""
-# As with the kernel's own count of children, a fork of this process begins anew.
+# As with the kernel's own count of children, a fork of this process starts again.
 os.register_at_fork(after_in_child=lambda: _forked_kib.__setitem__(0, 0))
 
 
@@ -30,7 +30,7 @@ def note_child(peak_kib: int) -> None:
 class Meter:
     """Seconds and peak memory from here on.
 
-    The kernel keeps a process's peak over its whole life; Linux lets it begin anew. Elsewhere the
+    The kernel keeps a process's peak over its whole life; Linux can reset it. Elsewhere the
     stages before count too. The peak of children that were not told by `note_child` is known only
     where it is above that of all children before.
     """

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -61,13 +62,37 @@ def check_there(name: str) -> None:
             hint=f"train it first: discorpora train {name} --dataset DATASET --output FOLDER",
         )
     # A Hub id has one slash at most.
-    if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name:
+    is_path = name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name
+    if problem := "" if is_path else _missing_on_hub(name):
+        problem = f", and {problem}"
+    if is_path or problem:
         raise ConfigError(
-            "there is no such folder",
+            f"there is no such folder{problem}",
             where=name,
             hint="give a folder with config.json and model.safetensors, or a Hub id such as "
             "bert-base-uncased",
         )
+
+
+@cache
+def _missing_on_hub(name: str) -> str:
+    """Why the Hub gives no model `name`, "" if it does; one request, which is not repeated."""
+    from huggingface_hub import constants, get_session, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+
+    try:
+        if isinstance(try_to_load_from_cache(name, CONFIG), str):
+            return ""
+        if constants.HF_HUB_OFFLINE:
+            return "HF_HUB_OFFLINE keeps the Hub out"
+        url, headers = hf_hub_url(name, CONFIG), build_hf_headers()
+        answer = get_session().head(url, headers=headers, timeout=10, follow_redirects=True)
+    except HFValidationError:
+        return "this is not a Hub id"
+    except Exception as error:  # of the HTTP library, which differs between versions of the Hub's
+        return f"the Hub cannot be reached ({error})"
+    return "the Hub has no such model" if answer.status_code == 404 else ""
 
 
 def config_of(name: str | PathLike[str]) -> dict[str, Any]:

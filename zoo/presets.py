@@ -11,7 +11,7 @@ import logging
 import re
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from corpora.code import code_hash
 from corpora.declared import REFERENCE, Loc, Table, anchored, portable
-from corpora.errors import ConfigError, InputError, nearest
+from corpora.errors import COMMAND_LINE, ConfigError, InputError, nearest
 from corpora.outside import read_json, read_record
 from corpora.store.atomic import MANIFEST
 from corpora.toml import TomlFile
@@ -74,7 +74,7 @@ class Preset:
         """The recipe's class."""
         return RECIPES.find(self.reference)
 
-    def recipe(self, options: Mapping[str, Any], where: str = "command line") -> Recipe:
+    def recipe(self, options: Mapping[str, Any], where: str = COMMAND_LINE) -> Recipe:
         """The recipe with the preset's settings and `options`, which stand at `where`, on top.
 
         Raises `ConfigError` with the place of an unknown key, a missing one, or a wrong value.
@@ -153,10 +153,10 @@ def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
         flag = queue.pop(0)
         key, given, value = flag.removeprefix("--").partition("=")
         if not flag.startswith("--") or not key:
-            raise ConfigError(f"expected --key value, found {flag!r}", where="command line")
+            raise ConfigError(f"expected --key value, found {flag!r}", where=COMMAND_LINE)
         if not given:
             if not queue:
-                raise ConfigError(f"--{key} has no value", where="command line")
+                raise ConfigError(f"--{key} has no value", where=COMMAND_LINE)
             value = queue.pop(0)
         *tables, last = key.replace("-", "_").split(".")
         target: Any = options
@@ -165,11 +165,23 @@ def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
         if not isinstance(target, dict) or isinstance(target.get(last), dict):
             raise ConfigError(
                 f"--{key} {value}: {key.partition('.')[0]} is given as a value and as a table",
-                where="command line",
+                where=COMMAND_LINE,
                 hint="give one of them",
             )
         target[last] = value
     return options
+
+
+def check_options(given: Iterable[str], valid: Iterable[str], command: str) -> None:
+    """Raise `ConfigError` for the first option that `command` does not have."""
+    flags = [f"--{name}" for name in valid]
+    for name in given:
+        if name not in {flag[2:].replace("-", "_") for flag in flags}:
+            raise ConfigError(
+                f"no option --{name}; {nearest(f'--{name}', flags)}".rstrip("; "),
+                where=COMMAND_LINE,
+                hint=f"valid here: {', '.join(sorted(flags))}\n  {command} --help explains them",
+            )
 
 
 def _over(old: Any, new: Any, flag: str, where: str) -> Any:

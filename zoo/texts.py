@@ -9,6 +9,7 @@ import numpy as np
 
 from corpora.document import Document
 from corpora.errors import InputError
+from corpora.progress import reported
 from corpora.prose import Quotes, balanced, units
 from corpora.readers.files import Refused
 from corpora.readers.source import check_unicode
@@ -109,10 +110,11 @@ def as_sentences(text: Text, quotes: Quotes = "keep") -> list[str]:
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
     """Row numbers, longest first, in batches of at most `batch_tokens` ids with padding."""
     order = np.argsort(-np.asarray(lengths), kind="stable").tolist()
-    while order:
-        size = max(1, batch_tokens // max(1, lengths[order[0]]))
-        yield order[:size]
-        order = order[size:]
+    with reported("texts", len(order)) as loop:
+        while loop.done < len(order):
+            size = max(1, batch_tokens // max(1, lengths[order[loop.done]]))
+            yield order[loop.done : loop.done + size]
+            loop.done += size
 
 
 def in_parts(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:

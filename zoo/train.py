@@ -1,4 +1,4 @@
-"""Train one recipe: `python -m zoo.train RECIPE.toml --dataset FOLDER --output FOLDER`.
+"""Train one recipe: `discorpora train RECIPE --dataset FOLDER --output FOLDER`.
 
 Under `accelerate launch -m zoo.train ...` the same command uses what accelerate provides.
 Running it again resumes from the newest whole checkpoint; a finished run is left as it is.
@@ -17,21 +17,28 @@ from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
 from zoo.declared import RECIPES, StepRecipe
-from zoo.presets import parse_options, read_preset, shipped
+from zoo.presets import check_options, parse_options, read_preset, shipped
 from zoo.training import job
 from zoo.trust import trust_code
 
 log = logging.getLogger("zoo")
 
 TRUST_OPTION = "--trust-remote-code"
-"""Run the code that comes with the backbone; it is said what runs."""
+"""Run the code that comes with the backbone; a message names that code."""
 LAUNCHED = "DISCORPORA_LAUNCHED"
 """Set for the processes that `accelerate launch` starts."""
-USAGE = "python -m zoo.train RECIPE.toml --dataset FOLDER --output FOLDER [--key value ...]"
+OPTIONS = """
+options:
+  --trust-remote-code
+      Run the code that comes with the backbone; a message names that code.
+  --debug
+      Show a traceback.
+"""
+USAGE = "discorpora train RECIPE --dataset FOLDER --output FOLDER [--key value ...]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code. Errors for people are one short message."""
+    """Run the command line; returns the exit code. An expected error is one short message."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     try:
@@ -48,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DiscorporaError, OSError) as error:
         if debug:
             raise
-        sys.stderr.write(f"error: {error}\n")
+        told = error.with_flags() if isinstance(error, DiscorporaError) else error
+        sys.stderr.write(f"error: {told}\n")
         return 2
     return 0
 
@@ -58,7 +66,10 @@ def train(words: Sequence[str]) -> None:
     if not words or words[0].startswith("-"):
         raise ConfigError("no recipe given", hint=USAGE)
     preset = read_preset(words[0])
-    recipe = preset.recipe(parse_options(words[1:]))
+    options = parse_options(words[1:])
+    valid = (*preset.kind.model_fields, "debug", TRUST_OPTION[2:])
+    check_options(options, valid, f"discorpora train {words[0]}")
+    recipe = preset.recipe(options)
     for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():
         if find_spec(name) is None:
             extra = "report" if name == "tensorboard" else name
@@ -105,11 +116,12 @@ def _launch(words: Sequence[str], processes: int, threads: int) -> None:
 
 def _help(words: Sequence[str]) -> str:
     """The usage; with a recipe, its settings too."""
-    text = f"{USAGE}\n\nrecipes: {', '.join([*shipped(), *RECIPES])}\n"
+    text = f"usage: {USAGE}\n\nrecipes: {', '.join([*shipped(), *RECIPES])}\n"
     if words[0].startswith("-"):
-        return text + "for a recipe's settings: python -m zoo.train RECIPE --help\n"
+        return text + "for a recipe's settings: discorpora train RECIPE --help\n"
     preset = read_preset(words[0])
-    return text + described(preset.kind, preset.settings)
+    text = f"usage: {USAGE}\n\n{preset.about.title}\n\nsettings:\n"
+    return text + described(preset.kind, preset.settings) + OPTIONS
 
 
 def _prepare_torch(threads: int, deterministic: bool) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from corpora.document import Document
 from corpora.errors import ConfigError
+from corpora.progress import track
 from extract import embedded
 from extract.parse import STRINGS_LIMIT, ParsedDocument, StringTable
 from extract.parsers.base import Sentence, SentenceParser
@@ -74,7 +75,11 @@ class SpacyParser(SentenceParser):
                 self.strings = StringTable()
             jobs = [list(self._jobs(document)) for document in documents]
             bare = (job.doc for of_document in jobs for job in of_document)
-            docs = self.nlp.pipe(bare, batch_size=self.batch_size)
+            docs = track(
+                self.nlp.pipe(bare, batch_size=self.batch_size),
+                "parsing: sentences",
+                total=sum(map(len, jobs)),
+            )
             return [
                 self._collect(document, job, list(itertools.islice(docs, len(job))))
                 for document, job in zip(documents, jobs, strict=True)

@@ -154,6 +154,15 @@ def test_what_no_stage_could_take_is_refused_when_the_file_is_read(
     assert message in str(caught.value) and "build.toml:" in str(caught.value)
 
 
+def test_a_misspelt_table_of_a_dataset_is_named(tmp_path: Path) -> None:
+    table = copy.deepcopy(GOOD)
+    table["datasets"]["disent"] = table["datasets"].pop("dissent")
+    path = tmp_path / "build.toml"
+    path.write_text("\n".join(toml_lines(table)), encoding="utf-8")
+    with pytest.raises(DiscorporaError, match=r"datasets.disent.*did you mean 'dissent'"):
+        plan(str(path), str(tmp_path / "out"))
+
+
 def test_an_unreadable_source_is_not_said_to_be_unwritable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

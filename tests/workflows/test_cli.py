@@ -255,7 +255,7 @@ def test_ctrl_c_says_what_to_do(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("workflows.cli.app.fetch_source", stopped)
+    monkeypatch.setattr("corpora.fetch.fetch", stopped)
     assert run(monkeypatch, "fetch", "ewt") == 130
     assert "the same command again" in capfd.readouterr().err
 
@@ -334,6 +334,39 @@ def test_plan_names_what_is_missing_and_how_to_get_it(
     shown = capfd.readouterr().out
     for word in ("LDC2019T05", "wikimedia/wikipedia", "xlnet/xlnet-base-cased", "input missing"):
         assert word in shown
+
+
+def test_plan_and_status_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(BUILD.replace("sample:stories", "text:nowhere"))
+    assert run(monkeypatch, "plan", "--config", "small.toml", "--json") == 1
+    planned = json.loads(capfd.readouterr().out)
+    assert planned["stages"][0]["state"] == "input missing"
+    assert [each["input"] for each in planned["missing"]] == ["stories"]
+    assert run(monkeypatch, "status", "--config", "small.toml", "--json") == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["complete"] is False and found["stages"][0]["stage"] == "documents"
+
+
+def test_figures_as_json_on_standard_output(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gold = ROOT / "corpora" / "sample" / "gold"
+    words = ("validate", "sample:news", "--gold", f"pdtb:{gold}", "--json", "-")
+    assert run(monkeypatch, *words) == 0
+    assert json.loads(capfd.readouterr().out)["strict"]["overall"]["gold"] > 0
+
+
+@pytest.mark.parametrize("command", ["plan", "inspect", "compare", "score"])
+def test_an_unknown_option_is_answered_with_the_valid_ones(
+    command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    assert run(monkeypatch, command, "--jsn") == 2
+    said = capfd.readouterr().err
+    assert "No such option: --jsn" in said and "--json" in said and "--help" in said
 
 
 BUILD = """

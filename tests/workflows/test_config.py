@@ -443,7 +443,7 @@ def test_a_tokenizer_counts_by_its_contents(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("settings = {}", "settings = { output = 'x' }", "--output of the build"),
+        ("settings = {}", "settings = { output = 'x' }", "discorpora build --output"),
         ("settings = {}", "settings = { dataset_config = 'all' }", "`config` of the model"),
         ("settings = {}", "base = 'other'", "starts from no other model"),
     ],

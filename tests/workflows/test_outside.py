@@ -22,8 +22,8 @@ from corpora.export import export
 from corpora.publish import publish
 from corpora.publish.hub import Hub, PublishSettings
 from corpora.publish.plan import plan_publication
+from workflows.cli.inputs import read_records
 from workflows.cli.look import inspect
-from workflows.cli.scoring import _records
 from zoo.coherence.scoring import load_breaks, load_reference, warn_of_chance
 from zoo.dissent.prediction import read_pairs
 from zoo.evaluate.__main__ import main as evaluate
@@ -170,7 +170,7 @@ def test_pairs_and_alternatives(cases: int, tmp_path: Path) -> None:
     choice = json.dumps({"id": "x", "prompt": "Anna sang.", "alternatives": ["It rained.", "No."]})
     for number in range(cases):
         path.write_bytes(spoilt((pair, choice)[number % 2], draw) + b"\n")
-        found[taken((lambda: list(read_pairs(path)), lambda: _records(path))[number % 2])] += 1
+        found[taken((lambda: list(read_pairs(path)), lambda: read_records(path))[number % 2])] += 1
     told(found)
 
 

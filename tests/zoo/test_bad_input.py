@@ -352,7 +352,7 @@ def test_fixed_embeddings_need_vectors(train_cli: Run, pairs_folder: Path, tmp_p
     vectors.write_text("we 1 2 3\nbell 4 5 6\n", encoding="utf-8")
     more = ["--vectors", vectors, "--output", tmp_path / "m"]
     code, message = train_cli(*options, *more)
-    assert code != 0 and "embedding_size = 3" in message
+    assert code != 0 and "--embedding_size 3" in message
     packed = tmp_path / "vectors.txt.gz"
     packed.write_bytes(gzip.compress(vectors.read_bytes()))
     code, message = train_cli(*options, "--vectors", packed, "--output", tmp_path / "m")

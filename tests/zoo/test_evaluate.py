@@ -12,9 +12,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from sklearn.metrics import precision_recall_fscore_support
 
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError
 from tests.zoo.outcomes import check_outcomes
-from zoo.evaluate import scores
+from zoo.evaluate import SUITES, scores
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.classification import report
 from zoo.evaluate.compare import compare as compare_results
@@ -75,6 +75,38 @@ def test_a_place_that_cannot_be_written_is_said_first(
     words = ["dissent", "--model", "none", "--data", "none", "--json", str(tmp_path / name)]
     assert main(words) == 2
     assert str(tmp_path / name.partition("/")[0]) in capsys.readouterr().err
+
+
+def test_the_result_is_a_table_and_json_where_asked_for(
+    marker_model: Path, pairs_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["dissent", "--model", str(marker_model), "--data", str(pairs_folder)]
+    file = tmp_path / "r.json"
+    assert main([*words, "--json", str(file)]) == 0
+    shown, kept = capsys.readouterr().out, json.loads(file.read_text())
+    for part in ("metric", "95 % interval", "baselines", "majority", "BERT 77.5", "table 5"):
+        assert part in shown
+    assert f"{100 * kept['metrics']['accuracy']['value']:.1f}" in shown
+    assert main([*words, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["metrics"] == kept["metrics"]
+
+
+def test_the_help_of_a_suite_lists_all_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pairwise", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for name in SUITES.find("pairwise").model_fields:
+        assert f"--{name}" in shown
+    assert "--batch-size NUMBER" in shown and "(text)" in shown
+
+
+def test_an_unknown_option_is_answered_with_the_valid_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["dissent", "--model", "m", "--data", "d", "--splt", "test"]) == 2
+    shown = capsys.readouterr().err
+    assert "no option --splt; did you mean '--split'?" in shown and "--batch-size" in shown
+    with pytest.raises(ConfigError, match="no option --hiden; did you mean '--hidden_size'"):
+        train(["dissent/bilstm_tiny", "--hiden", "3"])
 
 
 def test_many_classes_take_little_memory() -> None:

@@ -199,7 +199,7 @@ def test_bad_input_is_named(
     with pytest.raises(InputError, match="no model here"):
         load_scorer(str(tmp_path))
     assert run(jsonl_folder, "shorter", tmp_path / "o.json", "--encodre", "x") == 2
-    assert "did you mean 'encoder'" in capsys.readouterr().err
+    assert "did you mean '--encoder'" in capsys.readouterr().err
 
 
 def test_pairs_of_one_prompt_are_one_unit(tmp_path: Path) -> None:

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
-from importlib import metadata
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import typer
 
-from corpora.audit import audited, rendered, to_json
-from corpora.errors import ConfigError, DiscorporaError
-from corpora.export import export as export_dataset
-from corpora.fetch import fetch as fetch_source
-from corpora.publish import publish as publish_folder
-from corpora.publish.plan import Kind
-from corpora.store.atomic import write_json
-from extract.commands import extract_to_file, validate_source
+from corpora.errors import DiscorporaError
 from workflows import console
 from workflows.cli import complete, demo, doctor, look, pages, prune, show, start
-from workflows.cli.show import Config, Language, Output, Patterns
+from workflows.cli.common import (
+    Command,
+    Config,
+    JsonFile,
+    Language,
+    Markers,
+    Output,
+    Parser,
+    Patterns,
+    give_json,
+    reader_options,
+    refuse_existing,
+)
 from workflows.cli.zoo import commands as zoo_commands
-from workflows.tasks.build import run_build
 
 app = typer.Typer(
     name="discorpora",
@@ -34,24 +35,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-SourceArgument = Annotated[
+Mode = Annotated[
     str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="`kind:PATH`, e.g. `text:book.txt`, `conllu:DIR`.",
-        autocompletion=complete.sources,
-    ),
+    typer.Option(help="standalone (pairs whose sides can stand alone) or recall (all pairs)."),
 ]
-ParserOption = Annotated[
-    str, typer.Option("--parser", help="embedded, gold, spacy:NAME or stanza:LANG.")
-]
-Markers = Annotated[
-    str,
-    typer.Option(
-        help="all15, books8, books5, or a list: `because,so`.", autocompletion=complete.markers
-    ),
-]
-Mode = Annotated[str, typer.Option(help="standalone (sides that can stand alone) or recall (all).")]
 Workers = Annotated[int, typer.Option(min=1, help="The number of processes.")]
 GoldTokens = Annotated[
     bool, typer.Option("--gold-tokens", help="Parse the tokens of the source, not its raw text.")
@@ -63,7 +50,6 @@ Options = Annotated[
     list[str] | None,
     typer.Option("--option", "-O", help="An option of the reader, `key=value`; repeatable."),
 ]
-
 
 INTERRUPTED = 130
 """Typer's exit status for Ctrl-C; Typer prints no message."""
@@ -89,6 +75,8 @@ def main() -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib import metadata
+
         typer.echo(f"discorpora {metadata.version('discorpora')}")
         raise typer.Exit
 
@@ -114,7 +102,7 @@ def extract(
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="OUT.jsonl or OUT.parquet.")],
-    parser: ParserOption = "embedded",
+    parser: Parser = "embedded",
     markers: Markers = "all15",
     language: Language = "en",
     mode: Mode = "standalone",
@@ -123,87 +111,119 @@ def extract(
     ] = "own",
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="The least confidence of a pair. [default: .5, in recall 0]"),
+        typer.Option(help="The lowest confidence of a pair. [default: .5; in the mode recall 0]"),
     ] = None,
-    text: Annotated[str, typer.Option(help="Of S1 and S2: written or tokenised.")] = "written",
+    text: Annotated[
+        str, typer.Option(help="S1 and S2 as written, or tokenised: written or tokenised.")
+    ] = "written",
     gold_sentences: GoldSentences = False,
     gold_tokens: GoldTokens = False,
-    rejects: Annotated[Path | None, typer.Option(help="Write the rejects here, as JSONL.")] = None,
+    rejects: Annotated[
+        Path | None, typer.Option(help="Write the rejected candidates to this JSONL file.")
+    ] = None,
     patterns: Patterns = None,
     workers: Workers = 1,
     encoding: Annotated[
-        str, typer.Option(help="Of the texts: latin-1, cp1252, ... [default: utf-8]")
+        str, typer.Option(help="The encoding of the texts: latin-1, cp1252, ... [default: utf-8]")
     ] = "",
     option: Options = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing output.")] = False,
 ) -> None:
     """Extract sentence pairs joined by a discourse marker from one or more sources."""
+    from extract.commands import extract_to_file
+
     for target in (output, rejects):
-        start.refuse_existing(target, force=force)
-    given = _reader_options(option, language)
-    if encoding:
-        given["encoding"] = encoding
-    chosen: dict[str, Any] = {
-        "parser": parser,
-        "markers": markers,
-        "language": language,
-        "mode": mode,
-    }
-    chosen |= {"patterns": tuple(map(str, patterns or ())), "workers": workers}
-    chosen |= {"text": text, "gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
-    chosen |= {"subjects": subjects, "min_confidence": min_confidence}
-    counts = extract_to_file(sources, output, reader_options=given, rejects=rejects, **chosen)
+        refuse_existing(target, force=force)
+    counts = extract_to_file(
+        sources,
+        output,
+        reader_options=reader_options(option, language)
+        | ({"encoding": encoding} if encoding else {}),
+        rejects=rejects,
+        parser=parser,
+        markers=markers,
+        language=language,
+        mode=mode,
+        subjects=subjects,
+        min_confidence=min_confidence,
+        text=text,
+        gold_sentences=gold_sentences,
+        gold_tokens=gold_tokens,
+        patterns=tuple(map(str, patterns or ())),
+        workers=workers,
+    )
     typer.echo(f"{counts.pairs:,} pairs from {counts.documents:,} documents -> {output}")
-    for marker, count in Counter(counts.markers).most_common():
-        typer.echo(f"  {marker:<14}{count:>9,}")
+    _echo_counts(counts.markers, 14)
     rejected = sum(counts.rejects.values())
     typer.echo(f"{rejected:,} candidates rejected")
-    for reason, count in Counter(counts.rejects).most_common():
-        typer.echo(f"  {reason:<40}{count:>9,}")
+    _echo_counts(counts.rejects, 40)
     if foreign := counts.rejects.get("language"):
         typer.echo(f"{foreign:,} candidates are in texts of another language than {language}")
     if not counts.pairs and not rejected:
         typer.echo(f"no sentence has one of the markers of --language {language}")
 
 
+def _echo_counts(counts: dict[str, int], width: int) -> None:
+    for name in sorted(counts, key=lambda name: -counts[name]):
+        typer.echo(f"  {name:<{width}}{counts[name]:>9,}")
+
+
 def validate(
-    source: SourceArgument,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="`kind:PATH`, e.g. `text:book.txt`, `conllu:DIR`.",
+            autocompletion=complete.sources,
+        ),
+    ],
     gold: Annotated[str, typer.Option(help="Gold relations: `pdtb:DIR` with gold/ and raw/.")],
-    parser: ParserOption = "embedded",
+    parser: Parser = "embedded",
     markers: Markers = "all15",
     language: Language = "en",
     mode: Mode = "recall",
     documents: Annotated[
-        Path | None, typer.Option(help="A file of document ids, one a line: only these count.")
+        Path | None, typer.Option(help="A file of document ids, one a line: score only these.")
     ] = None,
     gold_tokens: GoldTokens = False,
     gold_sentences: GoldSentences = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
+    json_file: JsonFile = "",
     figures: Annotated[Path | None, typer.Option(help="A folder for figures 2 and 3.")] = None,
     patterns: Patterns = None,
     workers: Workers = 1,
     option: Options = None,
 ) -> None:
     """Score the extraction on SOURCE against gold discourse relations of the same documents."""
-    given = _reader_options(option, language)
-    chosen: dict[str, Any] = {
-        "parser": parser,
-        "markers": markers,
-        "language": language,
-        "mode": mode,
-    }
-    chosen |= {"patterns": tuple(map(str, patterns or ())), "workers": workers}
-    chosen |= {"gold_sentences": gold_sentences, "gold_tokens": gold_tokens}
-    written = {"document_list": documents, "json_file": json_file, "figures": figures}
-    typer.echo(validate_source(source, gold, reader_options=given, **written, **chosen))
+    from extract.commands import validate_source
+    from extract.validate import to_markdown
+
+    result = validate_source(
+        source,
+        gold,
+        reader_options=reader_options(option, language),
+        document_list=documents,
+        figures=figures,
+        parser=parser,
+        markers=markers,
+        language=language,
+        mode=mode,
+        gold_sentences=gold_sentences,
+        gold_tokens=gold_tokens,
+        patterns=tuple(map(str, patterns or ())),
+        workers=workers,
+    )
+    if not give_json(result, json_file):
+        typer.echo(to_markdown(result))
 
 
 def fetch(
     name: Annotated[str, typer.Argument(help="A source: ewt, irc, discoeval, gdtb.")],
-    folder: Annotated[Path, typer.Option(help="Where its files go.")] = Path("data"),
+    folder: Annotated[Path, typer.Option(help="The folder for its files.")] = Path("data"),
 ) -> None:
-    """Bring an openly licensed source at a pinned revision, with checksums."""
-    typer.echo(fetch_source(name, folder))
+    """Download an openly licensed source at a pinned revision, with checksums."""
+    from corpora.fetch import fetch as bring
+
+    typer.echo(bring(name, folder))
 
 
 def build(
@@ -215,6 +235,8 @@ def build(
     ] = False,
 ) -> None:
     """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""
+    from workflows.tasks.build import run_build
+
     if status := run_build(config, output, workers, retrain=retrain):
         raise typer.Exit(status)
     show.status(config, output)
@@ -230,7 +252,9 @@ def publish(
     ] = False,
 ) -> None:
     """Publish a folder to the Hugging Face Hub (token: HF_TOKEN or `hf auth login`)."""
-    kind: Kind = "model" if model else "dataset"
+    from corpora.publish import publish as publish_folder
+
+    kind: Literal["dataset", "model"] = "model" if model else "dataset"
     done = publish_folder(folder, repo, kind=kind, private=private, dry_run=dry_run)
     typer.echo("\n".join(done.lines()))
     if dry_run:
@@ -246,6 +270,8 @@ def export(
     domain: Annotated[str, typer.Option(help="discoeval: the folder's name below the task.")] = "",
 ) -> None:
     """Write a dataset as DiscoEval's files, or as pairs or triplets for sentence-transformers."""
+    from corpora.export import export as export_dataset
+
     for name, lines in export_dataset(folder, output, layout, domain).items():
         typer.echo(f"{lines:>9,}  {name}")
 
@@ -254,26 +280,18 @@ def audit(
     dataset: Annotated[str, typer.Argument(help="A dataset's FOLDER, or OWNER/NAME on the Hub.")],
     kind: Annotated[str, typer.Option(help="What its rows are, if it does not say so.")] = "",
     config: Annotated[str, typer.Option(help="One configuration.")] = "",
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
+    json_file: JsonFile = "",
 ) -> None:
-    """Show what rules that read nothing reach on a dataset, its labels and its duplicates."""
+    """Audit a dataset: scores of rules that read no meaning, its labels, its duplicates."""
+    from tempfile import TemporaryDirectory
+
+    from corpora.audit import audited, rendered, to_json
     from corpora.audit.opening import opened
 
     with TemporaryDirectory() as spill:
         found = audited(opened(dataset, config, kind), Path(spill))
-    typer.echo(rendered(found))
-    if json_file is not None:
-        write_json(json_file, to_json(found))
-
-
-def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
-    options: dict[str, Any] = {"language": language}
-    for pair in pairs or []:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"--option {pair!r} is not of the form key=value")
-        options[key] = value
-    return options
+    if not give_json(to_json(found), json_file):
+        typer.echo(rendered(found))
 
 
 COMMANDS = (
@@ -282,7 +300,7 @@ COMMANDS = (
     *(publish, export, audit, pages.report, pages.browse),
 )
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(zoo_commands)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corpora.errors import InputError
-from workflows.cli.show import Language, Patterns
+from workflows.cli.common import Json, Language, Markers, Parser, Patterns, print_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -27,12 +26,12 @@ STYLES = {"marker": "bold magenta", "S1": "cyan", "S2": "green"}
 
 def demo(
     text: Annotated[str, typer.Argument(help="One or more sentences; `-` reads from stdin.")],
-    parser: Annotated[str, typer.Option(help="embedded, spacy:NAME or stanza:LANG.")] = "embedded",
-    markers: Annotated[str, typer.Option(help="all15, books8, books5, or a list.")] = "all15",
+    parser: Parser = "embedded",
+    markers: Markers = "all15",
     language: Language = "en",
     mode: Annotated[str, typer.Option(help="standalone, or recall: all pairs.")] = "standalone",
     patterns: Patterns = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show how a text is parsed, which patterns match, and the pairs with their confidence."""
     from corpora.document import Document
@@ -65,7 +64,7 @@ def demo(
     sentences = _sentences(document, parsed)
     if as_json:
         found = {"pairs": [asdict(p) for p in pairs], "rejects": [asdict(r) for r in rejects]}
-        typer.echo(json.dumps({"sentences": sentences, **found}, indent=2, ensure_ascii=False))
+        print_json({"sentences": sentences, **found})
         return
     from rich.console import Console
 

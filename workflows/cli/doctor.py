@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -10,9 +9,11 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
+
+from workflows.cli.common import Json, Output, print_json
 
 FOR = {
     "stanza": "the parsers stanza:LANG, also for other languages than English",
@@ -47,13 +48,13 @@ class Found(NamedTuple):
 
 
 def doctor(
-    output: Annotated[str, typer.Option("--output", help="Where you will build.")] = "build",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    output: Output = "build",
+    as_json: Json = False,
 ) -> None:
     """Check this machine: versions, extras, parser, GPU, disk, token, data; 1 if one is broken."""
     found = [*_packages(), _parser(), _gpu(), *_places(output), _token()]
     if as_json:
-        typer.echo(json.dumps([each._asdict() for each in found], indent=2))
+        print_json([each._asdict() for each in found])
     else:
         _show(found)
     if any(each.state == "broken" for each in found):
@@ -172,7 +173,7 @@ def _show(found: list[Found]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from workflows.cli.show import wide_console
+    from workflows.cli.common import wide_console
 
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)

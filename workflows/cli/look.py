@@ -1,8 +1,7 @@
-"""`discorpora inspect`: the rows of a dataset, and what else discorpora wrote, in short."""
+"""`discorpora inspect`: rows of a dataset, facts of a stage or model."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.splits import SPLITS
 from corpora.store.atomic import MANIFEST, read_json
+from workflows.cli.common import plain, print_json_lines, print_table, wide_console
 
 if TYPE_CHECKING:
     import pyarrow.dataset as pads
@@ -56,9 +55,7 @@ def inspect(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON Lines.")] = False,
 ) -> None:
-    """Show rows of a dataset with the names of their labels; or a stage, a model, a file."""
-    from workflows.cli.show import wide_console
-
+    """Show rows of a dataset with their label names; or facts of a stage, a model or a file."""
     place, at, named = path.rpartition("@")
     if at and not Path(path).exists():
         path, config = place, config or named
@@ -78,7 +75,7 @@ def inspect(
         _refuse_shelf(folder)
         shown = [_dataset_rows(path, configs, config, split, marker, rows)]
         if configs and not as_json:
-            _show_configurations(manifest, out)
+            _show_configurations(manifest)
     else:
         raise InputError(
             "no such file or folder",
@@ -88,8 +85,7 @@ def inspect(
         )
     for part in shown:
         if as_json:
-            for row in part.rows:
-                typer.echo(json.dumps(row, ensure_ascii=False, default=str))
+            print_json_lines(part.rows)
         else:
             _show_rows(part, out)
 
@@ -212,28 +208,22 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         yield dict(record)
 
 
-def _show_configurations(manifest: Mapping[str, Any], out: Console) -> None:
+def _show_configurations(manifest: Mapping[str, Any]) -> None:
     """A dataset's name, licence and languages, and the rows of each split."""
-    from rich.box import SIMPLE
-    from rich.table import Table
+    from corpora.splits import SPLITS
 
     configs = manifest["configs"]
     named = {split for entry in configs.values() for split in entry["splits"]}
     splits = [split for split in SPLITS if split in named]
+    rows = []
+    for name, entry in configs.items():
+        counts = [f"{entry['splits'].get(split, {}).get('rows', 0):,}" for split in splits]
+        labels = [n for about in entry["features"].values() for n in about.get("names", ())]
+        rows.append([name + " (default)" * bool(entry["default"]), *counts, _few(labels)])
     licence = (manifest.get("licence") or {}).get("id", "unknown")
     title = f"{manifest['name']}: licence {licence}, language {', '.join(manifest['languages'])}"
-    out.print(_plain(title, "bold"))
-    table = Table(box=SIMPLE)
-    table.add_column("configuration")
-    for split in splits:
-        table.add_column(f"{split} rows", justify="right")
-    table.add_column("labels")
-    for name, entry in configs.items():
-        rows = [f"{entry['splits'].get(split, {}).get('rows', 0):,}" for split in splits]
-        labels = [n for about in entry["features"].values() for n in about.get("names", ())]
-        shown = name + " (default)" * bool(entry["default"])
-        table.add_row(shown, *rows, _plain(_few(labels)))
-    out.print(table)
+    heads = [f"{split} rows" for split in splits]
+    print_table(["configuration", *heads, "labels"], rows, title=title, right=heads)
 
 
 def _show_facts(about: Mapping[str, Any], folder: Path, out: Console) -> None:
@@ -243,13 +233,13 @@ def _show_facts(about: Mapping[str, Any], folder: Path, out: Console) -> None:
     table = Table.grid(padding=(0, 2))
     for key in FACTS:
         if about.get(key) not in (None, "", {}, []):
-            table.add_row(key.replace("_", " "), _plain(_said(about[key])))
+            table.add_row(key.replace("_", " "), plain(_said(about[key])))
     if scores := list(_scores(about.get("metrics", {}))):
-        table.add_row("metrics", _plain(_few(scores)))
+        table.add_row("metrics", plain(_few(scores)))
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     names = ", ".join(sorted(path.name for path in files)[:INLINE])
-    table.add_row("files", _plain(f"{len(files)}, {size / 2**20:,.1f} MiB: {names}"))
+    table.add_row("files", plain(f"{len(files)}, {size / 2**20:,.1f} MiB: {names}"))
     out.print(table)
 
 
@@ -268,7 +258,7 @@ def _show_rows(part: Rows, out: Console) -> None:
     from rich.table import Table
 
     of = f" of {part.total:,}" if part.total >= 0 else ""
-    out.print(_plain(f"\n{part.title}: {len(part.rows):,}{of} rows", "bold"))
+    out.print(plain(f"\n{part.title}: {len(part.rows):,}{of} rows", "bold"))
     for number, row in enumerate(part.rows, 1):
         table = Table.grid(padding=(0, 1))
         table.add_column(justify="right", style="dim", no_wrap=True)
@@ -284,7 +274,7 @@ def _show_rows(part: Rows, out: Console) -> None:
                 texts = [*texts[:6], f"... {len(texts) - 6:,} more"]
             lines += [(key if not at else "", _cut(str(text))) for at, text in enumerate(texts)]
         for at, (key, text) in enumerate(lines):
-            table.add_row(str(number) if not at else "", key, _plain(text))
+            table.add_row(str(number) if not at else "", key, plain(text))
         out.print(table)
 
 
@@ -320,10 +310,3 @@ def _few(shown: list[str], total: int = 0) -> str:
 
 def _cut(text: str, longest: int = 300) -> str:
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
-
-
-def _plain(text: str, style: str = "") -> Any:
-    """A text that rich does not read marks in."""
-    from rich.text import Text
-
-    return Text(text, style=style)

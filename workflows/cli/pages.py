@@ -10,18 +10,10 @@ from typing import Annotated
 
 import typer
 
-from corpora.audit.opening import opened
 from corpora.errors import DiscorporaError, InputError
-from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
-from workflows.cli.show import Output
-from workflows.report.page import dataset_at, write_browser, write_report
-from workflows.report.stages import made_in, ordered
-from workflows.settings import options, planning
-from workflows.tasks import BuildAll
+from workflows.cli.common import Open, Output
 
 PAGE = "index.html"
-
-Open = Annotated[bool, typer.Option("--open", help="Open the page in the web browser.")]
 
 
 def report(
@@ -30,11 +22,16 @@ def report(
     ],
     output: Output = "build",
     to: Annotated[
-        Path | None, typer.Option(help="Write a report of what is built by now to this folder.")
+        Path | None, typer.Option(help="Write a report on the stages built so far to this folder.")
     ] = None,
     open_page: Open = False,
 ) -> None:
-    """Show where the report of a build is; write one of what is built by now if it has none."""
+    """Print where a build's report is; before the build is complete, write one of its stages."""
+    from workflows.report.page import write_report
+    from workflows.report.stages import made_in, ordered
+    from workflows.settings import options, planning
+    from workflows.tasks import BuildAll
+
     folder, skipped = Path(build), []
     stages = made_in(folder) if folder.is_dir() else []
     current = (folder / "report" / PAGE).is_file()
@@ -65,6 +62,9 @@ def browse(
     open_page: Open = False,
 ) -> None:
     """Write a page to search and read the examples of a dataset."""
+    from corpora.audit.opening import opened
+    from workflows.report.page import dataset_at, write_browser
+
     shown = dataset_at(dataset, opened(dataset, config, kind))
     to = to or Path("build", "browse", shown.name.replace("/", "--"))
     _write(to, lambda partial: write_browser(shown, partial))
@@ -72,7 +72,9 @@ def browse(
 
 
 def _write(folder: Path, write: Callable[[Path], int]) -> None:
-    """Make the folder of a page anew; one that holds other files is left alone."""
+    """Replace the folder of a page. Raises `DiscorporaError` if it holds other files."""
+    from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
+
     if folder.exists() and any(folder.iterdir()):
         if not (is_complete(folder) and (folder / PAGE).is_file()):
             raise DiscorporaError(

@@ -10,7 +10,6 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from corpora.errors import InputError
-from corpora.store.atomic import MANIFEST, Busy, locked, read_json
 
 HASH = re.compile(r"([0-9a-f]{16})(\.partial|\.engine|\.run\.json)?")
 """A stage's folder; what a broken run left of it; its workers' logs; its time and memory."""
@@ -27,12 +26,14 @@ class Stage(NamedTuple):
 
 def prune(
     configs: Annotated[
-        list[str], typer.Argument(metavar="BUILD...", help="The build files to keep: all of them.")
+        list[str], typer.Argument(metavar="BUILD...", help="All build files to keep.")
     ],
-    output: Annotated[str, typer.Option("--output", help="Where they are built.")] = "build",
+    output: Annotated[
+        str, typer.Option("--output", help="The folder that holds the builds.")
+    ] = "build",
     remove: Annotated[bool, typer.Option("--remove", help="Remove what is listed.")] = False,
 ) -> None:
-    """List the stages in an output folder that none of these build files needs; or remove them."""
+    """List, and with --remove delete, stages that none of these build files needs."""
     from workflows.tasks.build import hold, release
 
     root = Path(output).absolute()
@@ -49,11 +50,11 @@ def prune(
         typer.echo(f"{total}  in all; not needed by {', '.join(configs)}: {len(unneeded)}")
         kept = [stage for stage in unneeded if not _remove(stage)] if remove else []
         if kept:
-            typer.echo(f"kept, since another process makes them: {len(kept)}")
+            typer.echo(f"kept, because another process is making them: {len(kept)}")
         elif remove and unneeded:
             typer.echo("removed")
         elif unneeded:
-            typer.echo("nothing was removed: --remove does that")
+            typer.echo("nothing was removed; --remove removes the listed stages")
     finally:
         release(root)
 
@@ -75,14 +76,14 @@ def _needed(configs: list[str], output: str) -> set[Path]:
                 raise InputError(
                     f"source {source.name}: {source.problem}",
                     where=config,
-                    hint="without its sources nobody knows which stages a build file needs",
+                    hint="the stages that a build file needs follow from its sources",
                 )
         needed |= {stage.folder for stage in task.lineage}
     return needed
 
 
 def _unneeded(root: Path, needed: set[Path]) -> list[Stage]:
-    """The stages that discorpora made there, but for those that are needed."""
+    """The stages that discorpora made there and that are not needed."""
     found: dict[Path, list[Path]] = {}
     for path in sorted((root / "stages").rglob("*")):
         match = HASH.fullmatch(path.name)
@@ -104,6 +105,8 @@ def _unneeded(root: Path, needed: set[Path]) -> list[Stage]:
 
 def _is_ours(path: Path) -> bool:
     """Whether discorpora made it: a finished stage says so in its manifest."""
+    from corpora.store.atomic import MANIFEST, read_json
+
     if not HASH.fullmatch(path.name) or "." in path.name:
         return True  # no other program names a file so, with 16 digits of a hash
     if not (path / MANIFEST).is_file():
@@ -115,6 +118,8 @@ def _is_ours(path: Path) -> bool:
 
 def _remove(stage: Stage) -> bool:
     """Remove a stage, unless a process makes it; broken off, it leaves a partial folder."""
+    from corpora.store.atomic import Busy, locked
+
     folder = stage.folder
     try:
         with locked(folder.with_name(f".{folder.name}.lock"), "another process makes this folder"):

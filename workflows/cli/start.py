@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from corpora.errors import BadRecord, ConfigError
+from workflows.cli.common import refuse_existing
 
 DEFAULT = Path("build.toml")
 SAMPLE = "sample:stories"
@@ -108,12 +109,6 @@ def init(
     if not specs:
         typer.echo("no source was named: the file builds the embedded sample")
     typer.echo(f"wrote {path}; next: discorpora plan --config {path}")
-
-
-def refuse_existing(path: Path | None, *, force: bool) -> None:
-    """Raise `ConfigError` for an output that exists, without `force`."""
-    if path is not None and path.is_file() and not force:
-        raise ConfigError("exists already", where=str(path), hint="--force overwrites it")
 
 
 def _look(spec: str) -> Guess:

@@ -6,15 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from corpora.store.atomic import write_text
 from workflows.cli import complete
-from workflows.cli.scoring import TrustCode, predict_marker, score
-from workflows.cli.show import wide_console
-from zoo.evaluate import SUITES
-from zoo.evaluate.compare import compare as compare_results
-from zoo.presets import catalogue
+from workflows.cli.common import Command, Json, print_table
+from workflows.cli.scoring import predict_marker, score
 
 commands = typer.Typer()
 converters = typer.Typer(
@@ -22,76 +17,74 @@ converters = typer.Typer(
 )
 commands.add_typer(converters)
 
+PASSED_ON = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": [],
+}
+"""Settings of a command whose words the zoo reads, `--help` included."""
 
-@commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+
+@commands.command(context_settings=PASSED_ON)
 def train(
     context: typer.Context,
-    recipe: Annotated[
-        str,
-        typer.Argument(
-            help="A recipe: a TOML file or a shipped name.", autocompletion=complete.recipes
-        ),
-    ],
+    recipe: Annotated[str, typer.Argument(autocompletion=complete.recipes)] = "",
 ) -> None:
-    """Train a model with RECIPE; `--key value` changes any of its settings.
-
-    `python -m zoo.train RECIPE --help` explains each of them. `--trust-remote-code` runs the code
-    that comes with the backbone.
-    """
+    """Train a model with RECIPE; `train RECIPE --help` lists its settings."""
     from zoo.train import main
 
-    raise typer.Exit(main([recipe, *context.args]))
+    raise typer.Exit(main([recipe, *context.args] if recipe else context.args))
 
 
-@commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@commands.command(context_settings=PASSED_ON)
 def evaluate(
     context: typer.Context,
-    suite: Annotated[
-        str,
-        typer.Argument(
-            help=f"A suite: {', '.join(sorted(SUITES))}.", autocompletion=complete.suites
-        ),
-    ],
-    model: Annotated[str, typer.Option(help="A model folder or Hub id.")],
-    data: Annotated[str, typer.Option(help="A dataset folder or Hub id.")],
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures.")] = None,
-    trust_remote_code: TrustCode = False,
+    suite: Annotated[str, typer.Argument(autocompletion=complete.suites)] = "",
 ) -> None:
-    """Evaluate a model with SUITE; further `--key value` are the suite's own options."""
+    """Evaluate a model with SUITE; `evaluate SUITE --help` lists its options."""
     from zoo.evaluate.__main__ import main
 
-    out = ["--json", str(json_file)] if json_file else []
-    out += ["--trust-remote-code"] if trust_remote_code else []
-    raise typer.Exit(main([suite, "--model", model, "--data", data, *out, *context.args]))
+    raise typer.Exit(main([suite, *context.args] if suite else context.args))
 
 
-@commands.command()
+@commands.command(cls=Command)
 def compare(
     paths: Annotated[
         list[str], typer.Argument(help="Results (JSON), or evaluation and model folders.")
     ],
     layout: Annotated[str, typer.Option("--format", help="markdown, csv or json.")] = "markdown",
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write it here.")] = None,
+    as_json: Json = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the tables to this file.")
+    ] = None,
     published: Annotated[
-        bool, typer.Option("--published/--no-published", help="The papers' rows beside ours.")
+        bool, typer.Option("--published/--no-published", help="Add the rows of the papers.")
     ] = True,
     seeds: Annotated[
-        bool, typer.Option("--seeds", help="Results of one name are trainings: show their mean.")
+        bool, typer.Option("--seeds", help="Average results of one name over their seeds.")
     ] = False,
 ) -> None:
-    """Show several models' results in one table; refuses to mix data or protocols."""
-    text = compare_results(paths, published=published, seeds=seeds).render(layout)
+    """Compare the results of several models in one table; other data or protocols are an error."""
+    from corpora.store.atomic import write_text
+    from zoo.evaluate.compare import compare as compare_results
+
+    found = compare_results(paths, published=published, seeds=seeds)
+    text = found.render("json" if as_json else layout)
     if output is None:
         typer.echo(text)
     else:
         write_text(output, text)
 
 
-@commands.command()
+@commands.command(cls=Command)
 def confusions(
     unbalanced: Annotated[Path, typer.Argument(help="Results of the suite `dissent` (JSON).")],
-    balanced: Annotated[Path, typer.Argument(help="The same of a model of balanced data.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The files' name, no ending.")],
+    balanced: Annotated[
+        Path, typer.Argument(help="The results of a model trained on balanced data.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The name of the output files, without suffix.")
+    ],
 ) -> None:
     """Compare two models' confusions by regression (DisSent, appendix A.4): R2 with p, plots."""
     from zoo.evaluate.confusions import compare_files
@@ -99,31 +92,35 @@ def confusions(
     compare_files(unbalanced, balanced, output)
 
 
-commands.command()(score)
-commands.command("predict-marker")(predict_marker)
+commands.command(cls=Command)(score)
+commands.command("predict-marker", cls=Command)(predict_marker)
 
 
-@commands.command()
+@commands.command(cls=Command)
 def zoo(
     results: Annotated[Path | None, typer.Option(help="A folder of trained models.")] = None,
 ) -> None:
     """List the recipes: paper, objective, dataset, published figure, figure measured here."""
+    from zoo.presets import catalogue
+
     columns = ("name", "paper", "objective", "dataset", "published", "measured")
-    out = Table(*columns)
+    rows = []
     for entry in catalogue(results):
         about = entry.about.model_dump()
-        out.add_row(entry.name, *(about[key] for key in columns[1:-1]), entry.measured)
-    wide_console().print(out)
+        rows.append([entry.name, *(about[key] for key in columns[1:-1]), entry.measured])
+    print_table(columns, rows)
 
 
-@converters.command("coherence")
+@converters.command("coherence", cls=Command)
 def convert_coherence(
     checkpoint: Annotated[Path, typer.Argument(help="CHECKPOINT.pt of ntunlp/coherence-paradigm.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The model folder.")],
     backbone: Annotated[
-        str, typer.Option(help="The encoder that it was trained with: folder or Hub id.")
+        str, typer.Option(help="The encoder it was trained with: folder or Hub id.")
     ] = "xlnet/xlnet-base-cased",
-    max_tokens: Annotated[int, typer.Option(min=8, help="The longest text.")] = 600,
+    max_tokens: Annotated[
+        int, typer.Option(min=8, help="The maximum length of a text, in tokens.")
+    ] = 600,
 ) -> None:
     """Convert a coherence model: state dicts with main_encoder.* or model.*, and conlinear.*."""
     from zoo.coherence.convert import convert
@@ -132,12 +129,12 @@ def convert_coherence(
     typer.echo(f"{output}" + (f" (left out: {', '.join(left_out)})" if left_out else ""))
 
 
-@converters.command("conpono")
+@converters.command("conpono", cls=Command)
 def convert_conpono(
     checkpoint: Annotated[Path, typer.Argument(help="The TensorFlow checkpoint's prefix.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The model folder.")],
     encoder: Annotated[
-        str, typer.Option(help="How targets are encoded: full or isolated.")
+        str, typer.Option(help="The encoding of targets: full or isolated.")
     ] = "full",
     vocabulary: Annotated[
         Path | None, typer.Option(help="vocab.txt (default: beside the checkpoint).")

@@ -31,7 +31,7 @@ CHUNK, BYTES_A_CHUNK = 5_000, 8_000_000
 AROUND = 120
 """Characters of a passage that are shown before and after a pair."""
 ORDERS = 2
-"""Of a permuted text so many orders are shown."""
+"""The number of orders shown of a permuted text."""
 
 ROLES = ("text", "s1", "marker", "s2", "changed")
 SIDES = {

@@ -100,14 +100,14 @@ def made_in(folder: Path) -> list[Made]:
 
 
 def ordered(stages: Iterable[Made]) -> list[Made]:
-    """The stages that are built, but for the report, in the order of the data."""
+    """The built stages except the report, in the order of the data."""
     kept = [m for m in stages if m.stage not in ("report", "all") and is_complete(m.folder)]
     places = {stage: place for place, stage in enumerate(ORDER)}
     return sorted(kept, key=lambda made: (places.get(made.stage, len(ORDER)), made.key))
 
 
 def table(stages: Iterable[Made]) -> list[Row]:
-    """The rows of stages, but for the report."""
+    """The rows of all stages except the report."""
     rows = []
     for made in stages:
         if made.stage in ("report", "all"):

@@ -4,6 +4,7 @@ Read them in the order of the data: `sources` (documents, sentences, parses, pai
 source), `datasets` (and validation), `models` (and evaluations), `build` (report, `BuildAll`).
 """
 
+from workflows.settings import set_defaults
 from workflows.tasks.build import BuildAll, PublishAll, Report
 from workflows.tasks.datasets import Dataset, Divide, Validate
 from workflows.tasks.models import Evaluate, Train
@@ -23,3 +24,5 @@ __all__ = [
     "Train",
     "Validate",
 ]
+
+set_defaults()

@@ -12,25 +12,30 @@ from pathlib import Path
 from typing import Any
 
 from corpora.declared import described
-from corpora.errors import ConfigError, DiscorporaError
+from corpora.errors import COMMAND_LINE, ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
+from corpora.progress import reported
 from zoo.evaluate import SUITES, Request
+from zoo.evaluate.compare import table_of
 from zoo.evaluate.results import check_place, finished, save
-from zoo.presets import parse_options
+from zoo.evaluate.table import print_result
+from zoo.presets import check_options, parse_options
 from zoo.trust import trust_code
 
 log = logging.getLogger("zoo")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Evaluate and write the JSON (to standard output without `--json`); the exit code.
+    """Evaluate and print a table; with `--json FILE` also write the JSON. Returns the exit code.
 
     `--jobs` alone reads several jobs from standard input, a JSON list of lists of words, which
-    share the loaded libraries; it writes a JSON list of why each failed ("" for one that did not).
+    share the loaded libraries; it prints a JSON list of their error messages ("" for none).
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] and not words[0].startswith("-") and {"-h", "--help"} & set(words):
-        sys.stdout.write(f"{_parser().format_help()}\n{described(SUITES.find(words[0]))}")
+        suite = SUITES.find(words[0])
+        own = described(suite) if suite.model_fields else "  none\n"
+        sys.stdout.write(f"{_parser().format_help()}\noptions of the suite {words[0]}:\n{own}")
         return 0
     stop_with_build()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
@@ -40,17 +45,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(json.dumps(reasons) + "\n")
         return 0
     try:
-        _run(words)
+        options, result = _run(words)
+        if options.json == Path("-"):
+            sys.stdout.write(
+                json.dumps(result, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+            )
+        else:
+            print_result(table_of(result))
     except (DiscorporaError, OSError) as error:
         if "--debug" in words:
             raise
-        sys.stderr.write(f"error: {error}\n")
+        told = error.with_flags() if isinstance(error, DiscorporaError) else error
+        sys.stderr.write(f"error: {told}\n")
         return 2
     return 0
 
 
 def _attempted(words: Sequence[str]) -> str:
-    """Run one of several jobs; why it failed, "" if it did not. The others run all the same."""
+    """Run one of several jobs; its error message, "" if it succeeded."""
     try:
         _run(words)
     except (DiscorporaError, OSError) as error:
@@ -61,11 +73,15 @@ def _attempted(words: Sequence[str]) -> str:
     return ""
 
 
-def _run(words: Sequence[str]) -> None:
+def _run(words: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Any]]:
+    """Evaluate; the options, and the result as its JSON holds it."""
     options, rest = _parser().parse_known_args(words)
     own = {key: _listed(value) for key, value in parse_options(rest).items()}
-    suite = SUITES.find(options.suite).of(own, "command line")
-    if options.json is not None:
+    kind = SUITES.find(options.suite)
+    shared = [name.replace("_", "-") for name in vars(options) if name != "suite"]
+    check_options(own, (*kind.model_fields, *shared), f"discorpora evaluate {options.suite}")
+    suite = kind.of(own, COMMAND_LINE)
+    if options.json not in (None, Path("-")):
         check_place(options.json)
     if options.trust_remote_code:
         trust_code()
@@ -75,18 +91,19 @@ def _run(words: Sequence[str]) -> None:
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
     torch.set_num_threads(options.threads)
-    shared = {key: getattr(options, key) for key in ("model", "data", "split", "seed", "limit")}
+    asked = {key: getattr(options, key) for key in ("model", "data", "split", "seed", "limit")}
     from zoo.modeling import within_memory
 
-    with within_memory(options.suite, f"lower --batch-size (now {options.batch_size})"):
-        result = suite.evaluate(Request(**shared, batch_size=options.batch_size))
+    said = f"evaluating {Path(options.model).name} with {options.suite}"
+    memory = within_memory(options.suite, f"lower --batch-size (now {options.batch_size})")
+    with reported(said), memory:
+        result = suite.evaluate(Request(**asked, batch_size=options.batch_size))
     kept = finished(suite, result, split=options.split, seed=options.seed, model=options.model)
     if options.name:
         kept["model"] = {**kept["model"], "name": options.name}
-    if options.json is None:
-        sys.stdout.write(json.dumps(kept, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
-    else:
+    if options.json not in (None, Path("-")):
         save(suite, options.json, kept, result.outcomes)
+    return options, kept
 
 
 def _listed(text: Any) -> Any:
@@ -96,7 +113,7 @@ def _listed(text: Any) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise ConfigError(f"{text} is not a list", where="command line") from None
+        raise ConfigError(f"{text}: expected a list", where=COMMAND_LINE) from None
 
 
 def _at_least(lowest: int) -> Callable[[str], int]:
@@ -111,33 +128,30 @@ def _at_least(lowest: int) -> Callable[[str], int]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m zoo.evaluate",
-        description=__doc__,
-        epilog="--jobs alone: a JSON list of such command lines, as lists, from standard input",
+        prog="discorpora evaluate",
+        description="Evaluate a model with a suite, and print a table of its scores.",
+        epilog="`discorpora evaluate SUITE --help` lists the suite's own options too. --jobs alone "
+        "reads several such command lines, a JSON list of lists, from standard input",
         allow_abbrev=False,
     )
     parser.add_argument("suite", metavar="SUITE", help=", ".join(SUITES.own))
-    parser.add_argument("--model", required=True, help="a model folder or Hub id")
-    parser.add_argument("--data", required=True, help="a dataset folder or Hub id, @CONFIG")
-    parser.add_argument("--json", type=Path, help="where the result goes (default: shown)")
-    parser.add_argument("--name", default="", help="of the model in tables (default: its folder's)")
-    parser.add_argument("--split", default="test")
+    add = parser.add_argument
+    add("--model", required=True, metavar="MODEL", help="a model folder or Hub id")
+    add("--data", required=True, metavar="DATA", help="a dataset folder or Hub id, [@CONFIG]")
+    add("--json", type=Path, metavar="FILE", help="also write all figures to FILE; - prints them")
+    add("--name", default="", metavar="TEXT", help="the model's name in tables (its folder's name)")
+    add("--split", default="test", metavar="TEXT", help="the split to score (test)")
     count, positive = _at_least(0), _at_least(1)
-    parser.add_argument("--seed", type=count, default=0, help="of the bootstrap and of classifiers")
-    parser.add_argument("--threads", type=positive, default=1)
-    parser.add_argument(
-        "--batch-size",
-        type=positive,
-        default=64,
-        help="rows at a time, where a suite does not fill batches by tokens",
-    )
-    parser.add_argument("--limit", type=count, default=0, help="so many rows only, spread evenly")
-    parser.add_argument(
-        "--trust-remote-code",
-        action="store_true",
-        help="run the code that comes with the model; it is said what runs",
-    )
-    parser.add_argument("--debug", action="store_true", help="show a traceback")
+    said = "the random seed of bootstrap and classifiers (0)"
+    add("--seed", type=count, default=0, metavar="NUMBER", help=said)
+    add("--threads", type=positive, default=1, metavar="NUMBER", help="threads on a CPU (1)")
+    said = "the rows of a batch, where a suite does not fill batches by tokens (64)"
+    add("--batch-size", type=positive, default=64, metavar="NUMBER", help=said)
+    said = "the maximum number of rows, spread evenly over the split (0: all)"
+    add("--limit", type=count, default=0, metavar="NUMBER", help=said)
+    said = "run the code that comes with the model; a message names that code"
+    add("--trust-remote-code", action="store_true", help=said)
+    add("--debug", action="store_true", help="show a traceback")
     return parser
 
 

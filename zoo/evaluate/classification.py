@@ -18,6 +18,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from corpora.errors import InputError
+from corpora.progress import track
 from zoo.evaluate import Request, scores
 from zoo.evaluate.encoders import Encoder, class_with, load_encoder
 from zoo.evaluate.outcomes import Outcomes, numbered
@@ -163,7 +164,8 @@ def logits(model: PreTrainedModel, rows: Rows, batch_size: int = 256) -> np.ndar
     device = next(model.parameters()).device
     order = np.argsort(-rows.lengths(), kind="stable")
     found = np.zeros((len(rows), label_count(model.config)), np.float32)
-    for start in range(0, len(order), batch_size):
+    starts = range(0, len(order), batch_size)
+    for start in track(starts, "batches", total=len(starts)):
         batch = order[start : start + batch_size]
         inputs = rows.collate([rows[int(row)] for row in batch])
         inputs.pop("labels", None)

@@ -149,7 +149,20 @@ def _read(path: Path) -> Measured | None:
     if not isinstance(found, dict) or "metrics" not in found:
         return None
     result = read_checked(path)
-    of_training, suite = "suite" not in result, str(result.get("suite", ""))
+    of_training = "suite" not in result
+    one = _measured(result, path, of_training=of_training)
+    outcomes = {} if of_training else read_outcomes(path)
+    _check_outcomes(outcomes, one.cells, path)
+    return replace(one, outcomes=outcomes)
+
+
+def table_of(result: Mapping[str, Any]) -> Table:
+    """The table of one result as `finished` gives it: the model, rules, and published rows."""
+    return _table(str(result["suite"]), [_measured(result, Path())], published=True)
+
+
+def _measured(result: Mapping[str, Any], path: Path, *, of_training: bool = False) -> Measured:
+    suite = str(result.get("suite", ""))
     try:
         result = _of_training(result, path) if of_training else result
         suite = str(result["suite"])
@@ -161,8 +174,6 @@ def _read(path: Path) -> Measured | None:
             f"is no result of the suite {suite!r}: {error!r}", where=str(path)
         ) from error
     model, split = result.get("model", {}), result.get("split", "test")
-    outcomes = {} if of_training else read_outcomes(path)
-    _check_outcomes(outcomes, rows[""], path)
     name = str(model.get("name") or path.stem)
     return Measured(
         path,
@@ -179,8 +190,7 @@ def _read(path: Path) -> Measured | None:
         result.get("notes", []),
         rows,
         result,
-        outcomes,
-        of_training,
+        of_training=of_training,
     )
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from corpora.errors import ConfigError, nearest
 from corpora.escape import markdown as escaped
+from corpora.terminal import print_table
 from zoo.evaluate.outcomes import Difference, Parts, differences
 
 FORMATS = ("markdown", "csv", "json")
@@ -106,6 +108,33 @@ class Table:
         cells = [row.cells for row in self.rows if row.kind == "model"]
         known = {c: next((own[c].n for own in cells if c in own), None) for c in self.columns}
         return {column: n for column, n in known.items() if n is not None}
+
+
+def print_result(table: Table) -> None:
+    """Print the table of one result: a line for each metric.
+
+    Of the published rows the one with the highest figure is shown.
+    """
+    model, *others = table.rows
+    lines, papers = [], set()
+    for column, cell in model.cells.items():
+        value, _, interval = cell.text.partition(" ")
+        own = [row for row in others if column in row.cells]
+        texts = {row.name: row.cells[column].text for row in own}
+        rules = [row.name for row in own if row.kind == "rule"]
+        printed = [row for row in own if row.kind == "published"]
+        baselines = "\n".join(f"{name.removeprefix('rule: ')} {texts[name]}" for name in rules)
+        best = max(printed, key=lambda row: row.cells[column].value, default=None)
+        if best:
+            papers.add(best.source)
+        paper = f"{best.name} {texts[best.name]}" if best else ""
+        lines.append([column, value, interval.strip("[]()"), baselines, paper])
+    header = ("metric", "value", "95 % interval", "baselines", "published, highest")
+    said = [f"published: {'; '.join(sorted(papers))}"] if papers else []
+    title = f"{model.name}, suite {table.suite}"
+    print_table(header, lines, title=title, caption="\n".join(said), right=header[1:2])
+    for note in table.notes:
+        sys.stdout.write(f"- {note}\n")
 
 
 def compared(suite: str, rows: Sequence[Row]) -> tuple[str, dict[str, dict[str, Difference]]]:

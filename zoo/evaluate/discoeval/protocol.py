@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corpora.errors import ConfigError
+from corpora.progress import track
 from zoo.evaluate import Request, scores
 from zoo.evaluate.discoeval.data import Found, TaskData, read
 from zoo.evaluate.discoeval.probe import Probe, fit
@@ -178,7 +179,8 @@ def evaluate_all(
         log.warning("%s is left out: %s", name, reason)
     domains: dict[str, dict[str, Any]] = {}
     outcomes, about, notes = [], [], []
-    for data, scored in zip(found.tasks, splits, strict=True):
+    tasks = list(zip(found.tasks, splits, strict=True))
+    for data, scored in track(tasks, "tasks", total=len(tasks)):
         one = run_task(data, encoder, options, split, seed)
         log.info("%s: %.1f (%s)", data.name, 100 * one["value"], one["split"])
         outcomes.append(one.pop("outcomes"))

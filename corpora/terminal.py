@@ -1,0 +1,47 @@
+"""Tables and texts on a terminal; rich is loaded when the first is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+NO_TERMINAL_WIDTH = 132
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    title: str = "",
+    caption: str = "",
+    right: Sequence[str] = (),
+) -> None:
+    """Print a table; the columns named in `right` hold numbers."""
+    from rich.table import Table
+
+    table = Table(title=plain(title) if title else None, title_justify="left")
+    table.caption, table.caption_justify = (plain(caption) if caption else None), "left"
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in row))
+    wide_console().print(table)
+
+
+def plain(text: str, style: str = "") -> Text:
+    """A text in which rich reads no markup."""
+    from rich.text import Text
+
+    return Text(text, style=style)
+
+
+def wide_console() -> Console:
+    """A console as wide as the terminal, or 132 columns where the output is not a terminal."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=NO_TERMINAL_WIDTH)

@@ -1,0 +1,90 @@
+"""What the commands share: options, tables, JSON. Importing it loads no large library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from corpora.errors import ConfigError
+from corpora.terminal import plain as plain
+from corpora.terminal import print_table as print_table
+from corpora.terminal import wide_console as wide_console
+from workflows.cli import complete
+
+Config = Annotated[str, typer.Option("--config", "-c", help="A build file: path or shipped name.")]
+Output = Annotated[str, typer.Option("--output", help="The folder that holds the builds.")]
+Language = Annotated[str, typer.Option(help="The language of the texts and of the pattern table.")]
+Parser = Annotated[str, typer.Option("--parser", help="embedded, gold, spacy:NAME or stanza:LANG.")]
+Markers = Annotated[
+    str,
+    typer.Option(
+        help="all15, books8, books5, or a list: `because,so`.", autocompletion=complete.markers
+    ),
+]
+Patterns = Annotated[
+    list[Path] | None,
+    typer.Option("--patterns", help="A pattern file that adds or replaces markers; repeatable."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonFile = Annotated[
+    str,
+    typer.Option("--json", metavar="FILE", help="Write all figures to FILE; `-` prints them."),
+]
+Open = Annotated[bool, typer.Option("--open", help="Open the page in the web browser.")]
+
+
+class Command(TyperCommand):
+    """A command that answers an unknown option with the valid ones."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if hasattr(error, "possibilities"):  # typer's class for this error has no public name
+                flags = [flag for each in self.get_params(ctx) for flag in each.opts]
+                error.possibilities = [flag for flag in flags if flag.startswith("--")]
+            raise
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def print_json_lines(rows: Iterable[Any]) -> None:
+    """Print each row as one line of JSON."""
+    for row in rows:
+        typer.echo(json.dumps(row, ensure_ascii=False, default=str))
+
+
+def give_json(value: Any, file: str) -> bool:
+    """Write `value` to the file that `--json` names; True if it was printed instead (`-`)."""
+    from corpora.store.atomic import write_json
+
+    if file == "-":
+        print_json(value)
+    elif file:
+        write_json(Path(file), value)
+    return file == "-"
+
+
+def refuse_existing(path: Path | None, *, force: bool) -> None:
+    """Raise `ConfigError` for an output that exists, without `force`."""
+    if path is not None and path.is_file() and not force:
+        raise ConfigError("exists already", where=str(path), hint="--force overwrites it")
+
+
+def reader_options(pairs: Sequence[str] | None, language: str) -> dict[str, Any]:
+    """The options of a reader, from `--option key=value`."""
+    options: dict[str, Any] = {"language": language}
+    for pair in pairs or []:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--option {pair!r}: expected key=value")
+        options[key] = value
+    return options
