@@ -71,6 +71,7 @@ def publish(
     """
     plan = plan_publication(Path(folder), repo_id, kind=kind, private=private)
     plan.require_no_token()
+    plan.verify()
     if dry_run:
         return PublishResult(plan, "dry run")
     plan.require_licence()

@@ -21,7 +21,7 @@ from corpora.publish.plan import Kind
 from corpora.store.atomic import write_json
 from extract.commands import extract_to_file, validate_source
 from workflows import console
-from workflows.cli import complete, demo, doctor, look, pages, prune, show, start
+from workflows.cli import complete, demo, doctor, look, pages, prune, show, start, verify
 from workflows.cli.show import Config, Language, Output, Patterns
 from workflows.cli.zoo import commands as zoo_commands
 from workflows.tasks.build import run_build
@@ -213,9 +213,12 @@ def build(
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train models again whose code or data have changed.")
     ] = False,
+    rehash: Annotated[
+        bool, typer.Option("--rehash", help="Read every source, whatever its times say.")
+    ] = False,
 ) -> None:
     """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""
-    if status := run_build(config, output, workers, retrain=retrain):
+    if status := run_build(config, output, workers, retrain=retrain, rehash=rehash):
         raise typer.Exit(status)
     show.status(config, output)
 
@@ -278,7 +281,7 @@ def _reader_options(pairs: list[str] | None, language: str) -> dict[str, Any]:
 
 COMMANDS = (
     *(extract, validate, fetch, show.markers, show.plan, build, show.status, look.inspect),
-    *(start.init, prune.prune, demo.demo, doctor.doctor),
+    *(start.init, verify.verify, prune.prune, demo.demo, doctor.doctor),
     *(publish, export, audit, pages.report, pages.browse),
 )
 for command in COMMANDS:
