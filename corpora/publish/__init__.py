@@ -71,8 +71,8 @@ def publish(
     """
     plan = plan_publication(Path(folder), repo_id, kind=kind, private=private)
     plan.require_no_token()
-    plan.verify()
     if dry_run:
+        plan.verify()
         return PublishResult(plan, "dry run")
     plan.require_licence()
 

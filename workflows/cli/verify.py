@@ -57,13 +57,9 @@ def _folders(place: Path) -> Iterator[Path]:
         yield place
         return
     for path in place.rglob("*"):
-        if (
-            path.is_dir()
-            and not path.is_symlink()
-            and (
-                (path / MANIFEST).is_file() or (HASH.fullmatch(path.name) and "." not in path.name)
-            )
-        ):
+        name, beside = path.name.partition(".")[::2]  # what is unfinished, or was set aside
+        built = (path / MANIFEST).is_file() or HASH.fullmatch(name)
+        if built and not beside and path.is_dir() and not path.is_symlink():
             yield path
 
 

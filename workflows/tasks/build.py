@@ -121,6 +121,8 @@ class BuildAll(StageTask):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.again: list[StageTask] = []
+        """The stages that were damaged: they are made again, also if no result is missing."""
         if kwargs.get("rehash"):
             luigi.configuration.get_config().set("discorpora", "rehash", "true")
         super().__init__(*args, **kwargs)
@@ -141,16 +143,19 @@ class BuildAll(StageTask):
         """Set aside stages with lost files or other sizes, and of what a missing stage will read
         those with other bytes: they are made again.
         """
+        found = []
         for task in reversed(self.lineage):  # downstream first: each makes others missing upstream
-            damage_of(task, sums=False)
-            for each in () if task.complete() else task.reads():
-                damage_of(each)
+            found += [task] if damage_of(task, sums=False) else []
+            read = () if task.complete() else task.reads()
+            found += [each for each in read if damage_of(each)]
+        self.again = found
 
     def requires(self) -> list[StageTask]:
         """The report, and each result: Luigi does not check what a complete task requires."""
         report = Report(config=self.config)
         plan(report)
-        return [report, *(task for task in report.lineage if task.stage in SHELVES)]
+        results = [task for task in report.lineage if task.stage in SHELVES]
+        return list(dict.fromkeys([report, *results, *self.again]))
 
     @property
     def place(self) -> Path:
@@ -174,7 +179,7 @@ class BuildAll(StageTask):
         return {path: str(path.readlink()) for path in paths if path.is_symlink()}
 
     def complete(self) -> bool:
-        there = all(is_complete(task.folder) for task in (self, *self.upstream))
+        there = all(is_complete(task.folder) for task in (self, *self.upstream, *self.again))
         return there and self.links_there() == self.links()
 
     def run(self) -> None:
