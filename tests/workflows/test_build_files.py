@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from corpora.errors import DiscorporaError
 from corpora.store.atomic import replacing
@@ -103,6 +104,8 @@ def planned(path: Path, table: dict[str, Any], output: Path) -> str:
         return (
             f"{len(str(error).splitlines())} lines: {error}" if str(error).count("\n") > 3 else ""
         )
+    except typer.Exit as left:  # something that the build file names is missing
+        return "" if left.exit_code == 1 else f"exit {left.exit_code}"
     except Exception:
         return "".join(traceback.format_exc().splitlines(keepends=True)[-7:])
     return ""

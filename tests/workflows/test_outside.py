@@ -22,8 +22,8 @@ from corpora.export import export
 from corpora.publish import publish
 from corpora.publish.hub import Hub, PublishSettings
 from corpora.publish.plan import plan_publication
+from workflows.cli.look import inspect
 from workflows.cli.scoring import _records
-from workflows.cli.show import inspect
 from zoo.coherence.scoring import load_breaks, load_reference, warn_of_chance
 from zoo.dissent.prediction import read_pairs
 from zoo.evaluate.__main__ import main as evaluate
@@ -113,7 +113,7 @@ def test_manifests(cases: int, pairs_folder: Path, tmp_path: Path) -> None:  # n
             lambda: export(folder, tmp_path / "out", "pairs"),
             lambda: opened(str(folder)),
             lambda: [each.describe() for each in open_configs(str(folder))[1]],
-            lambda: inspect(folder, config="all"),
+            lambda: inspect(str(folder), config="all"),
             lambda: load_plugins(folder),
         ]
         found[taken(calls[number % len(calls)])] += 1

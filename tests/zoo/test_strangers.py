@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 import torch
 
-import zoo
 from corpora.errors import DiscorporaError, InputError
 from zoo.coherence import CoherenceScorer
 from zoo.coherence.modeling import CoherenceConfig
@@ -29,6 +28,7 @@ from zoo.evaluate.classification import PairClassifier
 from zoo.evaluate.encoders import load_encoder
 from zoo.evaluate.scorers import load_scorer
 from zoo.modeling import load_backbone, save_model
+from zoo.trust import TRUST
 
 TEXTS = ["Anna sang at noon. We took our coats.", "The house was cold."]
 SECONDS, MEMORY = 20, 1 << 30
@@ -226,7 +226,7 @@ def stranger(tmp_path: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -
     (folder / "evil.py").write_text(EVIL.replace("RAN", repr(str(ran))))
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "hf"))
     monkeypatch.setattr("builtins.input", lambda *_: "yes")  # transformers would ask
-    monkeypatch.delenv(zoo.TRUST, raising=False)
+    monkeypatch.delenv(TRUST, raising=False)
     return folder
 
 
@@ -243,7 +243,7 @@ def test_no_code_of_a_stranger_runs(loader: str, stranger: Path) -> None:
 def test_code_runs_where_the_user_says_so_and_it_is_said(
     stranger: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv(zoo.TRUST, "1")
+    monkeypatch.setenv(TRUST, "1")
     use("encoder", stranger)
     assert (stranger.parent / "ran").exists()
     assert "running code that came with it: evil.Config, evil.Model" in caplog.text
