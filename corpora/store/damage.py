@@ -44,8 +44,8 @@ class Sealed(BaseModel):
 def damages(folder: Path, *, sums: bool = True) -> Iterator[Damage]:
     """The damaged files of a finished folder; without `sums`, only lost files and other sizes.
 
-    A file that the manifest does not name counts as well, if its name has no dot before it: a
-    stage that reads all shards of a folder would read it.
+    A Parquet file that the manifest does not name counts as well: a stage that reads all shards of
+    a folder would read it.
     """
     place = folder / MANIFEST
     try:
@@ -63,10 +63,10 @@ def damages(folder: Path, *, sums: bool = True) -> Iterator[Damage]:
         elif (size := path.stat().st_size) != expected.bytes:
             problem = f"has {size:,} bytes where {expected.bytes:,} were written"
         elif sums and sha256(path) != expected.sha256:
-            problem = "has other bytes than were written"
+            problem = "its sha256 differs from the one in the manifest"
         if problem:
             yield Damage(path, problem)
-    for path in folder.rglob("*"):
+    for path in folder.rglob("*.parquet"):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and name not in {MANIFEST, *written} and "/." not in f"/{name}":
             yield Damage(path, "was not written by the stage")

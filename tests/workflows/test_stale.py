@@ -287,9 +287,7 @@ WAYS: dict[str, Callable[[World], None]] = {
     "texts of gold relations": lambda world: world.edit(
         str(next((world.data / "gold" / "raw").glob("*/*")).relative_to(world.place))
     ),
-    "a table of splits": lambda world: world.write(
-        "data/splits.tsv", "test\tone\n"
-    ),
+    "a table of splits": lambda world: world.write("data/splits.tsv", "test\tone\n"),
     "patterns": lambda world: world.write("patterns.toml", '[sets]\nworld = ["but"]\n'),
     "a spaCy model": lambda world: world.edit("packages/world_pipeline/meta.json"),
     "stanza's models": lambda world: world.edit("stanza/en/depparse/model.pt"),

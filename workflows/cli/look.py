@@ -230,7 +230,12 @@ def _show_configurations(manifest: Mapping[str, Any], out: Console) -> None:
     table.add_column("labels")
     for name, entry in configs.items():
         rows = [f"{entry['splits'].get(split, {}).get('rows', 0):,}" for split in splits]
-        labels = [n for about in entry["features"].values() for n in about.get("names", ())]
+        labels = [
+            n
+            for about in entry["features"].values()
+            if isinstance(about, dict)
+            for n in about.get("names", ())
+        ]
         shown = name + " (default)" * bool(entry["default"])
         table.add_row(shown, *rows, _plain(_few(labels)))
     out.print(table)
