@@ -11,12 +11,10 @@ from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.store.atomic import MANIFEST, is_complete, replacing
 from corpora.store.manifest import read_manifest
+from corpora.store.rows import parquet_batches
 
 ROWS_A_BATCH = 1_024
 
@@ -140,11 +138,8 @@ def _manifest(folder: Path) -> Manifest:
 
 def _rows(shards: list[Path]) -> Iterator[Row]:
     for shard in shards:
-        try:
-            for batch in pq.ParquetFile(shard).iter_batches(ROWS_A_BATCH):
-                yield from batch.to_pylist()
-        except pa.ArrowException as error:
-            raise InputError(f"cannot be read as Parquet: {error}", where=str(shard)) from error
+        for batch in parquet_batches(shard, batch_size=ROWS_A_BATCH):
+            yield from batch.to_pylist()
 
 
 def _lines(path: Path, lines: Iterable[str]) -> int:

@@ -11,7 +11,8 @@ from typing import Any
 from corpora.document import Document
 from corpora.errors import BadRecord, InputError
 from corpora.progress import track
-from corpora.readers import opened, read_documents
+from corpora.readers import opened, parse_spec, read_documents
+from corpora.readers.source import without_folder
 from corpora.store.documents import write_documents
 
 VERSION = 3
@@ -30,10 +31,12 @@ def ingest(
     rejects.unlink(missing_ok=True)
     reasons, licences = Counter[str](), Counter[str]()
     sizes = {"paragraphs": 0, "words": 0}
+    _, target = parse_spec(spec)
 
     def on_bad(record: BadRecord) -> None:
-        reasons[record.reason.partition(":")[0]] += 1
-        line = {"where": record.where, "reason": record.reason, "value": record.value[:200]}
+        where, reason = (without_folder(target, said) for said in (record.where, record.reason))
+        reasons[reason.partition(":")[0]] += 1
+        line = {"where": where, "reason": reason, "value": record.value[:200]}
         rejects.parent.mkdir(exist_ok=True)
         with rejects.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -15,7 +15,7 @@ from pydantic import Field
 from corpora.declared import Table
 from corpora.errors import InputError
 from corpora.schemas import PAIRS, SPAN
-from corpora.store.rows import write_parquet
+from corpora.store.rows import parquet_batches, write_parquet
 from extract.pairs import ORDERS, POSITIONS, Pair, PairColumns, SpanColumn
 from extract.parse import STRINGS_LIMIT, Ints, ParsedDocument, StringTable
 
@@ -108,14 +108,14 @@ def iter_parses(folder: Path | Sequence[Path]) -> Iterator[ParsedDocument]:
     for path in shard_paths(folder, "parses"):
         if len(strings) > STRINGS_LIMIT:
             strings = StringTable()
-        for batch in pq.ParquetFile(path).iter_batches():
+        for batch in parquet_batches(path):
             yield from _read(batch, strings)
 
 
 def iter_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
     """The pairs of some folders, in the order in which they were written."""
     for path in shard_paths(folders, "pairs"):
-        for batch in pq.ParquetFile(path).iter_batches():
+        for batch in parquet_batches(path):
             for row in batch.to_pylist():
                 for key in ("marker_spans", "s1_spans", "s2_spans"):
                     row[key] = tuple((start, end) for start, end in row[key])

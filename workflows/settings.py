@@ -23,6 +23,9 @@ class discorpora(luigi.Config):
     output = luigi.Parameter(  # type: ignore[assignment]
         default="build", description="where everything is built"
     )
+    rehash = luigi.BoolParameter(
+        default=False, description="read every source, also if its state has not changed"
+    )
     debug = luigi.BoolParameter(default=False, description="show tracebacks")
 
 
@@ -58,7 +61,9 @@ def set_defaults() -> None:
 
 
 @contextmanager
-def options(config: str, output: str, workers: int = 1, *, fresh: bool = True) -> Iterator[None]:
+def options(
+    config: str, output: str, workers: int = 1, *, fresh: bool = True, rehash: bool = False
+) -> Iterator[None]:
     """Set what `luigi.cfg` and its options set for the `luigi` command: every stage reads it.
 
     Luigi gives back a task that it has made with the same parameters. With `fresh` it makes all
@@ -68,6 +73,7 @@ def options(config: str, output: str, workers: int = 1, *, fresh: bool = True) -
     wanted = {
         ("discorpora", "config"): config,
         ("discorpora", "output"): output,
+        ("discorpora", "rehash"): str(rehash),
         ("core", "workers"): str(workers),
         ("core", "local_scheduler"): "true",
         ("resources", "training"): _gpus(),

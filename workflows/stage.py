@@ -9,22 +9,29 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
 import luigi
 
 from corpora.code import code_hash
+from corpora.errors import DiscorporaError
 from corpora.processes import stop_with_build
 from corpora.store.atomic import (
     MANIFEST,
     AlreadyMade,
+    cleared,
     is_complete,
+    locked,
     read_json,
     staged,
     write_json,
 )
+from corpora.store.damage import damages
 from corpora.store.folder import Stage
 from workflows import console, engines, usage
 from workflows.config import load_build
@@ -33,6 +40,11 @@ from workflows.settings import discorpora
 from workflows.sources import SourceRecord
 
 log = logging.getLogger("discorpora")
+
+FORMAT = 2
+"""Raised when the files of all stages change, but no row that a model learns from."""
+INPUTS = ".inputs.json"
+"""In an unfinished folder: the sources as they were when it was begun."""
 
 
 class StageTask(luigi.Task):
@@ -93,6 +105,10 @@ class StageTask(luigi.Task):
         """The modules whose code makes the output; their hash is part of the stage's hash."""
         return []
 
+    def reads(self) -> Sequence[StageTask]:
+        """The stages whose files the stage reads: they are checked before."""
+        return self.upstream
+
     def said(self) -> dict[str, Any]:
         """What its card says about sources: a change of it makes a new folder, but no new model."""
         return {}
@@ -151,10 +167,11 @@ class StageTask(luigi.Task):
 
     def record(self) -> Stage:
         """The stage as its manifest shows it; `command` repeats it in the build file's folder."""
-        given = {key: value for key, value in self.to_str_params().items() if key != "config"}
+        given = self.to_str_params(only_significant=True)
+        given.pop("config")
         options = "".join(f" --{key} {value}" for key, value in given.items() if value)
         module = "workflows" if self.__module__.startswith("workflows.") else self.__module__
-        task = f"{self.task_family} --config {Path(self.build.path).name}{options}"
+        task = f"{self.task_family} --config {self.build.name}.toml{options}"
         return Stage(
             name=f"{self.stage}/{self.key}".rstrip("/"),
             version=self.version,
@@ -178,6 +195,7 @@ class StageTask(luigi.Task):
         place = 1 + sum(is_complete(stage.folder) for stage in stages if stage is not self)
         log.info("stage %d of %d: %s", place, len(stages), self.title)
         meter = usage.Meter()
+        check_reads(self)
         try:
             with console.explained(self.folder):
                 self.produce()
@@ -192,7 +210,7 @@ class StageTask(luigi.Task):
 
     def produce(self) -> None:
         """Make the complete folder appear by one rename."""
-        with staged(self.folder) as partial:
+        with staged(self.folder) as partial, reading(self, partial):
             if self.shared and self.build.engine.kind != "here":
                 engines.share_out(self, partial)
             counts = self.work(partial)
@@ -214,6 +232,78 @@ def _remember(task: StageTask, _: StageTask) -> None:
     """Keep the stages of a build; Luigi looks at its last stage first."""
     if task not in _planned:
         _planned[:] = task.lineage
+
+
+@contextmanager
+def reading(task: StageTask, folder: Path) -> Iterator[None]:
+    """Make a stage in `folder` from sources that stay as they were when they were hashed.
+
+    What a broken run left there is removed if it read other files, or the same ones before they
+    changed. Raises `InputError` for a file that changes meanwhile, and keeps nothing.
+    """
+    files = {path: one for source in task.own_sources for path, one in source.files.items()}
+    now = {str(path): [one.sha256, *(one.state or ())] for path, one in files.items()}
+    if files and (read_json(folder / INPUTS) if (folder / INPUTS).is_file() else {}) != now:
+        cleared(folder)
+        write_json(folder / INPUTS, now)
+    for source in task.own_sources:
+        source.check()
+    yield
+    try:
+        for source in task.own_sources:
+            source.check()
+    except DiscorporaError:
+        cleared(folder)
+        raise
+    (folder / INPUTS).unlink(missing_ok=True)
+
+
+_began = [time.time()]
+"""When this build began."""
+_sound: set[Path] = set()
+"""The folders whose checksums it has checked; a fork of the process has them too."""
+
+
+def begin_checks() -> None:
+    """Check anew what was checked for an earlier build of this process."""
+    _began[0] = time.time()
+    _sound.clear()
+
+
+def check_reads(task: StageTask) -> None:
+    """Raise `DiscorporaError` if a stage that `task` reads is damaged; it is set aside."""
+    if said := [message for each in task.reads() if (message := damage_of(each))]:
+        raise DiscorporaError(said[0], where=task.title, hint="run it again, to make that again")
+
+
+def damage_of(task: StageTask, *, sums: bool = True) -> str:
+    """What is damaged in a stage's folder, which is then set aside; "" if it is as it was made.
+
+    Sizes are checked every time; checksums once a build, and not in a folder that it has made.
+    """
+    folder = task.folder
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return ""
+    with suppress(OSError):
+        if (folder / MANIFEST).stat().st_mtime >= _began[0]:
+            _sound.add(folder)
+    damage = next(damages(folder, sums=sums and folder not in _sound), None)
+    if damage is None:
+        if sums:
+            _sound.add(folder)
+        return ""
+    aside = set_aside(folder)
+    said = f"{task.title} is damaged: {damage}; the folder is set aside as {aside.name}"
+    log.warning("%s", said)
+    return said
+
+
+def set_aside(folder: Path) -> Path:
+    """Rename a folder that nothing may read any more, so that it is made again."""
+    with locked(folder.with_name(f".{folder.name}.lock"), "another process makes this folder"):
+        names = (f"{folder.name}.damaged{number or ''}" for number in count())
+        aside = next(path for name in names if not (path := folder.with_name(name)).exists())
+        return folder.replace(aside)
 
 
 _deferred = [False]
@@ -274,7 +364,7 @@ def _set_hashes(task: StageTask) -> None:
     if task.by_code:
         code = {module: code_hash(module) for module in task.code()}
         hashes = sorted(each.hash for each in upstream)
-        made = {"identity": task.identity, "upstream": hashes, "code": code}
+        made = {"identity": task.identity, "upstream": hashes, "code": code, "format": FORMAT}
         if said := task.said():
             made["said"] = said
         task.hash = _digest(made)

@@ -72,6 +72,7 @@ def publish(
     plan = plan_publication(Path(folder), repo_id, kind=kind, private=private)
     plan.require_no_token()
     if dry_run:
+        plan.verify()
         return PublishResult(plan, "dry run")
     plan.require_licence()
 

@@ -23,6 +23,7 @@ from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.licences import Combined
 from corpora.outside import read_record
 from corpora.store.atomic import MANIFEST, sha256
+from corpora.store.damage import checksums, damages
 from corpora.store.manifest import Manifest, Results
 
 if TYPE_CHECKING:
@@ -122,8 +123,15 @@ class Publication:
                 )
 
     def verify(self) -> None:
-        """Read every data file; raise `InputError` if one is not what the manifest says."""
-        for file in self.data_files:
+        """Read every file; raise `InputError` if one is not what the manifest says."""
+        if damage := next(damages(self.folder), None):
+            raise InputError(
+                damage.problem,
+                where=str(damage.path),
+                hint="remove the folder and build it again",
+            )
+        sealed = checksums(self.folder / MANIFEST) is not None
+        for file in () if sealed else self.data_files:
             if sha256(self.folder / file.path) != file.sha256:
                 raise InputError(
                     "its sha256 differs from the one in the manifest",

@@ -102,10 +102,11 @@ def opened(
     given = dict(options or {})
     # The default name has no folders of this machine.
     parts = [part for part in Path(target).parts if not glob.has_magic(part)]
-    last = target if kind.name == "hub" else "".join(parts[-1:])
-    name = str(given.pop("name", "")) or f"{kind.name}:{last}"
+    own = str(given.pop("name", ""))
     reader = kind.of(given, f"source {kind.name}")
     files = kind.find(target)
+    last = "".join(parts[-1:]) if files else target  # a dataset of the Hub has no files here
+    name = own or f"{kind.name}:{last}"
     return reader, Source(kind.name, target, files, reader.language, name, on_bad or fail)
 
 

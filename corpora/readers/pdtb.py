@@ -15,6 +15,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,8 +83,9 @@ def read_gold(
     """The documents of a PDTB 2.0, PDTB 3.0 or GDTB folder, in the order of their ids.
 
     A document's `text` is its unchanged raw file (offsets count from after a byte-order mark), its
-    `relations` those of the gold file; `Relation.where` is `file:line`. `ids` selects documents. A
-    relation with an empty connective span is kept, with no spans.
+    `relations` those of the gold file; `Relation.where` is `file:line`, with
+    the file's path below `folder`. `ids` selects documents. A relation with an empty connective
+    span is kept, with no spans.
 
     Bad relations (too few fields, spans that are unreadable or outside the text) and whole
     documents (raw text missing, empty, over 16 MiB, not in `encoding`) go to `on_bad` and are left
@@ -118,7 +120,8 @@ def read_gold(
                 reason = f"a span lies outside of the text: {outside}, which has {len(text)}"
                 on_bad(BadRecord(row.where, f"{reason} characters ({raw})", outside))
             else:
-                relations.append(row)
+                # No path of this machine goes into documents.
+                relations.append(replace(row, where=row.where.removeprefix(f"{folder}/")))
         yield Document(id=name, text=text, source=f"pdtb:{folder.name}", relations=relations)
 
 

@@ -80,6 +80,8 @@ class Hub(RecordReader):
     def read(self, source: Source) -> Iterator[Document]:
         """The documents of one split, rows mapped as those of `jsonl:`. Raises as `records`."""
         stem = source.target.rstrip("/").rpartition("/")[2]
+        if source.files:  # a folder of this machine, whatever it is called
+            stem = source.name.removeprefix("hub:")
         rows = self.records(source.target, self.config, self.split)
         yield from self.documents(rows, source, stem)
 

@@ -239,6 +239,13 @@ def below(target: str, path: Path) -> str:
     return path.relative_to(root).as_posix() if inside else path.name
 
 
+def without_folder(target: str, said: str) -> str:
+    """A place or reason that names files of a spec's `target`, without the folder they lie in."""
+    root = root_of(target)
+    folder = str(root if root.is_dir() else root.parent)
+    return said if folder in (".", "/") else said.replace(f"{folder}/", "").replace(folder, "")
+
+
 class SeenIds:
     """A set of ids with about eight bytes each: sorted hashes, and a small set of the latest."""
 

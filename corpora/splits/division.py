@@ -26,6 +26,7 @@ from corpora.schemas import INT8, STRING, schema
 from corpora.splits import SPLITS, Shares
 from corpora.splits.stratification import Codes, Served, Table, stratified
 from corpora.store.atomic import replacing
+from corpora.store.documents import PARQUET
 
 VERSION = 2
 """Raised when `divide` puts the same documents elsewhere."""
@@ -116,7 +117,7 @@ def divide(
     done = 0
     with (
         replacing(folder / FILE) as partial,
-        pq.ParquetWriter(partial, described, compression="zstd") as writer,
+        pq.ParquetWriter(partial, described, **PARQUET) as writer,
     ):
         while ids := list(islice(every, ROWS_PER_GROUP)):
             columns = [pa.array(ids), pa.array(_keys(ids)), pa.array(split[done:][: len(ids)])]
@@ -167,7 +168,9 @@ class Division:
     @classmethod
     def read(cls, folder: Path) -> Division:
         """What `divide` wrote into `folder`."""
-        table = pq.read_table(folder / FILE, columns=["key", "split"])
+        table = pq.read_table(
+            folder / FILE, columns=["key", "split"], page_checksum_verification=True
+        )
         about = json.loads((table.schema.metadata or {}).get(b"division", b"{}"))
         return cls(table["key"].to_numpy(), table["split"].to_numpy(), **about)
 

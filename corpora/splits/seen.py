@@ -42,7 +42,7 @@ def rows_seen(
             if not is_complete(folder):
                 raise InputError("is no finished dataset", where=str(folder), hint="build it again")
             for path in sorted(folder.glob(f"{config or '*'}/{split}-*.parquet")):
-                with pq.ParquetFile(path) as file:
+                with pq.ParquetFile(path, page_checksum_verification=True) as file:
                     column = next((c for c in COLUMNS if c in file.schema_arrow.names), None)
                     if column is None:
                         yield [0], np.zeros(file.metadata.num_rows, np.int64)

@@ -21,6 +21,8 @@ from corpora.errors import DiscorporaError
 from corpora.outside import read_json as read_json
 
 MANIFEST = "manifest.json"
+CHECKSUMS, SEAL = "checksums", "seal"
+"""Keys of a manifest: size and sha256 of every other file; sha256 of the manifest without it."""
 _PARTIAL = ".partial"
 
 _HINTS = {
@@ -79,6 +81,7 @@ def staged(folder: Path) -> Iterator[Path]:
         yield partial
         if not is_complete(partial):
             raise RuntimeError(f"{partial} holds no {MANIFEST}: a stage writes it last")
+        seal(partial)
         for path in (*partial.rglob("*"), partial):
             _sync(path)
         partial.replace(folder)
@@ -122,7 +125,30 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as JSON with sorted keys; `path` appears by one rename."""
-    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    write_text(path, _json(value))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def seal(folder: Path) -> None:
+    """Add to a folder's manifest what `corpora.store.damage` finds damage by."""
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
+    sums = {
+        name: {"bytes": path.stat().st_size, "sha256": sha256(path)}
+        for name, path in files.items()
+        if path.is_file() and name != MANIFEST
+    }
+    manifest = {**read_json(folder / MANIFEST), CHECKSUMS: sums, SEAL: ""}
+    text = _json(manifest).encode()
+    own = hashlib.sha256(text).hexdigest().encode()
+    write_text(folder / MANIFEST, text.replace(sealed(b""), sealed(own)).decode())
+
+
+def sealed(digest: bytes) -> bytes:
+    """The line of a manifest that holds its seal: only here has the key two spaces before it."""
+    return b'\n  "%s": "%s"' % (SEAL.encode(), digest)
 
 
 def sha256(path: Path) -> str:

@@ -26,7 +26,11 @@ Folders = Path | Sequence[Path]
 DOCS_PER_SHARD = 256
 _DOCS_PER_GROUP = 64
 _CHARS_PER_GROUP = 8 << 20
-PARQUET: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
+PARQUET: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 3,
+    "write_page_checksum": True,
+}
 
 _ABOUT = ("id", "group", "source", "licence", "language", "title", "url", "author", "split")
 _LABELS = (*_ABOUT, "text")
@@ -186,7 +190,7 @@ def shards_of(folder: Path) -> list[Path]:
 def row_groups(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The row groups of a shard, with the columns that are asked for (all without a list)."""
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             if not (file.schema_arrow.equals(DOCUMENTS) or file.schema_arrow.equals(SPLIT)):
                 raise InputError(
                     "holds other columns than expected",

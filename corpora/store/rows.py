@@ -80,6 +80,7 @@ def open_parquet(
         schema.with_metadata(about),
         compression="zstd",
         compression_level=3,
+        write_page_checksum=True,
         use_dictionary=others if texts else True,
         write_statistics=others if texts else True,
     )
@@ -138,6 +139,21 @@ def write_parquet(
             rows += group.num_rows
             writer.write_batch(group, rows_per_group)
     return rows
+
+
+def parquet_batches(path: Path, **how: Any) -> Iterator[pa.RecordBatch]:
+    """The batches of a Parquet file; `how` are the keywords of `ParquetFile.iter_batches`.
+
+    Raises `InputError` for a file that is lost, damaged, or no Parquet file.
+    """
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield from file.iter_batches(**how)
+    except (pa.ArrowException, OSError) as error:
+        said = (str(error).splitlines() or [""])[0]
+        raise InputError(
+            f"cannot be read as Parquet: {said}", where=str(path), hint="see: discorpora verify"
+        ) from error
 
 
 class SplitWriter:

@@ -285,7 +285,7 @@ def read_pairs(path: Path) -> Iterator[pa.RecordBatch]:
     Raises `InputError` for a file that is not a table of pairs.
     """
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, page_checksum_verification=True)
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"cannot be read as Parquet: {error}", where=str(path)) from error
     if missing := sorted(set(COLUMNS) - set(file.schema_arrow.names)):

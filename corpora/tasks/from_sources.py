@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
 from corpora.errors import BadRecord, ConfigError, InputError
 from corpora.ingest import check_bad_share
-from corpora.readers import Reader, opened
-from corpora.readers.source import SeenIds, Source
+from corpora.readers import Reader, opened, parse_spec
+from corpora.readers.source import SeenIds, Source, without_folder
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Target
 
@@ -93,14 +94,15 @@ class FromSources(Builder):
     ) -> Iterator[Opened]:
         """Each source, open; bad records are counted, some are shown."""
 
-        def on_bad(record: BadRecord) -> None:
+        def on_bad(target: str, record: BadRecord) -> None:
             dataset.reject("bad_record")
             shown = dataset.details.setdefault("bad_records", [])
             if len(shown) < BAD_SHOWN:
-                shown.append(f"{record.where.rpartition('/')[2]}: {record.reason}"[:200])
+                reason = without_folder(target, record.reason)
+                shown.append(f"{record.where.rpartition('/')[2]}: {reason}"[:200])
 
         for spec, options in given:
-            reader, source = opened(spec, options, on_bad=on_bad)
+            reader, source = opened(spec, options, on_bad=partial(on_bad, parse_spec(spec)[1]))
             if source.kind not in self.kinds:
                 raise ConfigError(
                     f"{source.kind}: is not a source of {dataset.name!r}",

@@ -224,7 +224,7 @@ def test_two_builds_of_one_name_are_not_confused_by_the_cache(tmp_path, load):
 
 def test_the_manifest_says_what_is_in_the_folder(tmp_path, stage):
     manifest = make(tmp_path / "d", stage)
-    assert manifest == json.loads((tmp_path / "d" / MANIFEST).read_text())
+    assert manifest.items() <= json.loads((tmp_path / "d" / MANIFEST).read_text()).items()
     train = manifest["configs"]["one"]["splits"]["train"]
     assert train["rows"] == 10 and train["labels"] == {"label": {"no": 5, "yes": 5}}
     for shard in train["shards"]:

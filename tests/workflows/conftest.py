@@ -63,6 +63,20 @@ def luigi_command(config: Path, output: Path, *more: str, task: str = "BuildAll"
     return [sys.executable, "-m", "luigi", "--module", "workflows", task, *options, *more]
 
 
+def run_build_file(config: Path, output: Path, *more: str) -> str:
+    """Build a file in a process of its own; returns what it says."""
+    done = subprocess.run(
+        luigi_command(config, output, *more),
+        env=luigi_environment(),
+        cwd=config.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
 def luigi_environment() -> dict[str, str]:
     return {**os.environ, "LUIGI_CONFIG_PATH": str(ROOT / "luigi.cfg"), "HF_HUB_OFFLINE": "1"}
 

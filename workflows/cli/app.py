@@ -11,7 +11,7 @@ import typer
 
 from corpora.errors import DiscorporaError
 from workflows import console
-from workflows.cli import complete, demo, doctor, look, pages, prune, show, start
+from workflows.cli import complete, demo, doctor, look, pages, prune, show, start, verify
 from workflows.cli.common import (
     Command,
     Config,
@@ -233,11 +233,14 @@ def build(
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train models again whose code or data have changed.")
     ] = False,
+    rehash: Annotated[
+        bool, typer.Option("--rehash", help="Read every source, whatever its times say.")
+    ] = False,
 ) -> None:
     """Build everything that a build file names (as `luigi --module workflows BuildAll`)."""
     from workflows.tasks.build import run_build
 
-    if status := run_build(config, output, workers, retrain=retrain):
+    if status := run_build(config, output, workers, retrain=retrain, rehash=rehash):
         raise typer.Exit(status)
     show.status(config, output)
 
@@ -296,7 +299,7 @@ def audit(
 
 COMMANDS = (
     *(extract, validate, fetch, show.markers, show.plan, build, show.status, look.inspect),
-    *(start.init, prune.prune, demo.demo, doctor.doctor),
+    *(start.init, verify.verify, prune.prune, demo.demo, doctor.doctor),
     *(publish, export, audit, pages.report, pages.browse),
 )
 for command in COMMANDS:

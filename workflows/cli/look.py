@@ -218,7 +218,8 @@ def _show_configurations(manifest: Mapping[str, Any]) -> None:
     rows = []
     for name, entry in configs.items():
         counts = [f"{entry['splits'].get(split, {}).get('rows', 0):,}" for split in splits]
-        labels = [n for about in entry["features"].values() for n in about.get("names", ())]
+        features = [about for about in entry["features"].values() if isinstance(about, dict)]
+        labels = [label for about in features for label in about.get("names", ())]
         rows.append([name + " (default)" * bool(entry["default"]), *counts, _few(labels)])
     licence = (manifest.get("licence") or {}).get("id", "unknown")
     title = f"{manifest['name']}: licence {licence}, language {', '.join(manifest['languages'])}"

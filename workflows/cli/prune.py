@@ -11,8 +11,8 @@ import typer
 
 from corpora.errors import InputError
 
-HASH = re.compile(r"([0-9a-f]{16})(\.partial|\.engine|\.run\.json)?")
-"""A stage's folder; what a broken run left of it; its workers' logs; its time and memory."""
+HASH = re.compile(r"([0-9a-f]{16})(\.partial|\.engine|\.run\.json|\.damaged\d*)?")
+"""A stage's folder; what a broken run left; workers' logs; time and memory; what was damaged."""
 
 
 class Stage(NamedTuple):
@@ -89,7 +89,8 @@ def _unneeded(root: Path, needed: set[Path]) -> list[Stage]:
         match = HASH.fullmatch(path.name)
         inside = any(HASH.fullmatch(parent.name) for parent in path.relative_to(root).parents)
         if match and not inside and not path.is_symlink() and _is_ours(path):
-            found.setdefault(path.with_name(match[1]), []).append(path)
+            damaged = (match[2] or "").startswith(".damaged")  # of a stage that may be needed
+            found.setdefault(path if damaged else path.with_name(match[1]), []).append(path)
     links: dict[Path, list[Path]] = {}
     for place in root.iterdir():
         if place.is_dir() and place.name not in ("stages", "fingerprints"):

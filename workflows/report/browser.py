@@ -314,14 +314,24 @@ class Passages:
         ids = pa.array(sorted({key[0] for key in wanted}), pa.string())
         spans: dict[str, dict[Key, dict[str, Any]]] = {}
         for path in self.folders["pairs"]:
-            part = pq.read_table(path, columns=[*KEY, *SPANS], filters=pc.field("doc").isin(ids))
+            part = pq.read_table(
+                path,
+                columns=[*KEY, *SPANS],
+                filters=pc.field("doc").isin(ids),
+                page_checksum_verification=True,
+            )
             found = [*zip(*(part[name].to_pylist() for name in KEY), strict=True)]
             places = [place for place, key in enumerate(found) if key in wanted]
             rows = part.select(SPANS).take(pa.array(places, pa.int64())).to_pylist()
             for place, row in zip(places, rows, strict=True):
                 spans.setdefault(found[place][0], {}).setdefault(found[place], row)
         for path in self.folders["documents"]:
-            part = pq.read_table(path, columns=["id", "text"], filters=pc.field("id").isin(ids))
+            part = pq.read_table(
+                path,
+                columns=["id", "text"],
+                filters=pc.field("id").isin(ids),
+                page_checksum_verification=True,
+            )
             for name, text in zip(*part.to_pydict().values(), strict=True):
                 for key, row in spans.get(name, {}).items():
                     self.lines[key] = [None, *_marked(text, row)]

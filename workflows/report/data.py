@@ -159,7 +159,9 @@ def _confidence(group: Sequence[Made], title: str) -> Html | None:
     counts = np.zeros(STEPS, np.int64)
     for made in group:
         for path in sorted(made.folder.glob("pairs-*.parquet")):
-            values = pq.read_table(path, columns=["confidence"])["confidence"].drop_null()
+            values = pq.read_table(path, columns=["confidence"], page_checksum_verification=True)[
+                "confidence"
+            ].drop_null()
             counts += np.histogram(values.to_numpy(), STEPS, (0, 1))[0]
     if not counts.any():
         return None

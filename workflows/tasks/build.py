@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 from collections.abc import Container, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,15 @@ from corpora.errors import ConfigError, InputError
 from corpora.publish import plan_publication, publish
 from corpora.publish.plan import Kind
 from corpora.store.atomic import is_complete, locked
+from corpora.store.damage import damages
 from workflows import console, devices, engines
 from workflows.report.page import assets_hash, write_report
 from workflows.settings import looking, options
 from workflows.sources import FROM_NETWORK
-from workflows.stage import StageTask, plan
+from workflows.stage import StageTask, begin_checks, damage_of, plan
 from workflows.tasks.datasets import Dataset, Validate
 from workflows.tasks.models import Evaluate, Train
-from workflows.tasks.sources import Parse, Sentences
+from workflows.tasks.sources import Parse, Sentences, models, stanza_models
 
 log = logging.getLogger("discorpora")
 
@@ -77,6 +78,10 @@ class Report(StageTask):
                 stages.append(Sentences(config=config, source=source.name))
         return stages
 
+    def reads(self) -> list[StageTask]:
+        shown = ("division", "dataset", "validation", "evaluation")
+        return [task for task in self.lineage if task.stage in shown]
+
     def trainable(self, name: str, fed: Container[str]) -> bool:
         """Whether the dataset of a model has a source, and that of the model it starts from."""
         model = self.build.models[name]
@@ -111,23 +116,46 @@ class BuildAll(StageTask):
     """
 
     stage = "all"
+    rehash = luigi.BoolParameter(
+        default=False, significant=False, description="read every source, whatever its times say"
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.again: list[StageTask] = []
+        """The stages that were damaged: they are made again, also if no result is missing."""
+        if kwargs.get("rehash"):
+            luigi.configuration.get_config().set("discorpora", "rehash", "true")
         super().__init__(*args, **kwargs)
         if not looking():
             check_inputs(self)
-            if not self.complete():
+            begin_checks()
+            there = [task.folder for task in self.lineage if task.folder.is_dir()]
+            damaged = any(True for folder in there for _ in damages(folder, sums=False))
+            if damaged or not self.complete():
                 hold(self.root)
+                self.set_damaged_aside()
 
     @property
     def key(self) -> str:
         return self.build.name
 
+    def set_damaged_aside(self) -> None:
+        """Set aside stages with lost files or other sizes, and of what a missing stage will read
+        those with other bytes: they are made again.
+        """
+        found = []
+        for task in reversed(self.lineage):  # downstream first: each makes others missing upstream
+            found += [task] if damage_of(task, sums=False) else []
+            read = () if task.complete() else task.reads()
+            found += [each for each in read if damage_of(each)]
+        self.again = found
+
     def requires(self) -> list[StageTask]:
         """The report, and each result: Luigi does not check what a complete task requires."""
         report = Report(config=self.config)
         plan(report)
-        return [report, *(task for task in report.lineage if task.stage in SHELVES)]
+        results = [task for task in report.lineage if task.stage in SHELVES]
+        return list(dict.fromkeys([report, *results, *self.again]))
 
     @property
     def place(self) -> Path:
@@ -151,7 +179,7 @@ class BuildAll(StageTask):
         return {path: str(path.readlink()) for path in paths if path.is_symlink()}
 
     def complete(self) -> bool:
-        there = all(is_complete(task.folder) for task in (self, *self.upstream))
+        there = all(is_complete(task.folder) for task in (self, *self.upstream, *self.again))
         return there and self.links_there() == self.links()
 
     def run(self) -> None:
@@ -253,31 +281,27 @@ def lacking(parser: str) -> tuple[str, str]:
     No parser is loaded, so the version is not checked.
     """
     kind, _, name = parser.partition(":")
-    if kind == "spacy" and not (_installed(name) or Path(name).exists()):
+    if kind == "spacy" and not models(parser):
         return f"no package {name} is installed", f"python -m spacy download {name}"
     if kind != "stanza":
         return "", ""
     download = f"python -c \"import stanza; stanza.download('{name}')\""
-    if not _installed("stanza"):
+    if find_spec("stanza") is None:
         install = "pip install 'discorpora[stanza]'"
         return "the package stanza is not installed", f"{install}; {download}"
-    usual = Path.home() / "stanza_resources"
-    models = Path(os.environ.get("STANZA_RESOURCES_DIR", usual)) / name
-    return ("", "") if models.is_dir() else (f"no models in {models}", download)
+    place = stanza_models() / name
+    return ("", "") if place.is_dir() else (f"no models in {place}", download)
 
 
-def _installed(package: str) -> bool:
-    with suppress(ModuleNotFoundError, ValueError):
-        return find_spec(package) is not None
-    return False
-
-
-def run_build(config: str, output: str, workers: int, *, retrain: bool = False) -> int:
+def run_build(
+    config: str, output: str, workers: int, *, retrain: bool = False, rehash: bool = False
+) -> int:
     """Build everything that `config` names; returns 0 if all results exist at the end.
 
     `retrain` first removes the models whose code or data have changed since their training.
+    `rehash` reads every source, also if its times say that it has not changed.
     """
-    with options(config, output, workers):
+    with options(config, output, workers, rehash=rehash):
         task = BuildAll(config=config)
         if retrain:
             hold(task.root)

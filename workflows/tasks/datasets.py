@@ -40,6 +40,9 @@ class Validate(StageTask):
             for name in entry.sources
         ]
 
+    def reads(self) -> list[StageTask]:
+        return list(dict.fromkeys([*self.upstream, *(t for e in self.upstream for t in e.reads())]))
+
     def settings(self) -> dict[str, Any]:
         entry = self.build.check(self.name)
         return {
@@ -182,6 +185,11 @@ class Dataset(StageTask):
         made = [Pairs(config=self.config, source=n, parser=parser, mode=mode) for n in names]
         return [*made, *stages]
 
+    def reads(self) -> list[StageTask]:
+        """Also the documents, for their authors and addresses."""
+        documents = [task for task in self.lineage if task.stage == "documents"]
+        return list(dict.fromkeys([*self.upstream, *documents]))
+
     def code(self) -> list[str]:
         return sorted({type(self.builder).__module__, "corpora.tasks.candidates"})
 
@@ -253,7 +261,8 @@ class Dataset(StageTask):
     def inputs(self) -> list[Any]:
         """The shards of documents or pairs, or the sources with their options."""
         if self.direct:
-            return [(source.spec, options_of(source)) for source in self.entries]
+            pairs = zip(self.entries, self.own_sources, strict=True)
+            return [(own.spec, {**options_of(entry), **own.options}) for entry, own in pairs]
         shards = "pairs-*.parquet" if self.builder.reads == "pairs" else "documents-*.parquet"
         return [path for task in self.upstream[:-1] for path in sorted(task.folder.glob(shards))]
 

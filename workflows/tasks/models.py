@@ -17,8 +17,8 @@ from corpora.errors import DiscorporaError
 from corpora.processes import stop_with_build
 from corpora.store.atomic import MANIFEST, is_complete, staged, write_json
 from workflows import console, devices, fits, usage
-from workflows.sources import SourceRecord, files_hash
-from workflows.stage import StageTask, plan
+from workflows.sources import Seen, SourceRecord, check_unchanged, files_hash, files_in, seen
+from workflows.stage import StageTask, check_reads, plan, reading, set_aside
 from workflows.tables import Evaluation, Model
 from workflows.tasks.datasets import Dataset, Divide
 from workflows.training import Chosen, Judged, chosen_recipe, chosen_suite, evaluate, train
@@ -59,6 +59,11 @@ class Train(ModelStage):
         return stages
 
     @cached_property
+    def files(self) -> dict[Path, dict[Path, Seen]]:
+        """The files of a backbone or of vectors as they were hashed, by their place."""
+        return {}
+
+    @cached_property
     def chosen(self) -> Chosen:
         """The recipe with the settings that this model uses."""
         return chosen_recipe(self.build, self.name)
@@ -75,6 +80,7 @@ class Train(ModelStage):
         for key in PLACES:
             if (place := str(settings.get(key, ""))) and (path := Path(place)).exists():
                 settings[key] = f"{path.name}@sha256:{files_hash(path, self.root)}"
+                self.files[path] = seen(files_in(path), self.root)
         return {**settings, "dataset_config": entry.config} if entry.config else settings
 
     def other_code(self) -> list[str]:
@@ -92,6 +98,12 @@ class Train(ModelStage):
         dataset, *base = [stage.folder for stage in self.upstream]
         start = base[0] if base else None
         train(self.entry, self.name, dataset, start, self.folder, self.chosen)
+        try:
+            for place, files in self.files.items():
+                check_unchanged(files, files_in(place))
+        except DiscorporaError:
+            set_aside(self.folder)
+            raise
 
 
 class Evaluate(ModelStage):
@@ -132,6 +144,12 @@ class Evaluate(ModelStage):
         dataset = f"{entry.dataset}@{entry.config}" if entry.config else entry.dataset
         return Evaluation(
             suite=entry.suite, models=(self.name,), dataset=dataset, limit=entry.limit
+        )
+
+    def reads(self) -> list[StageTask]:
+        """Also the division: it tells the rows that the model has seen."""
+        return list(
+            dict.fromkeys([*self.upstream, *(t for t in self.lineage if t.stage == "division")])
         )
 
     def judged_on(self) -> list[Dataset]:
@@ -195,6 +213,8 @@ class Evaluate(ModelStage):
         waiting = [part for part in self.parts or [self] if not is_complete(part.folder)]
         for part in waiting:
             log.info("%s", part.title)
+        for part in waiting:
+            check_reads(part)
         meter, errors = usage.Meter(), []
         self.root.mkdir(parents=True, exist_ok=True)
         with console.explained(self.root), tempfile.TemporaryDirectory(dir=self.root) as place:
@@ -210,7 +230,7 @@ class Evaluate(ModelStage):
                 if isinstance(counts, DiscorporaError):
                     errors.append(counts)
                     continue
-                with staged(part.folder) as partial:
+                with staged(part.folder) as partial, reading(part, partial):
                     shutil.copytree(job.folder, partial, dirs_exist_ok=True)
                     about = {**part.record().to_dict(), "counts": {**counts, **part.seen()}}
                     write_json(partial / MANIFEST, about)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,31 @@ def options_of(entry: Source) -> dict[str, Any]:
     return {"name": entry.name, **entry.reader_options()}
 
 
+def models(parser: str) -> list[Path]:
+    """The files and folders of a parser's model on this machine; none for gold trees."""
+    kind, _, name = parser.partition(":")
+    if kind == "embedded":
+        return [embedded.PATH]
+    if kind == "stanza":
+        places = stanza_models() / "resources.json", stanza_models() / name
+        return [path for path in places if path.exists()]
+    if kind == "spacy":
+        place = package_of(name) or Path(name)
+        return [place] if place.exists() else []
+    return []
+
+
+def stanza_models() -> Path:
+    """The folder of stanza's models."""
+    return Path(os.environ.get("STANZA_RESOURCES_DIR", Path.home() / "stanza_resources"))
+
+
+def package_of(name: str) -> Path | None:
+    """The folder of an installed package; it is not imported."""
+    spec = find_spec(name) if name.isidentifier() else None
+    return Path(spec.origin).parent if spec is not None and spec.origin else None
+
+
 class SourceStage(StageTask):
     """A stage over one source of the build file."""
 
@@ -60,6 +87,10 @@ class SourceStage(StageTask):
         """The source's documents, with sentences if a stage upstream has split them."""
         made = [task for task in self.lineage if task.stage in ("documents", "sentences")]
         return iter_documents(made[-1].folder)
+
+    def reads(self) -> list[StageTask]:
+        made = [task for task in self.lineage[:-1] if task.stage in ("documents", "sentences")]
+        return list(dict.fromkeys([*self.upstream, *made[-1:]]))
 
 
 class Documents(SourceStage):
@@ -85,8 +116,9 @@ class Documents(SourceStage):
         return [record_of(self.entry)]
 
     def work(self, folder: Path) -> dict[str, Any]:
-        entry, share = self.entry, self.build.max_bad_share
-        return ingest(entry.spec, options_of(entry), folder, max_bad_share=share)
+        (source,), share = self.own_sources, self.build.max_bad_share
+        options = {**options_of(self.entry), **source.options}
+        return ingest(source.spec, options, folder, max_bad_share=share)
 
 
 class Sentences(SourceStage):
@@ -137,10 +169,7 @@ class Parse(SourceStage):
             "markers": list(chosen.markers),
             "patterns": patterns_hash(chosen.language, chosen.patterns) if chosen.prefilter else "",
             "code": stages.PARSE_VERSION,
-            # The bytes of the embedded pipeline; other parsers are known by their name.
-            "pipeline": files_hash(embedded.PATH, self.root)
-            if self.parser_name == "embedded"
-            else "",
+            "pipeline": "\n".join(files_hash(each, self.root) for each in models(self.parser_name)),
         }
 
     def code(self) -> list[str]:

@@ -103,7 +103,7 @@ def read_outcomes(result: Path) -> dict[str, dict[str, Outcomes]]:
     if not place.is_file():
         return {}
     try:
-        table = pq.read_table(place)
+        table = pq.read_table(place, page_checksum_verification=True)
         if table.schema.names != SCHEMA.names:
             raise pa.ArrowInvalid(f"its columns are {', '.join(table.schema.names)}")
         table = table.cast(SCHEMA)

@@ -58,7 +58,7 @@ def batches(
     """The rows of a split in order, `rows` at a time: memory holds one batch of `Shards`."""
     if isinstance(split, Shards):
         for path in split.files:
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
                 check_columns(file.schema_arrow.names, columns, str(path))
                 yield from file.iter_batches(rows, columns=list(columns))
         return
@@ -316,7 +316,9 @@ def _open_folder(folder: Path, config: str, names: Mapping[str, str], streamed: 
             if files and streamed:
                 splits[split] = Shards(files, sum(pq.read_metadata(f).num_rows for f in files))
             elif files:
-                splits[split] = pa.concat_tables([pq.read_table(file) for file in files])
+                splits[split] = pa.concat_tables(
+                    [pq.read_table(file, page_checksum_verification=True) for file in files]
+                )
         except (pa.ArrowException, OSError) as error:
             gone = next((f.name for f in files if not f.is_file()), "")
             raise InputError(

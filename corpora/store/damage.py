@@ -1,0 +1,93 @@
+"""Damage in finished folders: files that are not as their manifest says, and whose they are.
+
+`corpora.store.atomic.staged` seals every folder: its manifest holds the size and sha256 of each
+file, and its own sha256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from corpora.errors import InputError
+from corpora.outside import parsed, record_of
+from corpora.store.atomic import CHECKSUMS, MANIFEST, SEAL, sealed, sha256
+from corpora.store.manifest import Inside
+
+_SEAL = re.compile(sealed(b"([0-9a-f]{64})"))
+
+
+class Damage(NamedTuple):
+    """A file that is not as it was written."""
+
+    path: Path
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
+
+
+class Checksum(BaseModel):
+    bytes: int
+    sha256: str
+
+
+class Sealed(BaseModel):
+    checksums: Mapping[Inside, Checksum]
+
+
+def damages(folder: Path, *, sums: bool = True) -> Iterator[Damage]:
+    """The damaged files of a finished folder; without `sums`, only lost files and other sizes.
+
+    A Parquet file that the manifest does not name counts as well: a stage that reads all shards of
+    a folder would read it.
+    """
+    place = folder / MANIFEST
+    try:
+        written = checksums(place)
+    except InputError as error:
+        yield Damage(place, error.message)
+        return
+    if written is None:
+        return
+    for name, expected in written.items():
+        path = folder / name
+        problem = ""
+        if not path.is_file():
+            problem = "is missing"
+        elif (size := path.stat().st_size) != expected.bytes:
+            problem = f"has {size:,} bytes where {expected.bytes:,} were written"
+        elif sums and sha256(path) != expected.sha256:
+            problem = "its sha256 differs from the one in the manifest"
+        if problem:
+            yield Damage(path, problem)
+    for path in folder.rglob("*.parquet"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in {MANIFEST, *written} and "/." not in f"/{name}":
+            yield Damage(path, "was not written by the stage")
+
+
+def checksums(place: Path) -> Mapping[str, Checksum] | None:
+    """The checksums in a manifest; None in one of an earlier version, which wrote none.
+
+    Raises `InputError` for a damaged manifest.
+    """
+    try:
+        data = place.read_bytes()
+    except FileNotFoundError:
+        raise InputError("is missing") from None
+    value: Any = parsed(data, where=str(place))
+    if not isinstance(value, dict):
+        raise InputError("is not the manifest that was written")
+    if not {CHECKSUMS, SEAL} & value.keys():
+        return None
+    found = _SEAL.search(data)
+    unsealed = data.replace(found[0], sealed(b"")) if found else b""
+    if not found or hashlib.sha256(unsealed).hexdigest().encode() != found[1]:
+        raise InputError("is not the manifest that was written")
+    return record_of(Sealed, value, str(place)).checksums

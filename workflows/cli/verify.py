@@ -1,0 +1,72 @@
+"""`discorpora verify`: every damaged file of a build, or of a folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from corpora.errors import InputError
+from corpora.store.atomic import MANIFEST
+from corpora.store.damage import checksums, damages
+from workflows.cli.prune import HASH
+
+
+def verify(
+    what: Annotated[
+        str, typer.Argument(metavar="[BUILD|FOLDER]", help="A build file, or a folder of stages.")
+    ] = "sample",
+    output: Annotated[str, typer.Option("--output", help="Where the build is.")] = "build",
+) -> None:
+    """Read every file of a build or folder, and name each that is damaged; 1 if one is."""
+    folders = sorted(_folders(Path(what)) if Path(what).is_dir() else _stages(what, output))
+    if not folders:
+        raise InputError("holds nothing that is built", where=what, hint="build it first")
+    start, files, size, unsealed, damaged = time.perf_counter(), 0, 0, 0, 0
+    for folder in folders:
+        found = list(damages(folder))
+        for damage in found:
+            typer.echo(f"damaged: {damage}")
+        damaged += len(found)
+        try:
+            written = checksums(folder / MANIFEST)
+        except InputError:
+            continue
+        if written is None:
+            unsealed += 1
+            typer.echo(f"not checked: {folder}: an earlier version made it, without checksums")
+            continue
+        files += len(written) + 1
+        size += sum(each.bytes for each in written.values())
+    seconds = time.perf_counter() - start
+    typer.echo(
+        f"{len(folders) - unsealed} folders, {files:,} files, {size / 2**20:,.1f} MiB in "
+        f"{seconds:.1f} s: {damaged or 'nothing'} damaged"
+    )
+    if damaged:
+        typer.echo("the next build sets damaged stages aside when it reads them: or remove them")
+        raise typer.Exit(1)
+
+
+def _folders(place: Path) -> Iterator[Path]:
+    """A finished folder itself, else all finished ones below it and those that should be."""
+    if (place / MANIFEST).is_file():
+        yield place
+        return
+    for path in place.rglob("*"):
+        name, beside = path.name.partition(".")[::2]  # what is unfinished, or was set aside
+        built = (path / MANIFEST).is_file() or HASH.fullmatch(name)
+        if built and not beside and path.is_dir() and not path.is_symlink():
+            yield path
+
+
+def _stages(config: str, output: str) -> Iterator[Path]:
+    """The folders of a build file's stages."""
+    from workflows.settings import options, planning
+    from workflows.tasks import BuildAll
+
+    with options(config, output), planning():
+        yield from (task.folder for task in BuildAll(config=config).lineage if task.folder.is_dir())
