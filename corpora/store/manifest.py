@@ -37,6 +37,7 @@ class Shard(BaseModel):
 
 
 class Split(BaseModel):
+    rows: int = 0
     shards: tuple[Shard, ...] = ()
 
 

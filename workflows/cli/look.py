@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
+from corpora.outside import record_of
 from corpora.splits import SPLITS
 from corpora.store.atomic import MANIFEST, read_json
+from corpora.store.manifest import Configuration, Feature, Manifest, read_results
 
 if TYPE_CHECKING:
     import pyarrow.dataset as pads
@@ -64,11 +66,15 @@ def inspect(
         path, config = place, config or named
     folder, out = Path(path).expanduser(), wide_console()
     manifest = _object(folder / MANIFEST)
-    configs = manifest.get("configs") or {}
+    about = record_of(Manifest, manifest, str(folder / MANIFEST))
+    configs = about.configs
     if folder.is_dir() and (manifest or (folder / "results.json").is_file()) and not configs:
         _refuse_parts(config, split, path)
         if not as_json:
-            _show_facts(manifest | _object(folder / "results.json"), folder, out)
+            results = folder / "results.json"
+            _show_facts(
+                manifest | (read_results(results) if results.is_file() else {}), folder, out
+            )
         tables = sorted(folder.glob("*.parquet"))[:1]
         shown = [_file_rows(file, rows, marker)._replace(title=file.name) for file in tables]
     elif folder.is_file():
@@ -78,7 +84,7 @@ def inspect(
         _refuse_shelf(folder)
         shown = [_dataset_rows(path, configs, config, split, marker, rows)]
         if configs and not as_json:
-            _show_configurations(manifest, out)
+            _show_configurations(about, out)
     else:
         raise InputError(
             "no such file or folder",
@@ -127,14 +133,19 @@ def _refuse_shelf(folder: Path) -> None:
 
 
 def _dataset_rows(
-    path: str, configs: Mapping[str, Any], config: str, split: str, marker: str, number: int
+    path: str,
+    configs: Mapping[str, Configuration],
+    config: str,
+    split: str,
+    marker: str,
+    number: int,
 ) -> Rows:
     """The first rows of one split: those named, else the default configuration and training."""
     from corpora.audit.opening import opened
 
     _choose(path, "config", config, configs or {config})
     found = opened(path, config)
-    config = config or next((n for n, c in configs.items() if c["default"]), next(iter(found)))
+    config = config or next((n for n, c in configs.items() if c.default), next(iter(found)))
     chosen = found[config]
     _choose(path, "split", split, chosen.splits)
     split = split or next(iter(chosen.splits))
@@ -212,26 +223,26 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         yield dict(record)
 
 
-def _show_configurations(manifest: Mapping[str, Any], out: Console) -> None:
+def _show_configurations(about: Manifest, out: Console) -> None:
     """A dataset's name, licence and languages, and the rows of each split."""
     from rich.box import SIMPLE
     from rich.table import Table
 
-    configs = manifest["configs"]
-    named = {split for entry in configs.values() for split in entry["splits"]}
+    named = {split for entry in about.configs.values() for split in entry.splits}
     splits = [split for split in SPLITS if split in named]
-    licence = (manifest.get("licence") or {}).get("id", "unknown")
-    title = f"{manifest['name']}: licence {licence}, language {', '.join(manifest['languages'])}"
+    licence = about.licence.id if about.licence else "unknown"
+    title = f"{about.name}: licence {licence}, language {', '.join(about.languages)}"
     out.print(_plain(title, "bold"))
     table = Table(box=SIMPLE)
     table.add_column("configuration")
     for split in splits:
         table.add_column(f"{split} rows", justify="right")
     table.add_column("labels")
-    for name, entry in configs.items():
-        rows = [f"{entry['splits'].get(split, {}).get('rows', 0):,}" for split in splits]
-        labels = [n for about in entry["features"].values() for n in about.get("names", ())]
-        shown = name + " (default)" * bool(entry["default"])
+    for name, entry in about.configs.items():
+        rows = [f"{entry.splits[s].rows if s in entry.splits else 0:,}" for s in splits]
+        features = [each for each in entry.features.values() if isinstance(each, Feature)]
+        labels = [label for feature in features for label in feature.names or ()]
+        shown = _plain(name + " (default)" * entry.default)
         table.add_row(shown, *rows, _plain(_few(labels)))
     out.print(table)
 
