@@ -38,7 +38,7 @@ class Shard(BaseModel):
 
 class Split(BaseModel):
     rows: int = 0
-    shards: tuple[Shard, ...] = ()
+    shards: tuple[Shard, ...]
 
 
 class Feature(BaseModel):
@@ -58,8 +58,8 @@ class Described(BaseModel):
 
 
 class Configuration(BaseModel):
-    splits: Mapping[str, Split] = {}
-    features: Mapping[str, Feature | list[Any]] = {}
+    splits: Mapping[str, Split]
+    features: Mapping[str, Feature | list[Any]]
     default: bool = False
 
 

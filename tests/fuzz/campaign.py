@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 import pytest
 
 from corpora.errors import DiscorporaError
+from workflows import console
 
 SECONDS, MEMORY = 20, 1 << 30
 """What a case may take: seconds, and bytes beyond what the process has."""
@@ -88,7 +89,8 @@ def how(call: Call) -> tuple[str, str]:
     signal.signal(signal.SIGALRM, hang)
     signal.alarm(SECONDS)
     try:
-        call()
+        with console.explained(Path.cwd()):  # as the command line does
+            call()
     except DiscorporaError as error:
         lines = str(error).count("\n") + 1
         return (REFUSED, "") if lines <= LINES else (LONG, str(error)[:2000])
