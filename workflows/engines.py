@@ -181,9 +181,8 @@ def _mark(logs: Path, rank: int) -> Path:
 
 def _left(logs: Path, engine: Engine) -> list[int]:
     """The tasks that have not ended well."""
-    marks = _mark(logs, 0).parent
-    done = set(os.listdir(marks)) if marks.is_dir() else set()
-    return [rank for rank in range(engine.tasks) if _mark(logs, rank).name not in done]
+    done = set(_mark(logs, 0).parent.glob("*"))
+    return [rank for rank in range(engine.tasks) if _mark(logs, rank) not in done]
 
 
 def _prepare(logs: Path, engine: Engine, folder: Path) -> None:

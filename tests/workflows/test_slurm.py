@@ -38,7 +38,8 @@ options = {{ partition = "cpu", time = "1:00:00", with_srun = false, max_array_s
 """
 SBATCH = r"""#!{python}
 # An array's tasks are forks of one process, which has loaded what they need: four at a time.
-import json, os, re, signal, subprocess, sys
+# Arrays wait for each other, as datatrove asks for.
+import json, os, re, sys, time
 here = os.path.dirname(os.path.abspath(__file__))
 script = open(sys.argv[-1]).read()
 number = 1 + len(os.listdir(here + "/arrays"))
@@ -55,6 +56,9 @@ open(here + f"/{{number}}.pid", "w").write(str(os.getpid()))
 null = os.open(os.devnull, os.O_RDWR)
 for stream in (0, 1, 2):
     os.dup2(null, stream)
+before = re.search(r"--dependency=afterany:(\d+)", " ".join(sys.argv))
+while before and os.path.exists(here + f"/{{before.group(1)}}.pid"):
+    time.sleep(0.1)
 os.environ.update(SLURM_JOB_ID=str(number), SLURM_NODELIST="n1", RUN_OFFSET=offset)
 import dill
 import tests.workflows.numbered
@@ -117,7 +121,12 @@ def test_an_array_with_killed_and_slow_tasks_loses_and_repeats_nothing(
     runs, began = [], time.monotonic()
     while not runs or runs[-1]:
         done = subprocess.run(
-            [*command, *words], env=environment, cwd=ROOT, capture_output=True, text=True
+            [*command, *words],
+            env=environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         lost = re.search(r"(\d+) of \d+ tasks did not end well", done.stderr)
         assert bool(lost) == bool(done.returncode), done.stderr[-3000:]
@@ -153,7 +162,7 @@ def test_a_job_runs_only_from_a_folder_that_is_closed(tmp_path: Path) -> None:
     script = executor(folder).get_launch_file_contents({}, f"echo ran {folder}/executor.pik")
     for mode, ran in ((0o700, True), (0o750, False), (0o777, False)):
         folder.chmod(mode)
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
         assert ("ran" in done.stdout, done.returncode == 0) == (ran, ran)
         assert ran or "must be yours and of mode 700" in done.stderr
 
@@ -206,7 +215,7 @@ def test_logs_are_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     _prepare(logs, engine, tmp_path)
     assert logs.stat().st_mode & 0o7777 == 0o700
     monkeypatch.setattr(Path, "chmod", lambda *_: None)
-    monkeypatch.setattr(Path, "mkdir", lambda path, **_: os.mkdir(path, 0o755))
+    monkeypatch.setattr(Path, "mkdir", lambda path, **_: os.mkdir(path, 0o755))  # noqa: PTH102
     with pytest.raises(DiscorporaError, match="expected 700"):
         _prepare(logs, engine, tmp_path)
 
