@@ -64,6 +64,7 @@ def write(books: Path, size: int, path: Path) -> int:
 
 def measured(books: Path, size: int) -> dict[str, Any]:
     """Of each stage: processor seconds, peak of memory in MiB, MiB on the disk."""
+    from extract.pool import by_words
     from workflows.settings import options
     from workflows.tasks import BuildAll
 
@@ -85,6 +86,11 @@ def measured(books: Path, size: int) -> dict[str, Any]:
                 sums["memory"] = max(sums["memory"], peak)
                 files = (path for path in task.folder.rglob("*") if path.is_file())
                 sums["disk"] += sum(path.stat().st_size for path in files) / 2**20
+                if task.stage == "parse":  # each worker of an engine reads all documents
+                    before = processor()
+                    for _ in by_words(task.documents(), 50_000):
+                        pass
+                    found["reading"] = round(processor() - before, 2)
                 if task.stage == "sentences":
                     found["sentences split"] = task.manifest()["counts"]["sentences"]
     return found

@@ -115,11 +115,8 @@ def called(given: list[str], folder: Path) -> None:
     for number in (1, 2):
         os.dup2(os.open("said", os.O_CREAT | os.O_WRONLY | os.O_APPEND), number)
     os.dup2(os.open("text.txt", os.O_RDONLY), 0)
-    sys.stdin, sys.stdout, sys.stderr = (
-        open(0),
-        open(1, "w"),
-        open(2, "w", errors="backslashreplace"),
-    )
+    sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+    sys.stderr = os.fdopen(2, "w", errors="backslashreplace")  # as Python does
     sys.argv = ["discorpora", *given]
     status: object = 0
     try:
