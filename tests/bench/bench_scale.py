@@ -25,7 +25,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 PARTS = 16
 SHORT = 300_000
 """Most words of a novel: one that is as long as all others would decide alone."""
-STAGES = ("documents", "sentences", "parse", "pairs", "candidates", "division", "dataset")
+STAGES = ("documents", "sentences", "parse", "pairs", "division", "dataset")
 BUILD = """
 name = "scale"
 threads = 1

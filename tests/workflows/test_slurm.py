@@ -60,10 +60,13 @@ before = re.search(r"--dependency=afterany:(\d+)", " ".join(sys.argv))
 while before and os.path.exists(here + f"/{{before.group(1)}}.pid"):
     time.sleep(0.1)
 os.environ.update(SLURM_JOB_ID=str(number), SLURM_NODELIST="n1", RUN_OFFSET=offset)
-import dill
-import tests.workflows.numbered
+import dill, pandas
+from tests.workflows.numbered import Numbered
+from workflows.settings import options
 with open(folder, "rb") as file:
     executor = dill.load(file)
+with options(executor.pipeline[0].config, executor.pipeline[0].output):
+    planned = Numbered.from_str_params(executor.pipeline[0].parameters)
 running = 0
 for task in range(last + 1):
     if running == 4:
