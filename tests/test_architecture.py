@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,37 @@ def test_no_family_of_models_is_known_outside_it(folder: str) -> None:
     for path in (ROOT / "zoo" / folder).rglob("*.py"):
         known = {m for m in imported_modules(path) if m.startswith(others)}
         assert not known, f"{path} imports {sorted(known)}"
+
+
+def imported_files(path: Path, modules: dict[str, Path]) -> set[Path]:
+    """The files of the rooms that a file imports, lazily or not, but for type checking alone."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    guards = [n for n in ast.walk(tree) if isinstance(n, ast.If) and is_type_checking(n.test)]
+    for guard in guards:
+        guard.body = [ast.Pass()]
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {modules.get(name.name) for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for name in node.names:
+                found.add(modules.get(f"{node.module}.{name.name}") or modules.get(node.module))
+    return {file for file in found if file and file != path}
+
+
+def is_type_checking(test: ast.expr) -> bool:
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
+
+
+def test_files_do_not_import_in_a_circle() -> None:
+    files = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    modules = {}
+    for path in files:
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        modules[".".join(parts).removesuffix(".__init__")] = path
+    graph = {path: imported_files(path, modules) for path in files}
+    assert sum(map(len, graph.values())) > len(files)
+    TopologicalSorter(graph).prepare()  # CycleError names the files of a circle
 
 
 def test_the_files_of_the_rooms_are_found() -> None:

@@ -9,7 +9,6 @@ Auto classes of transformers, as importing one does (`from zoo.coherence import 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -25,20 +24,7 @@ MODELS = (
 )
 """The modules of the model classes; each registers its own."""
 
-TRUST = "DISCORPORA_TRUST_REMOTE_CODE"
-"""Set to 1 by `--trust-remote-code`, for the processes that a command starts too."""
-
-__all__ = ["MODELS", "TRUST", "file_of", "lazily", "register", "trust_code", "trusts_code"]
-
-
-def trust_code() -> None:
-    """Let the code run that comes with the models that are loaded: `--trust-remote-code`."""
-    os.environ[TRUST] = "1"
-
-
-def trusts_code() -> bool:
-    """Whether the user lets code run that came with a model."""
-    return os.environ.get(TRUST) == "1"
+__all__ = ["MODELS", "file_of", "lazily", "register"]
 
 
 def register(model: str | Path = "") -> None:

@@ -26,8 +26,9 @@ from transformers.utils import logging as transformers_logging
 
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.outside import read_json
-from zoo import file_of, trusts_code
+from zoo import file_of
 from zoo.presets import shipped
+from zoo.trust import trusts_code
 
 log = logging.getLogger("zoo")
 

@@ -26,8 +26,8 @@ from corpora.errors import ConfigError, InputError, nearest
 from corpora.outside import read_json, read_record
 from corpora.store.atomic import MANIFEST
 from corpora.toml import TomlFile
-from zoo import trusts_code
 from zoo.declared import OBJECTIVES, RECIPES, RankingRecipe, Recipe
+from zoo.trust import trusts_code
 
 log = logging.getLogger("zoo")
 

@@ -16,10 +16,10 @@ from importlib.util import find_spec
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
-from zoo import trust_code
 from zoo.declared import RECIPES, StepRecipe
 from zoo.presets import parse_options, read_preset, shipped
 from zoo.training import job
+from zoo.trust import trust_code
 
 log = logging.getLogger("zoo")
 

@@ -140,7 +140,7 @@ def test_other_folders_are_refused(tmp_path, stage, make_document):
     builder = BUILDERS.find("conpono").of({"min_sentences": 2})
     with staged(tmp_path / "c") as partial:
         builder.build([make_document("d")], Target(partial, stage, 1))
-    with pytest.raises(InputError, match="not a dataset that discoeval has"):
+    with pytest.raises(InputError, match="the format discoeval has no such dataset"):
         export(tmp_path / "c", tmp_path / "out")
 
 
@@ -320,7 +320,7 @@ def test_texts_that_share_nothing_are_no_triplet():
 
 @pytest.mark.parametrize(
     ("layout", "message"),
-    [("triplets", "not a dataset that triplets has"), ("triplet", "no format 'triplet'")],
+    [("triplets", "the format triplets has no such dataset"), ("triplet", "no format 'triplet'")],
 )
 def test_a_layout_that_a_dataset_does_not_have(built, tmp_path, layout, message):
     with pytest.raises((InputError, ConfigError), match=message):

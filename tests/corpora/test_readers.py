@@ -91,7 +91,7 @@ def test_no_network_is_a_short_error(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("jsnl:x", {}, InputError, ["'jsnl'", "'jsonl'"]),
         ("somewhere/notes.pdf", {}, InputError, ["kind:PATH"]),
-        ("text:", {}, InputError, ["no path"]),
+        ("text:", {}, InputError, ["needs a path"]),
         ("text:{tmp}/nowhere/a.txt", {}, InputError, ["no such file", "has no 'nowhere'"]),
         ("text:{tmp}/bok.txt", {}, InputError, ["did you mean 'book.txt'"]),
         ("text:{tmp}/*.text", {}, InputError, ["no file matches"]),

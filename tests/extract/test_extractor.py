@@ -137,9 +137,9 @@ def test_rejects_come_in_the_order_of_the_text() -> None:
         ({"text": "tokenized"}, "did you mean 'tokenised'"),
         ({"parser": "embeded"}, "did you mean 'embedded'"),
         ({"parser": "spacy"}, "spacy:NAME"),
-        ({"language": "es", "markers": "all"}, "knows English, not 'es'"),
+        ({"language": "es", "markers": "all"}, "parses English only, not 'es'"),
         ({"max_token": 3}, "no setting 'max_token'; did you mean 'max_tokens'"),
-        ({"parser": "gold", "max_tokens": 3}, "no setting 'max_tokens'; it takes none"),
+        ({"parser": "gold", "max_tokens": 3}, "no setting 'max_tokens'; it has none"),
         ({"parser": GoldParser(), "max_tokens": 3}, "a parser object has its own settings"),
     ],
 )

@@ -177,7 +177,7 @@ def test_a_recipe_is_no_trained_model(
     texts: list[Path], discorpora: Callable[..., tuple[int, str, str]]
 ) -> None:
     code, _, err = discorpora("score", *texts, "--model", "coherence/minilm")
-    assert code == 1 and "is a recipe, no trained model" in err
+    assert code == 1 and "is a recipe, not a trained model" in err
     assert "discorpora train coherence/minilm" in err
 
 
@@ -377,5 +377,5 @@ def test_other_checkpoints_are_not_converted(
     file = tmp_path / "model.pt"
     file.write_bytes(b"no checkpoint")
     code, _, err = discorpora("convert", "coherence", file, "-o", tmp_path / "out")
-    assert code == 1 and "cannot be read as weights alone" in err
+    assert code == 1 and "cannot be read as weights only" in err
     assert not (tmp_path / "out").exists()

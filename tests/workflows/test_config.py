@@ -266,7 +266,7 @@ def test_a_source_in_a_language_that_the_parser_does_not_know_is_refused(tmp_pat
     with (
         options(str(config), str(tmp_path / "out")),
         settings.planning(),
-        pytest.raises(ConfigError, match="knows English, not 'es'"),
+        pytest.raises(ConfigError, match="parses English only, not 'es'"),
     ):
         Parse(config=str(config), source="stories").settings()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
 
 from corpora.errors import DiscorporaError
 from workflows import settings
@@ -230,8 +231,10 @@ def test_a_parser_that_is_not_installed_is_missing_like_a_source(
 ) -> None:
     text = BUILD.replace("threads = 1", f'threads = 1\n[parse]\nparser = "{parser}"')
     config, output = str(write_config(text)), str(tmp_path / "out")
-    show_plan(config, output)
+    with pytest.raises(typer.Exit) as left:
+        show_plan(config, output)
     shown = capsys.readouterr().out
+    assert left.value.exit_code == 1
     assert f"parser {parser}: " in shown and "waits for missing" in shown
     with options(config, output), pytest.raises(DiscorporaError) as error:
         BuildAll(config=config)

@@ -524,7 +524,7 @@ def test_the_full_model_refuses_what_it_does_not_do(
     code, message = train_cli(
         *FULL, "--gradient_accumulation", 2, "--dataset", ranked_folder, "--output", tmp_path / "m"
     )
-    assert code == 2 and "raise batch_size" in message
+    assert code == 2 and "increase batch_size" in message
 
 
 # Training on intrusions

@@ -249,7 +249,7 @@ def test_each_row_keeps_its_own_candidates(tokenizer: Any) -> None:
     found, fewer, dropped = candidates(documents, rows, 50)
     assert found == [("short", few), ("long", many[:50])]
     assert (fewer, dropped) == (1, 1)
-    with pytest.raises(InputError, match="no document is left"):
+    with pytest.raises(InputError, match="no training document is left"):
         candidates(documents, rows[2:], 50)
 
 

@@ -145,7 +145,7 @@ def test_the_released_settings(train_cli: Any, pairs_folder: Path, tmp_path: Pat
     options = ["dissent/bilstm_tiny", "--dataset", pairs_folder, "--output", tmp_path / "m"]
     options += ["--max_steps", "1", "--linear_layers", "3", "--drop_unknown", "true"]
     code, message = train_cli(*options)
-    assert code == 2 and "there are no word vectors" in message
+    assert code == 2 and "drop_unknown = true needs word vectors" in message
     options += ["--vectors", file, "--embedding_size", "3"]
     code, message = train_cli(*options)
     assert code == 2 and "--sentence_ends true" in message

@@ -13,7 +13,7 @@ from huggingface_hub import ModelCard
 from transformers import AutoModel, AutoModelForSequenceClassification
 
 import zoo
-from corpora.errors import InputError
+from corpora.errors import ConfigError, InputError
 from zoo.coherence import CoherenceConfig, CoherenceScorer
 from zoo.dissent import PairClassifier, predict, predictions, read_pairs
 from zoo.dissent.data import NgramVocabulary, encode_ngrams
@@ -126,7 +126,7 @@ def test_a_model_without_backbone_is_named(
     recipe.write_text('recipe = "dissent.transformer"\n', encoding="utf-8")
     options = ["--dataset", pairs_folder, "--output", tmp_path / "m"]
     code, message = train_cli(recipe, *options, "--backbone", dissent_models["bilstm_tiny"])
-    assert code != 0 and "has no backbone to go on from" in message
+    assert code != 0 and "has no backbone to start from" in message
     code, message = train_cli(recipe, *options)
     assert code != 0
 
@@ -138,7 +138,7 @@ def test_a_model_of_another_class(pairs_folder: Path, tmp_path: Path) -> None:
     scorer.save_pretrained(tmp_path)
     with pytest.raises(InputError, match="discorpora-coherence-scorer"):
         PairClassifier.load(tmp_path)
-    with pytest.raises(InputError, match="no model here"):
+    with pytest.raises(ConfigError, match="there is no such folder"):
         PairClassifier.load(tmp_path / "none")
 
 
@@ -175,10 +175,13 @@ def test_a_line_that_is_no_pair(name: str, text: str, expected: str, tmp_path: P
 
 def test_pairs_in_another_encoding_and_very_long_ones(tmp_path: Path) -> None:
     (tmp_path / "p.tsv").write_bytes("Ein Café.\tSchön.\n".encode("latin-1"))
-    with pytest.raises(InputError, match="is not UTF-8"):
+    with pytest.raises(InputError, match="not UTF-8"):
         list(read_pairs(tmp_path / "p.tsv"))
-    (tmp_path / "p.tsv").write_text(f"{'a' * 200_000}\tb\n", encoding="utf-8")
-    assert [len(s1) for s1, _ in read_pairs(tmp_path / "p.tsv")] == [200_000]
+    (tmp_path / "p.tsv").write_text(f"{'a' * 100_000}\tb\n", encoding="utf-8")
+    assert [len(s1) for s1, _ in read_pairs(tmp_path / "p.tsv")] == [100_000]
+    (tmp_path / "p.tsv").write_text(f"{'a' * 100_001}\tb\n", encoding="utf-8")
+    with pytest.raises(InputError, match="100,000 characters at most"):
+        list(read_pairs(tmp_path / "p.tsv"))
 
 
 def test_the_ngrams_of_a_pair() -> None:

@@ -142,7 +142,7 @@ def test_a_text_that_does_not_begin_with_cls_has_no_such_vector(
     where = ["--dataset", data["conpono"], "--output", tmp_path / "m"]
     pad = ["--pad_token", "<|endoftext|>"] if family == "gpt2" else []
     code, message = train_cli("conpono.conpono", *where, "--backbone", backbones[family], *pad)
-    assert code == 2 and "does not begin with [CLS]" in message and 'vector = "mean"' in message
+    assert code == 2 and "do not begin with [CLS]" in message and 'vector = "mean"' in message
 
 
 def test_of_a_t5_the_encoder_is_taken(backbones: dict[str, Path]) -> None:
@@ -238,5 +238,5 @@ def test_a_gpu_that_another_process_fills(
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 1 << 30)
     where = ["--dataset", data["dissent"], "--output", tmp_path / "m"]
     code, message = train_cli("dissent.transformer", *where, "--backbone", backbones["bert"])
-    assert code == 2 and "other processes hold 78 of its 80 GiB" in message
+    assert code == 2 and "other processes use 78 of its 80 GiB" in message
     assert "CUDA_VISIBLE_DEVICES" in message and "gradient_accumulation" in message

@@ -131,7 +131,7 @@ def test_a_treebank_without_a_sentence_is_refused(
     paths = ["--treebank", str(empty), "--dev", str(TINY), "--output", str(tmp_path / "out")]
     assert train.main(paths) == 2
     assert evaluate.main([str(PIPELINE), str(empty)]) == 2
-    assert caplog.text.count(f"{empty}: no document in it") == 2
+    assert caplog.text.count(f"{empty}: there is no document in it") == 2
 
 
 def test_two_files_of_one_name_are_told_apart(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_help_shows_the_choices_and_the_class_s_own_words() -> None:
     recipe = read_preset("conpono/minilm")
     text = described(recipe.kind, recipe.settings)
     assert "--encoder 'full'  (full, isolated, uni)" in text
-    assert "Anchors a step" in text and "Examples of an optimizer step" not in text
+    assert "Anchors of a step" in text and "Examples of an optimizer step" not in text
     assert max(map(len, text.splitlines())) <= 100
 
 

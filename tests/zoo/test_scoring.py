@@ -158,7 +158,7 @@ def test_percentiles_follow_the_reference(tmp_path: Path) -> None:
     (tmp_path / REFERENCE).write_text(json.dumps(stored), encoding="utf-8")
     assert load_reference(tmp_path) == Reference("stories", 11, known)
     assert load_reference(tmp_path / "none") is None
-    with pytest.raises(InputError, match="without texts"):
+    with pytest.raises(InputError, match="has no texts"):
         quantiles([])
 
 
@@ -255,9 +255,9 @@ class Harmful:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (Harmful(), "cannot be read as weights alone"),
-        ({"weights": [1, 2]}, "is no state dict"),
-        ({"other.weight": torch.zeros(1)}, "neither of the authors' models"),
+        (Harmful(), "cannot be read as weights only"),
+        ({"weights": [1, 2]}, "is not a state dict"),
+        ({"other.weight": torch.zeros(1)}, "none of the authors' models"),
         (
             {"model.x": torch.zeros(1), "conlinear.weight": torch.zeros(1), "odd": torch.zeros(1)},
             "do not fit",

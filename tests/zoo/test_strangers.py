@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import zoo
 from corpora.errors import DiscorporaError, InputError
 from zoo.evaluate.encoders import load_encoder
+from zoo.trust import TRUST
 
 from ..fuzz.campaign import REFUSED, of_a_fork
 from ..fuzz.test_model_folders import use
@@ -47,7 +47,7 @@ def stranger(tmp_path: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -
     (folder / "evil.py").write_text(EVIL.replace("RAN", repr(str(ran))))
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "hf"))
     monkeypatch.setattr("builtins.input", lambda *_: "yes")  # transformers would ask
-    monkeypatch.delenv(zoo.TRUST, raising=False)
+    monkeypatch.delenv(TRUST, raising=False)
     return folder
 
 
@@ -64,7 +64,7 @@ def test_no_code_of_a_stranger_runs(loader: str, stranger: Path) -> None:
 def test_code_runs_where_the_user_says_so_and_it_is_said(
     stranger: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv(zoo.TRUST, "1")
+    monkeypatch.setenv(TRUST, "1")
     use("encoder", stranger)
     assert (stranger.parent / "ran").exists()
     assert "running code that came with it: evil.Config, evil.Model" in caplog.text

@@ -124,6 +124,7 @@ def test_what_a_run_leaves(train_cli: Run, pairs_folder: Path, tmp_path: Path) -
     results = json.loads((output / "results.json").read_text(encoding="utf-8"))
     assert results["dataset"]["revision"] == "hash-of-dissent"
     assert [entry["step"] for entry in results["training"]["validations"]] == [6, 12]
+    assert [step for step, _ in results["training"]["losses"]] == [6, 12]
     assert str(tmp_path) not in (output / "results.json").read_text(encoding="utf-8")
     assert str(tmp_path) not in (output / "config.json").read_text(encoding="utf-8")
 
@@ -262,3 +263,10 @@ def test_several_processes_are_started_once(
     assert train_cli("dissent/bilstm_tiny", *where, "--processes", 2)[0] == 0
     assert started[0][1:4] == ["-m", "accelerate.commands.launch", "--multi_gpu"]
     assert started[0][-2:] == ["--processes", "2"]
+
+
+def test_a_long_curve_keeps_its_end_and_its_mean() -> None:
+    losses = [(step, float(step)) for step in range(1, 1001)]
+    few = trainer.thinned(losses, most=10)
+    assert len(few) == 10 and few[-1] == [1000, 950.5] and few[0] == [100, 50.5]
+    assert trainer.thinned(losses[:3], most=10) == [[1, 1.0], [2, 2.0], [3, 3.0]]

@@ -23,7 +23,7 @@ from corpora.readers.records import strings, wrong_type
 from corpora.readers.rows import JSON_LINES, json_rows
 from corpora.readers.source import check_unicode
 from workflows.cli.show import wide_console
-from zoo import trust_code
+from zoo.trust import trust_code
 
 STDIN = "standard input"
 RECORD = 'expected {"prompt": "...", "alternatives": ["...", "..."]}'

@@ -28,6 +28,7 @@ text { font: 11px system-ui, sans-serif; fill: #23282d } .title { font-weight: 6
 .line { fill: none; stroke-width: 1.8 }
 """
 COLOURS = 7
+DOTS = 30
 
 
 def alone(drawn: Html) -> str:
@@ -89,7 +90,7 @@ def histogram(title: str, counts: Sequence[int], low: float, high: float, unit: 
 def curves(
     title: str, series: Mapping[str, Sequence[tuple[float, float]]], x_unit: str, y_unit: str
 ) -> Html:
-    """Lines through points `(x, y)`, at most seven."""
+    """Lines through points `(x, y)`, at most seven; a line of over 30 points has no dots."""
     series = dict(list(series.items())[:COLOURS])
     points = [point for line in series.values() for point in line]
     ticks = _ticks(min(y for _, y in points), max(y for _, y in points))
@@ -105,12 +106,13 @@ def curves(
     for number, line in enumerate(series.values()):
         path = " ".join(f"{_n(x(at))},{_n(y(value))}" for at, value in line)
         parts.append(tag("polyline", points=path, class_=f"line s{number}"))
-        for at, value in line:
+        for at, value in line if len(line) <= DOTS else ():
             dot = {"cx": _n(x(at)), "cy": _n(y(value)), "r": 2.6, "class_": f"c{number}"}
             parts.append(tag("circle", **dot))
-    said = (
-        f"{name}: {', '.join(f'{v:.4g} at {at:g}' for at, v in s)}" for name, s in series.items()
-    )
+    said = []
+    for name, line in series.items():
+        shown = line if len(line) <= DOTS else (line[0], line[-1])
+        said.append(f"{name}: {', '.join(f'{value:.4g} at {at:g}' for at, value in shown)}")
     return _svg(title, f"{y_unit} by {x_unit}. {'; '.join(said)}.", bottom + 2 * LINE, parts)
 
 

@@ -318,13 +318,17 @@ def _training(stages: Sequence[Made]) -> Iterator[Block]:
     )
     yield Table("What was trained", header, rows)
     for made in stages:
-        validations = made.results.get("training", {}).get("validations", [])
+        training = made.results.get("training", {})
+        validations = training.get("validations", [])
         drawn = []
         for measure in ("loss", "accuracy"):
             points = [(one["step"], one[measure]) for one in validations if measure in one]
-            if len(points) > 1:
-                title, unit = f"{made.key}: {measure}", f"validation {measure}"
-                svg = charts.curves(title, {measure: points}, "step", unit)
+            losses = training.get("losses", []) if measure == "loss" else []
+            lines = {"training": losses, "validation": points}
+            lines = {name: line for name, line in lines.items() if len(line) > 1}
+            if lines:
+                unit = f"{' and '.join(lines)} {measure}"
+                svg = charts.curves(f"{made.key}: {measure}", lines, "step", unit)
                 drawn.append(Figure(f"curve-{made.key}-{measure}", f"{unit} of {made.key}", svg))
         if drawn:
             keys = [*dict.fromkeys(["step", *(key for one in validations for key in one)])]

@@ -45,7 +45,7 @@ from zoo.lora import merge_lora
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job, is_main_process
-from zoo.training.trainer import ignore_unused, tensor_cores
+from zoo.training.trainer import ignore_unused, tensor_cores, thinned
 
 if TYPE_CHECKING:
     from zoo.coherence.recipes import Full
@@ -65,7 +65,8 @@ logging.getLogger("accelerate").setLevel(logging.WARNING)  # it names every file
 
 @dataclass
 class Progress:
-    """The progress of a run; part of every checkpoint. `log` holds the validations in order.
+    """The progress of a run; part of every checkpoint. `log` holds the validations in order,
+    `losses` steps with the mean training loss since the one before.
 
     `seconds`, by part of the loop, `tokens` (of the training steps) and `mined` (texts) are summed
     over all parts of an interrupted run.
@@ -81,6 +82,7 @@ class Progress:
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(LOWER, 0.0))
     tokens: int = 0
     mined: int = 0
+    losses: list[tuple[int, float]] = field(default_factory=list)
 
     def state_dict(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -186,6 +188,7 @@ class FullTraining:
         return {
             "steps": progress.step,
             "best_step": progress.best_step,
+            "losses": thinned(progress.losses),
             "validations": progress.log,
             "rounds": progress.round,
             "processes": self.processes,
@@ -308,6 +311,7 @@ class FullTraining:
             if not math.isfinite(loss):
                 problem = f"the loss is {loss} at step {step}"
                 raise checkpoints.not_finite(self.job, problem)
+        self.progress.losses.append((self.progress.step, sum(losses) / len(losses)))
         return losses[-1]
 
     def loss(self, batch: list[Row]) -> Tensor:

@@ -18,7 +18,7 @@ from zoo.evaluate.scores import of_ratio
 from zoo.training.data import SPLITS, evenly, open_streamed
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process
-from zoo.training.trainer import fit, trainer_over
+from zoo.training.trainer import fit, history, trainer_over
 from zoo.vocabularies import load_vectors, train_words
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def train(recipe: Bigru, job: Job) -> None:
         ),
         metrics=metrics,
         data={"sentences": sizes, "truncated": truncated, "vocabulary": len(tokenizer)},
-        training={"steps": state.global_step, "validations": validations},
+        training={**history(state), "validations": validations},
     )
 
 

@@ -47,10 +47,10 @@ def read_pairs(path: Path) -> Iterator[tuple[str, str]]:
     """
     is_json = path.suffix in JSON_LINES or path.suffix == ".json"
     for number, (where, row) in enumerate(json_rows(path) if is_json else _columns(path), 1):
-        if isinstance(row, BadRecord):
-            raise InputError(row.reason, where=where, hint="save it as UTF-8, a pair a line")
-        cells = [row.get("s1"), row.get("s2")] if isinstance(row, Mapping) else row
         expected = 'an object with "s1" and "s2"' if is_json else "two columns with a tab between"
+        if isinstance(row, BadRecord):
+            raise InputError(row.reason, where=where, hint=f"expected {expected}, in UTF-8")
+        cells = [row.get("s1"), row.get("s2")] if isinstance(row, Mapping) else row
         if not is_json and number == 1 and [cell.strip().lower() for cell in row] == ["s1", "s2"]:
             continue
         texts = [text for text in cells if isinstance(text, str)]

@@ -14,10 +14,10 @@ from typing import Any
 from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
-from zoo import trust_code
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.results import check_place, finished, save
 from zoo.presets import parse_options
+from zoo.trust import trust_code
 
 log = logging.getLogger("zoo")
 

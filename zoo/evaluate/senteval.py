@@ -74,9 +74,9 @@ def evaluate(options: SentEval, request: Request) -> Result:
             hint="mteb scores whole tasks on their own splits: leave out --limit and --split",
         )
     require("mteb", "mteb", "to run the tasks of SentEval")
-    from zoo.evaluate import mteb_tasks
+    from zoo.evaluate import mteb_models
 
-    encoder = mteb_tasks.encoder(request.model, options.representation)
+    encoder = mteb_models.encoder(request.model, options.representation)
     scores, revisions = run(encoder, request.batch_size)
     return Result(
         model={"name": Path(request.model).name, "type": type(encoder.model).__name__},

@@ -328,18 +328,27 @@ def lower_memory(job: Job) -> str:
 
 
 def history(state: TrainerState) -> dict[str, Any]:
-    """The steps of a run and its validations, in order: what results.json keeps of them."""
+    """The steps of a run, its training losses and validations: what results.json keeps of them."""
     validations = [
-        {"step": entry["step"], "loss": entry["eval_loss"], "accuracy": entry["eval_accuracy"]}
+        {"step": entry["step"]}
+        | {key: entry[f"eval_{key}"] for key in ("loss", "accuracy") if f"eval_{key}" in entry}
         for entry in state.log_history
         if "eval_loss" in entry
     ]
     return {
         "steps": state.global_step,
         "best_step": state.best_global_step,
+        "losses": thinned([(int(e["step"]), e["loss"]) for e in state.log_history if "loss" in e]),
         "validations": validations,
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
     }
+
+
+def thinned(losses: Sequence[tuple[int, float]], most: int = 200) -> list[list[float]]:
+    """A curve of mean training losses by step, at most `most` points, each a mean of neighbours."""
+    size = max(1, -(-len(losses) // most))
+    parts = (losses[first : first + size] for first in range(0, len(losses), size))
+    return [[part[-1][0], sum(loss for _, loss in part) / len(part)] for part in parts]
 
 
 class EpochSampler(Sampler[int]):
@@ -383,7 +392,8 @@ class _Frame(TrainerCallback):
 
     The Trainer tells the epoch too, but not of several processes that resume in the middle of
     one. At an epoch's last step nothing is asked for: there the validation comes first, and with
-    it a change of the learning rate that a checkpoint made before it would lose.
+    it a change of the learning rate that a checkpoint made before it would lose. A checkpoint does
+    not hold the losses since the last log, so each is logged first.
     """
 
     def __init__(self, sampler: EpochSampler, recipe: StepRecipe) -> None:
@@ -400,6 +410,10 @@ class _Frame(TrainerCallback):
             control.should_evaluate = control.should_save = True
         if every.save_steps and step % every.save_steps == 0:
             control.should_save = True
+        control.should_log = control.should_log or control.should_save
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        control.should_log = True
 
 
 class LogLines(TrainerCallback):

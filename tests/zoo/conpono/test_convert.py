@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_named() -> None:
         rename("another/variable", "here")
     arrays = variables()
     del arrays["bert/pooler/dense/bias"]
-    with pytest.raises(InputError, match=r"backbone\.pooler\.dense\.bias.*has none"):
+    with pytest.raises(InputError, match=r"backbone\.pooler\.dense\.bias.*found none"):
         to_model(Stored(arrays), BertConfig(**CONFIG), "full", "here")
     arrays = variables()
     with pytest.raises(InputError, match="word_embeddings"):
@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_named() -> None:
     with pytest.raises(InputError, match=r"relations\.weight.*\(8, 4, 4\).*\(8, 4\)"):
         to_model(Stored(flat), BertConfig(**CONFIG), "full", "here")
     plain = {name: array for name, array in arrays.items() if "cpc" not in name}
-    with pytest.raises(InputError, match="no CONPONO model"):
+    with pytest.raises(InputError, match="not a CONPONO model"):
         to_model(Stored(plain), BertConfig(**CONFIG), "full", "here")
 
 
@@ -150,7 +150,7 @@ def beside(folder: Path) -> None:
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no TensorFlow checkpoint is there"):
+    with pytest.raises(InputError, match="there is no TensorFlow checkpoint"):
         convert(tmp_path / "model.ckpt-1", tmp_path / "out")
     (tmp_path / "model.ckpt-1.index").touch()
     with pytest.raises(InputError, match=r"bert_config\.json"):
@@ -160,12 +160,12 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("bert_config.json", '{"vocab_size": 12', "is no configuration of a BERT"),
-        ("bert_config.json", "[12]", "is no configuration of a BERT"),
-        ("bert_config.json", '{"vocab_size": "many"}', "is no configuration of a BERT"),
+        ("bert_config.json", '{"vocab_size": 12', "is not a configuration of BERT"),
+        ("bert_config.json", "[12]", "is not a configuration of BERT"),
+        ("bert_config.json", '{"vocab_size": "many"}', "is not a configuration of BERT"),
         ("vocab.txt", "\n".join(WORDS[:-1]), "11 words, the configuration has vocab_size = 12"),
         ("vocab.txt", "\n".join([*WORDS, "h"]), "13 words, the configuration has vocab_size = 12"),
-        ("vocab.txt", "\n".join([*WORDS[:-1], "a"]), "'a' stands there twice"),
+        ("vocab.txt", "\n".join([*WORDS[:-1], "a"]), "'a' occurs twice"),
     ],
 )
 def test_broken_files_are_named(tmp_path: Path, name: str, text: str, said: str) -> None:

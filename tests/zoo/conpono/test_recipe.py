@@ -208,8 +208,8 @@ def test_training_goes_on_from_a_model_of_this_family(
     train(["conpono/minilm", *words, "--output", str(tmp_path / "model")])
     results = json.loads((tmp_path / "model" / "results.json").read_text(encoding="utf-8"))
     assert results["notes"][:2] == [
-        "W_k taken over from the backbone",
-        "max_tokens lowered from 200 to 128: the backbone takes no more",
+        "W_k copied from the backbone",
+        "max_tokens lowered from 200 to 128: the backbone's limit",
     ]
     assert weights(tmp_path / "model") == weights(undisturbed)
 
@@ -220,7 +220,7 @@ def weights(folder: Path) -> bytes:
 
 def test_cut_texts_are_said(paragraphs_folder: Path, tmp_path: Path) -> None:
     results = run(paragraphs_folder, tmp_path / "model", "--max_steps", "1", "--max_tokens", "40")
-    cut = [note for note in results["notes"] if "are cut to 40 tokens" in note]
+    cut = [note for note in results["notes"] if "were cut to 40 tokens" in note]
     assert [note.partition(":")[0] for note in cut] == ["validation", "test"]
     assert " of 36 texts and pairs" in cut[0]
 
@@ -235,7 +235,7 @@ def test_cut_texts_are_said(paragraphs_folder: Path, tmp_path: Path) -> None:
         ("--anchor_sentences 0", "anchor_sentences = 0"),
         ("--target_sentences 0", "target_sentences = 0"),
         ("--max_tokens 5", "max_tokens = 5: expected 8 or more"),
-        ("--candidates 1", "candidates = 1: a target needs one other candidate at least"),
+        ("--candidates 1", "candidates = 1: a target needs at least one other candidate"),
         ("--objective bso --candidates 0", "candidates = 0"),
         ("--warmup 1000", "warmup = 1000: expected a number below 1"),
         ("--block_tokens 0", "block_tokens = 0"),
