@@ -24,6 +24,7 @@ test: $(STAMP)   ## the test suite (CI), a file on each of two cores at a time
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 nightly: $(STAMP) ## the test suite with the crash, fuzz and scale campaigns
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[audit]'
 	$(BIN)/python -m pytest --nightly
 
 PROSE = README.md CONTRIBUTING.md SECURITY.md docs

@@ -41,8 +41,6 @@ log = logging.getLogger("discorpora")
 OURS = frozenset({"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends"})
 """The arguments of an executor that are not the user's to choose."""
 LIBRARIES = {"local": (), "slurm": ("datatrove",), "ray": ("datatrove", "ray")}
-JOB = "job"
-"""The file beside the logs with the number of the job that Slurm was given last."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +75,11 @@ def share_out(task: StageTask, folder: Path) -> None:
     and `DiscorporaError` if workers failed: what they made is kept.
     """
     engine = task.build.engine
+    check(engine, task.build.path)
     logs = task.folder.with_suffix(".engine")
     if engine.kind == "slurm":
         _refuse_two(logs)
-    shutil.rmtree(logs, ignore_errors=True)
+    _prepare(logs, engine, folder)
     share = Share(
         family=task.task_family,
         parameters=task.to_str_params(),
@@ -90,8 +89,8 @@ def share_out(task: StageTask, folder: Path) -> None:
         data=task.build.data,
         place=str(Path.cwd()),
     )
-    check(engine, task.build.path)
-    log.info("%s: %d tasks on %s, logs in %s", task.title, engine.tasks, engine.kind, logs)
+    tasks = len(_left(logs, engine))
+    log.info("%s: %d tasks on %s, logs in %s", task.title, tasks, engine.kind, logs)
     problem = ""
     try:
         if engine.kind == "local":
@@ -102,7 +101,7 @@ def share_out(task: StageTask, folder: Path) -> None:
         raise
     except Exception as error:  # whatever a worker raised comes through the executor
         problem = f": {error}".splitlines()[0]
-    missing = [rank for rank in range(engine.tasks) if not _mark(logs, rank).is_file()]
+    missing = _left(logs, engine)
     if missing or problem:
         raise DiscorporaError(
             f"{len(missing)} of {engine.tasks} tasks did not end well{problem}",
@@ -137,7 +136,14 @@ def check(engine: Engine, where: str) -> None:
                 hint=f"valid here: {', '.join(sorted(valid)) or 'nothing'}",
             )
     if engine.kind != "slurm":
+        if engine.export:
+            raise ConfigError("engine.export is of kind 'slurm' alone", where=where)
         return
+    for name in engine.export:
+        if name not in os.environ:
+            raise ConfigError(
+                f"engine.export names {name!r}, which the environment does not have", where=where
+            )
     for key in ("partition", "time"):
         if key not in engine.options:
             raise ConfigError(f"the key 'engine.options.{key}' is missing", where=where)
@@ -155,7 +161,7 @@ def _run_processes(engine: Engine, share: Share, logs: Path) -> None:
     if workers == -1:
         cores = (os.cpu_count() or 1) // max(1, core().workers)
         workers = max(1, min(engine.tasks, cores))
-    jobs = ((share, rank, engine.tasks, logs) for rank in range(engine.tasks))
+    jobs = ((share, rank, engine.tasks, logs) for rank in _left(logs, engine))
     for _ in in_order(_task, jobs, workers):
         pass
 
@@ -174,8 +180,46 @@ def _mark(logs: Path, rank: int) -> Path:
     return logs / "completions" / f"{rank:05d}"
 
 
+def _left(logs: Path, engine: Engine) -> list[int]:
+    """The tasks that have not ended well."""
+    done = set(_mark(logs, 0).parent.glob("*"))
+    return [rank for rank in range(engine.tasks) if _mark(logs, rank) not in done]
+
+
+def _prepare(logs: Path, engine: Engine, folder: Path) -> None:
+    """Make the folder of logs anew, closed to others: jobs run what lies there.
+
+    The marks of an earlier run stay if it had as many tasks, and what they made is in `folder`.
+    """
+    marks, number = _mark(logs, 0).parent, logs / "tasks"
+    kept: list[str] = []
+    if number.is_file() and number.read_text() == str(engine.tasks) and any(folder.iterdir()):
+        kept = [mark.name for mark in marks.glob("*")]
+    shutil.rmtree(logs, ignore_errors=True)
+    try:
+        logs.mkdir(mode=0o700, parents=True)
+        logs.chmod(0o700)  # also where the folder above hands its group on
+    except OSError as error:
+        raise DiscorporaError(f"cannot be made: {error.strerror}", where=str(logs)) from error
+    found = logs.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o7777 != 0o700:
+        raise DiscorporaError(
+            f"has mode {found.st_mode & 0o7777:o}, expected 700: others could change what jobs run",
+            where=str(logs),
+            hint="build into a file system that keeps the modes of folders",
+        )
+    number.write_text(str(engine.tasks))
+    marks.mkdir()
+    for name in kept:
+        (marks / name).touch()
+
+
 def _executor(kind: str) -> type[PipelineExecutor]:
-    """datatrove's class; only the one that is asked for is imported."""
+    """The executor's class; only the one that is asked for is imported."""
+    if kind == "slurm":
+        from workflows.slurm import Executor
+
+        return Executor
     return getattr(import_module(f"datatrove.executor.{kind}"), f"{kind.title()}PipelineExecutor")
 
 
@@ -189,7 +233,7 @@ def _run_executor(engine: Engine, share: Share, logs: Path, title: str) -> None:
         tasks=engine.tasks,
         workers=engine.workers,
         logging_dir=str(logs),
-        skip_completed=False,  # a shard that is there says so itself
+        skip_completed=True,
         **options,
     )
     with _aside(logs / "console.log"):
@@ -197,33 +241,38 @@ def _run_executor(engine: Engine, share: Share, logs: Path, title: str) -> None:
             import ray
 
             ray.init(address=engine.options.get("address"), ignore_reinit_error=True)
-        executor.run()
-        if engine.kind == "slurm":
-            job = str(executor.job_id)
-            (logs / JOB).write_text(job, encoding="utf-8")
+        if engine.kind == "ray":
+            executor.run()
+        else:
+            from workflows.slurm import reduced_environment
+
+            with reduced_environment(engine.export):
+                executor.run()
             queued = True
-            while queued and not all(_mark(logs, rank).is_file() for rank in range(engine.tasks)):
-                queued = _queued(job)
+            while queued and _left(logs, engine):
+                queued = _queued(",".join(executor.jobs))
                 # A file written on another machine may show a little later.
                 time.sleep(engine.poll_seconds)
 
 
 def _refuse_two(logs: Path) -> None:
-    """Raise `DiscorporaError` while Slurm still has the job of a run that was killed.
+    """Raise `DiscorporaError` while Slurm still has jobs of a run that was killed.
 
     Its tasks write the very files that ours would.
     """
+    from workflows.slurm import JOB
+
     job = (logs / JOB).read_text(encoding="utf-8") if (logs / JOB).is_file() else ""
     if job and _queued(job):
         raise DiscorporaError(
             f"Slurm still has job {job} of an earlier run of this stage",
             where=str(logs),
-            hint=f"wait until it has ended, or stop it: scancel {job}",
+            hint=f"wait until it has ended, or stop it: scancel {job.replace(',', ' ')}",
         )
 
 
 def _queued(job: str) -> bool:
-    """Whether Slurm still runs the job, or means to. A question that fails is asked again."""
+    """Whether Slurm still has one of the jobs (`1,2`). A question that fails is asked again."""
     command = ["squeue", "--noheader", "--jobs", job]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode:

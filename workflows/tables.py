@@ -35,11 +35,12 @@ Entry = TypeVar("Entry")
 
 
 def _name(value: str) -> str:
-    if re.fullmatch(r"[a-z0-9][a-z0-9._-]*", value):
+    if re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,99}", value):
         return value
     raise ConfigError(
-        f"{value!r} cannot be a name",
-        hint="a folder is named after it: small letters, digits, and . _ - after the first",
+        f"{value[:100]!r} cannot be a name",
+        hint="a folder is named after it: at most 100 small letters, digits, and . _ - after the "
+        "first",
     )
 
 
@@ -163,13 +164,15 @@ class Engine(Table):
     source; `slurm` and `ray` are executors of datatrove. `workers` is how many tasks run at a time
     (-1: all; of `local`: the cores divided by Luigi's workers). `options` are
     the executor's own arguments (`partition`, `time`, `qos`, `env_command`, `sbatch_args`, ...;
-    `address` of a Ray cluster). No output depends on any of it.
+    `address` of a Ray cluster). `export` names environment variables that Slurm's jobs get beside
+    those of `workflows.slurm.NEEDED`. No output depends on any of it.
     """
 
     kind: Literal["here", "local", "slurm", "ray"] = "here"
     tasks: Annotated[int, Field(ge=1)] = 8
     workers: Annotated[int, Field(ge=-1)] = -1
     poll_seconds: Annotated[float, Field(gt=0)] = 5.0
+    export: tuple[str, ...] = ()
     options: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("workers")
@@ -265,7 +268,7 @@ class Evaluation(WithSettings):
 class BuildFile(Table):
     """A whole build file; `load_build` reads it."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$")]
     seed: int = Field(13, ge=0)
     data: str = ""
     max_bad_share: float = Field(0.01, ge=0, le=1)

@@ -46,6 +46,8 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
         found = {config: found[config]}
     if kind:
         fitting = {name: c for name, c in found.items() if not missing(c.schema, kind)}
+        if not found:
+            raise InputError("holds no dataset", where=spec, hint="give a dataset's folder")
         if not fitting:
             columns = missing(next(iter(found.values())).schema, kind)
             raise InputError(f"is not of the kind {kind}: it has no column {columns}", where=spec)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -50,6 +51,8 @@ class Remote:
         if not revision:
             info = hub.api.repo_info(plan.repo_id, repo_type=plan.kind)
             revision = str(info.sha)
+            if not re.fullmatch(r"[0-9a-f]{40}", revision):
+                raise InputError(f"the Hub names a revision {revision[:80]!r}", where=plan.repo_id)
             if plan.private and not info.private:
                 raise ConfigError(
                     "the repository exists and is public, but private publication was requested",

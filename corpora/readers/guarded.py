@@ -188,58 +188,100 @@ def _check(data: bytes, path: Path) -> None:
 
 # A page of Parquet is unpacked whole. Its size is in a header of its own, which no library shows:
 # a struct in Thrift's compact protocol, whose first fields are the page's kind and its two sizes.
+# The file's footer is such a struct too: pyarrow ends the process at a damaged column in it.
 
+FOOTER_LIMIT = 16 << 20
 _DICTIONARY = 2
+_ROW_GROUPS, _COLUMNS, _METADATA = 4, 1, 3
+"""Fields of the footer, of a row group and of a column."""
+_NAME, _SIZE, _DATA_AT, _DICTIONARY_AT = 3, 7, 9, 11
+"""Fields of a column's metadata."""
 
 
-def largest_pages(path: Path, metadata: Any) -> tuple[int, int]:
+def largest_pages(path: Path) -> tuple[int, int]:
     """The sizes of the largest page of a Parquet file and of its largest dictionary, in bytes.
 
-    `metadata` is pyarrow's. Raises `InputError` for a page beyond `PAGE_LIMIT`, `ValueError` for
-    what is no header of a page.
+    Raises `InputError` for a page beyond `PAGE_LIMIT`, `ValueError` for a damaged footer or header.
     """
     largest = {False: 0, True: 0}  # by whether it is a dictionary
     with path.open("rb") as file:
-        for group in map(metadata.row_group, range(metadata.num_row_groups)):
-            for chunk in map(group.column, range(group.num_columns)):
-                offsets = (chunk.dictionary_page_offset, chunk.data_page_offset)
-                start = min(filter(None, offsets))  # 0 where there is none
-                file.seek(start)
-                while file.tell() < start + chunk.total_compressed_size:
-                    fields = _struct(file)
-                    kind, unpacked, packed = (fields.get(number, -1) for number in (1, 2, 3))
-                    if min(unpacked, packed) < 0:
-                        raise ValueError("a page without a size")
-                    if unpacked > PAGE_LIMIT:
-                        raise InputError(
-                            f"a cell, or a page of them, is too long: {unpacked >> 20} MiB",
-                            where=f"{path}: column {chunk.path_in_schema}",
-                            hint=f"pages of {PAGE_LIMIT >> 20} MiB are read: leave out such rows, "
-                            "or write the file with smaller pages",
-                        )
-                    largest[kind == _DICTIONARY] = max(largest[kind == _DICTIONARY], unpacked)
-                    file.seek(packed, io.SEEK_CUR)
+        for column in _columns(file):
+            start = min(filter(None, (_integer(column, n) for n in (_DATA_AT, _DICTIONARY_AT))))
+            end = start + _integer(column, _SIZE)
+            file.seek(start)
+            while file.tell() < end:
+                header = _struct(file)
+                kind, unpacked, packed = (_integer(header, number) for number in (1, 2, 3))
+                if unpacked > PAGE_LIMIT:
+                    name = b".".join(column[_NAME]).decode("utf-8", "replace")
+                    raise InputError(
+                        f"a cell, or a page of them, is too long: {unpacked >> 20} MiB",
+                        where=f"{path}: column {name}",
+                        hint=f"pages of {PAGE_LIMIT >> 20} MiB are read: leave out such rows, "
+                        "or write the file with smaller pages",
+                    )
+                largest[kind == _DICTIONARY] = max(largest[kind == _DICTIONARY], unpacked)
+                file.seek(packed, io.SEEK_CUR)
     return max(largest.values()), largest[True]
 
 
-def _struct(file: io.BufferedReader, depth: int = 0) -> dict[int, int]:
-    """The integers of a struct by their fields' numbers; the file is then behind the struct."""
-    fields: dict[int, int] = {}
+def _columns(file: io.BufferedReader) -> list[dict[int, Any]]:
+    """The metadata of the columns of all row groups, from the file's footer."""
+    file.seek(-8, io.SEEK_END)
+    size = int.from_bytes(file.read(4), "little")
+    if size > FOOTER_LIMIT:
+        raise ValueError(f"a footer of {size >> 20} MiB")
+    file.seek(-8 - size, io.SEEK_END)
+    try:
+        columns = [c for group in _struct(file)[_ROW_GROUPS] for c in group[_COLUMNS]]
+        found = [column[_METADATA] for column in columns]
+        names = [[part for part in each[_NAME] if isinstance(part, bytes)] for each in found]
+        return [{**each, _NAME: name} for each, name in zip(found, names, strict=True)]
+    except (KeyError, TypeError):
+        raise ValueError("a footer without columns") from None
+
+
+def _integer(fields: dict[int, Any], number: int) -> int:
+    """A field that counts bytes; 0 where there is none."""
+    value = fields.get(number, 0)
+    if not isinstance(value, int) or value < 0:
+        raise ValueError("a page without a size")
+    return value
+
+
+def _struct(file: io.BufferedReader, depth: int = 0) -> dict[int, Any]:
+    """The fields of a struct by their numbers; the file is then behind the struct."""
+    fields: dict[int, Any] = {}
     number = 0
     while head := _byte(file):
         delta, kind = head >> 4, head & 15
         number = number + delta if delta else _zigzag(file)
-        if kind in (4, 5, 6):  # integers
-            fields[number] = _zigzag(file)
-        elif kind in (3, 7):  # a byte, a double
-            file.seek(1 if kind == 3 else 8, io.SEEK_CUR)
-        elif kind == 8:  # bytes
-            file.seek(_varint(file), io.SEEK_CUR)
-        elif kind == 12 and depth < DEPTH_LIMIT:
-            _struct(file, depth + 1)
-        elif kind not in (1, 2):  # true, false
-            raise ValueError(f"a page's header with a field of kind {kind}")
+        fields[number] = kind == 1 if kind in (1, 2) else _value(file, kind, depth)
     return fields
+
+
+def _value(file: io.BufferedReader, kind: int, depth: int) -> Any:
+    if depth > DEPTH_LIMIT:
+        raise ValueError(f"more than {DEPTH_LIMIT} structs in each other")
+    if kind in (1, 2, 3):  # a truth value in a list, a byte
+        return _byte(file)
+    if kind in (4, 5, 6):  # integers
+        return _zigzag(file)
+    if kind == 7:  # a double
+        return [_byte(file) for _ in range(8)]
+    if kind == 8:
+        size = _varint(file)
+        text = file.read(min(size, 200))
+        file.seek(size - len(text), io.SEEK_CUR)
+        return text
+    if kind in (9, 10):  # a list, a set
+        head = _byte(file)
+        size, inner = head >> 4, head & 15
+        size = _varint(file) if size == 15 else size
+        return [_value(file, inner, depth + 1) for _ in range(size)]
+    if kind == 12:
+        return _struct(file, depth + 1)
+    raise ValueError(f"a field of kind {kind}")
 
 
 def _byte(file: io.BufferedReader) -> int:

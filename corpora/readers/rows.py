@@ -92,7 +92,6 @@ class Hub(RecordReader):
         network.
         """
         import datasets
-        import pyarrow.parquet as pq
 
         from corpora.readers.guarded import largest_pages
 
@@ -102,7 +101,7 @@ class Hub(RecordReader):
         options = {"split": split, "revision": self.revision, "streaming": True}
         try:
             for path in expanded(target).rglob("*.parquet"):
-                largest_pages(path, pq.read_metadata(path))
+                largest_pages(path)
             for number, row in enumerate(datasets.load_dataset(name, config, **options), 1):
                 yield f"{where}:{number}", row
         except Exception as error:  # the library raises whatever lies below: network, Arrow, ...
@@ -156,7 +155,7 @@ def parquet_rows(path: Path) -> Iterator[Place]:
             groups = map(file.metadata.row_group, range(file.num_row_groups))
             mean = max((g.total_byte_size // max(1, g.num_rows) for g in groups), default=0)
             # A cell may be the whole dictionary of its column.
-            _, dictionary = largest_pages(path, file.metadata)
+            _, dictionary = largest_pages(path)
             rows = min(_BATCH_ROWS, _BATCH_BYTES // max(1, mean), PAGE_LIMIT // max(1, dictionary))
             rows = max(1, rows)
             for batch in file.iter_batches(rows, use_threads=False):

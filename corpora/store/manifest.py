@@ -37,7 +37,8 @@ class Shard(BaseModel):
 
 
 class Split(BaseModel):
-    shards: tuple[Shard, ...] = ()
+    rows: int = 0
+    shards: tuple[Shard, ...]
 
 
 class Feature(BaseModel):
@@ -57,8 +58,8 @@ class Described(BaseModel):
 
 
 class Configuration(BaseModel):
-    splits: Mapping[str, Split] = {}
-    features: Mapping[str, Feature | list[Any]] = {}
+    splits: Mapping[str, Split]
+    features: Mapping[str, Feature | list[Any]]
     default: bool = False
 
 

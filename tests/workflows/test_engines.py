@@ -19,7 +19,8 @@ from extract.stages import ExtractSettings, ParseSettings, Part, extract, iter_p
 from tests.workflows.conftest import living, luigi_command, luigi_environment, until
 from workflows.cli.show import plan as show_plan
 from workflows.config import load_build
-from workflows.engines import JOB, Share, _refuse_two, check
+from workflows.engines import Share, _refuse_two, check
+from workflows.slurm import JOB
 from workflows.tables import Engine
 
 # Gold trees: no process loads a parser. A word of so many letters fills a shard by itself.

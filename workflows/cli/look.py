@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
+from corpora.outside import record_of
+from corpora.splits import SPLITS
 from corpora.store.atomic import MANIFEST, read_json
+from corpora.store.manifest import Configuration, Feature, Manifest, read_results
 from workflows.cli.common import plain, print_json_lines, print_table, wide_console
 
 if TYPE_CHECKING:
@@ -61,11 +64,15 @@ def inspect(
         path, config = place, config or named
     folder, out = Path(path).expanduser(), wide_console()
     manifest = _object(folder / MANIFEST)
-    configs = manifest.get("configs") or {}
+    about = record_of(Manifest, manifest, str(folder / MANIFEST))
+    configs = about.configs
     if folder.is_dir() and (manifest or (folder / "results.json").is_file()) and not configs:
         _refuse_parts(config, split, path)
         if not as_json:
-            _show_facts(manifest | _object(folder / "results.json"), folder, out)
+            results = folder / "results.json"
+            _show_facts(
+                manifest | (read_results(results) if results.is_file() else {}), folder, out
+            )
         tables = sorted(folder.glob("*.parquet"))[:1]
         shown = [_file_rows(file, rows, marker)._replace(title=file.name) for file in tables]
     elif folder.is_file():
@@ -75,7 +82,7 @@ def inspect(
         _refuse_shelf(folder)
         shown = [_dataset_rows(path, configs, config, split, marker, rows)]
         if configs and not as_json:
-            _show_configurations(manifest)
+            _show_configurations(about)
     else:
         raise InputError(
             "no such file or folder",
@@ -123,14 +130,19 @@ def _refuse_shelf(folder: Path) -> None:
 
 
 def _dataset_rows(
-    path: str, configs: Mapping[str, Any], config: str, split: str, marker: str, number: int
+    path: str,
+    configs: Mapping[str, Configuration],
+    config: str,
+    split: str,
+    marker: str,
+    number: int,
 ) -> Rows:
     """The first rows of one split: those named, else the default configuration and training."""
     from corpora.audit.opening import opened
 
     _choose(path, "config", config, configs or {config})
     found = opened(path, config)
-    config = config or next((n for n, c in configs.items() if c["default"]), next(iter(found)))
+    config = config or next((n for n, c in configs.items() if c.default), next(iter(found)))
     chosen = found[config]
     _choose(path, "split", split, chosen.splits)
     split = split or next(iter(chosen.splits))
@@ -208,21 +220,18 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         yield dict(record)
 
 
-def _show_configurations(manifest: Mapping[str, Any]) -> None:
+def _show_configurations(about: Manifest) -> None:
     """A dataset's name, licence and languages, and the rows of each split."""
-    from corpora.splits import SPLITS
-
-    configs = manifest["configs"]
-    named = {split for entry in configs.values() for split in entry["splits"]}
+    named = {split for entry in about.configs.values() for split in entry.splits}
     splits = [split for split in SPLITS if split in named]
     rows = []
-    for name, entry in configs.items():
-        counts = [f"{entry['splits'].get(split, {}).get('rows', 0):,}" for split in splits]
-        features = [about for about in entry["features"].values() if isinstance(about, dict)]
-        labels = [label for about in features for label in about.get("names", ())]
-        rows.append([name + " (default)" * bool(entry["default"]), *counts, _few(labels)])
-    licence = (manifest.get("licence") or {}).get("id", "unknown")
-    title = f"{manifest['name']}: licence {licence}, language {', '.join(manifest['languages'])}"
+    for name, entry in about.configs.items():
+        counts = [f"{entry.splits[s].rows if s in entry.splits else 0:,}" for s in splits]
+        features = [each for each in entry.features.values() if isinstance(each, Feature)]
+        labels = [label for feature in features for label in feature.names or ()]
+        rows.append([name + " (default)" * entry.default, *counts, _few(labels)])
+    licence = about.licence.id if about.licence else "unknown"
+    title = f"{about.name}: licence {licence}, language {', '.join(about.languages)}"
     heads = [f"{split} rows" for split in splits]
     print_table(["configuration", *heads, "labels"], rows, title=title, right=heads)
 

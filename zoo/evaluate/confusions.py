@@ -187,7 +187,8 @@ def compare_results(unbalanced: Mapping[str, Any], balanced: Mapping[str, Any]) 
     first, second = (np.array(found.gold_by_predicted) for found in (one, two))
     judged = []
     for result in results:
-        about = result.get("dataset", {})
+        found = result.get("dataset")
+        about = found if isinstance(found, Mapping) else {}
         data = ", ".join(f"{key} {about.get(key, '?')}" for key in ("name", "config", "revision"))
         judged.append(f"{data}, split {result.get('split', '?')}")
     if judged[0] != judged[1] or first.sum(1).tolist() != second.sum(1).tolist():

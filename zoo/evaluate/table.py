@@ -54,8 +54,9 @@ Rows: TypeAlias = dict[str, Cells]
 """Rows by name; the model's own has the name ""."""
 
 
-def percent(figure: Any, n: int | None = None, *, scale: float = 100, digits: int = 1) -> Cell:
+def percent(figure: Any, n: Any = None, *, scale: float = 100, digits: int = 1) -> Cell:
     """A share of `n` examples, or `{"value": share, "ci": [low, high]}`, in percent."""
+    n = n if isinstance(n, int) else None
     if not isinstance(figure, Mapping):
         return Cell(scale * float(figure), None, digits, n=n)
     ci = figure.get("ci")
@@ -64,7 +65,7 @@ def percent(figure: Any, n: int | None = None, *, scale: float = 100, digits: in
     return Cell(scale * float(figure["value"]), bounds, digits, units=few, n=n)
 
 
-def plain(figure: Any, n: int | None = None) -> Cell:
+def plain(figure: Any, n: Any = None) -> Cell:
     """A coefficient between -1 and 1, or nats, over `n` examples, with three decimals."""
     return percent(figure, n, scale=1, digits=3)
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import pickle
 import random
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from corpora.document import Document
-from corpora.errors import BadRecord, DiscorporaError
+from corpora.errors import BadRecord
 from corpora.readers import open_source
 from corpora.store.documents import document_batch
 from tests.corpora.test_bad_input import KINDS
 from tests.corpora.test_readers_pickles import PAIRS
 from tests.corpora.test_tasks_superglue import COPA, RECORD
+from tests.fuzz.campaign import Call, run, sizes
 
 FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
 PIECES = (
@@ -91,28 +90,24 @@ def spoilt(content: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def survive(kind: str, name: str, content: bytes, rounds: int, folder: Path) -> None:
-    rng = random.Random(f"{kind} {name} {len(content)}")
-    path = folder / name
+@sizes(25, 5_000)
+@EVERY
+def test_a_spoilt_file_is_read_or_refused(
+    kind: str, name: str, content: bytes, cases: int, tmp_path: Path
+) -> None:
+    path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     options = {"context": 0} if kind == "irc" else None
-    for _ in range(rounds):
-        path.write_bytes(spoilt(content, rng))
+
+    def read() -> None:
         bad: list[BadRecord] = []
-        documents: list[Document] = []
-        with suppress(DiscorporaError):
-            documents.extend(open_source(f"{kind}:{path}", options, on_bad=bad.append))
+        documents = list(open_source(f"{kind}:{path}", options, on_bad=bad.append))
         if documents:
             assert document_batch(documents).num_rows == len(documents)
         assert all(record.reason and record.where for record in bad)
 
+    def case(seed: int) -> tuple[str, Call]:
+        path.write_bytes(spoilt(content, random.Random(f"{kind} {name} {len(content)} {seed}")))
+        return name, read
 
-@EVERY
-def test_spoilt_files(kind: str, name: str, content: bytes, tmp_path: Path) -> None:
-    survive(kind, name, content, 25, tmp_path)
-
-
-@pytest.mark.nightly
-@EVERY
-def test_many_spoilt_files(kind: str, name: str, content: bytes, tmp_path: Path) -> None:
-    survive(kind, name, content, 5_000, tmp_path)
+    run("readers", cases, case)
