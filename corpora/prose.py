@@ -26,8 +26,14 @@ NO_STOP = "%&#@/\\§†‡•·"
 CITED = re.compile(r"(?:\s*\[[^\[\]]{1,20}\])+$")
 FOOTNOTE = re.compile(
     r"\s*(?:\(\s?)?\[\s?(?:\d{1,3}|[a-z]|note \d{1,2}|citation needed)\s?\](?:\s?\))?"
+    r"|\s*\((?:citation|clarification) needed\)"
 )
 """The mark of a note or reference, as in Wikipedia: its number reveals the order of sentences."""
+LISTED = re.compile(
+    r"\d{1,2}[.)]?\s+(?=[^\W\d_])(?=[^a-z])"
+    r"|(?:[^\W\d_a-z][\w’'-]*\s?(?:(?:of|de|del|do|du|des|la|le|les|the|and)\s)?){1,5}:\s"
+)
+"""How an entry of a list begins: with its number, or with a name and a colon."""
 CAPTION = re.compile(
     r"(?:Figure|Fig\.|Table|Listing|Plate|Photo|Image|Map|Chart|Box|Scheme|Extract)"
     r" ?\d+(?:[.\d-]*\d)?[a-z]?(?:[.:]|$)"
@@ -56,20 +62,20 @@ def finished(sentence: str) -> bool:
 def prose(document: Document, quotes: Quotes = "keep") -> list[str]:
     """The text of each sentence, "" for one that is not prose.
 
-    Not prose are text outside the sections, captions, and sentences that are not `finished`; turns
-    of a conversation need no punctuation. Marks of notes (`[8]`) are removed. With `balance` each
-    sentence has the quotation marks that `balanced` gives it in its paragraph.
+    Not prose are text outside the sections, captions, entries of lists, and sentences that are not
+    `finished`; turns of a conversation need no punctuation. Marks of notes (`[8]`) are removed.
+    With `balance` each sentence has the quotation marks that `balanced` gives it in its paragraph.
     """
     texts, sections = document.sentence_texts(), document.sections
     assert document.sentences is not None
     kept: list[str] = []
     for paragraph in units(document, texts, "paragraph"):
-        caption = CAPTION.match(paragraph[0])
+        listed = any(kind.match(paragraph[0]) for kind in (CAPTION, LISTED))
         after = balanced(paragraph) if quotes == "balance" else paragraph
         for text, sentence in zip(paragraph, after, strict=True):
             start = document.sentences.start[len(kept)]
             outside = sections is not None and sections.at(start) is None
-            bad = caption or outside or not (document.turns or finished(text))
+            bad = outside or not (document.turns or (finished(text) and not listed))
             kept.append("" if bad else FOOTNOTE.sub("", sentence).strip())
     return kept
 

@@ -268,11 +268,13 @@ MARKED_CARD = Card(
         "sources are split by a given table or by shares. Unlike the paper's, marked and unmarked "
         "rows are as many, and alike: in each split, equal numbers are drawn of those whose "
         "arguments have nearly the same numbers of words (within a factor of 2) and agree in "
-        "whether a capital follows the first letter and whether they begin as an infinitive, a "
-        "participle or a relative clause. Each argument begins with a capital and has "
-        "no mark at its end, so that neither tells whether it was a whole sentence. An implicit "
-        "relation between arguments that an explicit one joins too is left out, as is an argument "
-        "of one or two words, and a second argument that begins with another connective. "
+        "whether a capital follows the first letter and whether they begin as an infinitive, with "
+        "a participle, an auxiliary or a relative pronoun. Each argument begins with a capital and "
+        "has no mark at its end, so that neither tells whether it was a whole sentence. An "
+        "implicit relation between arguments that an explicit one joins too is left out, as is an "
+        "argument of one or two words, a second argument that begins with another connective, and "
+        "arguments that are not one after the other in the text, as those of implicit relations "
+        "always are. "
         '`arguments = "annotated"` gives all relations as they are annotated, as in the paper.'
     ),
     fields={
@@ -300,7 +302,7 @@ MARKED_CARD = Card(
 class PdtbMarked(Relations):
     """Marked or unmarked relations: did a connective stand between two arguments?"""
 
-    name, version = "pdtb_marked", 3
+    name, version = "pdtb_marked", 4
     paper = "Nie, Bennett and Goodman 2019, section 6 and appendix A.3"
     card = MARKED_CARD
     gives = {"default": PDTB_MARKED}
@@ -324,6 +326,9 @@ class PdtbMarked(Relations):
                 reject("implicit_beside_explicit")
                 continue
             if self.arguments == "matched":
+                if max(relation.arg1_spans)[1] > min(relation.arg2_spans)[0]:
+                    reject("arguments_not_in_order")
+                    continue
                 one, two = bare(one), bare(two)
                 if len(one.split()) < CLAUSE or len(two.split()) < CLAUSE:
                     reject("argument_too_short")
@@ -395,6 +400,8 @@ with measured as (
         case when regexp_matches(argument, '^(?i)to\s') then 'infinitive'
             when regexp_matches(argument, '^\w+ing\b') then 'participle'
             when regexp_matches(argument, '^(?i)(that|wh\w+)\b') then 'relative'
+            when regexp_matches(argument, '^(?i)(am|are|can|could|did|do|does|had|has|have|is|may|'
+                'might|must|shall|should|was|were|will|would)\b') then 'auxiliary'
             else '' end for argument in [arg1, arg2]
     ] as opens
     from kept join candidate using (part, doc, number)

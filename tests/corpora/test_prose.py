@@ -66,6 +66,17 @@ def test_marks_of_notes_are_removed(written, read):
     assert [text for text in prose(of(written)) if text] == [read]
 
 
+@pytest.mark.parametrize(
+    "entry",
+    ["5 Long Pier, built late.", "2. The pier is long.", "Ponta do Sol: a pier with lights."],
+)
+def test_entries_of_lists_are_no_prose(entry):
+    kept = [
+        text for text in prose(of(f"{entry} It is lit.", "It burnt: nobody knows why.")) if text
+    ]
+    assert kept == ["It burnt: nobody knows why."]
+
+
 def test_turns_need_no_punctuation():
     turns = Turns(["a", "b"], [0, 0], [0, 8], [6, 14])
     assert prose(of("hi all", "hello a", turns=turns)) == ["hi all", "hello a"]

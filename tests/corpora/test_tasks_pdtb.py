@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -21,17 +22,19 @@ REASON, THEN = "Contingency.Cause.Reason", "Temporal.Asynchronous.Precedence"
 
 
 def gold(name: str, number: int = 6) -> Document:
-    """`number` explicit relations of reason and as many implicit ones of time."""
-    pieces, relations, at = [], [], 0
-    for i in range(number):
+    """`number` explicit relations of reason, each with an implicit one to the next sentence."""
+    pieces, places, relations, at = [], [], [], 0
+    for i in range(number + 1):
         one, two = f"The mill of {name} stopped {i} times", f"the river {i} by it ran dry"
         text = f"{one} because {two}."
         a, b = (at, at + len(one)), (at + len(one) + 9, at + len(text) - 1)
-        word = (a[1] + 1, a[1] + 8)
-        relations.append(Relation("Explicit", "because", (word,), (a,), (b,), (REASON,)))
-        relations.append(Relation("Implicit", "then", (), (b,), (a,), (THEN, REASON)))
+        places.append((a, b))
         pieces.append(text)
         at += len(text) + 1
+    for (a, b), (following, _) in pairwise(places):
+        word = (a[1] + 1, a[1] + 8)
+        relations.append(Relation("Explicit", "because", (word,), (a,), (b,), (REASON,)))
+        relations.append(Relation("Implicit", "then", (), (b,), (following,), (THEN, REASON)))
     relations.append(Relation("EntRel", "", (), ((0, 4),), ((5, 9),)))
     document = Document(name, " ".join(pieces), licence="LDC", relations=relations)
     return split_document(document)
@@ -146,13 +149,24 @@ def test_an_implicit_relation_beside_an_explicit_one_is_not_unmarked(built):
     assert not any("Because" in r["arg2"] for rows in rows_of(folder).values() for r in rows)
 
 
+def test_arguments_out_of_order_give_no_row(built):
+    documents = [gold(f"story{i}") for i in range(10)]
+    first = documents[0].relations[0]
+    turned = replace(first, arg1_spans=first.arg2_spans, arg2_spans=first.arg1_spans)
+    overlapping = replace(first, arg2_spans=(*first.arg1_spans, *first.arg2_spans))
+    documents[0].relations += [turned, overlapping]
+    _, manifest = built("pdtb_marked", documents=documents)
+    assert manifest["rejects"]["arguments_not_in_order"] == 2
+
+
 def test_a_fragment_or_another_connective_gives_no_row(built):
     documents = [gold(f"story{i}") for i in range(10)]
-    text = documents[0].text
-    begin = documents[0].relations[0].arg2_spans[0][0]
-    for spans in ((begin, begin + len("the river")), (text.index("because"), begin + 20)):
-        relation = replace(documents[0].relations[2], kind="Implicit", arg2_spans=(spans,))
-        documents[0].relations.append(replace(relation, connective_spans=()))
+    first, last = documents[0].relations[0], documents[0].relations[-3]
+    begin = last.arg2_spans[0][0]
+    for start, end in ((begin, begin + len("the river")), (begin - len("because "), begin + 20)):
+        spans = {"arg1_spans": first.arg1_spans, "arg2_spans": ((start, end),)}
+        relation = replace(first, kind="Implicit", connective_spans=(), **spans)
+        documents[0].relations.append(relation)
     _, manifest = built("pdtb_marked", documents=documents)
     assert manifest["rejects"]["argument_too_short"] == 1
     assert manifest["rejects"]["another_connective"] == 1

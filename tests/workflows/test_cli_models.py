@@ -243,7 +243,7 @@ def test_a_prompt_may_be_missing_null_or_a_list(
         (b'{"alternatives": ["caf\xe9"]}', "not UTF-8: byte 0xe9"),
         (b'["One."]', "not an object"),
         (b"One.", "not JSON"),
-        (b"", "holds no record to rank"),
+        (b"", "has no record to rank"),
     ],
 )
 def test_a_record_that_cannot_be_ranked(

@@ -29,6 +29,7 @@ FOR = {
     "mteb": "the suites of MTEB",
     "lora": "training with LoRA",
     "tensorflow": "converting the released CONPONO checkpoint",
+    "audit": "asking for advisories about the installed packages",
     "docs": "building the documentation",
     "dev": "developing discorpora",
 }
