@@ -503,7 +503,7 @@ def test_the_command_line_writes_result_and_heat_map(
     assert main([*command, *own, *files]) == 0
     assert out.read_bytes() == before
     assert main([*command, "--protokol", "pairs"]) == 2
-    assert "did you mean 'protocol'" in capsys.readouterr().err
+    assert "did you mean '--protocol'" in capsys.readouterr().err
 
 
 def _separable(
