@@ -135,6 +135,20 @@ class Batch:
         fits = (at < len(children)) & (head >= 0) & (self.head[after] == head)
         return np.where(fits, after, -1).astype(np.int32)
 
+    def child_before(self, token: Ints, head: Ints, wanted: BoolArray) -> Ints:
+        """The last wanted child of each `head` to the left of each token; -1 if there is none."""
+        children = np.flatnonzero(wanted & (self.head >= 0))
+        if len(children) == 0:
+            return np.full(len(token), -1, dtype=np.int32)
+        width = len(self) + 1
+        keys = self.head[children].astype(np.int64) * width + children
+        order = np.argsort(keys)
+        keys, children = keys[order], children[order]
+        at = np.searchsorted(keys, head.astype(np.int64) * width + token) - 1
+        before = children[np.maximum(at, 0)]
+        fits = (at >= 0) & (head >= 0) & (self.head[before] == head)
+        return np.where(fits, before, -1).astype(np.int32)
+
     def sibling_before(self, token: Ints, labels: BoolArray) -> Ints:
         """For each token its nearest sibling to the left under `labels`; -1 if there is none."""
         children = np.flatnonzero(labels[self.label] & (self.head >= 0))
@@ -190,8 +204,29 @@ class Batch:
             ("object", objects),
             ("clause", verb | copula | subject | remnant),
             ("statement", statement),
+            ("imperative", self._imperative(auxiliary, subject, introduced)),
         ):
             self.traits |= flag * np.int32(bits[name])
+
+    def _imperative(
+        self, auxiliary: BoolArray, subject: BoolArray, introduced: BoolArray
+    ) -> BoolArray:
+        """Bare forms that command: no subject, no "to", and no auxiliary but a bare one ("do not").
+
+        They head a main clause or a quotation, or are coordinated with another imperative.
+        """
+        bare = self.tagged("imperative_tag")
+        commands = (bare & ~auxiliary) | self.with_child(self.labelled("copula") & bare)
+        commands &= ~self.with_child(auxiliary & ~bare) & ~subject & ~introduced
+        commands &= ~self.with_child(self.tagged("interrogative"))
+        independent = commands & (self.labelled("main_clause") | self.labelled("reported_clause"))
+        conjuncts = np.flatnonzero(commands & self.labelled("conjunct") & (self.head >= 0))
+        while True:
+            taking = conjuncts[independent[self.head[conjuncts]]]
+            if len(taking) == 0:
+                return independent
+            independent[taking] = True
+            conjuncts = conjuncts[~independent[conjuncts]]
 
     def with_child(self, child: BoolArray) -> BoolArray:
         """The tokens that have one of the marked tokens as a child."""
