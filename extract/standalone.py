@@ -173,12 +173,13 @@ class Judge:
         self.last = np.full(len(batch.row_doc), -1, dtype=np.int32)
         self.last[batch.row[content]] = content
         self.colon = patterns.colon[forms]
-        self.free = batch.with_child(self.dependent)
+        self.free = batch.with_child(self.dependent) & ~that
         """Words with a relative clause of their own: "what" in "what I fear is torture"."""
         self.open_end = self._open_ends()
         self.operator = batch.tagged("operator")
         self.opening = batch.tagged("opening")
         self.quote = patterns.quote[forms]
+        self.terminal = patterns.terminal[forms]
 
     def _finite_after_all(self, tokens: Ints) -> BoolArray:
         """Forms such as "bent" or "come" that a tagger took for a participle or infinitive.
@@ -238,6 +239,9 @@ class Judge:
         for number, head in ((1, matches.s1), (2, matches.s2)):
             here = head >= 0
             first, last = _ends(block, side == number)
+            # A "?" or "!" in front of the first word ends what was before it.
+            ended = self.terminal[block.token] & (block.token < first[block.match])
+            side[(side == number) & ended] += 2
             # S2 of a subordinator is introduced by the marker itself.
             own = here & ~(subordinate & (number == 2))
             asks = self.asks[head] & ~self.indirect[self.top[head]]
@@ -347,7 +351,7 @@ class Judge:
         announces |= self._tells(last) & (self.speech[last] == 0) & self._quotes_next(last)
         # What "will", "the" or "that" belongs to is lost, or there is nothing but "he will".
         cut = (self.operator[last] & (last == head)) | (
-            (self.operator[last] | self.opening[last]) & (batch.head[last] > last)
+            (self.operator | self.opening | self.interrogative)[last] & (batch.head[last] > last)
         )
         return dependent | cut | announces
 
@@ -356,9 +360,7 @@ class Judge:
         batch = self.batch
         after, behind = (np.minimum(last + step, len(batch) - 1) for step in (1, 2))
         return (
-            ~self.words[after]
-            & (self.speech[behind] > 0)
-            & (batch.row[behind] == batch.row[last])
+            ~self.words[after] & (self.speech[behind] > 0) & (batch.row[behind] == batch.row[last])
         )
 
     def _tells(self, last: Ints) -> BoolArray:

@@ -140,8 +140,8 @@ def test_a_conjunct_of_s1_lends_it_the_subject() -> None:
 
 def test_an_imperative_needs_no_subject() -> None:
     assert sides(
-        "Close/V=VB/root/0 the/DET/det/3 gate/N/obj/1 and/CCONJ/cc/6 do/X=VB/aux/6 wait/V=VB/conj/1 "
-        "here/R/advmod/6 ././punct/1"
+        "Close/V=VB/root/0 the/DET/det/3 gate/N/obj/1 and/CCONJ/cc/6 do/X=VB/aux/6 "
+        "wait/V=VB/conj/1 here/R/advmod/6 ././punct/1"
     ) == [("Close the gate.", "Do wait here.")]
     assert sides(
         "If/SCONJ/mark/3 it/P/nsubj/3 rains/V!/advcl/4 close/V=VB/root/0 it/P/obj/4 ././punct/4"
