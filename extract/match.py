@@ -293,9 +293,11 @@ class _Matcher:
         if choice == "self":
             return token
         if choice == "complement":
-            return self.batch.child_after(token, token, row.labels["s2_deprels"])
+            labels = row.labels["s2_deprels"]
+            return self.batch.child_beside(token, token, labels[self.batch.label], after=True)
         if choice == "right_conjunct":
-            return self.batch.child_after(token, head, self.patterns.classes["conjunct"])
+            conjunct = self.batch.labelled("conjunct")
+            return self.batch.child_beside(token, head, conjunct, after=True)
         if choice == "edge_clause":
             # From the head up through the subject, object or adverbial that it is in, as long as
             # these precede the predicate: the clause whose first phrase the marker modifies.
@@ -354,8 +356,8 @@ class _Matcher:
 
         A clause that is joined without a conjunction continues the clause right before it.
         """
-        conjunct = self.patterns.classes["conjunct"]
-        last = self.batch.child_before(s2, s1, conjunct[self.batch.label] & self.whole)
+        wanted = self.batch.labelled("conjunct") & self.whole
+        last = self.batch.child_beside(s2, s1, wanted, after=False)
         return np.where(last > s1, last, s1)
 
     def with_subject(self, s1: Ints, s2: Ints) -> Ints:

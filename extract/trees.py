@@ -121,22 +121,11 @@ class Batch:
         leftmost[self.head[children]] = children
         return leftmost
 
-    def child_after(self, token: Ints, head: Ints, labels: BoolArray) -> Ints:
-        """The first child of each `head` under `labels` to the right of each token; -1 if none."""
-        children = np.flatnonzero(labels[self.label] & (self.head >= 0))
-        if len(children) == 0:
-            return np.full(len(token), -1, dtype=np.int32)
-        width = len(self) + 1
-        keys = self.head[children].astype(np.int64) * width + children
-        order = np.argsort(keys)
-        keys, children = keys[order], children[order]
-        at = np.searchsorted(keys, head.astype(np.int64) * width + token)
-        after = children[np.minimum(at, len(children) - 1)]
-        fits = (at < len(children)) & (head >= 0) & (self.head[after] == head)
-        return np.where(fits, after, -1).astype(np.int32)
+    def child_beside(self, token: Ints, head: Ints, wanted: BoolArray, *, after: bool) -> Ints:
+        """The nearest wanted child of each `head` before or after each token; -1 if none.
 
-    def child_before(self, token: Ints, head: Ints, wanted: BoolArray) -> Ints:
-        """The last wanted child of each `head` to the left of each token; -1 if there is none."""
+        Before: the last one to the left of the token; after: the first one to its right.
+        """
         children = np.flatnonzero(wanted & (self.head >= 0))
         if len(children) == 0:
             return np.full(len(token), -1, dtype=np.int32)
@@ -144,10 +133,10 @@ class Batch:
         keys = self.head[children].astype(np.int64) * width + children
         order = np.argsort(keys)
         keys, children = keys[order], children[order]
-        at = np.searchsorted(keys, head.astype(np.int64) * width + token) - 1
-        before = children[np.maximum(at, 0)]
-        fits = (at >= 0) & (head >= 0) & (self.head[before] == head)
-        return np.where(fits, before, -1).astype(np.int32)
+        at = np.searchsorted(keys, head.astype(np.int64) * width + token) - (not after)
+        found = children[np.clip(at, 0, len(children) - 1)]
+        fits = (at >= 0) & (at < len(children)) & (head >= 0) & (self.head[found] == head)
+        return np.where(fits, found, -1).astype(np.int32)
 
     def sibling_before(self, token: Ints, labels: BoolArray) -> Ints:
         """For each token its nearest sibling to the left under `labels`; -1 if there is none."""
