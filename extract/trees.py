@@ -202,13 +202,16 @@ class Batch:
     ) -> BoolArray:
         """Bare forms that command: no subject, no "to", and no auxiliary but a bare one ("do not").
 
-        They head a main clause or a quotation, or are coordinated with another imperative.
+        They head a main clause or a quotation, or are coordinated with another imperative. After
+        "you can run", a bare form without a conjunction shares the auxiliary ("then rest").
         """
         bare = self.tagged("imperative_tag")
         commands = (bare & ~auxiliary) | self.with_child(self.labelled("copula") & bare)
         commands &= ~self.with_child(auxiliary & ~bare) & ~subject & ~introduced
         commands &= ~self.with_child(self.tagged("interrogative"))
         independent = commands & (self.labelled("main_clause") | self.labelled("reported_clause"))
+        lending = self.with_child(auxiliary & ~self.labelled("copula"))
+        independent &= ~((self.head >= 0) & lending[self.head])
         conjuncts = np.flatnonzero(commands & self.labelled("conjunct") & (self.head >= 0))
         while True:
             taking = conjuncts[independent[self.head[conjuncts]]]

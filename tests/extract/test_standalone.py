@@ -151,6 +151,11 @@ def test_an_imperative_needs_no_subject() -> None:
         "and/CCONJ/cc/7 wait/V=VB/conj/4 here/R/advmod/7 ././punct/2"
     )
     assert reasons == ["s1_head"]
+    _, reasons = extracted(  # "you can rest, then leave": it shares the "can"
+        "You/P/nsubj/3 can/X!/aux/3 rest/V=VB/root/0 here/R/advmod/3 then/R/advmod/6 "
+        "leave/V=VB/parataxis/3 us/P/obj/6 ././punct/3"
+    )
+    assert reasons == ["s2_no_clause"]
 
 
 def test_a_past_tense_tagged_as_a_participle_is_finite() -> None:
