@@ -205,10 +205,8 @@ class Extractor:
         matches = matches.take(~failed)
         judge = None
         if self.settings.mode == "standalone":
-            if self.settings.subjects == "shared":
-                needs = ("statement",)
-            else:
-                needs = ("finite",) if patterns.table.pro_drop else ("finite", "subject")
+            own = ["finite"] if patterns.table.pro_drop else ["finite", "subject"]
+            needs = ["statement"] if self.settings.subjects == "shared" else own
             judge = Judge(batch, patterns.mask(needs))
         restore = self.settings.subjects == "restored"
         sides = sides_of(batch, matches, judge, restore=restore)
