@@ -78,17 +78,17 @@ class Sides:
 def sides_of(
     batch: Batch,
     matches: Matches,
-    needs: Sequence[str],
     judge: Judge | None = None,
     *,
     restore: bool = False,
 ) -> Sides:
     """Both sides of every match, and whether they may be a pair.
 
-    `needs` are the properties that both heads must have; both sides also need a text. `judge` may
-    reject more: its first reason is for a previous sentence that is not in its `previous`.
+    Both sides need a text. With `judge`, both heads must also be `whole`, and it may reject more:
+    its first reason is for a previous sentence that is not in its `previous`.
     With `restore`, S2 may lack its subject if the subject can be copied.
     """
+    every = np.arange(len(batch))
     rows = batch.row[matches.first]
     size = batch.offsets[rows + 1] - batch.offsets[rows]
     block = np.cumsum(size, dtype=np.int64) // WORDS_AT_ONCE
@@ -121,11 +121,14 @@ def sides_of(
     added = SpanColumn.of(np.bincount(owner, minlength=len(matches)), start, end)
     texts = _columns(batch, len(matches), spoken, before)
     texts = texts[0], added.followed_by(texts[1])
-    s1, s2 = _clauses(batch, matches, ("statement",))
+    s1, s2 = _clauses(batch, matches, batch.has(every, batch.patterns.mask(("statement",))))
     has_clauses = s1 & s2
-    s1, s2 = _clauses(batch, matches, needs)
-    s2 |= added.counts > 0
     strict = judge is not None
+    if judge is not None:
+        s1, s2 = _clauses(batch, matches, judge.whole)
+        s1 |= matches.s1 == PREVIOUS  # `judge.previous` decides
+        has_clauses |= s1 & s2
+        s2 |= added.counts > 0
     why = [spans[0].counts == 0, spans[1].counts == 0, strict & ~s1, strict & ~s2, judged > 0]
     why += [texts[0].counts == 0, texts[1].counts == 0]
     refused = np.select(why, [1, 2, 3, 4, judged, 1, 2], 0).astype(np.int8)
@@ -181,13 +184,11 @@ def _trimmed(
     return owner, starts, ends
 
 
-def _clauses(batch: Batch, matches: Matches, needs: Sequence[str]) -> tuple[BoolArray, BoolArray]:
-    """Whether the heads of S1 and S2 have all the properties of `needs`.
+def _clauses(batch: Batch, matches: Matches, whole: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Whether the heads of S1 and S2 are `whole`.
 
-    For the previous sentence, its root counts; if it was not parsed, it has no properties.
+    For the previous sentence, its root counts; if it was not parsed, it is not.
     """
-    need = batch.patterns.mask(needs)
-    whole = (batch.traits & need) == need
     row_is_clause = np.zeros(len(batch.row_doc) + 1, dtype=bool)
     row_is_clause[batch.row[(batch.head < 0) & whole]] = True
     row = batch.row[matches.first]

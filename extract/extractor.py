@@ -203,16 +203,13 @@ class Extractor:
         failed = matches.row < 0
         refuse(matches.take(failed), matches.stage[failed], REASONS)
         matches = matches.take(~failed)
-        needs: tuple[str, ...] = ()
         judge = None
         if self.settings.mode == "standalone":
-            if self.settings.subjects == "shared":
-                needs = ("statement",)
-            else:
-                needs = ("finite",) if patterns.table.pro_drop else ("finite", "subject")
+            own = ["finite"] if patterns.table.pro_drop else ["finite", "subject"]
+            needs = ["statement"] if self.settings.subjects == "shared" else own
             judge = Judge(batch, patterns.mask(needs))
         restore = self.settings.subjects == "restored"
-        sides = sides_of(batch, matches, needs, judge, restore=restore)
+        sides = sides_of(batch, matches, judge, restore=restore)
         refused = sides.refused > 0
         refuse(matches.take(refused), sides.refused[refused], (*REFUSALS, *STANDALONE))
         matches, sides = matches.take(~refused), sides.take(~refused)

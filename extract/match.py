@@ -21,6 +21,8 @@ Test = Callable[[Ints], BoolArray]
 PREVIOUS = -2
 """Stands for the head of S1 if S1 is the previous sentence."""
 MAX_DEPTH = 1000
+GOVERNORS = 3
+"""Steps from a clause with "that" up to the conjunct that it is part of."""
 REASONS = ("no_pattern", "marker_relation", "marker_place", "s2_head", "s1_head", "order")
 """Why no row matched: the first condition that the best row did not meet."""
 
@@ -188,6 +190,11 @@ class _Matcher:
         self.conjunct_before = batch.previous_conjunct()
         self.first_core = batch.leftmost_child("core")
         self.first_subject = batch.leftmost_child("subject")
+        tokens = np.arange(len(batch), dtype=np.int32)
+        self.whole = batch.has(tokens, self.patterns.mask(("finite", "subject")))
+        that = batch.labelled("subordinator") & self.patterns.listed["complementizer"][batch.form]
+        self.complement = batch.with_child(that & (batch.head > tokens))
+        self.complement_before = _last_before(self.complement)
         self.asks = np.zeros(len(batch.row_doc), dtype=bool)
         self.asks[batch.row[batch.patterns.asking[batch.form]]] = True
         content = ~batch.labelled("punctuation")
@@ -286,9 +293,11 @@ class _Matcher:
         if choice == "self":
             return token
         if choice == "complement":
-            return self.batch.child_after(token, token, row.labels["s2_deprels"])
+            labels = row.labels["s2_deprels"]
+            return self.batch.child_beside(token, token, labels[self.batch.label], after=True)
         if choice == "right_conjunct":
-            return self.batch.child_after(token, head, self.patterns.classes["conjunct"])
+            conjunct = self.batch.labelled("conjunct")
+            return self.batch.child_beside(token, head, conjunct, after=True)
         if choice == "edge_clause":
             # From the head up through the subject, object or adverbial that it is in, as long as
             # these precede the predicate: the clause whose first phrase the marker modifies.
@@ -307,6 +316,8 @@ class _Matcher:
             return self.batch.sibling_before(s2, self.patterns.classes["reported_clause"])
         if choice == "conjunct":
             s1 = self.with_subject(self.conjunct_before[s2], s2)
+            if self.whole_clauses:
+                s1 = self.complement_alike(s1, s2)
         elif choice == "marker_head":
             s1 = self.with_subject(head[token], s2)
         else:
@@ -318,12 +329,36 @@ class _Matcher:
             return np.where((s1 >= 0) & finite(s2) & finite(above), above, s1)
         climbed = self.labelled(row.labels["climb"])
         if choice not in ("clause", "sentence"):
-            return self.ascend(s1, climbed)
+            s1 = self.ascend(s1, climbed)
+            return self.last_conjunct(s1, s2) if choice == "parent" and self.whole_clauses else s1
         clause = self.having("clause")
         if choice == "clause" and not self.whole_clauses:
             return self.ascend(s1, lambda t: ~clause(t) | climbed(t))
-        whole = self.having("finite", "subject", "statement")
-        return self.ascend(s1, lambda t: ~clause(t) | ~whole(t) | climbed(t))
+        whole = self.having("finite", "subject", "statement", "imperative")
+        s1 = self.ascend(s1, lambda t: ~clause(t) | ~whole(t) | climbed(t))
+        return self.with_subject(s1, s2) if self.whole_clauses else s1
+
+    def complement_alike(self, s1: Ints, s2: Ints) -> Ints:
+        """S1's head, or the last clause with "that" inside S1 if S2 has a "that" and S1 has none.
+
+        In "she learnt that he had left and that the house was sold" a parser may hang the second
+        clause on the verb above both.
+        """
+        that, below = self.complement, self.complement_before[s2]
+        unlike = (s1 >= 0) & that[s2] & ~that[s1] & (below > s1)
+        above = below
+        for _ in range(GOVERNORS):
+            above = np.where((above >= 0) & (above != s1), self.batch.head[above], above)
+        return np.where(unlike & (above == s1), below, s1)
+
+    def last_conjunct(self, s1: Ints, s2: Ints) -> Ints:
+        """S1's head, or its last conjunct before S2 that is a clause with its own subject.
+
+        A clause that is joined without a conjunction continues the clause right before it.
+        """
+        wanted = self.batch.labelled("conjunct") & self.whole
+        last = self.batch.child_beside(s2, s1, wanted, after=False)
+        return np.where(last > s1, last, s1)
 
     def with_subject(self, s1: Ints, s2: Ints) -> Ints:
         """S1's head, or if S2 has its own subject, the earlier conjunct whose subject S1 shares.

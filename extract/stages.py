@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 PARSE_VERSION = 4
-EXTRACT_VERSION = 8
+EXTRACT_VERSION = 9
 
 
 def parse(

@@ -19,6 +19,7 @@ import re
 import numpy as np
 
 from corpora.document import Document, Span
+from corpora.sentences.rules import CITATIONS
 from extract.clauses import MAX_DOUBLINGS, Block, Marks
 from extract.match import PREVIOUS, Matches
 from extract.parse import BoolArray, Ints
@@ -29,7 +30,9 @@ REASONS = (
     *("s1_lost_word", "s2_lost_word"),
 )
 QUOTATION = re.compile(r'[“”«»"]|\n\n')
-ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
+QUOTED = re.compile(r"[\s—–-]*[“‘«\"']")
+ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern})?$")
+SENTENCES = re.compile(r"[.!?…]\s")
 LONGEST_SUBJECT = 8
 """Maximum number of words of a copied subject."""
 MAX_CONJUNCTS = 20
@@ -41,7 +44,8 @@ class Speech:
     """The quotations of a document: stretches `[start, end)` and whose speech each is.
 
     Speeches are numbered from 1: the quotations of a paragraph, and those of the next paragraph
-    if the last quotation is not closed.
+    if the last quotation is not closed. Quoted words in the narrator's own sentence are no speech:
+    “he called it “home””, without a comma or colon before them and with no sentence inside.
     """
 
     def __init__(self, text: str) -> None:
@@ -60,7 +64,9 @@ class Speech:
                     speaker = carried or number
                 begin = at
             elif begin >= 0 and sign in '”»"':
-                self.stretches.append((begin, at + 1, speaker))
+                before = text[max(begin - 2, 0) : begin].rstrip(" ")[-1:]
+                if not before.isalnum() or SENTENCES.search(text, begin, at):
+                    self.stretches.append((begin, at + 1, speaker))
                 begin = -1
         if begin >= 0:
             self.stretches.append((begin, len(text), speaker))
@@ -133,12 +139,11 @@ class Judge:
         lost = subordinator & ~listed["asserted"][forms] & known
         # "So that he may stay" is wanted, not stated.
         lost |= subordinator & that & adverbial[head]
-        lost |= (
-            listed["correlative"][forms]
-            & (head > tokens)
-            & ~subordinator
-            & ~patterns.classes["modifier"][label]
-        )
+        correlative = listed["correlative"][forms] & (head > tokens)
+        correlative &= ~subordinator & ~patterns.classes["modifier"][label]
+        # "It was neither deep nor wide" keeps its "neither".
+        self.inner = correlative & ~opens
+        lost |= correlative & opens
         self.lost = batch.with_child(lost)
         self.complement = batch.with_child(subordinator & that)
         self.introduced = batch.with_child(subordinator & ~that)
@@ -150,22 +155,60 @@ class Judge:
         self.inverted = (auxiliary < subject) & (subject < len(batch))
         self.reported = classes["reported_clause"][label]
         unreal = listed["unreal"][forms]
+        told = self.reported & (head >= 0)
+        self.indirect = told & (self.speech[head] == self.speech)
+        """Reported clauses that are no quotations."""
         self.doubtful = self._under(denied | unreal | (self.inverted & self.asks))
-        self.whole = (batch.traits & need) == need
+        commands = batch.has(tokens, patterns.bits["imperative"]) & ~self.indirect[self.top]
+        self.whole = batch.has(tokens, need) | commands | self._finite_after_all(tokens)
         self.interrogative = batch.tagged("interrogative")
         self.denies = listed["denying"][forms]
         self.coordinating = batch.tagged("coordinating")
         self.case = classes["case"][label]
         self.dependent = classes["dependent_clause"][label]
+        self.argument = (classes["object"] | classes["subject"])[label]
         self.main = classes["main_clause"][label]
-        content = np.flatnonzero(~classes["punctuation"][label])
+        self.words = ~classes["punctuation"][label]
+        content = np.flatnonzero(self.words)
         self.last = np.full(len(batch.row_doc), -1, dtype=np.int32)
         self.last[batch.row[content]] = content
-        self.open_end = patterns.open_end[forms[batch.offsets[1:] - 1]]
         self.colon = patterns.colon[forms]
+        self.free = batch.with_child(self.dependent) & ~that
+        """Words with a relative clause of their own: "what" in "what I fear is torture"."""
+        self.open_end = self._open_ends()
         self.operator = batch.tagged("operator")
         self.opening = batch.tagged("opening")
         self.quote = patterns.quote[forms]
+        self.terminal = patterns.terminal[forms]
+
+    def _finite_after_all(self, tokens: Ints) -> BoolArray:
+        """Forms such as "bent" or "come" that a tagger took for a participle or infinitive.
+
+        Right behind their own subject, without an auxiliary or "to", they are finite in a main
+        clause, a conjunct of one, and a clause that a subordinator introduces.
+        """
+        batch = self.batch
+        subject = batch.labelled("acting_subject") & (batch.head > tokens)
+        forms = batch.tagged("ambiguous") & batch.with_child(subject)
+        forms &= ~batch.with_child(batch.labelled("auxiliary") | batch.tagged("infinitival"))
+        adverbial = batch.labelled("adverbial_clause") & batch.with_child(
+            batch.labelled("subordinator")
+        )
+        return forms & (batch.labelled("main_clause")[self.top] | adverbial)
+
+    def _open_ends(self) -> BoolArray:
+        """Whether a sentence ends in a mark that lets something follow.
+
+        A colon does so where it announces speech; the statement before a list or reason is whole.
+        """
+        batch = self.batch
+        last = batch.offsets[1:] - 1
+        open_end = batch.patterns.open_end[batch.form[last]]
+        tells = self._tells(self.last)
+        for row in np.flatnonzero(open_end & self.colon[last]).tolist():
+            text, end = batch.documents[batch.row_doc[row]].text, int(batch.end[last[row]])
+            open_end[row] = tells[row] and QUOTED.match(text, end) is not None
+        return open_end
 
     def _under(self, governs: BoolArray) -> BoolArray:
         """Whether a clause is the complement of a verb that `governs`, or of its complement."""
@@ -187,20 +230,29 @@ class Judge:
         batch, matches = block.batch, block.matches
         side, reason = side.copy(), np.full(len(matches), -1, dtype=np.int8)
         speaker = self.speech[matches.lead]
+        side[self.inner[block.token] & (side > 2)] -= 2
         mixed = self._mute_tags(block, side, speaker)
         self._mute_coordinators(block, side)
         subordinate = batch.patterns.subordinates[matches.row]
+        afterwards = self._mute_afterthought(block, side)
         questions, ends = [], []
         for number, head in ((1, matches.s1), (2, matches.s2)):
             here = head >= 0
             first, last = _ends(block, side == number)
+            # A "?" or "!" in front of the first word ends what was before it.
+            ended = self.terminal[block.token] & (block.token < first[block.match])
+            side[(side == number) & ended] += 2
             # S2 of a subordinator is introduced by the marker itself.
             own = here & ~(subordinate & (number == 2))
-            asks = self.asks[head] & ~self.reported[self.top[head]]
-            fragment = own & self._left_over(head)
+            asks = self.asks[head] & ~self.indirect[self.top[head]]
+            fragment = own & self.dependent[self.top[head]]
             fragment |= here & (first >= 0) & self._breaks_off(head, first, last, asks)
             fragment |= here & self._broken(block, side, number, first, last)
             lost = own & self._loses_sense(head)
+            other = self.top[head] if number == 1 else self.top[matches.s1]
+            # One of two conjuncts has a "that" which the other lacks.
+            unlike = (head != other) & self.complement[head] & ~self.complement[other]
+            fragment |= own & (matches.s1 >= 0) & unlike
             if number == 2:
                 lost |= own & self.introduced[head]
             reason[fragment] = REASONS.index(f"s{number}_fragment")
@@ -208,10 +260,8 @@ class Judge:
             mixed |= here & (self.speech[head] != speaker)
             questions.append(here & asks & (self._opens(head, first) | self.inverted[head]))
             ends.append((first, last))
-        (s1_first, s1_last), (_, s2_last) = ends
-        # Conjuncts are adjacent: words after S2 belong to S2 or to neither side.
-        around = ~subordinate & (matches.s1 >= 0) & (s1_first < matches.s2) & (s1_last > s2_last)
-        reason[around] = REASONS.index("s1_fragment")
+        (_, s1_last), _ = ends
+        reason[afterwards] = REASONS.index("s1_fragment")
         between = self._neither(block, side) & ~batch.patterns.classes["opener"][block.label]
         between &= block.token > s1_last[block.match]
         between &= block.token < matches.first[block.match]
@@ -240,6 +290,28 @@ class Judge:
         mixed[block.match[spoken & (theirs != speaker[block.match])]] = True
         return mixed
 
+    def _mute_afterthought(self, block: Block, side: Marks) -> BoolArray:
+        """Mute words of S1 behind S2: conjuncts are adjacent, so they belong to neither.
+
+        Returns the matches where they are no afterthought: where no mark or coordinator separates
+        them from S2, which may have lost them, or where they are the object of S1.
+        """
+        batch, matches = block.batch, block.matches
+        (s1_first, _), (_, s2_last) = (_ends(block, side == number) for number in (1, 2))
+        around = (matches.s1 >= 0) & (s1_first < matches.s2)
+        around &= ~batch.patterns.subordinates[matches.row]
+        behind = (side == 1) & around[block.match] & (block.token > s2_last[block.match])
+        places = np.flatnonzero(behind & block.words)
+        first = places[np.diff(block.match[places], prepend=-1) > 0]
+        refused = np.zeros(len(matches), dtype=bool)
+        joined = block.words[first - 1] & ~self.coordinating[block.token[first]]
+        refused[block.match[first[joined]]] = True
+        above = block.head[places] + block.shift[block.match[places]]
+        lost = places[self.argument[block.token[places]] & ~behind[above]]
+        refused[block.match[lost]] = True
+        side[behind] += 2
+        return refused
+
     def _mute_coordinators(self, block: Block, side: Marks) -> None:
         """Mute a coordinator at the start of a side: it joins the side to something else."""
         for number in (1, 2):
@@ -258,19 +330,14 @@ class Judge:
             | (self.complement[top] & self.main[top])
         )
 
-    def _left_over(self, head: Ints) -> BoolArray:
-        """Whether a clause is a relative or subject clause, or a conjunct unlike the first one."""
-        top = self.top[head]
-        unlike = (head != top) & self.complement[head] & ~self.complement[top]
-        return self.dependent[top] | unlike
-
     def _opens(self, head: Ints, first: Ints) -> BoolArray:
         """Whether the clause of `head` opens with its own interrogative or relative word."""
         batch = self.batch
         above = batch.head[first]
-        inside = batch.head[above] == head
+        inside = (batch.head[above] == head) & ~self.free[first]
         phrase = inside & ~batch.has(above, batch.patterns.bits["clause"])
-        opens = self.interrogative[first] & ((first == head) | (above == head) | phrase)
+        own = (first == head) | ((above == head) & ~self.free[first]) | phrase
+        opens = self.interrogative[first] & own
         return opens | (self.case[first] & self.interrogative[above] & inside)  # "in which"
 
     def _breaks_off(self, head: Ints, first: Ints, last: Ints, asks: BoolArray) -> BoolArray:
@@ -281,7 +348,28 @@ class Judge:
         row, after = batch.row[first], np.minimum(last + 1, len(batch) - 1)
         announces = self.open_end[row] & (last == self.last[row])
         announces |= self.colon[after] & (batch.row[after] == row) & (last == head)
-        return dependent | self.operator[last] | self.opening[last] | announces
+        announces |= self._tells(last) & (self.speech[last] == 0) & self._quotes_next(last)
+        # What "will", "the" or "that" belongs to is lost, or there is nothing but "he will".
+        cut = (self.operator[last] & (last == head)) | (
+            (self.operator | self.opening | self.interrogative)[last] & (batch.head[last] > last)
+        )
+        return dependent | cut | announces
+
+    def _quotes_next(self, last: Ints) -> BoolArray:
+        """Whether a quotation follows in the sentence, behind a comma or colon."""
+        batch = self.batch
+        after, behind = (np.minimum(last + step, len(batch) - 1) for step in (1, 2))
+        return (
+            ~self.words[after] & (self.speech[behind] > 0) & (batch.row[behind] == batch.row[last])
+        )
+
+    def _tells(self, last: Ints) -> BoolArray:
+        """Whether the verb that the last word belongs to lacks an object: "he said to them"."""
+        batch = self.batch
+        verb, at = batch.tagged("verb"), last
+        for _ in range(GOVERNORS):
+            at = np.where(verb[at] | (batch.head[at] < 0), at, batch.head[at])
+        return verb[at] & ~batch.has(at, batch.patterns.bits["object"])
 
     def _neither(self, block: Block, side: Marks) -> BoolArray:
         """The words that belong neither to a side, the marker, nor the tag of a quotation."""
@@ -295,9 +383,7 @@ class Judge:
         """Whether a side lacks inner words, or the subject or object of one of its verbs."""
         neither = self._neither(block, side)
         inside = neither & (block.token > first[block.match]) & (block.token < last[block.match])
-        classes = block.batch.patterns.classes
-        argument = (classes["object"] | classes["subject"])[block.label]
-        lost = np.flatnonzero(neither & argument & (block.head >= 0))
+        lost = np.flatnonzero(neither & self.argument[block.token] & (block.head >= 0))
         governor = block.head[lost] + block.shift[block.match[lost]]
         broken = np.zeros(len(block.matches), dtype=bool)
         broken[block.match[inside]] = True

@@ -121,19 +121,22 @@ class Batch:
         leftmost[self.head[children]] = children
         return leftmost
 
-    def child_after(self, token: Ints, head: Ints, labels: BoolArray) -> Ints:
-        """The first child of each `head` under `labels` to the right of each token; -1 if none."""
-        children = np.flatnonzero(labels[self.label] & (self.head >= 0))
+    def child_beside(self, token: Ints, head: Ints, wanted: BoolArray, *, after: bool) -> Ints:
+        """The nearest wanted child of each `head` before or after each token; -1 if none.
+
+        Before: the last one to the left of the token; after: the first one to its right.
+        """
+        children = np.flatnonzero(wanted & (self.head >= 0))
         if len(children) == 0:
             return np.full(len(token), -1, dtype=np.int32)
         width = len(self) + 1
         keys = self.head[children].astype(np.int64) * width + children
         order = np.argsort(keys)
         keys, children = keys[order], children[order]
-        at = np.searchsorted(keys, head.astype(np.int64) * width + token)
-        after = children[np.minimum(at, len(children) - 1)]
-        fits = (at < len(children)) & (head >= 0) & (self.head[after] == head)
-        return np.where(fits, after, -1).astype(np.int32)
+        at = np.searchsorted(keys, head.astype(np.int64) * width + token) - (not after)
+        found = children[np.clip(at, 0, len(children) - 1)]
+        fits = (at >= 0) & (at < len(children)) & (head >= 0) & (self.head[found] == head)
+        return np.where(fits, found, -1).astype(np.int32)
 
     def sibling_before(self, token: Ints, labels: BoolArray) -> Ints:
         """For each token its nearest sibling to the left under `labels`; -1 if there is none."""
@@ -190,8 +193,32 @@ class Batch:
             ("object", objects),
             ("clause", verb | copula | subject | remnant),
             ("statement", statement),
+            ("imperative", self._imperative(auxiliary, subject, introduced)),
         ):
             self.traits |= flag * np.int32(bits[name])
+
+    def _imperative(
+        self, auxiliary: BoolArray, subject: BoolArray, introduced: BoolArray
+    ) -> BoolArray:
+        """Bare forms that command: no subject, no "to", and no auxiliary but a bare one ("do not").
+
+        They head a main clause or a quotation, or are coordinated with another imperative. After
+        "you can run", a bare form without a conjunction shares the auxiliary ("then rest").
+        """
+        bare = self.tagged("imperative_tag")
+        commands = (bare & ~auxiliary) | self.with_child(self.labelled("copula") & bare)
+        commands &= ~self.with_child(auxiliary & ~bare) & ~subject & ~introduced
+        commands &= ~self.with_child(self.tagged("interrogative"))
+        independent = commands & (self.labelled("main_clause") | self.labelled("reported_clause"))
+        lending = self.with_child(auxiliary & ~self.labelled("copula"))
+        independent &= ~((self.head >= 0) & lending[self.head])
+        conjuncts = np.flatnonzero(commands & self.labelled("conjunct") & (self.head >= 0))
+        while True:
+            taking = conjuncts[independent[self.head[conjuncts]]]
+            if len(taking) == 0:
+                return independent
+            independent[taking] = True
+            conjuncts = conjuncts[~independent[conjuncts]]
 
     def with_child(self, child: BoolArray) -> BoolArray:
         """The tokens that have one of the marked tokens as a child."""

@@ -15,7 +15,10 @@ from corpora.toml import TomlFile
 
 Scheme = Literal["ud", "clear"]
 SCHEMES: tuple[str, ...] = get_args(Scheme)
-DERIVED = ("subject", "copula", "finite", "complement", "object", "clause", "statement")
+DERIVED = (
+    *("subject", "copula", "finite", "complement", "object", "clause", "statement"),
+    "imperative",
+)
 """Properties that follow from a token's children, beside those that `[properties]` names."""
 SPAN_KEYS = ("s1_drop", "s2_drop", "s1_mute", "s2_mute")
 LABEL_KEYS = ("deprels", "s2_deprels", "s1_deprels", "s1_not", "climb")
@@ -153,6 +156,8 @@ class Classes(Table):
     """Complements that a transitive verb or a verb of saying needs."""
     plain_subject: Names = ()
     """Subjects that a conjunct can share: not a clause, not "there"."""
+    acting_subject: Names = ()
+    """Subjects of active verbs."""
     dependent_clause: Names = ()
     """Clauses that are part of another one and make no statement without it."""
     adverbial_clause: Names = ()

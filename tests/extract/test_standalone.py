@@ -114,10 +114,85 @@ def test_a_word_behind_the_subject_introduces_nothing() -> None:
 
 def test_words_of_neither_side_part_a_side_from_its_marker() -> None:
     _, reasons = extracted(
-        "He/P/nsubj/2 sang/V!/root/0 yet/CCONJ/cc/5 she/P/nsubj/5 danced/V!/conj/2 so/R/advmod/8 "
+        "He/P/nsubj/2 sang/V!/root/0 and/CCONJ/cc/5 she/P/nsubj/5 dancing/V/conj/2 so/R/advmod/8 "
         "we/P/nsubj/8 stayed/V!/parataxis/2 ././punct/2"
     )
-    assert reasons == ["apart"]
+    assert "apart" in reasons
+
+
+def sides(*sentences: str) -> list[tuple[str, str]]:
+    return [(pair.s1, pair.s2) for pair in extracted(*sentences)[0]]
+
+
+def test_a_clause_without_conjunction_continues_the_last_conjunct() -> None:
+    assert sides(
+        "He/P/nsubj/2 sang/V!/root/0 yet/CCONJ/cc/5 she/P/nsubj/5 danced/V!/conj/2 so/R/advmod/8 "
+        "we/P/nsubj/8 stayed/V!/parataxis/2 ././punct/2"
+    ) == [("She danced.", "We stayed.")]
+
+
+def test_a_conjunct_of_s1_lends_it_the_subject() -> None:
+    assert sides(
+        "He/P/nsubj/2 sat/V!/root/0 and/CCONJ/cc/4 slept/V!/conj/2 when/SCONJ/mark/7 we/P/nsubj/7 "
+        "left/V!/advcl/4 ././punct/2"
+    ) == [("He sat and slept.", "We left.")]
+
+
+def test_an_imperative_needs_no_subject() -> None:
+    assert sides(
+        "Close/V=VB/root/0 the/DET/det/3 gate/N/obj/1 and/CCONJ/cc/6 do/X=VB/aux/6 "
+        "wait/V=VB/conj/1 here/R/advmod/6 ././punct/1"
+    ) == [("Close the gate.", "Do wait here.")]
+    assert sides(
+        "If/SCONJ/mark/3 it/P/nsubj/3 rains/V!/advcl/4 close/V=VB/root/0 it/P/obj/4 ././punct/4"
+    ) == [("Close it.", "It rains.")]
+    _, reasons = extracted(  # "to close the gate and wait"
+        "He/P/nsubj/2 tried/V!/root/0 to/PART/mark/4 close/V=VB/xcomp/2 gates/N/obj/4 "
+        "and/CCONJ/cc/7 wait/V=VB/conj/4 here/R/advmod/7 ././punct/2"
+    )
+    assert reasons == ["s1_head"]
+    _, reasons = extracted(  # "you can rest, then leave": it shares the "can"
+        "You/P/nsubj/3 can/X!/aux/3 rest/V=VB/root/0 here/R/advmod/3 then/R/advmod/6 "
+        "leave/V=VB/parataxis/3 us/P/obj/6 ././punct/3"
+    )
+    assert reasons == ["s2_no_clause"]
+
+
+def test_a_past_tense_tagged_as_a_participle_is_finite() -> None:
+    bent = "He/P/nsubj/2 sang/V!/root/0 and/CCONJ/cc/5 she/P/{}/5 bent/V=VBN/conj/2 ././punct/2"
+    assert sides(bent.format("nsubj")) == [("He sang.", "She bent.")]
+    assert extracted(bent.format("nsubj:pass")) == ([], ["s2_no_clause"])
+
+
+def test_an_afterthought_of_s1_behind_s2_is_left_out() -> None:
+    tree = (
+        "He/P/nsubj/2 sang/V!/root/0 and/CCONJ/cc/5 she/P/nsubj/5 danced/V!/conj/2 {} "
+        "without/ADP/case/8 shoes/N/obl/2 ././punct/2"
+    )
+    assert sides(tree.format(",/PUNCT/punct/8")) == [("He sang.", "She danced.")]
+    # Without a mark between them it may be S2's.
+    assert extracted(tree.format("twice/R/advmod/5")) == ([], ["s1_fragment"])
+
+
+def test_clauses_with_that_are_joined_to_each_other() -> None:
+    assert sides(
+        "She/P/nsubj/2 learnt/V!/root/0 that/SCONJ/mark/5 he/P/nsubj/5 sang/V!/ccomp/2 "
+        "and/CCONJ/cc/9 that/SCONJ/mark/9 we/P/nsubj/9 danced/V!/conj/2 ././punct/2"
+    ) == [("He sang.", "We danced.")]
+
+
+def test_a_clause_may_end_in_an_auxiliary_whose_verb_it_has() -> None:
+    assert sides(
+        "I/P/nsubj/2 know/V!/root/0 what/PRON/obj/2 it/P/nsubj/3 is/X!/cop/3 and/CCONJ/cc/8 "
+        "we/P/nsubj/8 stayed/V!/conj/2 ././punct/2"
+    ) == [("I know what it is.", "We stayed.")]
+
+
+def test_neither_inside_a_clause_stays() -> None:
+    assert sides(
+        "He/P/nsubj/2 sang/V!/root/0 but/CCONJ/cc/7 it/P/nsubj/7 was/X!/cop/7 "
+        "neither/CCONJ/cc:preconj/7 loud/A/conj/2 nor/CCONJ/cc/9 clear/A/conj/7 ././punct/2"
+    ) == [("He sang.", "It was neither loud nor clear.")]
 
 
 def test_the_sentence_before_is_a_whole_statement() -> None:
@@ -125,6 +200,7 @@ def test_the_sentence_before_is_a_whole_statement() -> None:
     heading = "The/DET/det/2 rain/N/nsubj/3 stopped/V!/root/0"
     assert extracted(f"{heading} ././punct/3", slept)[0]
     assert extracted(heading, slept) == ([], ["previous"])
+    assert extracted(f"{heading} .[6]/./punct/3", slept)[0]
     which = "Which/PRON/nsubj/2 helped/V!/root/0 us/P/obj/2 ././punct/2"
     before = document(which, slept)
     assert before.tokens is not None
@@ -214,6 +290,11 @@ def test_a_denial_is_not_copied() -> None:
         "sing/V/conj/4 songs/N/obj/7"
     )
     assert extracted(denied, subjects="restored") == ([], ["s2_no_clause"])
+
+
+def test_quoted_words_in_a_sentence_are_no_speech() -> None:
+    assert Speech("He called it “home” and left.").stretches == []
+    assert len(Speech("He cried “Stop! Go home.” and left.").stretches) == 1
 
 
 def test_a_straight_mark_behind_a_word_opens_no_quotation() -> None:

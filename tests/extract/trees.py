@@ -11,7 +11,7 @@ def document(*sentences: str, text: str | None = None, name: str = "d") -> Docum
     """A gold document from sentences such as `He/P/nsubj/2 left/V!/root/0 ././punct/2`.
 
     Each word is `form/tag/label/head`; a tag is an entry of `UPOS_OF` or a UPOS, `!` marks it as
-    finite. Words are parted by blanks in the text.
+    finite, `=VB` adds an XPOS. Words are parted by blanks in the text.
     """
     tokens, spans = Tokens(), Spans()
     position = 0
@@ -23,8 +23,9 @@ def document(*sentences: str, text: str | None = None, name: str = "d") -> Docum
             tokens.start.append(position)
             tokens.end.append(position + len(form))
             position += len(form) + 1
-            tokens.upos.append(UPOS_OF.get(tag.rstrip("!"), tag.rstrip("!")))
-            tokens.xpos.append("")
+            upos, _, xpos = tag.rstrip("!").partition("=")
+            tokens.upos.append(UPOS_OF.get(upos, upos))
+            tokens.xpos.append(xpos)
             tokens.feats.append("VerbForm=Fin" if tag.endswith("!") else "")
             tokens.deprel.append(label)
             tokens.head.append(base + int(head) - 1 if head != "0" else -1)
