@@ -46,21 +46,19 @@ def schema(*, audit: str = "", **columns: pa.DataType | Sequence[str]) -> pa.Sch
     )
 
 
+def texts(*names: str) -> dict[str, pa.DataType]:
+    """Columns of text, for `schema`."""
+    return dict.fromkeys(names, STRING)
+
+
 PAIRS = schema(
-    doc=STRING,
-    group=STRING,
-    source=STRING,
-    licence=STRING,
-    language=STRING,
+    **texts("doc", "group", "source", "licence", "language"),
     sentence=INT32,
     marker=STRING,
     marker_spans=SPANS,
     s1_spans=SPANS,
     s2_spans=SPANS,
-    s1=STRING,
-    s2=STRING,
-    position=STRING,
-    order=STRING,
+    **texts("s1", "s2", "position", "order"),
     has_clauses=pa.bool_(),
     pattern=STRING,
     s2_added=STRING,
@@ -72,14 +70,9 @@ def dissent(markers: Sequence[str]) -> pa.Schema:
     """DisSent with these label names: two clauses, and the marker that joined them."""
     return schema(
         audit="labelled",
-        doc=STRING,
-        group=STRING,
-        s1=STRING,
-        s2=STRING,
+        **texts("doc", "group", "s1", "s2"),
         label=markers,
-        position=STRING,
-        order=STRING,
-        s2_added=STRING,
+        **texts("position", "order", "s2_added"),
     ).append(CONFIDENCE)
 
 
@@ -89,11 +82,7 @@ SP = schema(audit="sp", doc=STRING, label=["0", "1", "2", "3", "4"], sentences=S
 """Sentence position: the first of the five sentences was at position `label`."""
 
 BSO = schema(
-    audit="bso",
-    doc=STRING,
-    label=["swapped", "original"],
-    sentence1=STRING,
-    sentence2=STRING,
+    audit="bso", doc=STRING, label=["swapped", "original"], sentence1=STRING, sentence2=STRING
 )
 """Binary sentence ordering: label 1 if the two sentences are in the document's order."""
 
@@ -110,11 +99,7 @@ DC = schema(
 """Discourse coherence: six sentences, of which the one at `position` is from `donor` (label 0)."""
 
 SSP = schema(
-    audit="labelled",
-    doc=STRING,
-    label=["body", "abstract"],
-    section=STRING,
-    sentence=STRING,
+    audit="labelled", doc=STRING, label=["body", "abstract"], section=STRING, sentence=STRING
 )
 """Sentence section prediction: label 1 if the sentence is from the abstract."""
 
@@ -139,9 +124,7 @@ CONPONO = schema(doc=STRING, group=STRING, sentences=STRINGS, bounds=pa.list_(IN
 """Sentences of a document; paragraph `k` is `sentences[bounds[k]:bounds[k + 1]]`."""
 
 CRITERIA = schema(
-    doc=STRING,
-    group=STRING,
-    title=STRING,
+    **texts("doc", "group", "title"),
     sentences=STRINGS,
     section=pa.list_(INT32),
     level=pa.list_(INT8),
@@ -157,41 +140,26 @@ CRITERIA = schema(
 def pdtb(names: Sequence[str]) -> pa.Schema:
     """Relations with these label names: the two arguments without the connective."""
     return schema(
-        audit="labelled",
-        doc=STRING,
-        label=names,
-        arg1=STRING,
-        arg2=STRING,
-        connective=STRING,
-        sense=STRING,
+        audit="labelled", doc=STRING, label=names, **texts("arg1", "arg2", "connective", "sense")
     )
 
 
 def rst(names: Sequence[str]) -> pa.Schema:
     """Nodes of rhetorical structure trees with these label names: the EDUs of both subtrees."""
     return schema(
-        audit="labelled",
-        doc=STRING,
-        label=names,
-        relation=STRING,
-        left=STRINGS,
-        right=STRINGS,
+        audit="labelled", doc=STRING, label=names, relation=STRING, left=STRINGS, right=STRINGS
     )
 
 
 PDTB_MARKED = schema(
-    audit="labelled",
-    doc=STRING,
-    label=["unmarked", "marked"],
-    arg1=STRING,
-    arg2=STRING,
+    audit="labelled", doc=STRING, label=["unmarked", "marked"], arg1=STRING, arg2=STRING
 )
 """Two arguments: is there a connective between them in the text (label 1)?"""
 
 
 def marked(names: Sequence[str], about: Sequence[str] = ("id",)) -> pa.Schema:
     """Two texts and the marker that joined them, with these names; `about`: further columns."""
-    columns = dict.fromkeys((*about, "s1", "s2"), STRING)
+    columns = texts(*about, "s1", "s2")
     return schema(audit="labelled", **columns, label=names)
 
 
@@ -207,19 +175,14 @@ INSTED_PAIRWISE = schema(
 def disrpt(names: Sequence[str]) -> pa.Schema:
     """Relations of DISRPT with these label names: two units in the order of the text."""
     columns = ("id", "doc", "corpus", "arg1", "arg2", "direction", "kind", "original")
-    return schema(audit="labelled", **dict.fromkeys(columns, STRING), label=names)
+    return schema(audit="labelled", **texts(*columns), label=names)
 
 
 TAGGED = schema(id=STRING, doc=STRING, corpus=STRING, tokens=STRINGS, tags=STRINGS)
 """A sentence of DISRPT; each token is `O`, or begins or is inside a connective or unit."""
 
 RATED = schema(
-    id=STRING,
-    group=STRING,
-    title=STRING,
-    text=STRING,
-    ratings=pa.list_(pa.float32()),
-    rating=pa.float32(),
+    **texts("id", "group", "title", "text"), ratings=pa.list_(pa.float32()), rating=pa.float32()
 )
 """A text, each annotator's rating of its coherence, and the release's consensus rating."""
 
@@ -235,19 +198,10 @@ COHERENCE_TESTS = schema(
 """Two texts, of which `pos` is the more coherent; `votes`: 1 for it, 0 against, -1 for neither."""
 
 RTE = schema(
-    audit="labelled",
-    id=STRING,
-    premise=STRING,
-    hypothesis=STRING,
-    label=["entailment", "not_entailment"],
+    audit="labelled", **texts("id", "premise", "hypothesis"), label=["entailment", "not_entailment"]
 )
 COPA = schema(
-    id=STRING,
-    premise=STRING,
-    question=STRING,
-    choice1=STRING,
-    choice2=STRING,
-    label=["choice1", "choice2"],
+    **texts("id", "premise", "question", "choice1", "choice2"), label=["choice1", "choice2"]
 )
 RECORD = schema(id=STRING, passage=STRING, query=STRING, entities=STRINGS, answers=STRINGS)
 """RTE, COPA and ReCoRD of SuperGLUE; ReCoRD's answers are the entities that fit."""

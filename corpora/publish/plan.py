@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -40,7 +41,7 @@ TOKEN_LIKE = re.compile(r"\bhf_[A-Za-z0-9]{30,}")
 """The form of the Hub's tokens, long enough that no word matches."""
 
 BEGIN, END = "<!-- discorpora:begin -->", "<!-- discorpora:end -->"
-MAKE = "remove the folder and make it again"
+MAKE = "remove the folder and build it again"
 MEND = "fix the card on the Hub, then publish again"
 LICENCE_KEYS = ("license", "license_name", "license_link")
 
@@ -124,20 +125,15 @@ class Publication:
 
     def verify(self) -> None:
         """Read every file; raise `InputError` if one is not what the manifest says."""
-        if damage := next(damages(self.folder), None):
-            raise InputError(
-                damage.problem,
-                where=str(damage.path),
-                hint="remove the folder and build it again",
-            )
-        sealed = checksums(self.folder / MANIFEST) is not None
-        for file in () if sealed else self.data_files:
-            if sha256(self.folder / file.path) != file.sha256:
-                raise InputError(
-                    "its sha256 differs from the one in the manifest",
-                    where=str(self.folder / file.path),
-                    hint="remove the folder and build it again",
-                )
+        damaged = ((damage.path, damage.problem) for damage in damages(self.folder))
+        unsealed = self.data_files if checksums(self.folder / MANIFEST) is None else ()
+        other = (
+            (self.folder / file.path, "its sha256 differs from the one in the manifest")
+            for file in unsealed
+            if sha256(self.folder / file.path) != file.sha256
+        )
+        for path, problem in chain(damaged, other):
+            raise InputError(problem, where=str(path), hint=MAKE)
 
     def card(self, theirs: str | None) -> str:
         """The folder's card merged into the Hub's, with the repository's id in its examples.
@@ -145,9 +141,8 @@ class Publication:
         Raises `InputError` for a card of the Hub that cannot be merged.
         """
         text = (self.folder / CARD).read_text(encoding="utf-8")
-        text = text.replace(
-            f'load_dataset("{self.manifest.name}"', f'load_dataset("{self.repo_id}"'
-        )
+        loads = 'load_dataset("{}"'.format
+        text = text.replace(loads(self.manifest.name), loads(self.repo_id))
         text = text.replace('folder = "."  # this folder, or', f'folder = "{self.repo_id}"  #')
         ours = read_card(text, where=str(self.folder / CARD))
         for key in LICENCE_KEYS:
@@ -193,7 +188,7 @@ def plan_publication(
             raise InputError(
                 "is outside the folder" if outside else "is missing: the folder is incomplete",
                 where=str(place),
-                hint="remove the folder and build it again",
+                hint=MAKE,
             )
         files.append(PublishedFile(path, place.stat().st_size, sum))
     inside = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}

@@ -12,22 +12,23 @@ to 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError, nearest
-from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files, taken
+from corpora.readers.fields import NONE, Fields, Filled, Record, Texts, typed
+from corpora.readers.files import DOCUMENT_LIMIT, expect, find_files, taken
 from corpora.readers.guarded import load_plain
-from corpora.readers.records import Record, as_document, filled, strings, typed, wrong_type
+from corpora.readers.records import as_document
 from corpora.readers.released import Columns, Rated
 from corpora.readers.rows import JSON_LINES, json_rows
-from corpora.readers.source import OnBad, Reader, Source, check_id, check_unicode, fail
+from corpora.readers.source import OnBad, Reader, Source, check_id, fail, refusing
 
 TestSet = Literal[
     "insted",
@@ -51,10 +52,8 @@ PICKLES = (".pkl", ".pickle")
 SUFFIXES = (*PICKLES, ".jsonl", ".jsonl.gz")
 ANNOTATIONS = "_annotations"
 
-_SENTENCES = 10_000
 _VOTES = {"0": 1, 0: 1, "1": 0, 1: 0}
 """The authors' code: 0 where `pos` scores higher, 1 where `neg` does."""
-RATING = "coherence"
 
 
 class Coherence(Reader):
@@ -157,11 +156,9 @@ def read_pairs(path: Path, on_bad: OnBad = fail) -> Iterator[CoherencePair]:
     for count, (where, record) in enumerate(_records(path), 1):
         votes = tuple(coder[count - 1] for coder in coders if count <= len(coder))
         name = f"{path.name.partition('.')[0]}-{count - 1:04d}"
-        try:
-            yield from list(_pairs(taken(record), name, where, votes))
-        except Refused as refusal:
-            # A list of a pickle may contain itself: it is never printed.
-            on_bad(refusal.record(where, type(record)))
+        # A list of a pickle may contain itself: it is never printed.
+        with refusing(on_bad, where, type(record)):
+            yield from _pairs(taken(record), name, where, votes)
     if any(len(coder) != count for coder in coders):
         raise InputError(
             f"{count} records, but annotations of {', '.join(str(len(v)) for v in coders)}",
@@ -194,24 +191,22 @@ def annotations_of(path: Path) -> list[Path]:
     return [file for file in files if is_annotations(file) and file.stem.lower() == wanted][:1]
 
 
-def _pickled(path: Path, expected: str) -> Sequence[Any]:
+def _pickled(path: Path, expected: str) -> list[Any]:
     """The list in a pickle of plain values."""
     value = load_plain(path)
     if not isinstance(value, list | tuple):
         raise InputError(f"a pickle of {typed(value)}, expected {expected}", where=str(path))
-    return value
+    return list(value)
 
 
 def _votes_beside(path: Path) -> list[list[int]]:
     """For each annotator the votes, in the order of the records of `path`; none without a file."""
     expected = "a list of votes for each annotator"
     coders = [coder for beside in annotations_of(path) for coder in _pickled(beside, expected)]
-    if not all(isinstance(coder, list | tuple) for coder in coders):
-        where = str(annotations_of(path)[0])
-        raise InputError(f"a pickle of {typed(coders)}, expected {expected}", where=where)
+    # What is not a list has no votes, which are then too few.
+    lists = [coder if isinstance(coder, list | tuple) else [] for coder in coders]
     return [
-        [_VOTES.get(vote, -1) if isinstance(vote, str | int) else -1 for vote in coder]
-        for coder in coders
+        [_VOTES.get(v, -1) if isinstance(v, str | int) else -1 for v in coder] for coder in lists
     ]
 
 
@@ -222,42 +217,56 @@ def _records(path: Path) -> Iterable[tuple[str, Any]]:
     return ((f"{path}:{number}", record) for number, record in pairs)
 
 
-def _pairs(record: Any, name: str, where: str, votes: tuple[int, ...]) -> Iterator[CoherencePair]:
+def _bounded(sentences: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
+    name = field.field_name
+    within = sum(map(len, sentences)) <= DOCUMENT_LIMIT
+    expect(within, f"too long: {name!r} has more than {DOCUMENT_LIMIT:,} characters")
+    expect(any(map(str.strip, sentences)), f"no text: {name!r} has none")
+    return sentences
+
+
+SHORT = Field(max_length=10_000, fail_fast=True)
+LISTED = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+Sentences = Annotated[tuple[str, ...], SHORT, LISTED, AfterValidator(_bounded)]
+"""The sentences of a text."""
+
+
+class _Record(Fields):
+    """A coherent text and a spoilt one, or several."""
+
+    id: str | None = None
+    pos: Sentences
+    neg: Sentences | None = None
+    negs: Annotated[tuple[Sentences, ...], SHORT, LISTED] = NONE
+    prompt: Texts = NONE
+    votes: Annotated[tuple[Literal[-1, 0, 1], ...], SHORT, LISTED] = NONE
+    reference_file: Any = ""
+
+
+def _pairs(record: Any, name: str, where: str, votes: tuple[int, ...]) -> list[CoherencePair]:
     """The pairs of a record; `name` is its id if it has none, `votes` those beside its file."""
-    if not isinstance(record, Mapping) or "pos" not in record:
-        raise Refused("not a pair: expected an object with 'pos' and 'neg' (or 'negs')")
-    id = record.get("id", name)
-    if not isinstance(id, str):
-        raise wrong_type(record, "id", "a string")
-    pos = _sentences(record["pos"], "pos")
-    reference = str(record.get("reference_file", ""))[:512]
-    prompt = tuple(strings(record, "prompt"))
-    check_unicode("".join(prompt))
-    own = record.get("votes", ())
-    if not isinstance(own, list | tuple) or any(vote not in (-1, 0, 1) for vote in own):
-        raise wrong_type(record, "votes", "1, 0 and -1")
-    negatives: Any = record.get("negs")
-    if "neg" in record:
-        names, negatives, votes = [id], [record["neg"]], votes or tuple(map(int, own))
-    else:
-        if not isinstance(negatives, list | tuple) or not 0 < len(negatives) <= _SENTENCES:
-            raise Refused("not a pair: expected 'neg' or a list 'negs'")
-        names = [f"{id}:{number}" for number in range(len(negatives))]
-    for own_id, negative in zip(names, negatives, strict=True):
-        neg = _sentences(negative, "neg" if "neg" in record else "negs")
-        yield CoherencePair(own_id, id, pos, neg, where, reference, prompt, votes)
+    of = _Record.of(record)
+    negatives = of.negs if of.neg is None else (of.neg,)
+    expect(negatives, "not a pair: expected 'neg', or a list 'negs'")
+    id = name if of.id is None else of.id
+    about = (where, str(of.reference_file)[:512], tuple(of.prompt))
+    if of.neg is not None:
+        return [CoherencePair(id, id, of.pos, of.neg, *about, votes or of.votes)]
+    return [
+        CoherencePair(f"{id}:{number}", id, of.pos, negative, *about, votes)
+        for number, negative in enumerate(negatives)
+    ]
 
 
-def _sentences(value: Any, name: str) -> tuple[str, ...]:
-    lists = isinstance(value, list | tuple)
-    if not lists or not all(isinstance(s, str) for s in value[:_SENTENCES]):
-        raise wrong_type({name: value}, name, "a list of strings")
-    if len(value) > _SENTENCES or sum(map(len, value)) > DOCUMENT_LIMIT:
-        raise Refused(f"too long: {name!r} has more than {_SENTENCES:,} sentences or is too large")
-    if not any(map(str.strip, value)):
-        raise Refused(f"no text: {name!r} has none")
-    check_unicode("".join(value))
-    return tuple(value)
+class _Expert(Fields):
+    coherence: Annotated[float, Field(ge=1, le=5)]
+
+
+class _Summary(Fields):
+    id: Filled
+    model_id: Filled
+    decoded: Filled
+    expert_annotations: Annotated[list[_Expert], Field(min_length=1, fail_fast=True)]
 
 
 class SummEval(Rated):
@@ -272,15 +281,8 @@ class SummEval(Rated):
 
         The id is `ARTICLE/SYSTEM`; `ratings` of its coherence are from 1 to 5, one an expert.
         """
-        document, system = (check_id(filled(record, name)) for name in ("id", "model_id"))
-        text, annotations = filled(record, "decoded"), record.get("expert_annotations")
-        if not isinstance(annotations, list) or not annotations:
-            raise Refused("no ratings: 'expert_annotations' is no list of ratings")
-        given: list[Any] = [
-            one.get(RATING) if isinstance(one, Mapping) else None for one in annotations
-        ]
-        if not all(isinstance(rating, int | float) and 1 <= rating <= 5 for rating in given):
-            raise Refused(f"no ratings: {RATING!r} is not from 1 to 5 for each expert")
-        row = {"id": f"{document}/{system}", "group": document, "title": "", "text": text}
-        ratings = list(map(float, given))
-        yield "summeval", {**row, "ratings": ratings, "rating": fmean(ratings), "split": "test"}
+        of = _Summary.of(record)
+        name = f"{check_id(of.id)}/{check_id(of.model_id)}"
+        ratings = [expert.coherence for expert in of.expert_annotations]
+        about = {"id": name, "group": of.id, "title": "", "text": of.decoded, "split": "test"}
+        yield "summeval", about | {"ratings": ratings, "rating": fmean(ratings)}

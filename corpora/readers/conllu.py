@@ -13,7 +13,7 @@ from pathlib import Path
 
 from corpora.document import PARAGRAPH_BREAK, Document, Sections, Spans, Tokens
 from corpora.errors import BadRecord
-from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, read_lines
+from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, expect, read_lines
 from corpora.readers.source import Reader, Source
 
 _NUMBERS = [str(number) for number in range(1, 513)]
@@ -138,8 +138,7 @@ class _Building:
         gap = PARAGRAPH_BREAK if new_paragraph else "" if self.glued else " "
         at = self.at + (len(gap) if self.pieces else 0)
         try:
-            if at > DOCUMENT_LIMIT:
-                raise Refused(TOO_LONG)
+            expect(at <= DOCUMENT_LIMIT, TOO_LONG)
             text, self.glued = add_sentence(lines, at, self.tokens)
         except Refused as refusal:
             line = int(refusal.where or 0)
@@ -254,8 +253,8 @@ def _words_and_units(rows: list[list[str]]) -> tuple[list[list[str]], list[Unit]
             units.append((row[1], row[9], covered - len(words)))
         elif not _EMPTY_NODE.fullmatch(number):
             raise Refused(f"word number: {number!r}, expected {expected}", str(index))
-    if covered > len(words) or not words:
-        raise Refused(f"word number: {len(words) + 1} is missing", str(len(rows) - 1))
+    whole = words and covered <= len(words)
+    expect(whole, f"word number: {len(words) + 1} is missing", str(len(rows) - 1))
     return words, units
 
 
@@ -315,8 +314,7 @@ def _heads(column: tuple[str, ...], numbers: list[str], base: int) -> list[int]:
         bad = next(i for i, head in enumerate(heads) if not 0 <= head <= count)
         said = f"{heads[bad]} of word {bad + 1}, but the sentence has {count} words"
         raise refused(bad, f"head: {said}")
-    if 0 not in heads:
-        raise Refused("no root: every word has a head", "0")
+    expect(0 in heads, "no root: every word has a head", "0")
     marks = [-1] + [0] * count
     for word in range(1, count + 1):
         node = word

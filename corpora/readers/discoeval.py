@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from corpora.document import Document
 from corpora.errors import ConfigError
-from corpora.readers.files import Refused, read_lines
+from corpora.readers.files import expect, read_lines
 from corpora.readers.records import as_document
 from corpora.readers.source import OnBad, Reader, Source, fail, rows_of
 
@@ -108,13 +108,12 @@ def read_discoeval(task: str, path: Path, on_bad: OnBad = fail) -> Iterator[Exam
             return
         fields = line.split("\t")
         expected = form.sentences + bool(form.labels)
-        if len(fields) != expected:
-            raise Refused(f"wrong number of fields: {len(fields)}, expected {expected} for {task}")
+        counted = len(fields) == expected
+        expect(counted, f"wrong number of fields: {len(fields)}, expected {expected} for {task}")
         label = fields.pop(0) if form.labels else "-1"
-        if form.labels and label not in form.labels:
-            raise Refused(f"bad label: {label[:20]!r}, expected one of {', '.join(form.labels)}")
-        if not all(map(str.strip, fields)):
-            raise Refused("no text: an empty sentence")
+        known = label in (form.labels or ("-1",))
+        expect(known, f"bad label: {label[:20]!r}, expected one of {', '.join(form.labels)}")
+        expect(all(map(str.strip, fields)), "no text: an empty sentence")
         yield Example(int(label), tuple(fields), where)
 
     lines = enumerate(read_lines(path), 1)

@@ -26,6 +26,7 @@ LINE_LIMIT = 16 << 20
 
 TOO_LONG = f"too long: more than {DOCUMENT_LIMIT:,} characters or {LINES_LIMIT:,} lines"
 
+TO_TEXT = "pandoc --to plain --wrap none -o FILE"
 _CHUNK = 1 << 20
 _FOREIGN = {
     b"PAR1": "a Parquet file",
@@ -58,6 +59,12 @@ class Refused(Exception):
         return BadRecord(self.where or str(where), str(self), str(value)[:200])
 
 
+def expect(good: object, reason: str, where: str = "") -> None:
+    """Reject the record, or the file, with `reason` if `good` is false or empty."""
+    if not good:
+        raise Refused(reason, where)
+
+
 def taken(record: T | BadRecord) -> T:
     """The record if it is good; raises `Refused` with the reason if it is bad."""
     if isinstance(record, BadRecord):
@@ -71,11 +78,8 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
     A folder is searched recursively for names that end in one of `suffixes`; a file or a glob is
     used as given. Raises `InputError` with what is missing and where.
     """
-    if not target:
-        hint = f"write {kind}:PATH with a file, a folder or a glob"
-        raise InputError(f"{kind}: needs a path", hint=hint)
     path, magic = expanded(target), glob.has_magic(target)
-    matches = [path] if path.is_file() or path.is_dir() else []
+    matches = [path] if target and (path.is_file() or path.is_dir()) else []
     if magic and not matches:
         matches = [Path(match) for match in glob.glob(str(path), recursive=True)]  # noqa: PTH207
     files: set[Path] = set()
@@ -87,20 +91,21 @@ def find_files(target: str, suffixes: Sequence[str], *, kind: str) -> list[Path]
             files.add(match)
     if files:
         return sorted(files)
-    if path.is_dir():
+    if not target:
+        problem = f"{kind}: needs a path"
+        hint = f"write {kind}:PATH with a file, a folder or a glob"
+    elif path.is_dir():
+        problem = f"no {' or '.join(f'*{suffix}' for suffix in suffixes)} in folder {str(path)!r}"
         names = sorted(entry.name for entry in path.iterdir())
-        holds = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
-        if any(name.endswith((".html", ".htm", ".xhtml")) for name in names):
-            holds += (
-                "; convert HTML to text first, for example: pandoc --to plain --wrap none "
-                "-o FILE.txt FILE.html"
-            )
-        raise InputError(
-            f"no {' or '.join(f'*{suffix}' for suffix in suffixes)} in folder {str(path)!r}",
-            hint=holds if names else f"the folder is empty; {kind}: expects files",
-        )
-    what = "no file matches" if magic else "no such file or folder:"
-    raise InputError(f"{what} {target!r}", hint=_where_it_ends(path))
+        hint = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+        if not names:
+            hint = f"the folder is empty; {kind}: expects files"
+        elif any(name.endswith((".html", ".htm", ".xhtml")) for name in names):
+            hint += f"; convert HTML to text first: {TO_TEXT}.txt FILE.html"
+    else:
+        problem = f"{'no file matches' if magic else 'no such file or folder:'} {target!r}"
+        hint = _where_it_ends(path)
+    raise InputError(problem, hint=hint)
 
 
 def _where_it_ends(path: Path) -> str:
@@ -135,13 +140,12 @@ def _opened(path: Path) -> Iterator[BufferedReader | gzip.GzipFile | bz2.BZ2File
                     )
             yield file
     except (EOFError, OSError, zlib.error) as error:
-        if isinstance(error, EOFError):
-            reason = f"the {archive} archive ends too early"
-            hint = "fetch or copy the file again"
-        elif isinstance(error, OSError) and (error.errno is not None or not archive):
+        if isinstance(error, OSError) and (error.errno is not None or not archive):
             reason = f"cannot read: {error.strerror or error}"
         else:
-            reason = f"the {archive} archive is damaged: {error}"
+            early = isinstance(error, EOFError)
+            said = "ends too early" if early else f"is damaged: {error}"
+            reason, hint = f"the {archive} archive {said}", "fetch or copy the file again"
         raise InputError(reason, where=str(path), hint=hint) from None
 
 
@@ -165,12 +169,11 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str | BadRecord]
             line = line.removesuffix(b"\n").removesuffix(b"\r")
             try:
                 text = line.decode(encoding)
+                yield text.removeprefix("\ufeff") if number == 1 else text
             except UnicodeDecodeError as error:
                 byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
                 shown = line[:80].decode("utf-8", "replace")
                 yield BadRecord(f"{path}:{number}", f"not {encoding.upper()}: {byte}", shown)
-                continue
-            yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
@@ -187,12 +190,9 @@ def read_whole(path: Path, encoding: str = "utf-8", hint: str = "") -> str:
     """
     lines: list[str] = []
     size = 0
-    for line in read_lines(path, encoding):
-        if isinstance(line, BadRecord):
-            raise Refused(line.reason, line.where)
+    for line in map(taken, read_lines(path, encoding)):
         size += len(line) + 1
         if size > DOCUMENT_LIMIT or len(lines) >= LINES_LIMIT:
-            reason = f"{TOO_LONG}; split the file{hint}"
-            raise Refused(reason, str(path))
+            raise Refused(f"{TOO_LONG}; split the file{hint}", str(path))
         lines.append(line)
     return "\n".join(lines)

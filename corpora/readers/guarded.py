@@ -6,7 +6,7 @@ import io
 import pickle
 import pickletools
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -24,6 +24,7 @@ TAGS_LIMIT = 2_000_000
 PAGE_LIMIT = 128 << 20
 """Largest page of a Parquet file, in bytes when unpacked: a library holds one whole."""
 
+DAMAGED = "the file is truncated, damaged, or in another format"
 _PIECE = 1 << 16
 
 
@@ -65,18 +66,19 @@ class GuardedXml:
         self._fed += len(piece)
         try:
             self._parser.Parse(piece, self._done)
-        except expat.ExpatError as error:
-            raise BadXml(
-                f"not well-formed XML: {expat.ErrorString(error.code)}",
-                where=f"{self._path}:{error.lineno}",
-                hint="the file is truncated, damaged, or not XML",
-            ) from None
+            gap = self._fed - self._last_tag
+            self._expect(gap <= GAP_LIMIT, f"more than {GAP_LIMIT >> 20} MiB between two tags")
         except BadXml:
             raise
-        except (LookupError, ValueError) as error:  # an encoding unknown to Python
-            raise self._refused(str(error)[:80]) from None
-        if self._fed - self._last_tag > GAP_LIMIT:
-            raise self._refused(f"more than {GAP_LIMIT >> 20} MiB between two tags")
+        except (LookupError, ValueError, expat.ExpatError) as error:  # also unknown encodings
+            said = str(error)[:80]
+            if isinstance(error, expat.ExpatError):
+                said = expat.ErrorString(error.code)
+            raise BadXml(
+                f"not well-formed XML: {said}",
+                where=f"{self._path}:{self._parser.ErrorLineNumber}",
+                hint="the file is truncated, damaged, or not XML",
+            ) from None
         return piece
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -86,24 +88,23 @@ class GuardedXml:
         if self._depth == 2:
             self._tags = 0
             self.lines.append(self._parser.CurrentLineNumber)
-        if self._depth > DEPTH_LIMIT:
-            raise self._refused(f"tags nested more than {DEPTH_LIMIT} deep")
-        if self._tags > TAGS_LIMIT:
-            raise self._refused(f"more than {TAGS_LIMIT:,} tags in one record")
+        self._expect(self._depth <= DEPTH_LIMIT, f"tags nested more than {DEPTH_LIMIT} deep")
+        self._expect(self._tags <= TAGS_LIMIT, f"more than {TAGS_LIMIT:,} tags in one record")
 
     def _end(self, name: str) -> None:
         self._last_tag = self._parser.CurrentByteIndex
         self._depth -= 1
 
     def _doctype(self, *declaration: object) -> None:
-        raise self._refused("a document type, which may define entities, is not allowed")
+        self._expect(False, "a document type, which may define entities, is not allowed")
 
-    def _refused(self, reason: str) -> BadXml:
-        return BadXml(
-            f"XML refused: {reason}",
-            where=f"{self._path}:{self._parser.CurrentLineNumber}",
-            hint="neither MediaWiki nor rstWeb writes such a file",
-        )
+    def _expect(self, good: bool, reason: str) -> None:
+        if not good:
+            raise BadXml(
+                f"XML refused: {reason}",
+                where=f"{self._path}:{self._parser.CurrentLineNumber}",
+                hint="neither MediaWiki nor rstWeb writes such a file",
+            )
 
 
 # A pickle is a program that can run anything: its instructions are read first, and only those that
@@ -138,24 +139,21 @@ def load_plain(path: Path) -> Any:
     Raises `InputError` for anything else, with its name and offset in the file, and for a file that
     is larger than `SIZE_LIMIT`, truncated, or not a pickle.
     """
-    what = "not a complete pickle"
+    what, where = "not a complete pickle", str(path)
     try:
         if path.stat().st_size > SIZE_LIMIT:
-            raise InputError(f"too large: more than {SIZE_LIMIT >> 20} MiB", where=str(path))
+            raise InputError(f"too large: more than {SIZE_LIMIT >> 20} MiB", where=where)
         data = path.read_bytes()
         _check(data, path)
         what = "a damaged pickle"
         return _PlainUnpickler(io.BytesIO(data), encoding="utf-8").load()
     except InputError:
         raise
-    except OSError as error:
-        raise InputError(f"cannot read: {error.strerror or error}", where=str(path)) from None
     except Exception as error:  # a damaged pickle can raise anything
-        raise InputError(
-            f"{what}: {type(error).__name__}: {error}"[:200],
-            where=str(path),
-            hint="the file is truncated, damaged, or in another format",
-        ) from None
+        said, hint = f"{what}: {type(error).__name__}: {error}"[:200], DAMAGED
+        if isinstance(error, OSError):
+            said, hint = f"cannot read: {error.strerror or error}", ""
+        raise InputError(said, where=where, hint=hint) from None
 
 
 def _check(data: bytes, path: Path) -> None:
@@ -204,24 +202,26 @@ def largest_pages(path: Path) -> tuple[int, int]:
     Raises `InputError` for a page beyond `PAGE_LIMIT`, `ValueError` for a damaged footer or header.
     """
     largest = {False: 0, True: 0}  # by whether it is a dictionary
-    with path.open("rb") as file:
-        for column in _columns(file):
-            start = min(filter(None, (_integer(column, n) for n in (_DATA_AT, _DICTIONARY_AT))))
-            end = start + _integer(column, _SIZE)
-            file.seek(start)
-            while file.tell() < end:
-                header = _struct(file)
-                kind, unpacked, packed = (_integer(header, number) for number in (1, 2, 3))
-                if unpacked > PAGE_LIMIT:
-                    name = b".".join(column[_NAME]).decode("utf-8", "replace")
-                    raise InputError(
-                        f"a cell, or a page of them, is too long: {unpacked >> 20} MiB",
-                        where=f"{path}: column {name}",
-                        hint=f"pages of {PAGE_LIMIT >> 20} MiB are read: leave out such rows, "
-                        "or write the file with smaller pages",
-                    )
-                largest[kind == _DICTIONARY] = max(largest[kind == _DICTIONARY], unpacked)
-                file.seek(packed, io.SEEK_CUR)
+    try:
+        with path.open("rb") as file:
+            for column in _columns(file):
+                places = (_size(column, number) for number in (_DATA_AT, _DICTIONARY_AT))
+                end = file.seek(min(filter(None, places))) + _size(column, _SIZE)
+                while file.tell() < end:
+                    header = _struct(file)
+                    kind, unpacked, packed = (_size(header, number) for number in (1, 2, 3))
+                    if unpacked > PAGE_LIMIT:
+                        name = b".".join(column[_NAME]).decode("utf-8", "replace")
+                        raise InputError(
+                            f"a cell, or a page of them, is too long: {unpacked >> 20} MiB",
+                            where=f"{path}: column {name}",
+                            hint=f"pages of {PAGE_LIMIT >> 20} MiB are read: leave out such rows, "
+                            "or write the file with smaller pages",
+                        )
+                    largest[kind == _DICTIONARY] = max(largest[kind == _DICTIONARY], unpacked)
+                    file.seek(packed, io.SEEK_CUR)
+    except (LookupError, TypeError, OverflowError, RecursionError):
+        raise ValueError("a damaged footer or page header") from None
     return max(largest.values()), largest[True]
 
 
@@ -232,74 +232,73 @@ def _columns(file: io.BufferedReader) -> list[dict[int, Any]]:
     if size > FOOTER_LIMIT:
         raise ValueError(f"a footer of {size >> 20} MiB")
     file.seek(-8 - size, io.SEEK_END)
-    try:
-        columns = [c for group in _struct(file)[_ROW_GROUPS] for c in group[_COLUMNS]]
-        found = [column[_METADATA] for column in columns]
-        names = [[part for part in each[_NAME] if isinstance(part, bytes)] for each in found]
-        return [{**each, _NAME: name} for each, name in zip(found, names, strict=True)]
-    except (KeyError, TypeError):
-        raise ValueError("a footer without columns") from None
+    groups = _struct(file)[_ROW_GROUPS]
+    return [column[_METADATA] for group in groups for column in group[_COLUMNS]]
 
 
-def _integer(fields: dict[int, Any], number: int) -> int:
+def _size(fields: dict[int, Any], number: int) -> int:
     """A field that counts bytes; 0 where there is none."""
-    value = fields.get(number, 0)
-    if not isinstance(value, int) or value < 0:
+    value: int = fields.get(number, 0)
+    if value < 0:
         raise ValueError("a page without a size")
     return value
 
 
-def _struct(file: io.BufferedReader, depth: int = 0) -> dict[int, Any]:
+# A damaged file makes these raise `IndexError` at its end, `KeyError` for an unknown kind of value,
+# `OverflowError` for a number without end, `RecursionError` for structs without end.
+
+
+def _struct(file: io.BufferedReader) -> dict[int, Any]:
     """The fields of a struct by their numbers; the file is then behind the struct."""
     fields: dict[int, Any] = {}
     number = 0
-    while head := _byte(file):
+    while head := file.read(1)[0]:
         delta, kind = head >> 4, head & 15
-        number = number + delta if delta else _zigzag(file)
-        fields[number] = kind == 1 if kind in (1, 2) else _value(file, kind, depth)
+        number = number + delta if delta else _integer(file)
+        fields[number] = kind == 1 if kind in (1, 2) else _VALUES[kind](file)
     return fields
 
 
-def _value(file: io.BufferedReader, kind: int, depth: int) -> Any:
-    if depth > DEPTH_LIMIT:
-        raise ValueError(f"more than {DEPTH_LIMIT} structs in each other")
-    if kind in (1, 2, 3):  # a truth value in a list, a byte
-        return _byte(file)
-    if kind in (4, 5, 6):  # integers
-        return _zigzag(file)
-    if kind == 7:  # a double
-        return [_byte(file) for _ in range(8)]
-    if kind == 8:
-        size = _varint(file)
-        text = file.read(min(size, 200))
-        file.seek(size - len(text), io.SEEK_CUR)
-        return text
-    if kind in (9, 10):  # a list, a set
-        head = _byte(file)
-        size, inner = head >> 4, head & 15
-        size = _varint(file) if size == 15 else size
-        return [_value(file, inner, depth + 1) for _ in range(size)]
-    if kind == 12:
-        return _struct(file, depth + 1)
-    raise ValueError(f"a field of kind {kind}")
+def _list(file: io.BufferedReader) -> list[Any]:
+    head = file.read(1)[0]
+    size = head >> 4 if head >> 4 < 15 else _unsigned(file)
+    value = _VALUES[head & 15]
+    return [value(file) for _ in range(size)]
 
 
-def _byte(file: io.BufferedReader) -> int:
-    if not (byte := file.read(1)):
-        raise ValueError("the file ends in a page's header")
-    return byte[0]
+def _bytes(file: io.BufferedReader) -> bytes:
+    """The first 200 bytes of a text."""
+    size = _unsigned(file)
+    text = file.read(min(size, 200))
+    file.seek(size - len(text), io.SEEK_CUR)
+    return text
 
 
-def _varint(file: io.BufferedReader) -> int:
+def _integer(file: io.BufferedReader) -> int:
+    value = _unsigned(file)
+    return (value >> 1) ^ -(value & 1)
+
+
+def _unsigned(file: io.BufferedReader) -> int:
     value = 0
     for shift in range(0, 70, 7):
-        byte = _byte(file)
+        byte = file.read(1)[0]
         value |= (byte & 127) << shift
         if byte < 128:
             return value
-    raise ValueError("a number of more than ten bytes")
+    raise OverflowError
 
 
-def _zigzag(file: io.BufferedReader) -> int:
-    value = _varint(file)
-    return (value >> 1) ^ -(value & 1)
+def _byte(file: io.BufferedReader) -> int:
+    return file.read(1)[0]
+
+
+_VALUES: dict[int, Callable[[io.BufferedReader], Any]] = {
+    **dict.fromkeys((1, 2, 3), _byte),  # a truth value in a list, a byte
+    **dict.fromkeys((4, 5, 6), _integer),
+    7: lambda file: file.read(8),  # a double
+    8: _bytes,
+    **dict.fromkeys((9, 10), _list),  # a set is one too
+    12: _struct,
+}
+"""How a value of each kind of Thrift's compact protocol is read."""

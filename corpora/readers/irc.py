@@ -12,7 +12,7 @@ from pydantic import Field
 
 from corpora.document import Document, Turns
 from corpora.errors import BadRecord, InputError
-from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, find_files, read_lines
+from corpora.readers.files import LINES_LIMIT, TOO_LONG, expect, find_files, read_lines
 from corpora.readers.source import OnBad, Reader, Source, Whole, clean, joined
 
 LOG, ANNOTATION = ".ascii.txt", ".annotation.txt"
@@ -75,9 +75,9 @@ class Irc(Reader):
         if context is None:
             context = CONTEXT if annotation_of(path).is_file() else 0
         messages = [message for message in everything[context:] if message.text]
-        if everything and len(everything) <= context:
-            reason = f"all {len(everything)} messages are context, before what was annotated"
-            raise Refused(f"{reason}; set context to 0 if that is not so")
+        reason = f"all {len(everything)} messages are context, before what was annotated"
+        after = not everything or len(everything) > context
+        expect(after, f"{reason}; set context to 0 if that is not so")
         turns = [message for message in messages if message.speaker or self.system]
         source.skipped["system message"] += len(messages) - len(turns)
         parts = {stem: turns} if self.layout == "log" else dict[str, list[Message]]()
@@ -116,8 +116,7 @@ def read_log(log: Path, on_bad: OnBad) -> list[Message]:
         elif line.strip():
             reason = "not a message: expected '[hh:mm] <nick> text' or '=== text'"
             on_bad(BadRecord(f"{log}:{number + 1}", reason, line[:200]))
-        if len(messages) >= LINES_LIMIT:
-            raise Refused(TOO_LONG, str(log))
+        expect(len(messages) < LINES_LIMIT, TOO_LONG, str(log))
         messages.append(message)
     annotation = annotation_of(log)
     if annotation.is_file():

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from corpora.document import Document, Relation, Span, Spans
 from corpora.errors import BadRecord, InputError, expanded
-from corpora.readers.files import Refused, find_files, read_chunks
+from corpora.readers.files import Refused, expect, find_files, read_chunks
 from corpora.readers.source import Encoded, OnBad, Source, fail
 from corpora.readers.text import START
 
@@ -99,9 +99,8 @@ def read_gold(
             continue
         rows, relations = [], []
         try:
-            if name not in texts:
-                where = str(folder / "raw" / path.parent.name / name)
-                raise Refused(f"the raw text of {str(path)!r} is missing", where)
+            where = str(folder / "raw" / path.parent.name / name)
+            expect(name in texts, f"the raw text of {str(path)!r} is missing", where)
             for row in parse_rows(_read(path, encoding), str(path)):
                 if isinstance(row, BadRecord):
                     on_bad(row)
@@ -109,8 +108,7 @@ def read_gold(
                     rows.append(row)
             raw = texts[name]
             text = _reading(_read(raw, encoding), rows)
-            if not text.strip():
-                raise Refused("no text: the raw file has none", str(raw))
+            expect(text.strip(), "no text: the raw file has none", str(raw))
         except Refused as refusal:
             on_bad(refusal.record(path))
             continue
@@ -154,8 +152,7 @@ def _read(path: Path, encoding: str) -> str:
     data = b""
     for chunk in read_chunks(path):
         data += chunk
-        if len(data) > SIZE_LIMIT:
-            raise Refused(f"too long: more than {SIZE_LIMIT >> 20} MiB", str(path))
+        expect(len(data) <= SIZE_LIMIT, f"too long: more than {SIZE_LIMIT >> 20} MiB", str(path))
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode(encoding)
@@ -196,9 +193,8 @@ def parse_rows(text: str, name: str) -> Iterator[Relation | BadRecord]:
         where = f"{name}:{number}"
         try:
             row = _block_row(part) if in_blocks else _pipe_row(part[0])
-            if row.kind not in KINDS:
-                expected = f"expected one of {', '.join(KINDS)}"
-                raise Refused(f"unknown relation type: {row.kind[:40]!r}, {expected}")
+            expected = f"expected one of {', '.join(KINDS)}"
+            expect(row.kind in KINDS, f"unknown relation type: {row.kind[:40]!r}, {expected}")
             yield Relation(
                 row.kind,
                 "" if row.connective.strip() == "_" else " ".join(row.connective.lower().split()),
@@ -220,8 +216,7 @@ def parse_spans(value: str) -> tuple[Span, ...]:
         if not ends:
             raise Refused(f"a span is not START..END: {part[:80]!r}")
         start, end = int(ends[1]), int(ends[2])
-        if start > end:
-            raise Refused(f"a span ends before it starts: {part!r}")
+        expect(start <= end, f"a span ends before it starts: {part!r}")
         if start < end:
             spans.append((start, end))
     return tuple(sorted(spans))
@@ -240,9 +235,8 @@ class _Row(NamedTuple):
 
 def _pipe_row(line: str) -> _Row:
     fields = line.split("|")
-    if len(fields) not in _COLUMNS:
-        expected = "expected 34 (PDTB 3, GDTB) or 48 (PDTB 2)"
-        raise Refused(f"{len(fields)} fields separated by '|', {expected}")
+    expected = "expected 34 (PDTB 3, GDTB) or 48 (PDTB 2)"
+    expect(len(fields) in _COLUMNS, f"{len(fields)} fields separated by '|', {expected}")
     ones, connectives, senses = ([fields[c] for c in some] for some in _COLUMNS[len(fields)])
     kind, spans, arg1, arg2 = ones
     return _Row(kind.strip(), spans, arg1, arg2, next(filter(str.strip, connectives), ""), senses)
@@ -277,8 +271,7 @@ def _block_row(block: list[str]) -> _Row:
             # A blank line stays: in place of spans it means a connective without any.
             lines.append(line)
     for part in ("Arg1", "Arg2"):
-        if not sections.get(part):
-            raise Refused(f"{kind} relation without its ____{part}____ section")
+        expect(sections.get(part), f"{kind} relation without its ____{part}____ section")
     head = sections[kind]
     # First the attribution; its own span and Gorn address follow where it has any. Then the
     # connective (its head, or the one inferred) and the senses.

@@ -11,18 +11,17 @@ from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from corpora.document import Document, Sections, Turns
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, taken
+from corpora.readers.fields import NONE, Fields, Record, Strings, Text, Texts, typed
+from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused, expect, taken
 from corpora.readers.source import (
     Reader,
     SeenIds,
     Source,
     Whole,
-    check_id,
-    check_unicode,
     clean,
     joined,
     paragraphs_of,
@@ -30,7 +29,6 @@ from corpora.readers.source import (
 )
 
 R = TypeVar("R", bound=Reader)
-Record = Mapping[str, Any]
 Place = tuple[str, Record | BadRecord]
 """The place of a record, and the record."""
 FieldName = str | None
@@ -73,10 +71,8 @@ class Roles(dict[str, Any]):
     """A record by role. `names` are the fields' names in the file, `record` is unchanged."""
 
     def __init__(self, record: Record, names: Mapping[str, str]) -> None:
+        super().__init__((role, record[name]) for role, name in names.items() if name in record)
         self.record, self.names = record, names
-        for role, name in names.items():
-            if name in record:
-                self[role] = record[name]
 
     def __str__(self) -> str:
         return str(self.record)
@@ -150,20 +146,20 @@ class RecordReader(Reader):
         )
         if layout == "lines":
             lines = self.document_lines or LINES_PER_DOCUMENT
-            yield from sentence_documents(_sentences(rows), source, stem, lines)
+            yield from sentence_documents(map(_sentence, rows), source, stem, lines)
         elif single or layout == "paragraph":
             for where, key, run in _runs(rows, source, stem if single else ""):
-                whole = Roles(run[0].record, names)
-                whole |= {"turns": [row.record for row in run], "sentences": None}
-                whole["paragraphs"] = [clean(string(row, "text")) for row in run]
                 with source.refusing(where, f"document {key!r}"):
+                    whole = Roles(run[0][0], names)
+                    whole |= {"turns": [record for record, _ in run], "sentences": None}
+                    whole["paragraphs"] = [text for _, text in run]
                     yield (as_conversation if single else as_document)(whole, source, key)
         else:
             build = {"article": as_article, "turns": as_conversation}.get(layout, as_document)
             for number, (where, row) in enumerate(rows, 1):
                 with source.refusing(where, row):
                     good = taken(row)
-                    yield build(good, source, string(good, "id") or f"{stem}:{number:06d}")
+                    yield build(good, source, _Id.of(good, names).id or f"{stem}:{number:06d}")
 
     def _names(self, first: Record, where: str) -> dict[str, str]:
         """The field of each role: the given one, else the first usual one that `first` has.
@@ -200,38 +196,49 @@ def _detected(record: Record, has: AbstractSet[str], where: str) -> str:
     )
 
 
-def _sentences(rows: Iterable[tuple[str, Roles | BadRecord]]) -> Iterator[str | BadRecord]:
-    """The text of each record, of the layout `lines`."""
-    for where, row in rows:
-        try:
-            yield string(taken(row), "text")
-        except Refused as refusal:
-            yield refusal.record(where, row)
+class _Id(Fields):
+    id: Text = ""
+
+
+class _Key(_Id):
+    """The fields of a record that is a part of a document."""
+
+    group: Text = ""
+    text: Text = ""
+
+
+def _sentence(placed: tuple[str, Roles | BadRecord]) -> str | BadRecord:
+    """The text of a record of the layout `lines`."""
+    where, row = placed
+    try:
+        good = taken(row)
+        return _Key.of(good, good.names).text
+    except Refused as refusal:
+        return refusal.record(where, row)
 
 
 def _runs(
     rows: Iterable[tuple[str, Roles | BadRecord]], source: Source, stem: str
-) -> Iterator[tuple[str, str, list[Roles]]]:
-    """The documents, each a run of records with one key: place, key and records.
+) -> Iterator[tuple[str, str, list[tuple[Record, str]]]]:
+    """The documents, each a run of records with one key: place, key, and records with their text.
 
     A document with a bad record between two good ones is left out. With a `stem`, records
     without an id are one document of that name.
     """
-    seen, run, size = SeenIds(), list[Roles](), 0
+    seen, run, size = SeenIds(), list[tuple[Record, str]](), 0
     key = start = hole = broken = ""
     for where, row in chain(rows, [("", None)]):
         new = text = ""
         try:
             good = taken(row)
             if good is not None:
+                part = _Key.of(good, good.names)
                 # `group/id`, as ids repeat over books.
-                new, group = string(good, "id"), string(good, "group")
-                new = f"{group}/{new}" if group and new and not new.startswith(f"{group}/") else new
-                new, text = new or stem, clean(string(good, "text"))
-                if not new:
-                    raise Refused(f"no id: no {_field(good, 'id')!r} names the document")
-                if not text:
-                    raise Refused("no text: the record has none")
+                below = part.group and part.id and not part.id.startswith(f"{part.group}/")
+                new = (f"{part.group}/{part.id}" if below else part.id) or stem
+                text = clean(part.text)
+                expect(new, f"no id: no {good.names['id']!r} names the document")
+                expect(text, "no text: the record has none")
         except Refused as refusal:
             source.refuse(refusal.record(where, row))
             broken = where
@@ -254,7 +261,7 @@ def _runs(
         broken = ""
         if good is None:
             return
-        run.append(good)
+        run.append((good.record, text))
         size += len(text)
         if size > DOCUMENT_LIMIT or len(run) > LINES_LIMIT:
             raise InputError(
@@ -298,14 +305,79 @@ def sentence_documents(
 # The layouts.
 
 
+def _authors(value: Any) -> str:
+    """The names of a field; its other values (a table, the first speaker) are not authors."""
+    names = value if isinstance(value, list | tuple) else [value]
+    return "; ".join(clean(name) for name in names if isinstance(name, str) and name.strip())
+
+
+class _Whole(Fields):
+    """The fields of a document by role."""
+
+    group: Text = ""
+    licence: Text = ""
+    language: Text = ""
+    title: Annotated[Text, AfterValidator(clean)] = ""
+    url: Text = ""
+    categories: Texts = NONE
+    author: Annotated[str, BeforeValidator(_authors)] = ""
+    text: Any = None
+    paragraphs: Texts = NONE
+    sentences: Strings | None = None
+
+    def document(self, source: Source, name: str, text: str, **layers: Any) -> Document:
+        """A document of `text` and the other fields; `name` is its id."""
+        return source.document(
+            name,
+            text,
+            group=self.group or name,
+            licence=self.licence,
+            language=self.language or source.language,
+            title=self.title,
+            url=self.url,
+            author=self.author,
+            categories=tuple(self.categories),
+            **layers,
+        )
+
+
+class _Text(_Whole):
+    text: Text = ""
+
+
+class _Section(Fields):
+    heading: str | None = None
+    title: str | None = None
+    level: Annotated[int, Field(ge=1, le=99)] | None = None
+    paragraphs: Texts | None = None
+    text: Texts = NONE
+
+
+class _Article(_Whole):
+    text: Texts = NONE
+    abstract: Texts = NONE
+    sections: Annotated[list[_Section], Field(fail_fast=True)] | None = None
+
+
+class _Conversation(_Whole):
+    author: Annotated[str, BeforeValidator(lambda value: "")] = ""  # a speaker is no author
+    turns: Annotated[list[dict[str, Any]], Field(fail_fast=True)]
+
+
+class _Turn(Fields):
+    speaker: Text = ""
+    conversation: Any = None
+    text: Text = ""
+
+
 def as_document(record: Record, source: Source, name: str) -> Document:
     """A record with `text`, or with `paragraphs`, or with `sentences` (five-sentence stories)."""
-    if record.get("sentences") is not None:
-        text, sentences = with_sentences([strings(record, "sentences")])
-        return _document(record, source, name, text, sentences=sentences)
-    bodies = strings(record, "paragraphs") or [string(record, "text")]
-    text, _ = joined([p for body in bodies for p in paragraphs_of(body)])
-    return _document(record, source, name, text)
+    of = _Text.of(record, _names_of(record))
+    if of.sentences is not None:
+        text, sentences = with_sentences([of.sentences])
+        return of.document(source, name, text, sentences=sentences)
+    text, spans = joined(_paragraphs(of.paragraphs or [of.text]))
+    return of.document(source, name, text, paragraphs=spans)
 
 
 def as_article(record: Record, source: Source, name: str) -> Document:
@@ -313,26 +385,17 @@ def as_article(record: Record, source: Source, name: str) -> Document:
 
     Headings are not part of the text; a section's span covers its own paragraphs.
     """
+    of = _Article.of(record, _names_of(record))
     parts: list[tuple[int, str, list[str]]] = []
-    if abstract := paragraphs_of("\n\n".join(strings(record, "abstract"))):
+    if abstract := paragraphs_of("\n\n".join(of.abstract)):
         parts.append((1, "Abstract", abstract))
-    if record.get("sections") is not None:
-        for section in _objects(record, "sections"):
-            heading = section.get("heading") or section.get("title") or ""
-            if not isinstance(heading, str):
-                what = typed(heading)
-                raise Refused(f"wrong type: a section's heading is {what}, expected a string")
-            check_unicode(heading)
-            level = section.get("level", 2 if heading else 1)
-            if type(level) is not int or not 0 < level < 100:
-                what = str(level)[:40]
-                raise Refused(f"wrong type: a section's level is {what}, expected 1 to 99")
-            bodies = strings({"paragraphs": section.get("text"), **section}, "paragraphs")
-            parts.append((level, clean(heading), [p for b in bodies for p in paragraphs_of(b)]))
-    else:
-        bodies = strings(record, "paragraphs") or strings(record, "text")
-        if body := [p for b in bodies for p in paragraphs_of(b)]:
-            parts.append((1, "", body))
+    for section in of.sections or ():
+        heading = clean(section.heading or section.title or "")
+        bodies = section.text if section.paragraphs is None else section.paragraphs
+        level = section.level or (2 if heading else 1)
+        parts.append((level, heading, _paragraphs(bodies)))
+    if of.sections is None and (body := _paragraphs(of.paragraphs or of.text)):
+        parts.append((1, "", body))
     text, spans = joined([p for _, _, body in parts for p in body])
     sections, row = Sections(), 0
     for level, heading, body in parts:
@@ -342,24 +405,25 @@ def as_article(record: Record, source: Source, name: str) -> Document:
         sections.heading.append(heading)
         sections.start.append(start)
         sections.end.append(spans.end[row - 1] if body else start)
-    return _document(record, source, name, text, sections=sections)
+    return of.document(source, name, text, sections=sections)
 
 
 def as_conversation(record: Record, source: Source, name: str) -> Document:
     """A record with `turns` (speaker, conversation, text); each turn with text is a paragraph."""
-    names = getattr(record, "names", {role: role for role in FIELDS})
-    turns = [Roles(turn, names) for turn in _objects(record, "turns")]
-    said = [(text, turn) for turn in turns if (text := clean(string(turn, "text")))]
+    names = _names_of(record)
+    of = _Conversation.of(record, names)
+    turns = [_Turn.of(Roles(turn, names) if names else turn, names) for turn in of.turns]
+    said = [(text, turn) for turn in turns if (text := clean(turn.text))]
     text, spans = joined([text for text, _ in said])
-    speakers = [string(turn, "speaker") for _, turn in said]
-    check_unicode("".join(speakers))
     for _, turn in said:
-        value = turn.get("conversation")
-        if not isinstance(value, int | str | None) or isinstance(value, bool):
-            raise wrong_type(turn, "conversation", "a number or a name")
-    conversations = numbered([turn.get("conversation") for _, turn in said])
+        field, value = names.get("conversation", "conversation"), turn.conversation
+        known = type(value) in (int, str, type(None))
+        expected = f"field {field!r} is {typed(value)}, expected a number or a name"
+        expect(known, f"wrong type: {expected}")
+    conversations = numbered([turn.conversation for _, turn in said])
+    speakers = [turn.speaker for _, turn in said]
     layer = Turns(speakers, conversations, spans.start, spans.end)
-    return _document(record, source, name, text, turns=layer)
+    return of.document(source, name, text, turns=layer)
 
 
 def numbered(names: list[int | str | None]) -> list[int]:
@@ -376,102 +440,9 @@ def numbered(names: list[int | str | None]) -> list[int]:
     return [-1 if name is None else numbers[str(name)] for name in names]
 
 
-def _document(record: Record, source: Source, name: str, text: str, **layers: Any) -> Document:
-    """A document of `text` and the record's other fields; `name` is its id."""
-    title, url = clean(string(record, "title")), string(record, "url")
-    categories = tuple(strings(record, "categories"))
-    # Other values of that name (a table, the first speaker) are not authors.
-    written = () if "turns" in layers else record.get("author")
-    names = written if isinstance(written, list | tuple) else [written]
-    author = "; ".join(clean(name) for name in names if isinstance(name, str) and name.strip())
-    check_unicode("".join((title, url, author, *categories)))
-    return source.document(
-        name,
-        text,
-        group=check_id(string(record, "group") or name),
-        licence=string(record, "licence"),
-        language=string(record, "language") or source.language,
-        title=title,
-        url=url,
-        author=author,
-        categories=categories,
-        **layers,
-    )
+def _names_of(record: Record) -> Mapping[str, str]:
+    return record.names if isinstance(record, Roles) else {}
 
 
-# The fields.
-
-
-def string(record: Record, role: str) -> str:
-    """A field as a string (numbers too), "" if missing; `Refused` for another type."""
-    value = record.get(role)
-    if value is None or isinstance(value, str):
-        return value or ""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    raise wrong_type(record, role, "a string")
-
-
-def strings(record: Record, role: str) -> list[str]:
-    """A list of strings, or one string as a list of one; `Refused` for anything else."""
-    value = record.get(role)
-    if value is None or isinstance(value, str):
-        return [] if value is None else [value]
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return value
-    raise wrong_type(record, role, "a list of strings")
-
-
-def value_of(record: Record, role: str, kind: Any, expected: str) -> Any:
-    """The value of a field; `Refused` if it is not of `kind`, called `expected` in the message."""
-    value = record.get(role)
-    if not isinstance(value, kind):
-        raise wrong_type(record, role, expected)
-    return value
-
-
-def filled(record: Record, role: str) -> str:
-    """The stripped text of a field; `Refused` if it is missing or empty."""
-    value: str = value_of(record, role, str, "a string").strip()
-    if not value:
-        raise Refused(f"no text: {_field(record, role)!r} is empty")
-    check_unicode(value)
-    return value
-
-
-def _objects(record: Record, role: str) -> list[Record]:
-    value = record.get(role)
-    if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
-        return value
-    raise wrong_type(record, role, "a list of objects")
-
-
-def _field(record: Record, role: str) -> str:
-    return record.names[role] if isinstance(record, Roles) else role
-
-
-def wrong_type(record: Record, role: str, expected: str) -> Refused:
-    """The reason why the value of a field is rejected."""
-    what = typed(record.get(role))
-    return Refused(f"wrong type: field {_field(record, role)!r} is {what}, expected {expected}")
-
-
-def typed(value: object) -> str:
-    """The JSON type of a value with its article, for a message; looks into one level of lists."""
-    if isinstance(value, list | tuple) and value:
-        inside = ("a list" if isinstance(v, list | tuple) else typed(v) for v in value[:100])
-        return f"a list that holds {' and '.join(sorted(set(inside)))}"
-    for kind, name in _TYPES.items():
-        if isinstance(value, kind):
-            return name
-    return "a number"
-
-
-_TYPES: dict[type, str] = {
-    type(None): "null",
-    bool: "a boolean",
-    str: "a string",
-    Mapping: "an object",
-    list: "an empty list",
-    tuple: "an empty list",
-}
+def _paragraphs(bodies: Iterable[str]) -> list[str]:
+    return [paragraph for body in bodies for paragraph in paragraphs_of(body)]

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from corpora.document import Document, paragraph_spans
 from corpora.errors import BadRecord, InputError
 from corpora.readers.conllu import Conllu
-from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, read_lines, read_whole
-from corpora.readers.records import Place, Record, as_document, filled, string, strings, wrong_type
+from corpora.readers.fields import Fields, Filled, Record, Text, Texts
+from corpora.readers.files import LINES_LIMIT, TOO_LONG, Refused, expect, read_lines, read_whole
+from corpora.readers.records import Place, as_document
 from corpora.readers.rows import JSON_LINES, json_rows, json_value, parquet_rows
 from corpora.readers.source import Encoded, Reader, Source, rows_of
 from corpora.readers.stories import table_rows
@@ -88,14 +90,10 @@ class Release(Reader):
                     yield as_document(record, source, example.row["id"])
 
 
-def _number(value: Any, what: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise Refused(f"no number: {what} is {str(value)[:40]!r}")
-    return number
+class _Marked(Fields):
+    s1: Filled = Field(validation_alias=AliasChoices("s1", "sentence1"))
+    s2: Filled = Field(validation_alias=AliasChoices("s2", "sentence2"))
+    label: Filled = Field(validation_alias=AliasChoices("y", "label"))
 
 
 class Discovery(Release):
@@ -111,9 +109,7 @@ class Discovery(Release):
         return _named(path) if path.suffix == ".parquet" else table_rows(path, (), quoted=False)
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        names = ("s1", "s2", "y") if "s1" in record else ("sentence1", "sentence2", "label")
-        s1, s2, label = (filled(record, name) for name in names)
-        yield self.name, {"s1": s1, "s2": s2, "label": label}
+        yield self.name, _Marked.of(record).model_dump()
 
 
 def _named(path: Path) -> Iterator[Place]:
@@ -122,9 +118,8 @@ def _named(path: Path) -> Iterator[Place]:
 
     names: list[str] = []
     for where, row in parquet_rows(path):
-        if not names:
-            names = label_names(pq.read_schema(path).metadata).get("label", [])
-        if isinstance(row, Mapping) and isinstance(label := row.get("label"), int):
+        if not isinstance(row, BadRecord) and isinstance(label := row.get("label"), int):
+            names = names or label_names(pq.read_schema(path).metadata).get("label", [])
             if not 0 <= label < len(names):
                 raise InputError(
                     f"the label {label}, and the file names {len(names)} labels",
@@ -148,7 +143,18 @@ class DisSent(Release):
         return table_rows(path, (), quoted=False, header=("s1", "s2", "label"))
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
-        yield self.name, {name: filled(record, name) for name in record}
+        yield self.name, _Marked.of(record).model_dump()
+
+
+class _Judged(Fields):
+    """A text of INSteD. `ctx` is a list of sentences, or one text."""
+
+    file_id: Filled
+    train: Annotated[Literal["0", "1"], BeforeValidator(str)]
+    ctx: Texts
+    sen_position: Annotated[int, Field(strict=False)]
+    to_be_replaced: Text = ""
+    replace_with: Text = ""
 
 
 class Insted(Release):
@@ -160,15 +166,29 @@ class Insted(Release):
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
         """For each record the text to judge (`detection`), with an intruder also the pair."""
-        doc, part = string(record, "file_id"), string(record, "train")
-        if not doc or part not in ("0", "1"):
-            raise Refused("no INSteD record: expected 'file_id', and 'train' as 0 or 1")
-        text, position = _replaced(record, self.language)
-        about = {"doc": doc, "position": position, "split": "train" if part == "1" else "test"}
+        of = _Judged.of(record)
+        text, position = of.ctx, max(-1, of.sen_position)
+        if isinstance(record["ctx"], str):
+            # One text is split around the sentence.
+            old = of.to_be_replaced.strip() if position >= 0 else ""
+            head, found, tail = record["ctx"].partition(old) if old else (record["ctx"], "", "")
+            before = _split(head, self.language)
+            text = [*before, *([found] if found else []), *_split(tail, self.language)]
+            position = min(position, len(before)) if position < 0 else len(before)
+        expect(any(map(str.strip, text)), "no text: 'ctx' has none")
+        about = {"doc": of.file_id, "position": position}
+        about["split"] = "train" if of.train == "1" else "test"
         if position < 0:
             yield "detection", about | {"label": "coherent", "sentences": text}
             return
-        other = [*text[:position], filled(record, "replace_with"), *text[position + 1 :]]
+        replaced = text[position].strip() if position < len(text) else None
+        expect(
+            replaced == of.to_be_replaced.strip(),
+            f"no sentence: {of.to_be_replaced[:60]!r} is not sentence {position} of 'ctx'",
+        )
+        new = of.replace_with.strip()
+        expect(new, "no text: 'replace_with' is empty")
+        other = [*text[:position], new, *text[position + 1 :]]
         yield "detection", about | {"label": "intruded", "sentences": other}
         yield "pairwise", about | {"pos": text, "neg": other}
 
@@ -178,30 +198,23 @@ class Insted(Release):
         return text and {"group": row["doc"], "sentences": text}
 
 
-def _replaced(record: Record, language: str) -> tuple[list[str], int]:
-    """The sentences of a text of INSteD, and the position of the replaced one, or -1.
-
-    `ctx` is a list of sentences, or one text, which is split around the sentence.
-    """
-    position = max(-1, int(_number(record.get("sen_position"), "'sen_position'")))
-    context, old = record.get("ctx"), string(record, "to_be_replaced").strip()
-    if isinstance(context, str):
-        head, found, tail = context.partition(old) if position >= 0 and old else (context, "", "")
-        before = _split(head, language)
-        text = [*before, *([found] if found else []), *_split(tail, language)]
-        position = position if position < 0 else len(before)
-    else:
-        text = strings(record, "ctx")
-    if not any(map(str.strip, text)):
-        raise Refused("no text: 'ctx' has none")
-    if position >= 0 and (position >= len(text) or text[position].strip() != old):
-        raise Refused(f"no sentence: {old[:60]!r} is not sentence {position} of 'ctx'")
-    return text, position
-
-
 def _split(text: str, language: str) -> list[str]:
     folded = " ".join(text.split())
     return [folded[a:b] for a, b in split(folded, paragraph_spans(folded), language=language)]
+
+
+UNITS = ("u1_raw", "u2_raw", "unit1_txt", "unit2_txt")
+"""The text as written; releases before 2025 have only tokenised text."""
+
+
+class _Relation(Fields):
+    arg1: Filled = Field(validation_alias=AliasChoices(*UNITS[::2]))
+    arg2: Filled = Field(validation_alias=AliasChoices(*UNITS[1::2]))
+    doc: Filled
+    label: Filled
+    direction: str = Field(validation_alias="dir")
+    kind: str = Field("", validation_alias="rel_type")
+    original: str = Field("", validation_alias="orig_label")
 
 
 class Disrpt(Release):
@@ -219,7 +232,8 @@ class Disrpt(Release):
             table_rows(path, columns, quoted=False) if relations else _tagged(path, source)
         ):
             if not isinstance(record, BadRecord):
-                words = record.get("tokens") or [record[name] for name in _units(record)]
+                named = [record[name] for name in UNITS if name in record]
+                words = record.get("tokens") or named[:2]
                 if any(words) and all(map(_MASKED.fullmatch, words)):
                     source.skipped["masked text: see the shared task's process_underscores"] += 1
                     continue
@@ -230,11 +244,8 @@ class Disrpt(Release):
         if "tokens" in record:
             config = "connectives" if record["kind"] == "Conn" else "units"
             yield config, about | {name: record[name] for name in ("doc", "tokens", "tags")}
-            return
-        arg1, arg2, doc, label = (filled(record, n) for n in (*_units(record), "doc", "label"))
-        about |= {"arg1": arg1, "arg2": arg2, "doc": doc, "label": label}
-        about |= {"direction": record["dir"], "kind": record.get("rel_type", "")}
-        yield "relations", about | {"original": record.get("orig_label", "")}
+        else:
+            yield "relations", about | _Relation.of(record).model_dump()
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
         """The documents of a `.conllu` file, as `conllu:` reads them; a `.rels` file has none."""
@@ -242,11 +253,6 @@ class Disrpt(Release):
             yield from Conllu(language=self.language).read_file(path, stem, source)
         else:
             source.skipped["file of relations"] += 1
-
-
-def _units(record: Record) -> tuple[str, str]:
-    """The columns of the text as written; releases before 2025 have only tokenised text."""
-    return ("u1_raw", "u2_raw") if "u1_raw" in record else ("unit1_txt", "unit2_txt")
 
 
 def _tagged(path: Path, source: Source) -> Iterator[Place]:
@@ -281,6 +287,16 @@ def _tagged(path: Path, source: Source) -> Iterator[Place]:
             tokens, tags, bad = [], [], None
 
 
+Number = Annotated[float, Field(strict=False, allow_inf_nan=False)]
+
+
+class Ratings(Fields):
+    """The annotators' ratings of a text, and the one that they agree on."""
+
+    ratings: Annotated[list[Number], Field(fail_fast=True)]
+    rating: Number
+
+
 class Rated(Release):
     """Texts with ratings of their coherence; `group` is what a text shares with others."""
 
@@ -299,10 +315,11 @@ class Gcdc(Encoded, Rated):
     def records(self, path: Path, source: Source) -> Iterable[Place]:
         """`DOMAIN_SPLIT.csv`; texts have line breaks, so the place of a row is its last line."""
         rows = csv.DictReader(io.StringIO(read_whole(path, self.encoding)), strict=True)
-        if missing := sorted({"text", "labelA"} - set(rows.fieldnames or ())):
-            columns = "text, labelA, labelM, ratingA1, ratingM1 and so on"
-            raise Refused(f"no GCDC file: no column {', '.join(missing)}; expected {columns}")
         try:
+            missing = sorted({"text", "labelA"} - set(rows.fieldnames or ()))
+            columns = "text, labelA, labelM, ratingA1, ratingM1 and so on"
+            reason = f"no GCDC file: no column {', '.join(missing)}; expected {columns}"
+            expect(not missing, reason)
             for row in rows:
                 yield f"{path}:{rows.line_num}", row
         except csv.Error as error:
@@ -310,15 +327,30 @@ class Gcdc(Encoded, Rated):
 
     def columns(self, record: Record, path: Path) -> Iterator[Columns]:
         """The experts' ratings (`gcdc`), then the crowd's (`gcdc_crowd`)."""
-        if None in record or None in record.values():
-            raise Refused("wrong number of fields: not as many as the header has")
-        about = {"title": record.get("subject", ""), "text": filled(record, "text")}
+        whole = None not in record and None not in record.values()
+        expect(whole, "wrong number of fields: not as many as the header has")
+        about = {"title": record.get("subject", ""), "text": _Texts.of(record).text}
         for config, who in (("gcdc", "A"), ("gcdc_crowd", "M")):
             given = [v for k, v in record.items() if re.match(rf"rating{who}\d", k) and v.strip()]
-            ratings = [_number(value, "a rating") for value in given]
-            if label := string(record, f"label{who}").strip():
-                rating = _number(label, f"label{who}")
-                yield config, {**about, "ratings": ratings, "rating": rating}
+            if label := record.get(f"label{who}", "").strip():
+                ratings = Ratings.of({"ratings": given, "rating": label})
+                yield config, about | ratings.model_dump()
+
+
+class _Texts(Fields):
+    text: Filled
+
+
+class _Scores(Fields):
+    scores: dict[str, Number]
+    consensus_score: Number
+
+
+class _Story(Fields):
+    Title: Filled
+    Text: Filled
+    HolisticData: _Scores
+    IncrementalData: _Scores
 
 
 class CoheSentia(Rated):
@@ -332,21 +364,18 @@ class CoheSentia(Rated):
     def records(self, path: Path, source: Source) -> Iterable[Place]:
         """`TrainData.json`, `TestData.json`: an object of stories."""
         stories = json_value(read_whole(path))
-        if not isinstance(stories, dict):
-            raise Refused("no CoheSentia file: expected an object of stories by their ids")
+        named = isinstance(stories, dict)
+        expect(named, "no CoheSentia file: expected an object of stories by their ids")
         return ((f"{path}:{name}", story) for name, story in stories.items())
 
     def columns(self, record: Any, path: Path) -> Iterator[Columns]:
         """Both ratings of a story; the stories of one title are a group."""
-        if not isinstance(record, Mapping):
-            raise Refused("no story: expected an object with 'Title' and 'Text'")
-        title, lines = filled(record, "Title"), filled(record, "Text").splitlines()
-        text = "\n\n".join(filter(None, map(str.strip, lines)))  # a line is a paragraph
-        for how in ("Holistic", "Incremental"):
-            rated = record.get(f"{how}Data")
-            if not isinstance(rated, Mapping) or not isinstance(rated.get("scores"), Mapping):
-                raise wrong_type(record, f"{how}Data", "an object with 'scores'")
-            row: dict[str, Any] = {"group": title, "title": title, "text": text}
-            row["ratings"] = [_number(score, "a score") for score in rated["scores"].values()]
-            row["rating"] = _number(rated.get("consensus_score"), "'consensus_score'")
-            yield f"cohesentia_{how.lower()}", row
+        story = _Story.of(record)
+        text = "\n\n".join(filter(None, map(str.strip, story.Text.splitlines())))  # by line
+        about = {"group": story.Title, "title": story.Title, "text": text}
+        for config, rated in (
+            ("cohesentia_holistic", story.HolisticData),
+            ("cohesentia_incremental", story.IncrementalData),
+        ):
+            ratings = {"ratings": [*rated.scores.values()], "rating": rated.consensus_score}
+            yield config, about | ratings

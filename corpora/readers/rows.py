@@ -9,8 +9,10 @@ from typing import Any
 from corpora.document import Document
 from corpora.errors import BadRecord, InputError, expanded, nearest
 from corpora.outside import parsed
-from corpora.readers.files import LINE_LIMIT, Refused, read_lines
-from corpora.readers.records import Place, Record, RecordReader
+from corpora.readers.fields import Record
+from corpora.readers.files import LINE_LIMIT, Refused, expect, read_lines, taken
+from corpora.readers.guarded import DAMAGED, PAGE_LIMIT, largest_pages
+from corpora.readers.records import Place, RecordReader
 from corpora.readers.source import Source
 
 JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
@@ -93,8 +95,6 @@ class Hub(RecordReader):
         """
         import datasets
 
-        from corpora.readers.guarded import largest_pages
-
         where, number = f"hub:{target}[{split}]", 0
         folder = expanded(target)
         name = str(folder) if folder.is_dir() else target
@@ -117,15 +117,13 @@ class Hub(RecordReader):
 def json_rows(path: Path) -> Iterator[Place]:
     """Each non-blank line as a JSON object or a `BadRecord`, with `file:line`."""
     for number, line in enumerate(read_lines(path), 1):
+        if isinstance(line, str) and (not line or line.isspace()):
+            continue
         where = f"{path}:{number}"
         try:
-            if isinstance(line, BadRecord):
-                yield where, line
-            elif line and not line.isspace():
-                record = json_value(line)
-                if not isinstance(record, dict):
-                    raise Refused("not an object: another JSON value")
-                yield where, record
+            record = json_value(taken(line))
+            expect(isinstance(record, dict), "not an object: another JSON value")
+            yield where, record
         except Refused as refusal:
             yield where, refusal.record(where, line)
 
@@ -145,8 +143,6 @@ def parquet_rows(path: Path) -> Iterator[Place]:
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from corpora.readers.guarded import PAGE_LIMIT, largest_pages
 
     number = 0
     try:
@@ -170,7 +166,7 @@ def parquet_rows(path: Path) -> Iterator[Place]:
         raise InputError(
             f"cannot be read as Parquet: {reason}",
             where=str(path),
-            hint="the file is truncated, damaged, or in another format",
+            hint=DAMAGED,
         ) from error
 
 

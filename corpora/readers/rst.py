@@ -22,7 +22,14 @@ from xml.etree import ElementTree
 from corpora.align import align, map_spans
 from corpora.document import PARAGRAPH_BREAK, Document, RstTree, Spans
 from corpora.errors import InputError
-from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files, read_chunks, read_whole
+from corpora.readers.files import (
+    DOCUMENT_LIMIT,
+    Refused,
+    expect,
+    find_files,
+    read_chunks,
+    read_whole,
+)
 from corpora.readers.guarded import BadXml, GuardedXml
 from corpora.readers.source import Encoded, Source, joined, paragraphs_of, with_sentences
 
@@ -49,8 +56,6 @@ class Rst(Encoded):
     def find(cls, target: str) -> list[Path]:
         """The trees and, for `.dis`, the raw texts and `.edus` beside them."""
         trees = find_files(target, cls.suffixes, kind=cls.name)
-        if not any(tree.name.endswith(cls.suffixes) for tree in trees):
-            raise InputError(f"no tree in {target!r}", hint="rst: reads .dis, .rs3 and .rs4")
         return sorted({*trees, *(file for tree in trees for file in _beside(tree).values())})
 
     def read_file(self, path: Path, stem: str, source: Source) -> Iterator[Document]:
@@ -60,7 +65,7 @@ class Rst(Encoded):
         the raw text beside it, from `.edus`, or from the tree's own texts.
         """
         if not path.name.endswith(self.suffixes):
-            return
+            return  # it goes with a tree
         raw, licence = None, ""
         if path.suffix == ".dis":
             root, texts, raw = self._from_dis(path)
@@ -77,14 +82,13 @@ class Rst(Encoded):
         """The tree, its EDUs' texts (from `.edus` if chosen), and the raw text if chosen."""
         root, texts = parse_dis(read_whole(path, self.encoding), path)
         beside, raw = _beside(path), None
-        if self.text in ("raw", "edus") and self.text not in beside:
-            raise Refused(f"no text: the tree has no file with its {self.text} beside it")
+        there = self.text in (None, "tree", *beside)
+        expect(there, f"no text: the tree has no file with its {self.text} beside it")
         if "edus" in beside and self.text != "tree":
             lines = read_whole(beside["edus"], self.encoding).split("\n")
             edus = [line.strip() for line in lines if line.strip()]
-            if len(edus) != len(texts):
-                reason = f"bad EDUs: {len(edus)} EDUs, but the tree has {len(texts)} leaves"
-                raise Refused(reason, str(beside["edus"]))
+            reason = f"bad EDUs: {len(edus)} EDUs, but the tree has {len(texts)} leaves"
+            expect(len(edus) == len(texts), reason, str(beside["edus"]))
             ends = (text.rstrip().endswith(PARAGRAPH_MARK) for text in texts)
             texts = [edu + PARAGRAPH_MARK * end for edu, end in zip(edus, ends, strict=True)]
         if "raw" in beside and self.text in (None, "raw"):
@@ -105,8 +109,7 @@ def _joined(texts: list[str]) -> tuple[str, Spans]:
     paragraphs: list[list[str]] = [[]]
     for number, text in enumerate(texts, 1):
         edu = " ".join(text.replace(PARAGRAPH_MARK, " ").split())
-        if not edu:
-            raise Refused(f"no text: EDU {number} is empty")
+        expect(edu, f"no text: EDU {number} is empty")
         paragraphs[-1].append(edu)
         if text.rstrip().endswith(PARAGRAPH_MARK):
             paragraphs.append([])
@@ -121,8 +124,7 @@ def _laid(texts: list[str], raw: str, path: Path) -> tuple[str, Spans]:
         laid = map_spans(align(own, text, where=str(path)), list(spans))
     except InputError as error:
         raise Refused(f'EDUs differ: {error.message} (text = "edus" reads without it)') from None
-    if len(laid) != len(texts):
-        raise Refused("no text: an EDU is empty")
+    expect(len(laid) == len(texts), "no text: an EDU is empty")
     return text, Spans([start for start, _ in laid], [end for _, end in laid])
 
 
@@ -158,11 +160,9 @@ class _Open:
         if leaf is None and self.children:
             return node
         number = leaf[0] if leaf else ""
-        if self.children or not re.fullmatch("[0-9]{1,8}", number):
-            reason = f"bad tree: a {self.head} that is neither a leaf nor a span"
-            raise Refused(reason, self.where)
-        if int(number) in texts:
-            raise Refused(f"bad tree: the leaf {number} comes twice", self.where)
+        alone = re.fullmatch("[0-9]{1,8}", number) and not self.children
+        expect(alone, f"bad tree: a {self.head} that is neither a leaf nor a span", self.where)
+        expect(int(number) not in texts, f"bad tree: the leaf {number} comes twice", self.where)
         node.edu = int(number) - 1
         texts[int(number)] = " ".join(self.fields.get("text", []))
         return node
@@ -186,15 +186,15 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
         if bracket == "(":
             stack.append(_Open(where))
             # Every level of the tree is one bracket, with one more for a node's attributes.
-            if len(stack) > NESTING_LIMIT + 1:
-                raise Refused(f"too deep: brackets nested more than {NESTING_LIMIT}", where)
+            shallow = len(stack) <= NESTING_LIMIT + 1
+            expect(shallow, f"too deep: brackets nested more than {NESTING_LIMIT}", where)
         elif not stack:
             raise Refused(f"not a tree: {(word or bracket or quoted)[:40]!r}", where)
         elif bracket:
             done = stack.pop()
-            if not stack and (root or done.head not in ROLES):
-                what = "a second root" if root else f"expected a root, not {done.head[:40]!r}"
-                raise Refused(f"not a tree: {what}", done.where)
+            what = "a second root" if root else f"expected a root, not {done.head[:40]!r}"
+            fits = stack or (root is None and done.head in ROLES)
+            expect(fits, f"not a tree: {what}", done.where)
             if done.head not in ROLES:
                 stack[-1].fields[done.head] = done.values
             elif stack:
@@ -205,13 +205,12 @@ def parse_dis(text: str, path: Path) -> tuple[Node, list[str]]:
             stack[-1].head = word
         else:
             stack[-1].values.append(word or quoted)
-    if stack:
-        open_ = stack[-1]
+    for open_ in stack[-1:]:
         raise Refused(f"not a tree: the bracket {open_.head!r} is not closed", open_.where)
+    numbered = sorted(texts) == list(range(1, len(texts) + 1))
+    expect(numbered, "bad tree: leaves are not numbered from 1 on without a gap", f"{path}:1")
     if root is None:
         raise Refused("no text: the file has no tree", f"{path}:1")
-    if sorted(texts) != list(range(1, len(texts) + 1)):
-        raise Refused("bad tree: leaves are not numbered from 1 on without a gap", f"{path}:1")
     return root, [texts[number] for number in sorted(texts)]
 
 
@@ -240,30 +239,27 @@ def parse_rs(path: Path) -> tuple[Node, list[str]]:
     while chunk := xml.read():
         parser.feed(chunk)
         size += len(chunk)
-        if size > DOCUMENT_LIMIT:
-            raise Refused(f"too long: more than {DOCUMENT_LIMIT >> 20} MiB")
+        expect(size <= DOCUMENT_LIMIT, f"too long: more than {DOCUMENT_LIMIT >> 20} MiB")
         for _, element in parser.read_events():
             if element.tag == "rel":
                 types[element.get("name", "")].add(element.get("type", ""))
             if element.tag not in ("segment", "group"):
                 continue
             id, segment = element.get("id", ""), element.tag == "segment"
-            if not id or id in units:
-                raise Refused(f"bad tree: the unit {id[:40]!r} comes twice, or has no id")
+            new = id and id not in units
+            expect(new, f"bad tree: the unit {id[:40]!r} comes twice, or has no id")
             kind = "segment" if segment else element.get("type", SPAN)
             parent, relation = element.get("parent", ""), element.get("relname", SPAN)
             units[id] = _Unit(len(texts) if segment else -1, kind, parent, relation)
             if segment:
                 texts.append(" ".join("".join(element.itertext()).split()))
-    if not texts:
-        raise Refused("no text: the file has no segment")
+    expect(texts, "no text: the file has no segment")
     roots = [unit for unit in units.values() if not unit.parent]
-    if len(roots) != 1:
-        raise Refused(f"bad tree: {len(roots)} units have no parent, expected one root")
+    expect(len(roots) == 1, f"bad tree: {len(roots)} units have no parent, expected one root")
     for unit in units.values():
         if unit.parent:
-            if unit.parent not in units:
-                raise Refused(f"bad tree: a parent is {unit.parent[:40]!r}, which is not there")
+            there = unit.parent in units
+            expect(there, f"bad tree: a parent is {unit.parent[:40]!r}, which is not there")
             units[unit.parent].children.append(unit)
     return _node(roots[0], types, True, SPAN, 0), texts
 
@@ -276,8 +272,7 @@ def _node(
     A `span` group stands for its nucleus; satellites of the group are a level above those of the
     nucleus.
     """
-    if depth > NESTING_LIMIT:
-        raise Refused(f"too deep: a tree nested more than {NESTING_LIMIT} levels")
+    expect(depth <= NESTING_LIMIT, f"too deep: a tree nested more than {NESTING_LIMIT} levels")
     inner: list[Node] = []
     around: list[Node] = []
     for child in unit.children:
@@ -286,8 +281,7 @@ def _node(
         within = unit.edu < 0 and (child.relation == SPAN or several)
         node = _node(child, types, within, child.relation, depth + 1)
         (inner if within else around).append(node)
-    if unit.edu < 0 and not inner:
-        raise Refused("bad tree: a group without a nucleus")
+    expect(unit.edu >= 0 or inner, "bad tree: a group without a nucleus")
     core = Node(edu=unit.edu, children=inner)
     if not around:
         core.nucleus, core.relation = nucleus, relation
@@ -313,8 +307,8 @@ def binary_tree(root: Node, edus: Spans) -> RstTree:
     """
     tree = RstTree(list(edus.start), list(edus.end))
     _, first, last, *_ = _build(tree, root)
-    if (first, last) != (0, len(edus) - 1):
-        raise Refused(f"bad tree: it covers the EDUs {first + 1} to {last + 1} of {len(edus)}")
+    whole = (first, last) == (0, len(edus) - 1)
+    expect(whole, f"bad tree: it covers the EDUs {first + 1} to {last + 1} of {len(edus)}")
     return tree
 
 
@@ -326,8 +320,7 @@ def _build(tree: RstTree, node: Node) -> _Part:
     nuclei = [i for i, part in enumerate(parts) if part.nucleus]
     whole = parts[0]
     if len(parts) > 1:
-        if not nuclei:
-            raise Refused(f"bad tree: no nucleus over the EDUs from {parts[0].first + 1} on")
+        expect(nuclei, f"bad tree: no nucleus over the EDUs from {parts[0].first + 1} on")
         wholes: list[_Part] = []  # each nucleus with the satellites between it and the next one
         for part in parts[nuclei[0] : nuclei[-1] + 1]:
             if part.nucleus:
@@ -346,11 +339,11 @@ def _build(tree: RstTree, node: Node) -> _Part:
 
 
 def _join(tree: RstTree, left: _Part, right: _Part, relation: str, nuclearity: str) -> _Part:
-    if left.last + 1 != right.first:
-        raise Refused(
-            f"bad tree: EDU {left.last + 1} is joined with EDU {right.first + 1}"
-            " (a node crosses another one, or an EDU comes twice or never)"
-        )
+    expect(
+        left.last + 1 == right.first,
+        f"bad tree: EDU {left.last + 1} is joined with EDU {right.first + 1}"
+        " (a node crosses another one, or an EDU comes twice or never)",
+    )
     tree.left.append(left.number)
     tree.right.append(right.number)
     tree.relation.append(relation)

@@ -8,7 +8,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -22,7 +22,7 @@ from corpora.declared import Declared
 from corpora.document import PARAGRAPH_BREAK, Document, Spans, paragraph_spans
 from corpora.errors import BadRecord, ConfigError, InputError, expanded
 from corpora.languages import LANGUAGES, Language, code_of
-from corpora.readers.files import DOCUMENT_LIMIT, Refused, find_files, taken
+from corpora.readers.files import DOCUMENT_LIMIT, TOO_LONG, Refused, expect, find_files, taken
 from corpora.splits.prescribed import split_of
 
 log = logging.getLogger("discorpora")
@@ -34,7 +34,9 @@ R = TypeVar("R")
 BAD_FROM_THE_START = 100
 """This many bad records before the first good document mean another format."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_BAD_ID = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^[/\\]|(?:^|[/\\])\.\.(?:[/\\]|$)"
+)
 
 
 def _no_switch(value: Any) -> Any:
@@ -186,21 +188,25 @@ class Source:
             log.warning("%s: %s\n  %s", self.name, message, hint)
         self.warned = True
 
-    @contextmanager
-    def refusing(self, where: object, record: object = "") -> Iterator[None]:
-        """Reject the record if its block raises `Refused`; `where` is its place."""
-        try:
-            yield
-        except Refused as refusal:
-            self.refuse(refusal.record(where, record))
+    def refusing(self, where: object, record: object = "") -> AbstractContextManager[None]:
+        """Reject the record if the block raises `Refused`; `where` is its place."""
+        return refusing(self.refuse, where, record)
 
     def document(self, name: str, text: str, **about: Any) -> Document:
         """A document with the id `name`; `Refused` for a bad id, no text, or too much text."""
-        if not text:
-            raise Refused("no text: there is none in it")
-        if len(text) > DOCUMENT_LIMIT:
-            raise Refused(f"too long: more than {DOCUMENT_LIMIT:,} characters")
+        expect(text, "no text: there is none in it")
+        expect(len(text) <= DOCUMENT_LIMIT, TOO_LONG)
+        check_id(about.get("group") or name)
         return Document(**{"id": check_id(name), "text": text, "language": self.language, **about})
+
+
+@contextmanager
+def refusing(on_bad: OnBad, where: object, record: object = "") -> Iterator[None]:
+    """Give the record to `on_bad` if the block raises `Refused`; `where` is its place."""
+    try:
+        yield
+    except Refused as refusal:
+        on_bad(refusal.record(where, record))
 
 
 def rows_of(
@@ -213,10 +219,8 @@ def rows_of(
     A record that is bad, or that `build` rejects, goes to `on_bad`.
     """
     for where, record in records:
-        try:
+        with refusing(on_bad, where, record):
             yield from list(build(taken(record), where))
-        except Refused as refusal:
-            on_bad(refusal.record(where, record))
 
 
 def root_of(target: str) -> Path:
@@ -273,11 +277,10 @@ def check_id(name: str) -> str:
     Ids end up in file names: no control characters, no `..` segment, no leading slash, at most 512
     characters.
     """
-    if not name or len(name) > 512 or _CONTROL.search(name):
-        raise Refused(f"bad id: {name[:80]!r} is empty, too long or holds control characters")
-    if name.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", name):
-        raise Refused(f"bad id: {name[:80]!r} leads out of its folder")
-    return name
+    if 0 < len(name) <= 512 and not _BAD_ID.search(name):
+        return name
+    problem = "is empty, too long, holds control characters or leads out of its folder"
+    raise Refused(f"bad id: {name[:80]!r} {problem}")
 
 
 def language_of(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from corpora.document import Document
 from corpora.errors import BadRecord, InputError
-from corpora.readers.files import Refused, read_lines
+from corpora.readers.files import expect, read_lines
 from corpora.readers.records import as_document
 from corpora.readers.source import Encoded, OnBad, Source, fail, rows_of
 
@@ -85,8 +85,8 @@ def read_storycloze(
 
     def build(row: Row, where: str) -> Iterator[ClozeStory]:
         answer = row[_ANSWER].strip()
-        if answer not in ("1", "2"):
-            raise Refused(f"no answer: {_ANSWER} is {answer[:20]!r}, expected 1 or 2")
+        reason = f"no answer: {_ANSWER} is {answer[:20]!r}, expected 1 or 2"
+        expect(answer in ("1", "2"), reason)
         right, wrong = _texts(row, _QUIZ)[:: 1 if answer == "1" else -1]
         id, context = row["InputStoryid"].strip(), tuple(_texts(row, _CONTEXT))
         yield ClozeStory(id, context, right, wrong, where)
@@ -99,8 +99,8 @@ def read_storycloze(
 def _texts(row: Row, columns: Sequence[str]) -> list[str]:
     """The texts in `columns`; `Refused` if one is empty."""
     texts = [row[column].strip() for column in columns]
-    if not all(texts):
-        raise Refused(f"no text: {columns[texts.index('')]} is empty")
+    empty = next((column for column, text in zip(columns, texts, strict=True) if not text), "")
+    expect(not empty, f"no text: {empty} is empty")
     return texts
 
 

@@ -6,16 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from corpora.document import Document
 from corpora.errors import InputError
-from corpora.readers.files import Refused
-from corpora.readers.records import Place, Record, as_document, filled, typed, value_of, wrong_type
+from corpora.readers.fields import Fields, Filled, Record, Strings, typed
+from corpora.readers.files import expect
+from corpora.readers.records import Place, as_document
 from corpora.readers.rows import JSON_LINES, json_rows
-from corpora.readers.source import OnBad, Reader, Source, check_unicode, fail, rows_of
+from corpora.readers.source import OnBad, Reader, Source, fail, rows_of
 
 SPLIT_NAMES = {
     "train": "train",
@@ -77,73 +81,101 @@ def rows(task: str, records: Iterable[Place], on_bad: OnBad = fail) -> Iterator[
     return rows_of(records, lambda record, where: ((where, r) for r in TASKS[task](record)), on_bad)
 
 
-def _rte(record: Record) -> Iterator[Row]:
-    texts = {name: filled(record, name) for name in ("premise", "hypothesis")}
-    label = _label(record, {"entailment": 0, "not_entailment": 1})
-    yield {"id": _id(record), **texts, "label": label}
+def _id(value: Any) -> str:
+    """The number of a record; the Hub's ReCoRD has those of passage and query."""
+    parts = value.values() if isinstance(value, dict) else [value]
+    expect({*map(type, parts)} <= {int, str}, f"no id: field 'idx' is {typed(value)}")
+    return "-".join(str(part)[:80] for part in parts)
 
 
-def _copa(record: Record) -> Iterator[Row]:
-    texts = {name: filled(record, name) for name in ("premise", "question", "choice1", "choice2")}
-    if texts["question"] not in ("cause", "effect"):
-        raise Refused(f"no question: {texts['question'][:40]!r}, expected cause or effect")
-    yield {"id": _id(record), **texts, "label": _label(record, {})}
+def _label(value: Any) -> Any:
+    numbers = {"entailment": 0, "not_entailment": 1, None: -1}
+    return numbers.get(value, value) if isinstance(value, str | None) else value
+
+
+Label = Annotated[Literal[-1, 0, 1], BeforeValidator(_label)]
+
+
+class _Example(Fields):
+    idx: Annotated[Any, AfterValidator(_id)] = Field(default=None, validate_default=True)
+
+
+class _Rte(_Example):
+    premise: Filled
+    hypothesis: Filled
+    label: Label = -1
+
+
+class _Copa(_Example):
+    premise: Filled
+    question: Literal["cause", "effect"]
+    choice1: Filled
+    choice2: Filled
+    label: Label = -1
+
+
+class _Span(Fields):
+    start: int
+    end: int
+
+
+class _Passage(Fields):
+    text: Filled
+    entities: Annotated[list[_Span], Field(fail_fast=True)]
+
+
+class _Answer(Fields):
+    text: Filled
+
+
+class _Query(_Example):
+    query: Filled
+    answers: Annotated[list[_Answer], Field(fail_fast=True)] | None = None
+
+
+class _Record(_Example):
+    passage: _Passage
+    qas: Annotated[list[_Query], Field(fail_fast=True)]
+
+
+class _HubRecord(_Example):
+    passage: Filled
+    query: Filled
+    entities: Strings
+    answers: Strings
+
+
+def _example(record: Record, kind: type[_Rte | _Copa]) -> Iterator[Row]:
+    fields = kind.of(record).model_dump()
+    yield {"id": fields.pop("idx"), **fields}
 
 
 def _record(record: Record) -> Iterator[Row]:
     """Both forms: the Hub's rows of one query, and the benchmark's passages with several."""
-    passage, name = record.get("passage"), _id(record)
-    if isinstance(passage, Mapping):
-        text = filled(passage, "text")
-        entities = [_entity(text, span) for span in value_of(passage, "entities", list, "a list")]
-        queries = value_of(record, "qas", list, "a list")
-    elif isinstance(passage, str):
-        text, queries = filled(record, "passage"), [record]
-        entities = value_of(record, "entities", list, "a list")
-    else:
-        raise wrong_type(record, "passage", "an object")
-    for one in queries:
-        if not isinstance(one, Mapping):
-            raise Refused(f"wrong type: 'qas' holds {typed(one)}, expected objects")
-        hidden = one is not record and one.get("answers") is None
-        given = [] if hidden else value_of(one, "answers", list, "a list")
-        answers = [filled(a, "text") if isinstance(a, Mapping) else a for a in given]
-        id, query = name if one is record else f"{name}-{_id(one)}", filled(one, "query")
-        if PLACEHOLDER not in query:
-            raise Refused(f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
-        if not all(isinstance(value, str) for value in (*entities, *answers)):
-            raise Refused("wrong type: entities and answers are expected to be strings")
-        check_unicode("".join((*entities, *answers)))
-        lists = {"entities": list(dict.fromkeys(entities)), "answers": list(dict.fromkeys(answers))}
-        yield {"id": id, "passage": text, "query": query, **lists}
+    if isinstance(record.get("passage"), str):
+        row = _HubRecord.of(record)
+        yield _query(row.idx, row.passage, row.query, row.entities, row.answers)
+        return
+    passage = _Record.of(record)
+    text = passage.passage.text
+    # ReCoRD counts the last character of an entity in.
+    bounds = [(span.start, span.end + 1) for span in passage.passage.entities]
+    within = all(0 <= start < end <= len(text) for start, end in bounds)
+    expect(within, f"bad span: an entity is outside of its passage of {len(text)} characters")
+    entities = [text[start:end] for start, end in bounds]
+    for one in passage.qas:
+        answers = [answer.text for answer in one.answers or ()]
+        yield _query(f"{passage.idx}-{one.idx}", text, one.query, entities, answers)
 
 
-TASKS = {"rte": _rte, "copa": _copa, "record": _record}
+def _query(id: str, passage: str, query: str, entities: list[str], answers: list[str]) -> Row:
+    expect(PLACEHOLDER in query, f"no {PLACEHOLDER}: {query[:60]!r} leaves nothing out")
+    lists = {"entities": list(dict.fromkeys(entities)), "answers": list(dict.fromkeys(answers))}
+    return {"id": id, "passage": passage, "query": query, **lists}
 
 
-def _entity(text: str, span: Any) -> str:
-    """The entity at `start` to `end`; ReCoRD counts the last character in."""
-    start, end = (span.get(k) for k in ("start", "end")) if isinstance(span, Mapping) else (0, -1)
-    if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start <= end < len(text):
-        raise Refused(f"bad span: {str(span)[:60]} in a passage of {len(text)} characters")
-    return text[start : end + 1]
-
-
-def _label(record: Record, names: Mapping[str, int]) -> int:
-    value = record.get("label")
-    if value is None or value == -1:
-        return -1
-    label = names.get(value, value) if isinstance(value, str) else value
-    if isinstance(label, bool) or label not in (0, 1):
-        expected = ", ".join(names) or "0, 1"
-        raise Refused(f"no label: {str(value)[:40]!r}, expected one of {expected}")
-    return int(label)
-
-
-def _id(record: Record) -> str:
-    value = record.get("idx")
-    if isinstance(value, Mapping):  # the Hub's ReCoRD: passage and query
-        return "-".join(str(part)[:40] for part in value.values())
-    if isinstance(value, int | str) and not isinstance(value, bool):
-        return str(value)[:80]
-    raise Refused(f"no id: field 'idx' is {typed(value)}, expected a number")
+TASKS: dict[str, Callable[[Record], Iterator[Row]]] = {
+    "rte": partial(_example, kind=_Rte),
+    "copa": partial(_example, kind=_Copa),
+    "record": _record,
+}

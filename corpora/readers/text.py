@@ -12,15 +12,14 @@ from pydantic import Field, model_validator
 
 from corpora.document import Document
 from corpora.errors import InputError, expanded
-from corpora.readers.files import Refused, find_files, read_lines, read_whole
+from corpora.readers.fields import Fields
+from corpora.readers.fields import Text as TextField
+from corpora.readers.files import TO_TEXT, Refused, find_files, read_lines, read_whole, taken
 from corpora.readers.records import (
-    Record,
     as_article,
     as_document,
     lines_have_the_layout,
     sentence_documents,
-    value_of,
-    wrong_type,
 )
 from corpora.readers.rows import json_rows, json_value
 from corpora.readers.source import (
@@ -32,7 +31,6 @@ from corpora.readers.source import (
     blocks_of,
     joined,
     paragraphs_of,
-    rows_of,
     with_sentences,
 )
 
@@ -78,7 +76,7 @@ class Text(Encoded):
         if _HTML.match(whole):
             source.warn_once(
                 f"{path} is HTML: its tags will be read as words",
-                "convert it first, for example: pandoc --to plain --wrap none -o FILE.txt FILE",
+                f"convert it first, for example: {TO_TEXT}.txt FILE",
             )
         blocks = blocks_of(whole.split("\n"))
         text, sentences = joined([" ".join(block) for block in blocks])[0], None
@@ -145,6 +143,14 @@ class Wsj(Encoded):
         yield source.document(stem, text, sentences=sentences)
 
 
+class _Abstract(Fields):
+    id: str
+    abstract: str
+    title: Any = None
+    authors: Any = None
+    categories: TextField = ""
+
+
 class Arxiv(Reader):
     """Abstracts of the Kaggle arXiv metadata, which are CC0."""
 
@@ -156,18 +162,29 @@ class Arxiv(Reader):
         """A document for each abstract (a line of `arxiv-metadata-oai-snapshot.json`); id, title
         and categories are arXiv's.
         """
+        for where, record in json_rows(path):
+            with source.refusing(where, record):
+                of = _Abstract.of(taken(record))
+                paper = {"title": of.title, "author": of.authors, "text": of.abstract}
+                paper |= {"url": f"https://arxiv.org/abs/{of.id}"}
+                paper["categories"] = of.categories.split()
+                yield as_document(paper, source, of.id)
 
-        def build(record: Record, where: str) -> Iterator[Document]:
-            id = record.get("id")
-            if not isinstance(id, str) or "abstract" not in record:
-                expected = "expected the fields 'id' and 'abstract' of arXiv's metadata"
-                raise Refused(f"no abstract: {expected}")
-            categories = value_of(record, "categories", str | None, "a string") or ""
-            paper = {"title": record.get("title"), "author": record.get("authors")}
-            paper |= {"text": record["abstract"], "url": f"https://arxiv.org/abs/{id}"}
-            yield as_document({**paper, "categories": categories.split()}, source, id)
 
-        yield from rows_of(json_rows(path), build, source.refuse)
+class _PaperSection(Fields):
+    heading: str | None = None
+    text: TextField = ""
+
+
+class _Metadata(Fields):
+    title: Any = None
+    authors: Any = None
+    abstractText: TextField = ""
+    sections: Annotated[list[_PaperSection], Field(fail_fast=True)] | None = None
+
+
+class _Paper(Fields):
+    metadata: _Metadata
 
 
 class PeerRead(Reader):
@@ -183,39 +200,27 @@ class PeerRead(Reader):
         gives the level of the others (`3.1 Data` is 3, without a number 2). A line of the PDF's
         text is a paragraph; lines without any letter (line and page numbers) are dropped.
         """
-        name = stem.replace("parsed_pdfs/", "")  # the same for all papers
-        yield as_article(_paper(json_value(read_whole(path))), source, name)
+        paper = _Paper.of(json_value(read_whole(path))).metadata
+        record = {
+            "title": paper.title,
+            "author": paper.authors,
+            "abstract": _prose(paper.abstractText),
+            "sections": [
+                {
+                    "heading": section.heading,
+                    "level": _level((section.heading or "").strip()),
+                    "paragraphs": _prose(section.text),
+                }
+                for section in paper.sections or ()
+            ],
+        }
+        yield as_article(record, source, stem.replace("parsed_pdfs/", ""))  # the same for all
 
 
-def _paper(value: Any) -> Record:
-    metadata = value.get("metadata") if isinstance(value, dict) else None
-    if not isinstance(metadata, dict):
-        raise Refused("no paper: expected an object with the object 'metadata'")
-    sections = metadata.get("sections") or []
-    if not isinstance(sections, list) or not all(isinstance(s, dict) for s in sections):
-        raise wrong_type(metadata, "sections", "a list of objects")
-    return {
-        "title": metadata.get("title"),
-        "author": metadata.get("authors"),
-        "abstract": _prose(metadata, "abstractText"),
-        "sections": [
-            {
-                "heading": section.get("heading"),
-                "level": _level(section.get("heading")),
-                "paragraphs": _prose(section, "text"),
-            }
-            for section in sections
-        ],
-    }
-
-
-def _prose(record: Record, name: str) -> list[str]:
-    text = value_of(record, name, str | None, "a string") or ""
+def _prose(text: str) -> list[str]:
     return [line for line in text.split("\n") if any(map(str.isalpha, line))]
 
 
-def _level(heading: Any) -> int:
-    if not isinstance(heading, str) or not heading.strip():
-        return 1
-    numbered = _NUMBERED.match(heading.strip())
-    return min(99, 2 + numbered[1].count(".")) if numbered else 2
+def _level(heading: str) -> int:
+    numbered = _NUMBERED.match(heading)
+    return min(99, 2 + numbered[1].count(".")) if numbered else 2 if heading else 1

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from corpora.document import Document, Spans
 from corpora.errors import BadRecord, InputError, require
 from corpora.languages import Language
-from corpora.readers.files import Refused, read_chunks
+from corpora.readers.files import Refused, expect, read_chunks
 from corpora.readers.guarded import GuardedXml
 from corpora.readers.records import as_article
 from corpora.readers.source import Reader, Source, paragraphs_of
@@ -190,13 +190,12 @@ class _Page:
 
 
 def _document(page: _Page, site: Site, parser: Any, source: Source) -> Document:
-    if len(page.text) > PAGE_LIMIT:
-        raise Refused(f"too long: more than {PAGE_LIMIT:,} characters of wikitext")
-    if page.id is None or not page.title:
-        raise Refused("bad page: it has no id or no title")
+    within = len(page.text) <= PAGE_LIMIT
+    expect(within, f"too long: more than {PAGE_LIMIT:,} characters of wikitext")
+    expect(page.id is not None and page.title, "bad page: it has no id or no title")
     text = _PARAGRAPH_TAG.sub("\n\n", page.text.translate(_OWN_CODES))
-    if unclosed(text, UNCLOSED_LIMIT) > UNCLOSED_LIMIT:
-        raise Refused(f"not wikitext: more than {UNCLOSED_LIMIT} brackets or tags are not closed")
+    closed = unclosed(text, UNCLOSED_LIMIT) <= UNCLOSED_LIMIT
+    expect(closed, f"not wikitext: more than {UNCLOSED_LIMIT} brackets or tags are not closed")
     try:
         code = parser.parse(text)
     except (parser.parser.ParserError, RecursionError) as error:

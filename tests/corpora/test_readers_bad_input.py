@@ -197,7 +197,7 @@ BAD_FILES = {
     "peerread": {
         "not JSON": b'{"metadata":',
         "JSON too deep": b"[" * 1_000_000,
-        "no paper": b"[1, 2]",
+        "no metadata": b'{"title": "T"}',
         "wrong type": b'{"metadata": {"sections": [3]}}',
         "no text": b'{"metadata": {"abstractText": "017"}}',
         "not UTF-8": b'{"metadata": "caf\xe9"}',

@@ -101,7 +101,7 @@ def test_a_bad_line_is_counted_once_and_the_rest_is_read(build, discovery):
 
 def test_a_header_of_other_columns_is_an_error(build, tmp_path):
     write(tmp_path / "train.tsv", "a\tb\tc", "One .\tTwo .\tbut")
-    with pytest.raises(InputError, match="sentence1"):
+    with pytest.raises(InputError, match="expected the field 's1'"):
         build("marker_pairs", [(f"discovery:{tmp_path}", {})])
 
 
@@ -178,8 +178,8 @@ def test_insted_with_texts_in_one_piece(build, tmp_path):
     ("fields", "reason"),
     [
         ({"sen_position": 9}, "is not sentence 9"),
-        ({"sen_position": "x"}, "no number: 'sen_position' is 'x'"),
-        ({"train": None}, "'train' as 0 or 1"),
+        ({"sen_position": "x"}, "field 'sen_position' is 'x'"),
+        ({"train": None}, "field 'train' is 'None', expected '0' or '1'"),
         ({"ctx": [" "]}, "'ctx' has none"),
         ({"replace_with": ""}, "'replace_with' is empty"),
     ],

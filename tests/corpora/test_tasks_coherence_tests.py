@@ -103,7 +103,8 @@ def test_identical_pairs_are_left_out_and_counted(built, tmp_path):
     rows, manifest = built((f"coherence:{path}", {}))
     assert [row["neg"] for row in rows["probe_conjunction_flip"]] == [OTHER]
     assert manifest["rejects"] == {"bad_record": 1, "identical_probe_conjunction_flip": 1}
-    assert manifest["details"]["bad_records"][0].startswith("probe_conjunction_flip.jsonl:3: wrong")
+    (bad,) = manifest["details"]["bad_records"]
+    assert bad.startswith("probe_conjunction_flip.jsonl:3: no text")
 
 
 def test_votes_stand_in_a_file_of_their_own(built, tmp_path):

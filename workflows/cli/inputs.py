@@ -9,14 +9,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
-from corpora.errors import BadRecord, ConfigError, DiscorporaError, InputError
+from pydantic import Field
+
+from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.readers import open_source
-from corpora.readers.files import Refused, read_lines, read_whole
-from corpora.readers.records import strings, wrong_type
+from corpora.readers.fields import NONE, Fields, Texts
+from corpora.readers.fields import Text as TextField
+from corpora.readers.files import Refused, expect, read_lines, read_whole, taken
 from corpora.readers.rows import JSON_LINES, json_rows
-from corpora.readers.source import check_unicode
 from zoo.texts import in_parts
 
 STDIN = "standard input"
@@ -101,30 +103,29 @@ def read_choices(files: list[str], prompt: str) -> list[Choice]:
     return [Choice(prompt or "(none)", before, names, texts), *records]
 
 
+class _Record(Fields):
+    id: TextField = ""
+    prompt: Texts = NONE
+    alternatives: Annotated[list[str], Field(min_length=1, fail_fast=True)]
+
+
 def read_records(path: Path) -> list[Choice]:
     """The records of a file to rank; one without an `id` is named by its line."""
     choices, size = [], 0
     for where, record in json_rows(path):
         try:
-            if isinstance(record, BadRecord):
-                raise Refused(record.reason)
-            prompt, name, texts = (record.get(key) for key in ("prompt", "id", "alternatives"))
-            sentences = strings(record, "prompt")
-            if not isinstance(name, str | int | None):
-                raise wrong_type(record, "id", "a string")
-            if not isinstance(texts, list) or {*map(type, texts)} != {str}:
-                raise wrong_type(record, "alternatives", "a list of texts")
-            if not all(map(str.strip, texts)):
-                raise Refused("no text: an alternative is blank")
-            name = where.rpartition(":")[2] if name is None else str(name)
-            check_unicode("".join((name, *sentences, *texts)))
-            size += sum(map(len, (*sentences, *texts)))
-            if size > TEXT_LIMIT:
-                raise Refused(f"too long: more than {TEXT_LIMIT:,} characters in one file")
+            good = taken(record)
+            of = _Record.of(good)
+            expect(all(map(str.strip, of.alternatives)), "no text: an alternative is blank")
+            size += sum(map(len, (*of.prompt, *of.alternatives)))
+            within = size <= TEXT_LIMIT
+            expect(within, f"too long: more than {TEXT_LIMIT:,} characters in one file")
         except Refused as refusal:
             raise InputError(str(refusal), where=where, hint=RECORD) from None
-        before = prompt if isinstance(prompt, str) else sentences
-        choices.append(Choice(name, before, [str(i + 1) for i in range(len(texts))], texts))
+        numbers = [str(number) for number, _ in enumerate(of.alternatives, 1)]
+        name = of.id or where.rpartition(":")[2]
+        before = good["prompt"] if isinstance(good.get("prompt"), str) else list(of.prompt)
+        choices.append(Choice(name, before, numbers, of.alternatives))
     if not choices:
         raise InputError("has no record to rank", where=str(path), hint=RECORD)
     return choices
