@@ -110,7 +110,7 @@ def test_every_source_says_its_licence_or_that_it_is_to_be_set(
     assert "| logs | sample | news | CC-BY-4.0 |" in shown
     assert "| records | jsonl | records.jsonl | CC0-1.0 AND MIT |" in shown
     assert f"| novels-emma-01 | text | emma/01.txt | {unknown}" in shown
-    assert "| check-gold | pdtb | gold | in no dataset |" in shown
+    assert "| check-gold | pdtb | check-gold | in no dataset |" in shown
     rows = {line.split(" ")[1]: line for line in card.splitlines() if line.startswith("| ")}
     assert rows["novels-emma-01"].endswith(unknown)
     assert rows["records"].endswith("| CC0-1.0 AND MIT |")
