@@ -35,8 +35,9 @@ def config_path(name: str) -> Path:
     if path.parent in (Path(), Path("workflows/configs")) and shipped.is_file():
         return shipped
     names = [p.stem for p in sorted(CONFIGS.glob("*.toml"))]
+    beside = map(str, path.parent.glob("*.toml"))
     raise ConfigError(
-        f"no build file {name!r}; {nearest(path.stem, names)}".rstrip("; "),
+        f"no build file {name!r}; {nearest(name, [*beside, *names])}".rstrip("; "),
         hint=f"give the path of a TOML file, or one of the shipped ones: {', '.join(names)}",
     )
 

@@ -62,7 +62,8 @@ def remember_failure(stage: str, error: BaseException) -> None:
     if not _failures:
         last = "the same command continues from here"
         atexit.register(lambda: sys.stderr.write("\n".join(["", *_failures, last, ""])))
-    _failures.append(f"failed: {stage}: {str(error).splitlines()[0] if str(error) else error!r}")
+    said = str(error).splitlines()[0] if str(error) else repr(error)
+    _failures.append(f"failed: {stage}: {said}")
 
 
 def debugging() -> bool:

@@ -228,10 +228,11 @@ class DatasetFolder:
                     "without it, or too small a corpus."
                 )
         if not configs:
+            reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.rejects.most_common())
             raise InputError(
                 f"not one row could be made for the dataset {self.name!r}",
                 where=", ".join(map(cards.source_name, self.stage.sources)),
-                hint=f"left out: {dict(self.rejects) or 'nothing, the sources are empty'}",
+                hint=f"rejected candidates: {reasons or 'none, the sources are empty'}",
             )
         if not self.licences.total():
             raise DiscorporaError(

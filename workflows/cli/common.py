@@ -76,7 +76,7 @@ def give_json(value: Any, file: str) -> bool:
 def refuse_existing(path: Path | None, *, force: bool) -> None:
     """Raise `ConfigError` for an output that exists, without `force`."""
     if path is not None and path.is_file() and not force:
-        raise ConfigError(f"{path}: exists already", hint="--force overwrites it")
+        raise ConfigError(f"{path} exists already", hint="--force overwrites it")
 
 
 def reader_options(pairs: Sequence[str] | None, language: str) -> dict[str, Any]:

@@ -249,7 +249,7 @@ def _strongest(stages: Iterable[Made]) -> Iterator[Block]:
                 rows.append((made.key, config, best["rule"], *figures))
     if rows:
         header = ("dataset", "configuration", "rule", "measure", "reached", "95 %", "chance")
-        yield Table("What rules that read nothing reach, in per cent", header, rows)
+        yield Table("Scores of rules that read no meaning, in per cent", header, rows)
         yield Text("Of each configuration the rule that is furthest above chance.")
     if warned:
         yield Text("Further above chance than on released data:")
@@ -288,7 +288,7 @@ def _dataset(made: Made) -> Iterator[Block]:
             shares.append((*what, *figures, one["chance"] or None, one["n"]))
     if rules:
         header = ("configuration", "rule", "sees", "measure", "reached", "low", "high", "chance")
-        said = "Audit: per cent right of rules that read nothing, with 95 % interval"
+        said = "Audit: per cent correct of rules that read no meaning, with 95 % interval"
         yield Table(said, header, rules, digits=1)
     if shares:
         header = ("configuration", "split", "rows", "per cent", "low", "high", "chance", "of")
