@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler, SequentialSampler
 
-from corpora.store.atomic import write_json
 from zoo.conpono.examples import Collator, Example
 from zoo.conpono.modeling import ConponoOutput
 from zoo.training.throughput import Throughput
@@ -53,18 +51,14 @@ class PipelineThroughput(Throughput):
         """Real tokens among all places of the encoder's input so far."""
         return round(float(self.tokens) / max(self.slots, 1), 4)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        super().on_train_end(args, state, control, **kwargs)
-        if state.is_world_process_zero:
-            figures = json.loads(self.path.read_text(encoding="utf-8"))
-            figures["real_token_share"] = self.real_share
-            # Means since the last log, or since the run was resumed.
-            figures["losses"] = [
-                {key: entry[key] for key in ("step", "loss", *PARTS)}
-                for entry in state.log_history
-                if PARTS[0] in entry
-            ]
-            write_json(self.path, figures)
+    def more(self, state: Any) -> dict[str, Any]:
+        # Means since the last log, or since the run was resumed.
+        losses = [
+            {key: entry[key] for key in ("step", "loss", *PARTS)}
+            for entry in state.log_history
+            if PARTS[0] in entry
+        ]
+        return {"real_token_share": self.real_share, "losses": losses}
 
 
 class ConponoTrainer(ZooTrainer):

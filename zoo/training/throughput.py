@@ -107,6 +107,10 @@ class Throughput(TrainerCallback):
         now = time.perf_counter()
         self.seconds, self._since = self.seconds + now - self._since, now
 
+    def more(self, state: Any) -> dict[str, Any]:
+        """What a family adds to the figures at the end of training."""
+        return {}
+
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not state.is_world_process_zero:
             return
@@ -131,5 +135,6 @@ class Throughput(TrainerCallback):
                 "gpu": gpu,
                 "threads": torch.get_num_threads(),
                 "host": platform.node(),
+                **self.more(state),
             },
         )

@@ -64,6 +64,7 @@ def test_folder_has_model_figures_and_plot(undisturbed: Path) -> None:
 
 def test_losses_and_speed_stand_beside_the_folder(undisturbed: Path) -> None:
     speed = json.loads(undisturbed.with_name("model.train.json").read_text(encoding="utf-8"))
+    # Every second step, and the end of an epoch: it has three steps.
     assert [entry["step"] for entry in speed["losses"]] == [2, 3, 4, 6]
     for entry in speed["losses"]:
         assert entry["loss"] == pytest.approx(entry["objective_loss"] + entry["mlm_loss"], abs=2e-3)
