@@ -87,8 +87,7 @@ scorer: $(STAMP) ## make and measure the shipped coherence scorer again (half an
 	    --articles conllu:$(TREEBANK)/en_gum/train discoeval:$(DATA)/discoeval/DC/wiki discoeval:$(DATA)/discoeval/BSO/wiki
 	$(BIN)/python -m zoo.coherence.ship texts --output build/scorer/held \
 	    --novels $(JUDGED) --articles conllu:$(TREEBANK)/en_gum/dev
-	$(BIN)/python -m zoo.coherence.ship backbone build/scorer/texts --backbone $(BACKBONE) --output build/scorer/backbone
-	$(BIN)/python -m zoo.coherence.ship scorer build/scorer/backbone --output build/scorer/model
+	$(BIN)/python -m zoo.coherence.ship scorer build/scorer/texts --backbone $(BACKBONE) --output build/scorer/model
 	$(BIN)/python -m zoo.coherence.ship ship build/scorer/model --texts build/scorer/texts \
 	    --unseen build/scorer/held --output build/scorer/shipped
 

@@ -69,18 +69,17 @@ def test_the_recipe_makes_a_scorer_that_loads(tmp_path: Path) -> None:
         for name in NAMES
     ]
     articles.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    texts, small = tmp_path / "texts", tmp_path / "small"
+    texts = tmp_path / "texts"
     big = word_pieces(tmp_path / "bert", [row["text"] for row in rows])
     model, shipped = tmp_path / "model", tmp_path / "shipped"
     for words in (
         [*("texts", "--novels", *novels, "--articles", f"jsonl:{articles}"), "--output", texts],
-        ["backbone", texts, "--backbone", big, "--words", "150", "--output", small],
-        ["scorer", small, "--output", model],
+        ["scorer", texts, "--backbone", big, "--words", "150", "--output", model],
         ["ship", model, "--texts", texts, "--output", shipped],
     ):
         assert main([str(word) for word in words]) == 0, words[0]
-    config = json.loads((small / "config.json").read_text(encoding="utf-8"))
-    assert config["vocab_size"] == 150
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    assert config["backbone_config"]["vocab_size"] == 150
     scorer = load_scorer(shipped)
     packed, trained = scorer.score(STORIES), load_scorer(model).score(STORIES)
     assert packed == pytest.approx(trained, abs=0.2) and packed != trained

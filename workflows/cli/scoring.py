@@ -82,10 +82,7 @@ def _score(
     scores = [score for part in coherent for score in scorer.score([text for _, text in part])]
     known = scoring.load_reference(folder) if not reference else None
     if reference:
-        named = ", ".join(reference)
-        known = scoring.Reference(
-            of=named, texts=len(scores), quantiles=tuple(scoring.quantiles(scores))
-        )
+        known = scoring.Reference.among(", ".join(reference), scores)
     measured = scoring.load_breaks(folder) if explain else None
     rows: list[dict[str, Any]] = []
     for part in parts:

@@ -6,7 +6,7 @@ The full model shares the data and the model (`prepare`), and the end (`leave`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from zoo.backbones import backbone_of, set_attention, tokenizer_for, training_at
 from zoo.coherence.data import Documents, instances, intrusion_tables, mapped_documents
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.objectives import ranking_accuracy
-from zoo.coherence.scoring import REFERENCE, quantiles, score_orders
+from zoo.coherence.scoring import REFERENCE, Reference, score_orders
 from zoo.evaluate.scores import Ranking
 from zoo.training.data import SPLITS, Dataset, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
@@ -168,8 +168,7 @@ def leave(
     texts = [documents.original(name) for name in documents.sentences]
     scores = prepared.model.score_ids(texts, prepared.batch_tokens)
     of = f"{prepared.dataset.name}, validation documents"
-    reference = {"of": of, "texts": len(scores), "quantiles": quantiles(scores)}
-    write_json(job.folder / REFERENCE, reference)
+    write_json(job.folder / REFERENCE, asdict(Reference.among(of, scores)))
     value = metrics["test"]["accuracy"]["value"]
     cut = {split: part.encoder.cut for split, part in prepared.texts.items()}
     finish(

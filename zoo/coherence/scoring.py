@@ -48,6 +48,11 @@ class Reference:
     texts: int
     quantiles: Annotated[tuple[FiniteFloat, ...], Field(min_length=2)]
 
+    @classmethod
+    def among(cls, of: str, scores: Sequence[float]) -> Reference:
+        """The reference of texts with these scores. Raises `InputError` for no scores."""
+        return cls(of, len(scores), tuple(quantiles(scores)))
+
 
 @dataclass(frozen=True)
 class Scored:

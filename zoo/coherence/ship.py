@@ -1,15 +1,14 @@
-"""The shipped scorer: its test texts, its backbone, its folder in the package.
+"""The shipped scorer: its test texts, its model, its folder in the package.
 
     python -m zoo.coherence.ship texts --novels FILE ... --articles SPEC ... --output FOLDER
-    python -m zoo.coherence.ship backbone FOLDER --backbone MINILM --output FOLDER
-    python -m zoo.coherence.ship scorer BACKBONE --output MODEL
+    python -m zoo.coherence.ship scorer FOLDER --backbone MINILM --output MODEL
     python -m zoo.coherence.ship ship MODEL --texts FOLDER --output FOLDER
 
 `make scorer` runs all steps. The texts are pairs of a coherent text and an incoherent copy: its
 sentences permuted (`corpora.tasks.permuted`), or one replaced by another text's
-(`corpora.tasks.intrusion`). The backbone is a sentence encoder with the most frequent word pieces
-of the training split; nothing else is learnt. The model is `zoo.coherence.links`; its folder holds
-weights of four bits.
+(`corpora.tasks.intrusion`). The model is `zoo.coherence.links` around a sentence encoder with the
+most frequent word pieces of the training split; nothing else is learnt. Its folder holds weights of
+four bits.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -45,12 +45,20 @@ from corpora.tasks.builder import Builder, Target
 from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.permuted import Permuted
 from zoo.coherence.links import LinkConfig, LinkScorer
-from zoo.coherence.scoring import BREAKS, REFERENCE, RESULTS, explain, quantiles, stands_out
+from zoo.coherence.scoring import (
+    BREAKS,
+    REFERENCE,
+    RESULTS,
+    Breaks,
+    Reference,
+    explain,
+    stands_out,
+)
 from zoo.compact import pack_folder
 from zoo.evaluate.scores import ranked
 from zoo.loading import load_tokenizer
 from zoo.modeling import load_backbone, save_model
-from zoo.training.data import open_dataset
+from zoo.training.data import evenly, open_dataset
 
 log = logging.getLogger("zoo")
 
@@ -190,8 +198,11 @@ def plain(text: str) -> str:
     return text
 
 
-def backbone(options: argparse.Namespace) -> None:
-    """Write a BERT with the texts' most frequent word pieces; all single letters stay."""
+def scorer(options: argparse.Namespace) -> None:
+    """Write a scorer around a BERT with the texts' most frequent word pieces.
+
+    All single letters stay.
+    """
     from transformers import PreTrainedTokenizerFast
 
     rows = open_dataset(str(options.texts), "pairs")["train"]["pos"].to_pylist()
@@ -232,21 +243,12 @@ def backbone(options: argparse.Namespace) -> None:
     model.embeddings.word_embeddings.weight.data = vectors
     model.config.vocab_size = len(kept)
     model.config.pad_token_id = small.pad_token_id
-    model.config._name_or_path = ""
     used = sum(counts[number] for number in kept) / counts.total()
     log.info("%d word pieces, %.2f %% of those used", len(kept), 100 * used)
+    made = LinkScorer(LinkConfig(backbone_config=model.config, quotes="balance"))
+    made.backbone = model
     options.output.mkdir(parents=True)
-    model.save_pretrained(options.output)
-    small.save_pretrained(options.output)
-
-
-def scorer(options: argparse.Namespace) -> None:
-    """Write a scorer around a backbone."""
-    encoder = load_backbone(options.backbone, {})
-    model = LinkScorer(LinkConfig(backbone_config=encoder.config, quotes="balance"))
-    model.backbone = encoder
-    options.output.mkdir(parents=True)
-    save_model(model, load_tokenizer(options.backbone), options.output)
+    save_model(made, small, options.output)
 
 
 def ship(options: argparse.Namespace) -> None:
@@ -268,12 +270,12 @@ def ship(options: argparse.Namespace) -> None:
     coherent = list({tuple(row["pos"]): None for row in known if len(row["pos"]) > 3})
     scores = model.score(coherent)
     of = "held-out novels and articles of the validation split"
-    reference = {"of": of, "texts": len(scores), "quantiles": quantiles(scores)}
-    write_json(folder / REFERENCE, reference)
+    reference = Reference.among(of, scores)
+    write_json(folder / REFERENCE, asdict(reference))
     breaks = measured_breaks(model, known)
-    write_json(folder / BREAKS, breaks)
+    write_json(folder / BREAKS, asdict(breaks))
     metrics["breaks"] = {
-        name: judged_breaks(model, rows, breaks["least"]) for name, rows in unseen.items()
+        name: judged_breaks(model, rows, breaks.least) for name, rows in unseen.items()
     }
     size = sum(path.stat().st_size for path in folder.iterdir())
     write_json(
@@ -290,17 +292,12 @@ def ship(options: argparse.Namespace) -> None:
     log.info("%s: %.1f MB", options.output, size / 1e6)
 
 
-def spread(rows: Sequence[Any], most: int) -> list[Any]:
-    """At most `most` rows, at even distances."""
-    return [rows[i] for i in np.unique(np.linspace(0, len(rows) - 1, most).astype(int))]
-
-
 def told_apart(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The share of pairs whose coherent text scores higher: of all, and by kind and source."""
     whole: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         whole.setdefault((row["kind"], row["source"]), []).append(row)
-    rows = [row for some in whole.values() for row in spread(some, JUDGED)]
+    rows = [row for some in whole.values() for row in (some[i] for i in evenly(len(some), JUDGED))]
     parts: dict[str, list[dict[str, Any]]] = {"accuracy": list(rows)}
     for row in rows:
         parts.setdefault(row["kind"], []).append(row)
@@ -328,8 +325,8 @@ def marks(model: Any, rows: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.nd
     At most `MARKED` texts of four sentences or more, spread over the rows. The margin of a text is
     0 if leaving out any sentence lowers its score.
     """
-    some = [row for row in rows if row["kind"] == "intruded" and len(row["pos"]) > 3]
-    some = spread(some, MARKED)
+    intruded = [row for row in rows if row["kind"] == "intruded" and len(row["pos"]) > 3]
+    some = [intruded[i] for i in evenly(len(intruded), MARKED)]
 
     def mark(sentences: list[str]) -> tuple[int, float]:
         gains = np.array([effect.left_out for effect in explain(model, sentences)][1:], float)
@@ -338,27 +335,27 @@ def marks(model: Any, rows: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.nd
 
     found = [mark(row["neg"]) for row in some]
     right = [place == row["position"] for (place, _), row in zip(found, some, strict=True)]
-    intruded = np.array([margin for _, margin in found])
-    return intruded, np.array(right), np.array([mark(row["pos"])[1] for row in some])
+    margins = np.array([margin for _, margin in found])
+    return margins, np.array(right), np.array([mark(row["pos"])[1] for row in some])
 
 
 MARKED, JUDGED = 200, 500
 
 
-def measured_breaks(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """`BREAKS`: the minimum margin of a mark is the one that a fifth of coherent texts reach."""
+def measured_breaks(model: Any, rows: Sequence[dict[str, Any]]) -> Breaks:
+    """How good a model's marks are; a fifth of the coherent texts reach the minimum margin."""
     margins, right, coherent = marks(model, rows)
     least = max(float(np.quantile(coherent, 0.8)), 1e-6)
     steps = np.unique([least, *np.quantile(margins, np.linspace(0, 0.95, 20))])
     steps = steps[steps >= least]
-    return {
-        "of": "held-out intruded texts of the validation split",
-        "texts": len(margins),
-        "least": least,
-        "marked_coherent": float((coherent >= least).mean()),
-        "margins": [round(float(step), 4) for step in steps],
-        "right": [round(float(right[margins >= step].mean()), 4) for step in steps],
-    }
+    return Breaks(
+        of="held-out intruded texts of the validation split",
+        texts=len(margins),
+        least=least,
+        marked_coherent=float((coherent >= least).mean()),
+        margins=tuple(round(float(step), 4) for step in steps),
+        right=tuple(round(float(right[margins >= step].mean()), 4) for step in steps),
+    )
 
 
 def judged_breaks(model: Any, rows: Sequence[dict[str, Any]], least: float) -> dict[str, Any]:
@@ -374,7 +371,7 @@ def judged_breaks(model: Any, rows: Sequence[dict[str, Any]], least: float) -> d
     }
 
 
-def card_of(metrics: dict[str, Any], reference: dict[str, Any], size: int) -> str:
+def card_of(metrics: dict[str, Any], reference: Reference, size: int) -> str:
     """The card, from `shipped.md` with the figures."""
 
     def row(name: str, part: str, of: dict[str, Any]) -> str:
@@ -394,13 +391,12 @@ def card_of(metrics: dict[str, Any], reference: dict[str, Any], size: int) -> st
         f"| {100 * of['right_of_marked']:.0f} | {100 * of['marked_coherent']:.0f} |"
         for name, of in metrics["breaks"].items()
     ]
-    texts = f"{reference['texts']:,}"
     template = Template((Path(__file__).parent / "shipped.md").read_text(encoding="utf-8"))
     return template.substitute(
         figures="\n".join(figures),
         breaks="\n".join(breaks),
         megabytes=f"{size / 1e6:.1f}",
-        texts=texts,
+        texts=f"{reference.texts:,}",
     )
 
 
@@ -413,22 +409,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     one.add_argument("--exclude", type=Path, nargs="*", default=[])
     one.add_argument("--output", type=Path, required=True)
     one.set_defaults(run=texts)
-    two = commands.add_parser("backbone")
+    two = commands.add_parser("scorer")
     two.add_argument("texts", type=Path)
     two.add_argument("--backbone", required=True)
     two.add_argument("--words", type=int, default=12_000)
     two.add_argument("--output", type=Path, required=True)
-    two.set_defaults(run=backbone)
-    three = commands.add_parser("scorer")
-    three.add_argument("backbone")
+    two.set_defaults(run=scorer)
+    three = commands.add_parser("ship")
+    three.add_argument("model", type=Path)
+    three.add_argument("--texts", type=Path, required=True)
+    three.add_argument("--unseen", type=Path, nargs="*", default=[], help="more texts to judge by")
     three.add_argument("--output", type=Path, required=True)
-    three.set_defaults(run=scorer)
-    four = commands.add_parser("ship")
-    four.add_argument("model", type=Path)
-    four.add_argument("--texts", type=Path, required=True)
-    four.add_argument("--unseen", type=Path, nargs="*", default=[], help="more texts to judge by")
-    four.add_argument("--output", type=Path, required=True)
-    four.set_defaults(run=ship)
+    three.set_defaults(run=ship)
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     try:
