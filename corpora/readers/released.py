@@ -299,10 +299,10 @@ class Gcdc(Encoded, Rated):
     def records(self, path: Path, source: Source) -> Iterable[Place]:
         """`DOMAIN_SPLIT.csv`; texts have line breaks, so the place of a row is its last line."""
         rows = csv.DictReader(io.StringIO(read_whole(path, self.encoding)), strict=True)
-        if missing := sorted({"text", "labelA"} - set(rows.fieldnames or ())):
-            columns = "text, labelA, labelM, ratingA1, ratingM1 and so on"
-            raise Refused(f"no GCDC file: no column {', '.join(missing)}; expected {columns}")
         try:
+            if missing := sorted({"text", "labelA"} - set(rows.fieldnames or ())):
+                columns = "text, labelA, labelM, ratingA1, ratingM1 and so on"
+                raise Refused(f"no GCDC file: no column {', '.join(missing)}; expected {columns}")
             for row in rows:
                 yield f"{path}:{rows.line_num}", row
         except csv.Error as error:

@@ -26,8 +26,8 @@ import pytest
 from corpora.errors import DiscorporaError
 from workflows import console
 
-SECONDS, MEMORY = 20, 1 << 30
-"""What a case may take: seconds, and bytes beyond what the process has."""
+SECONDS, WAIT, MEMORY = 20, 240, 1 << 30
+"""What a case may take: seconds of a processor and of a clock, bytes beyond what the process has."""
 LINES = 3
 """Most lines of an error for people."""
 READ, REFUSED, LONG, TRACEBACK, HANG, MEMORY_GONE, KILLED = ENDS = (
@@ -86,8 +86,10 @@ def hang(*_: object) -> NoReturn:
 
 def how(call: Call) -> tuple[str, str]:
     """How a call ends, and what is said."""
-    signal.signal(signal.SIGALRM, hang)
-    signal.alarm(SECONDS)
+    for number in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(number, hang)
+    signal.alarm(WAIT)  # for a call that waits; a machine may be shared
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         with console.explained(Path.cwd()):  # as the command line does
             call()
@@ -102,6 +104,7 @@ def how(call: Call) -> tuple[str, str]:
         return (MEMORY_GONE if "memory" in str(error) else TRACEBACK), last_lines()
     finally:
         signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return READ, ""
 
 
@@ -127,7 +130,7 @@ def of_a_fork(call: Call) -> tuple[str, str, int]:
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
-        signal.alarm(2 * SECONDS)  # for a call that holds the interpreter
+        signal.alarm(2 * WAIT)  # for a call that holds the interpreter
         said = pipe.read().decode("utf-8", "replace")
         signal.alarm(0)
     _, status, usage = os.wait4(child, 0)

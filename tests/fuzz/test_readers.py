@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora.errors import BadRecord
+from corpora.errors import BadRecord, InputError
 from corpora.readers import open_source
 from corpora.store.documents import document_batch
 from tests.corpora.test_bad_input import KINDS
@@ -111,3 +111,10 @@ def test_a_spoilt_file_is_read_or_refused(
         return name, read
 
     run("readers", cases, case)
+
+
+@pytest.mark.parametrize("header", [b'text_idS,",subject,text,labelA', b"text_id,tex\rt,labelA"])
+def test_a_damaged_header_is_an_error(header: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(header + b'\n0,S,"A good text.",1\n')
+    with pytest.raises(InputError, match="not CSV"):
+        list(open_source(f"gcdc:{tmp_path / 'x.csv'}"))
