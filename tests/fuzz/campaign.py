@@ -1,7 +1,8 @@
 """What the campaigns share: a seed for each case, limits, and a row of docs/results/fuzzing.md.
 
-`DISCORPORA_SEED=N` starts at case N instead of 0; `DISCORPORA_FUZZING=FILE` appends the rows to a
-file, which `python -m tests.fuzz.campaign FILE` prints as the table.
+`DISCORPORA_SEED=N` starts at case N instead of 0, `DISCORPORA_CASES=N` runs N cases at most;
+`DISCORPORA_FUZZING=FILE` appends the rows to a file, which `python -m tests.fuzz.campaign FILE`
+prints as the table.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ def run(kind: str, cases: int, case: Case, *, forked: bool = False) -> None:
     """Run the cases and fail with those that ended badly; `forked`: each in its own process."""
     found: Counter[str] = Counter()
     bad: dict[str, list[str]] = {}
+    cases = min(cases, int(os.environ.get("DISCORPORA_CASES", cases)))
     start, began = int(os.environ.get("DISCORPORA_SEED", "0")), time.process_time()
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory starts anew
     peak = 0

@@ -149,7 +149,7 @@ def place(
     return folder
 
 
-@sizes(40, 500)
+@sizes(40, 1_500)
 def test_a_command_works_or_refuses_its_words(
     cases: int, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

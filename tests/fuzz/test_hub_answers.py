@@ -41,7 +41,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
         yield server
 
 
-@sizes(30, 2_000)
+@sizes(30, 5_000)
 def test_publishing_ends_in_a_message_or_is_whole(
     cases: int, server: HubServer, pairs_folder: Path
 ) -> None:

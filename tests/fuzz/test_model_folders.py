@@ -94,7 +94,7 @@ def folders(
     }
 
 
-@sizes(60, 1_000)
+@sizes(60, 3_000)
 def test_a_damaged_folder_loads_or_is_refused_in_one_message(
     cases: int, folders: Folders, tmp_path: Path
 ) -> None:
