@@ -28,7 +28,7 @@ from corpora.errors import DiscorporaError
 from workflows import console
 
 SECONDS, WAIT, MEMORY = 20, 240, 1 << 30
-"""What a case may take: seconds of a processor and of a clock, bytes beyond what the process has."""
+"""What a case may take: processor seconds, seconds, and bytes beyond what the process has."""
 LINES = 3
 """Most lines of an error for people."""
 READ, REFUSED, LONG, TRACEBACK, HANG, MEMORY_GONE, KILLED = ENDS = (
