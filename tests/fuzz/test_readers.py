@@ -121,7 +121,7 @@ def test_a_spoilt_file_is_read_or_refused(
     campaign(kind, tmp_path, name, content, cases)
 
 
-@sizes(25, 5_000)
+@sizes(25, 1_000)
 def test_spoilt_relations_of_a_sound_text_are_read_or_refused(cases: int, tmp_path: Path) -> None:
     place = shutil.copytree(GOLD, tmp_path / "gold")
     path = min((place / "gold").glob("*/*"))
