@@ -76,19 +76,22 @@ def test_hostile_texts_go_to_the_hub_and_back(server: HubServer, tmp_path: Path)
     source = {"name": HOSTILE[0], "spec": f"text:{HOSTILE[2]}", "licence": "CC0-1.0"}
     source |= {"title": HOSTILE[1], "authors": [HOSTILE[6]], "description": HOSTILE[4]}
     stage = Stage("t", 1, "0" * 16, sources=[source], build=HOSTILE[5], command="luigi\nrm")
-    folder = tmp_path / "data"
-    with staged(folder) as partial, DatasetFolder(partial, "data", stage, card) as dataset:
-        dataset.write("default", "train", rows, PERMUTED_DOCUMENTS)
-        dataset.licences["CC0-1.0"] += len(rows)
-        dataset.note(HOSTILE[1])
-        dataset.rejects[HOSTILE[0]] += 1
-        dataset.finish()
+
+    def made(folder: Path, note: str) -> Path:
+        with staged(folder) as partial, DatasetFolder(partial, "data", stage, card) as dataset:
+            dataset.write("default", "train", rows, PERMUTED_DOCUMENTS)
+            dataset.licences["CC0-1.0"] += len(rows)
+            dataset.note(note)
+            dataset.rejects[HOSTILE[0]] += 1
+            dataset.finish()
+        return folder
+
+    folder = made(tmp_path / "data", HOSTILE[1])
     hub = Hub("hf_anna", endpoint=server.url, settings=PublishSettings(attempts=1))
     for status in ("published", "unchanged"):
         assert publish(folder, "anna/data", hub=hub).status == status
-    manifest = folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"notes"', '"more": 1,\n  "notes"'))
-    assert publish(folder, "anna/data", hub=hub).status == "published"
+    other = made(tmp_path / "other", HOSTILE[3])
+    assert publish(other, "anna/data", hub=hub).status == "published"
     text = server.repository("anna/data").files["README.md"].data.decode()
     assert text.count(BEGIN) == text.count(END) == 1 and "evil" not in text.partition(END)[2]
     there = RepoCard(text)
@@ -96,7 +99,7 @@ def test_hostile_texts_go_to_the_hub_and_back(server: HubServer, tmp_path: Path)
     prose = re.sub(r"^(`{3,})[^\n]*\n.*?\n\1$", "", there.text, flags=re.M | re.S)
     for bad in ("<img", "<script", "](https://evil", "\n# evil", "\n# out"):
         assert bad not in prose, bad
-    kept = json.loads(manifest.read_text())
+    kept = json.loads((other / "manifest.json").read_text())
     assert kept["sources"][0]["name"] == HOSTILE[0]
 
 
