@@ -1,5 +1,7 @@
 """Documents to datasets at 1, 2, 4, 8 and 16 times a novel: processor time, memory and bytes.
 
+From the rates between the smallest and the largest size it estimates three large corpora.
+
 python tests/bench/bench_scale.py [--books FOLDER] [--sizes 1 2 4 8 16]
 
 The chapters of all novels in the folder are dealt to 16 parts; a size takes the first parts. Each
@@ -23,6 +25,9 @@ from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
 PARTS = 16
+FILES = 100
+TOKENS = 1.15
+"""Tokens of a parser for a word between blanks."""
 SHORT = 300_000
 """Most words of a novel: one that is as long as all others would decide alone."""
 STAGES = ("documents", "sentences", "parse", "pairs", "division", "dataset")
@@ -127,8 +132,57 @@ def rows(found: list[dict[str, Any]], of: str, digits: int) -> list[str]:
     return [*lines, f"| exponent | | {slopes} |"]
 
 
+CORPORA = {
+    "BookCorpus, 74 M sentences": 985e6,  # words, Kiros et al. 2015
+    "English Wikipedia, 4 G tokens": 4e9 / TOKENS,
+    "web text, 100 G tokens": 100e9 / TOKENS,
+}
+
+
+def estimates(found: list[dict[str, Any]]) -> list[str]:
+    """Hours and bytes of each stage for large corpora, from what a further word cost here.
+
+    A corpus is 100 files, each a source. Documents and sentences: a process a source. Parses and
+    pairs: all cores; a task of Slurm or Ray reads all documents of its source. Division: a process.
+    Datasets: six processes.
+    """
+    first, last = found[0], found[-1]
+    words = last["words"] - first["words"]
+    rates = {
+        of: {stage: (last[stage][of] - first[stage][of]) / words for stage in STAGES}
+        for of in ("seconds", "disk")
+    }
+    reading = (last["reading"] - first["reading"]) / words
+    lines = [
+        "| corpus | stage | processor hours | GB | 64 cores | Slurm, 1,000 | Ray, 256 |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for corpus, size in CORPORA.items():
+        whole = [0.0] * 5
+        for stage in STAGES:
+            hours = rates["seconds"][stage] * size / 3600
+            disk = rates["disk"][stage] * size / 1024
+            shared = stage in ("parse", "pairs")
+            most = {"division": 1, "dataset": 6}.get(stage, FILES)
+            again = reading * size / FILES / 3600 if shared else 0.0
+            machine, slurm, ray = (
+                hours / (cores if shared else min(cores, most)) for cores in (64, 1000, 256)
+            )
+            figures = [hours, disk, machine, slurm + again, ray + again]
+            whole = [a + b for a, b in zip(whole, figures, strict=True)]
+            lines.append(row(corpus, stage, figures))
+            corpus = ""
+        lines.append(row("", "together", whole))
+    return lines
+
+
+def row(corpus: str, stage: str, figures: list[float]) -> str:
+    shown = (f"{figure:,.{0 if figure >= 10 else 1 if figure >= 1 else 2}f}" for figure in figures)
+    return f"| {corpus} | {stage} | {' | '.join(shown)} |"
+
+
 def main() -> None:
-    """Print a table each of time, memory and bytes."""
+    """Print a table each of time, memory and bytes, and the estimates."""
     parser = argparse.ArgumentParser(description=__doc__)
     data = os.environ.get("DISCORPORA_DATA", "../shared/data")
     parser.add_argument("--books", type=Path, default=Path(data, "books"))
@@ -145,6 +199,7 @@ def main() -> None:
         ("MiB on the disk", "disk", 1),
     ):
         sys.stdout.write("\n".join(["", f"{title}:", "", *rows(found, of, digits), ""]))
+    sys.stdout.write("\n".join(["", "Estimates:", "", *estimates(found), ""]))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """What the campaigns share: a seed for each case, limits, and a row of docs/results/fuzzing.md.
 
-`DISCORPORA_SEED=N` starts at case N instead of 0; `DISCORPORA_FUZZING=FILE` appends the rows to a
-file, which `python -m tests.fuzz.campaign FILE` prints as the table.
+`DISCORPORA_SEED=N` starts at case N instead of 0, `DISCORPORA_CASES=N` runs N cases at most;
+`DISCORPORA_FUZZING=FILE` appends the rows to a file, which `python -m tests.fuzz.campaign FILE`
+prints as the table.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ import pytest
 from corpora.errors import DiscorporaError
 from workflows import console
 
-SECONDS, MEMORY = 20, 1 << 30
-"""What a case may take: seconds, and bytes beyond what the process has."""
+SECONDS, WAIT, MEMORY = 20, 240, 1 << 30
+"""What a case may take: processor seconds, seconds, and bytes beyond what the process has."""
 LINES = 3
 """Most lines of an error for people."""
 READ, REFUSED, LONG, TRACEBACK, HANG, MEMORY_GONE, KILLED = ENDS = (
@@ -53,6 +54,7 @@ def run(kind: str, cases: int, case: Case, *, forked: bool = False) -> None:
     """Run the cases and fail with those that ended badly; `forked`: each in its own process."""
     found: Counter[str] = Counter()
     bad: dict[str, list[str]] = {}
+    cases = min(cases, int(os.environ.get("DISCORPORA_CASES", cases)))
     start, began = int(os.environ.get("DISCORPORA_SEED", "0")), time.process_time()
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory starts anew
     peak = 0
@@ -86,8 +88,10 @@ def hang(*_: object) -> NoReturn:
 
 def how(call: Call) -> tuple[str, str]:
     """How a call ends, and what is said."""
-    signal.signal(signal.SIGALRM, hang)
-    signal.alarm(SECONDS)
+    for number in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(number, hang)
+    signal.alarm(WAIT)  # for a call that waits; a machine may be shared
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         with console.explained(Path.cwd()):  # as the command line does
             call()
@@ -102,6 +106,7 @@ def how(call: Call) -> tuple[str, str]:
         return (MEMORY_GONE if "memory" in str(error) else TRACEBACK), last_lines()
     finally:
         signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return READ, ""
 
 
@@ -127,7 +132,7 @@ def of_a_fork(call: Call) -> tuple[str, str, int]:
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
-        signal.alarm(2 * SECONDS)  # for a call that holds the interpreter
+        signal.alarm(2 * WAIT)  # for a call that holds the interpreter
         said = pipe.read().decode("utf-8", "replace")
         signal.alarm(0)
     _, status, usage = os.wait4(child, 0)

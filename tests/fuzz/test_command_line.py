@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import shutil
@@ -118,6 +119,7 @@ def called(given: list[str], folder: Path) -> None:
     sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
     sys.stderr = os.fdopen(2, "w", errors="backslashreplace")  # as Python does
     sys.argv = ["discorpora", *given]
+    logging.getLogger("discorpora").handlers.clear()  # as in a new process
     status: object = 0
     try:
         with console.explained(folder):

@@ -66,6 +66,15 @@ def test_manifests(
     run("JSON: manifests", cases, case)
 
 
+def test_a_manifest_without_a_licence_is_of_an_unknown_one(
+    pairs_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(pairs_folder, tmp_path / "data")
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "licence": None}))
+    assert all(not each.describe()["licence"] for each in open_configs(str(folder))[1])
+
+
 @sizes(150, 20_000)
 def test_results(
     cases: int, results: Path, dissent_models: dict[str, Path], tmp_path: Path

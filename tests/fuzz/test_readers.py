@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
-from corpora.errors import BadRecord
+from corpora.errors import BadRecord, InputError
 from corpora.readers import open_source
 from corpora.store.documents import document_batch
 from tests.corpora.test_bad_input import KINDS
@@ -17,7 +18,8 @@ from tests.corpora.test_readers_pickles import PAIRS
 from tests.corpora.test_tasks_superglue import COPA, RECORD
 from tests.fuzz.campaign import Call, run, sizes
 
-FIXTURES = Path(__file__).resolve().parent.parent / "data" / "readers"
+ROOT = Path(__file__).resolve().parents[2]
+FIXTURES, GOLD = ROOT / "tests" / "data" / "readers", ROOT / "corpora" / "sample" / "gold"
 PIECES = (
     *(
         b'"',
@@ -90,18 +92,15 @@ def spoilt(content: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
-@sizes(25, 5_000)
-@EVERY
-def test_a_spoilt_file_is_read_or_refused(
-    kind: str, name: str, content: bytes, cases: int, tmp_path: Path
-) -> None:
-    path = tmp_path / name
-    path.parent.mkdir(parents=True, exist_ok=True)
+def campaign(kind: str, place: Path, name: str, content: bytes, cases: int) -> None:
+    """Read a source with the file `name` in it spoilt, again and again."""
+    path = place / name
+    spec = f"{kind}:{place if kind == 'pdtb' else path}"
     options = {"context": 0} if kind == "irc" else None
 
     def read() -> None:
         bad: list[BadRecord] = []
-        documents = list(open_source(f"{kind}:{path}", options, on_bad=bad.append))
+        documents = list(open_source(spec, options, on_bad=bad.append))
         if documents:
             assert document_batch(documents).num_rows == len(documents)
         assert all(record.reason and record.where for record in bad)
@@ -111,3 +110,26 @@ def test_a_spoilt_file_is_read_or_refused(
         return name, read
 
     run("readers", cases, case)
+
+
+@sizes(25, 5_000)
+@EVERY
+def test_a_spoilt_file_is_read_or_refused(
+    kind: str, name: str, content: bytes, cases: int, tmp_path: Path
+) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    campaign(kind, tmp_path, name, content, cases)
+
+
+@sizes(25, 1_000)
+def test_spoilt_relations_of_a_sound_text_are_read_or_refused(cases: int, tmp_path: Path) -> None:
+    place = shutil.copytree(GOLD, tmp_path / "gold")
+    path = min((place / "gold").glob("*/*"))
+    campaign("pdtb", place, str(path.relative_to(place)), path.read_bytes(), cases)
+
+
+@pytest.mark.parametrize("header", [b'text_idS,",subject,text,labelA', b"text_id,tex\rt,labelA"])
+def test_a_damaged_header_is_an_error(header: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(header + b'\n0,S,"A good text.",1\n')
+    with pytest.raises(InputError, match="not CSV"):
+        list(open_source(f"gcdc:{tmp_path / 'x.csv'}"))

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +96,7 @@ def campaign(whole: Path, number: int) -> None:
                 silent.append((case, how, path))
         finally:
             path.write_bytes(kept)
+    sys.stderr.write(f"\n{number} damages in {len(files)} files, {len(silent)} not found\n")
     assert silent == []
     assert verify(str(whole))[0] == 0
 
@@ -204,8 +206,10 @@ def test_a_build_with_nothing_to_do_takes_three_seconds(whole: Path, config: Pat
     )
     used = os.times()
     assert done.returncode == 0 and b"built before" in done.stderr
-    seconds = used.children_user + used.children_system - start.children_user
-    assert seconds - start.children_system <= 3
+    seconds = used.children_user + used.children_system
+    seconds -= start.children_user + start.children_system
+    sys.stderr.write(f"\na build with nothing to do: {seconds:.2f} s of processor time\n")
+    assert seconds <= 3
 
 
 @pytest.mark.nightly
@@ -219,4 +223,6 @@ def test_a_gigabyte_is_verified_at_disk_speed(tmp_path: Path) -> None:
         write_json(partial / MANIFEST, {})
     start = time.process_time()
     assert list(damages(folder)) == []
-    assert (1 << 30) / (time.process_time() - start) >= 500e6
+    rate = (1 << 30) / (time.process_time() - start)
+    sys.stderr.write(f"\nverified: {rate / 1e6:.0f} MB a second of processor time\n")
+    assert rate >= 500e6

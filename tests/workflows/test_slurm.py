@@ -24,6 +24,8 @@ pytest.importorskip("datatrove")
 
 from workflows.slurm import JOB, Executor, reduced_environment
 
+TASKS = int(os.environ.get("DISCORPORA_TASKS", "10000"))
+"""Of the campaign of `make nightly`."""
 BUILD = """
 name = "array"
 [[sources]]
@@ -106,7 +108,7 @@ def slurm(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("tasks", "size"),
-    [(150, 64), pytest.param(10_000, 1001, marks=pytest.mark.nightly)],
+    [(150, 64), pytest.param(TASKS, 1001, marks=pytest.mark.nightly)],
     ids=["small", "campaign"],
 )
 def test_an_array_with_killed_and_slow_tasks_loses_and_repeats_nothing(

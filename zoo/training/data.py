@@ -135,7 +135,7 @@ class Dataset:
     def describe(self) -> dict[str, Any]:
         """What results.json and a card say of the data: no path, nothing that varies."""
         rows = {split: table.num_rows for split, table in self.splits.items()}
-        licence = self.manifest.get("licence", {})
+        licence = self.manifest.get("licence") or {}
         return {
             "name": self.name,
             "config": self.config,

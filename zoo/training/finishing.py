@@ -197,7 +197,8 @@ def origins_of(recipe: Declared, dataset: Dataset) -> dict[str, list[str]]:
     vectors, is what `license` in the metadata of the README.md beside it says, else unknown.
     """
     manifest = dataset.manifest
-    known = manifest.get("licences") or [manifest.get("licence", {}).get("id") or licences.UNKNOWN]
+    own = manifest.get("licence") or {}
+    known = manifest.get("licences") or [own.get("id") or licences.UNKNOWN]
     origins = {f"data {dataset.name}": sorted(known)}
     for setting in NAMES_FILES:
         if name := str(getattr(recipe, setting, "")):
