@@ -37,11 +37,12 @@ from corpora.store.atomic import is_complete, staged, write_json, write_text
 from corpora.store.folder import Stage
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Target
+from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.data import read
 from zoo.evaluate.discoeval.protocol import features_of, inputs_under, score, vectors_of
 from zoo.evaluate.encoders import load_encoder
-from zoo.evaluate.outcomes import Outcomes, differences, joined, read_outcomes, write_outcomes
-from zoo.evaluate.suites import DiscoEval
+from zoo.evaluate.results import read_outcomes, write_outcomes
+from zoo.evaluate.scores import Outcomes, differences, joined
 from zoo.train import train
 
 TASKS = ("SP", "BSO", "DC")

@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.data import TaskData, read
 from zoo.evaluate.discoeval.protocol import inputs_under, run_task
 from zoo.evaluate.encoders import BackboneEncoder, load_encoder
 from zoo.evaluate.scorers import default_encoder
-from zoo.evaluate.suites import DiscoEval
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 from corpora import errors
 from corpora.errors import DiscorporaError, InputError
 from zoo.evaluate.__main__ import main
-from zoo.evaluate.pairwise import agreement_on, alpha, vote_counts
+from zoo.evaluate.agreement import agreement_on, alpha, vote_counts
 from zoo.evaluate.pairwise_sets import PairSet, TextPair
 
 pytest.importorskip("krippendorff", reason="the extra eval is not installed")

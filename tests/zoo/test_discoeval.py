@@ -23,14 +23,13 @@ from tests.zoo.outcomes import check_outcomes
 from zoo.evaluate import discoeval
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
-from zoo.evaluate.discoeval import probe
+from zoo.evaluate.discoeval import DiscoEval, probe
 from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
 from zoo.evaluate.discoeval.probe import Settings, fit
 from zoo.evaluate.discoeval.protocol import COMBINE, features_of, inputs_of, vectors_of
 from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS
 from zoo.evaluate.encoders import FunctionEncoder
-from zoo.evaluate.outcomes import read_outcomes
-from zoo.evaluate.suites import DiscoEval
+from zoo.evaluate.results import read_outcomes
 
 from .conftest import SUBJECTS, VERBS, write_dataset
 
@@ -387,7 +386,10 @@ def test_relations_of_the_original_layout(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("0\ta\tb\n2\ta\tb\n", r"valid.txt:2: the label number 2: labelset.txt names 2"),
+        (
+            "0\ta\tb\n2\ta\tb\n",
+            r"valid.txt:2: expected a label number from 0 to 1",
+        ),
         (b"0\ta\tb\n1\tcaf\xe9\tb\n", r"valid.txt:2: not UTF-8: byte 0xe9"),
         ("0\ta\tb\n\u00b2\ta\tb\n", r"valid.txt:2: expected a label number"),
         ("", "has no examples"),
@@ -503,7 +505,7 @@ def test_the_command_line_writes_result_and_heat_map(
     assert main([*command, *own, *files]) == 0
     assert out.read_bytes() == before
     assert main([*command, "--protokol", "pairs"]) == 2
-    assert "did you mean 'protocol'" in capsys.readouterr().err
+    assert "did you mean '--protocol'" in capsys.readouterr().err
 
 
 def _separable(

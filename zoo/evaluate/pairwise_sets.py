@@ -14,13 +14,9 @@ import pyarrow as pa
 from corpora.errors import InputError
 from corpora.readers.coherence import SUFFIXES, is_annotations, read_pairs, with_group
 from corpora.store.atomic import sha256
-from zoo.training.data import (
-    SPLITS,
-    Dataset,
-    no_split,
-    open_configs,
-    spread,
-)
+from zoo.evaluate.scorers import Scorer, scores_of
+from zoo.evaluate.scores import finite
+from zoo.training.data import SPLITS, Dataset, no_split, open_configs, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +41,14 @@ class PairSet:
     name: str
     pairs: Sequence[TextPair]
     identical: int = 0
+
+    @property
+    def groups(self) -> list[str]:
+        return [pair.group for pair in self.pairs]
+
+    @property
+    def votes(self) -> list[tuple[int, ...]]:
+        return [pair.votes for pair in self.pairs]
 
     @property
     def digest(self) -> str:
@@ -79,6 +83,18 @@ def open_sets(spec: str, split: str = "test", limit: int = 0) -> PairSets:
     return PairSets(sets, {**about, "rows": rows})
 
 
+def score_pairs(
+    found: PairSet, scorer: Scorer, prompt: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """The scores of the coherent and of the other texts; each distinct text is scored once."""
+    before = [pair.prompt if prompt else () for pair in found.pairs]
+    texts = [(*head, *pair.pos) for head, pair in zip(before, found.pairs, strict=True)]
+    texts += [(*head, *pair.neg) for head, pair in zip(before, found.pairs, strict=True)]
+    scores = finite(scores_of(scorer, texts), "the model gives scores", found.name)
+    coherent, other = np.split(scores, 2)
+    return coherent, other
+
+
 def _of_files(path: Path, limit: int) -> tuple[list[PairSet], dict[str, str]]:
     """A set of each file; the pairs of one reference text, or of one prompt, are a group."""
     files = [path]
@@ -92,12 +108,12 @@ def _of_files(path: Path, limit: int) -> tuple[list[PairSet], dict[str, str]]:
             hint='give a built dataset folder, or JSON Lines of {"pos": [...], "neg": [...]}',
         )
     sets: dict[str, PairSet] = {}
-    file_of: dict[str, Path] = {}
     for file in files:
         name = file.name.partition(".")[0]
         if name in sets:
+            both = " and ".join(one.name for one in files if one.name.partition(".")[0] == name)
             raise InputError(
-                f"{file_of[name].name} and {file.name} are both the set {name!r}",
+                f"{both} are both the set {name!r}",
                 where=str(path),
                 hint="a set has its file's name up to the first dot: rename one",
             )
@@ -107,7 +123,7 @@ def _of_files(path: Path, limit: int) -> tuple[list[PairSet], dict[str, str]]:
         ]
         if 0 < limit < len(pairs):
             pairs = [pairs[i] for i in np.linspace(0, len(pairs) - 1, limit).astype(int)]
-        sets[name], file_of[name] = _set_of(name, pairs, str(file)), file
+        sets[name] = _set_of(name, pairs, str(file))
     hashes = sorted((file.name, sha256(file)) for file in files)
     revision = hashlib.sha256(repr(hashes).encode()).hexdigest()[:16]
     return [*sets.values()], {"name": path.name, "config": "", "revision": revision}
@@ -163,10 +179,11 @@ def _of_table(data: Dataset, table: pa.Table) -> PairSet:
 
 def _set_of(name: str, pairs: Iterable[TextPair], where: str) -> PairSet:
     whole = list(pairs)
-    if not whole:
-        hint = 'a line is {"pos": [...], "neg": [...]}'
-        raise InputError("holds no pair", where=where, hint=hint)
     different = [pair for pair in whole if pair.pos != pair.neg]
     if not different:
-        raise InputError("no pair is left: all texts are identical to their pair", where=where)
+        raise InputError(
+            f"holds no pair of texts that differ, of {len(whole)} pairs",
+            where=where,
+            hint='a line is {"pos": [...], "neg": [...]}',
+        )
     return PairSet(name, different, len(whole) - len(different))
