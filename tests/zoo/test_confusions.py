@@ -81,7 +81,7 @@ def test_results_that_do_not_belong_together(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"revision r1.*revision r2.*different rows"):
         compare_results(*judged)
     for content, message in (
-        (b'{"metrics": {}}', "no confusion matrix"),
+        (b'{"metrics": {}}', "metrics.confusion: is no confusion"),
         (b"[1]", "is no result"),
         (b"\xff", "is not JSON"),
     ):

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,26 +111,19 @@ def _run(words: Sequence[str]) -> tuple[Path | None, Result]:
 
 def _listed(text: Any) -> Any:
     """A list as a build file writes it, `["SP", "BSO"]`; any other value as it is."""
-    if not isinstance(text, str) or not text.startswith("["):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise ConfigError(f"{text}: expected a list", where=COMMAND_LINE) from None
+    with suppress(ValueError):
+        return json.loads(text) if str(text).startswith("[") else text
+    return text
 
 
-def _count(text: str) -> int:
-    return _at_least(0, int(text))
+def number(text: str, lowest: int = 0) -> int:
+    if int(text) < lowest:
+        raise argparse.ArgumentTypeError(f"{text} is below {lowest}")
+    return int(text)
 
 
-def _positive(text: str) -> int:
-    return _at_least(1, int(text))
-
-
-def _at_least(lowest: int, value: int) -> int:
-    if value < lowest:
-        raise argparse.ArgumentTypeError(f"{value} is below {lowest}")
-    return value
+def positive_number(text: str) -> int:
+    return number(text, 1)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -148,12 +142,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--name", default="", metavar="TEXT", help="the model's name in tables (its folder's name)")
     add("--split", default="test", metavar="TEXT", help="the split to score (test)")
     said = "the random seed of bootstrap and classifiers (0)"
-    add("--seed", type=_count, default=0, metavar="NUMBER", help=said)
-    add("--threads", type=_positive, default=1, metavar="NUMBER", help="threads on a CPU (1)")
+    add("--seed", type=number, default=0, metavar="NUMBER", help=said)
+    add("--threads", type=positive_number, default=1, metavar="NUMBER", help="threads on a CPU (1)")
     said = "the rows of a batch, where a suite does not fill batches by tokens (64)"
-    add("--batch-size", type=_positive, default=64, metavar="NUMBER", help=said)
+    add("--batch-size", type=positive_number, default=64, metavar="NUMBER", help=said)
     said = "the maximum number of rows, spread evenly over the split (0: all)"
-    add("--limit", type=_count, default=0, metavar="NUMBER", help=said)
+    add("--limit", type=number, default=0, metavar="NUMBER", help=said)
     said = "run the code that comes with the model; a message names that code"
     add("--trust-remote-code", action="store_true", help=said)
     add("--debug", action="store_true", help="show a traceback")

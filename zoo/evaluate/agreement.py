@@ -155,12 +155,10 @@ def alpha(counts: np.ndarray) -> float:
     """Krippendorff's alpha (nominal) from `counts [pairs, values]`.
 
     1 where all that can be compared is one value: nobody disagrees. Raises `DiscorporaError`
-    without the library krippendorff, `InputError` if no pair has two votes.
+    without the library krippendorff.
     """
     library = require("krippendorff", "eval", "for Krippendorff's alpha")
     comparable = counts[counts.sum(1) > 1]
-    if not len(comparable):
-        raise InputError("no pair has votes of two annotators: there is no agreement to measure")
     if (comparable.sum(0) > 0).sum() < 2:
         return 1.0
     return float(library.alpha(value_counts=comparable, level_of_measurement="nominal"))

@@ -61,6 +61,20 @@ class FunctionEncoder:
     ) -> None:
         self.function, self.takes_pairs = function, takes_pairs
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
+        self.layers, self.trained_with, self.has_pooler = 0, "", False
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    def named(self, representation: str) -> str:
+        """There is no choice of representations."""
+        return ""
+
+    def vectors(
+        self, texts: Sequence[Text], representations: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """The function's vectors, `[texts, dim]`, under each name."""
+        return dict.fromkeys(representations, self.encode(texts))
 
     def encode(self, texts: Sequence[Any]) -> np.ndarray:
         """Each distinct text goes to the function once, the longest first."""
@@ -78,7 +92,7 @@ class FunctionEncoder:
         return vectors[[row[text] for text in texts]]
 
 
-def as_encoder(what: Any, name: str = "") -> Encoder:
+def as_encoder(what: Any, name: str = "") -> SentenceEncoder:
     """A model folder or Hub id, an encoder, a function, or arrays by text, as an encoder."""
     if isinstance(what, str | Path):
         return load_encoder(str(what))
@@ -187,6 +201,20 @@ class BackboneEncoder:
     def truncated(self) -> int:
         """How many distinct texts were longer than the model takes; the rest of each is lost."""
         return len(self._cut)
+
+    def describe(self) -> dict[str, Any]:
+        """What a result says of the model."""
+        return {
+            "name": self.name,
+            "type": self.model.config.model_type,
+            "dtype": str(self.model.dtype).removeprefix("torch."),
+            "max_tokens": self.max_tokens,
+            "truncated": self.truncated,
+        }
+
+    @property
+    def has_pooler(self) -> bool:
+        return getattr(self.model, "pooler", None) is not None
 
     @property
     def layers(self) -> int:
@@ -309,6 +337,8 @@ class BackboneEncoder:
 
 load_encoder = BackboneEncoder
 """The encoder of a model."""
+
+SentenceEncoder = BackboneEncoder | FunctionEncoder
 
 
 def _filled(text: str) -> str:

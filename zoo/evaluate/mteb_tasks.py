@@ -29,7 +29,7 @@ from zoo.evaluate.discoeval.data import TaskData, read
 from zoo.evaluate.discoeval.protocol import (
     classifiers,
     features_of,
-    inputs_under,
+    inputs_of,
     split_of,
     vectors_of,
 )
@@ -76,11 +76,10 @@ def discoeval(
     """
 
     def task(one: TaskData) -> AbsTaskClassification:
-        inputs = inputs_under(one, options)
-        how = one.task.features[options.protocol]
+        inputs = inputs_of(one, options)
 
-        def predictions(encoder: Encoder, scored: str) -> list[np.ndarray]:
-            features = features_of(inputs, vectors_of(encoder, inputs, [""])[""], how)
+        def predictions(encoder: FunctionEncoder, scored: str) -> list[np.ndarray]:
+            features = features_of(inputs, vectors_of(encoder, inputs.texts, [""])[""])
             trained = classifiers(one, features, options, seed)
             return [each.predict(features[scored]) for each in trained]
 
@@ -105,7 +104,7 @@ def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskCl
     """
     found = load(data, splits={"test": split}, max_eval_rows=limit, empty="warn")
 
-    def predictions(encoder: Encoder, scored: str) -> list[np.ndarray]:
+    def predictions(encoder: FunctionEncoder, scored: str) -> list[np.ndarray]:
         return [probe(encoder, found, "sentences")[0]]
 
     about = found.data.describe()
@@ -136,7 +135,7 @@ def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRet
     return tasks
 
 
-_Predictions = Callable[[Encoder, str], list[np.ndarray]]
+_Predictions = Callable[[FunctionEncoder, str], list[np.ndarray]]
 """From an encoder and a split the classes that each classifier predicts, `[rows]` each."""
 
 

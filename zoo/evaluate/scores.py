@@ -53,7 +53,7 @@ def stated(units: int, resampled: Callable[[], np.ndarray]) -> dict[str, Any]:
 def of_confusion(
     confusion: np.ndarray, statistic: Callable[[np.ndarray], float], seed: int, name: str
 ) -> dict[str, Any]:
-    """The interval of `statistic(confusion)` when the rows, its `units`, are drawn anew.
+    """`statistic(confusion)`, with its interval when the rows, its `units`, are drawn anew.
 
     `confusion [gold, predicted]` counts rows. Drawing as many rows with replacement is one
     multinomial draw over its cells. One draw is held at a time: a matrix of many classes is large.
@@ -66,7 +66,7 @@ def of_confusion(
         draws = (random.multinomial(rows, shares) for _ in range(RESAMPLES))
         return np.array([statistic(draw.reshape(confusion.shape)) for draw in draws])
 
-    return stated(rows, resampled)
+    return {"value": statistic(confusion), **stated(rows, resampled)}
 
 
 def of_ratio(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -187,30 +187,27 @@ class SuperGlue(Suite):
             ],
         }
         outcomes = []
-        for key, column, name, measure in MEASURES:
-            if key != "accuracy" and task.config != "record":
-                continue
-            each = np.array([list(map(measure, examples, chosen)) for chosen, _ in runs], float)
+        for measure in MEASURES if task.config == "record" else MEASURES[:1]:
+            each = np.array([list(map(measure.of, examples, chosen)) for chosen, _ in runs])
             means, ones = each.mean(1), np.ones(len(examples))
-            figures[key] = {
+            drawn = f"{task.name}.{measure.key}" if measure.suffix else task.name
+            figures[measure.key] = {
                 "value": float(means.mean()),
-                **of_ratio(each.mean(0), ones, request.seed, name.format(task.name)),
+                **of_ratio(each.mean(0), ones, request.seed, drawn),
                 "deviation": float(means.std(ddof=1)) if len(means) > 1 else None,
             }
-            shown = column.format(task.name)
-            outcomes.append(Outcomes(shown, numbered(len(examples)), each.mean(0)))
+            column = f"{task.name}{measure.suffix}"
+            outcomes.append(Outcomes(column, numbered(len(examples)), each.mean(0)))
         return figures, outcomes
 
     @classmethod
     def rows(cls, result: Result) -> Rows:
-        return {
-            "": {
-                column.format(task): percent(found[key], found.get("examples"))
-                for task, found in result.metrics["tasks"].items()
-                for key, column, *_ in MEASURES
-                if key in found
-            }
-        }
+        cells = {}
+        for task, found in result.metrics["tasks"].items():
+            for measure in (each for each in MEASURES if each.key in found):
+                shown = percent(found[measure.key], found.get("examples"))
+                cells[f"{task}{measure.suffix}"] = shown
+        return {"": cells}
 
 
 def examples_of(config: str, table: pa.Table, *, copa_question: bool = False) -> list[Example]:
@@ -247,13 +244,11 @@ def examples_of(config: str, table: pa.Table, *, copa_question: bool = False) ->
 
 def _record(row: Mapping[str, Any], where: str) -> Example:
     """The passage, and the query with its blank filled by each marked entity (section 3.2.1)."""
-    if PLACEHOLDER not in row["query"]:
-        raise InputError(f"the query has no {PLACEHOLDER}", where=where)
     entities = tuple(dict.fromkeys(row["entities"]))
     right = tuple(i for i, entity in enumerate(entities) if entity in set(row["answers"]))
-    if not right:
+    if PLACEHOLDER not in row["query"] or not right:
         raise InputError(
-            "no entity is an answer",
+            f"the query has no {PLACEHOLDER}" if right else "no entity is an answer",
             where=where,
             hint="the test set has no answers: evaluate on validation",
         )
@@ -294,10 +289,17 @@ def word_f1(found: str, answers: Sequence[str]) -> float:
     return max((2 * shared / total for shared, total in both if shared), default=0.0)
 
 
-MEASURES: tuple[tuple[str, str, str, Callable[[Example, int], float]], ...] = (
-    ("accuracy", "{}", "{}", lambda e, choice: choice in e.right),
-    ("em", "{} EM", "{}.em", lambda e, choice: exact_match(e.texts[choice], e.answers)),
-    ("f1", "{} F1", "{}.f1", lambda e, choice: word_f1(e.texts[choice], e.answers)),
+class Measure(NamedTuple):
+    """A figure: its key, what its column is called after the task, what a choice counts."""
+
+    key: str
+    suffix: str
+    of: Callable[[Example, int], float]
+
+
+MEASURES = (
+    Measure("accuracy", "", lambda example, choice: float(choice in example.right)),
+    Measure("em", " EM", lambda example, at: exact_match(example.texts[at], example.answers)),
+    Measure("f1", " F1", lambda example, at: word_f1(example.texts[at], example.answers)),
 )
-"""Figures (the last two of ReCoRD only): the key, the column, the name of the random stream, and
-what an example's choice counts."""
+"""The last two are of ReCoRD only."""

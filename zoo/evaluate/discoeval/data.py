@@ -98,7 +98,7 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
     found.tasks = [data for data in found.tasks if data.task.name in wanted]
     if not found.tasks:
         raise InputError(
-            "holds no data of " + (", ".join(tasks) or "any task of DiscoEval"),
+            "holds no rows of " + (", ".join(tasks) or "any task of DiscoEval"),
             where=spec,
             hint=f"give a folder built with {', '.join(task.builder for task in TASKS.values())}, "
             "a folder of such folders, or DiscoEval's own data folder",
@@ -167,11 +167,9 @@ def _read_several(folder: Path, found: Found) -> None:
 def _read_built(spec: str, domain: str) -> list[TaskData]:
     """A dataset that discorpora built; none if its builder or columns are of no task."""
     data = open_dataset(spec)
-    if not data.splits:
-        raise InputError("has no split with rows", where=spec)
-    first = next(iter(data.splits.values()))
     builder = str(data.manifest.get("stage", {}).get("settings", {}).get("builder", ""))
-    task = task_of(set(first.schema.names), builder or data.name)
+    columns = {name for table in data.splits.values() for name in table.schema.names}
+    task = task_of(columns, builder or data.name)
     others = builder and builder not in [task.builder for task in TASKS.values()]
     if task is None or others:  # other data in the same columns
         return []

@@ -21,8 +21,8 @@ from corpora.progress import track
 from zoo.declared import ENCODES, Form, Positive, Suite
 from zoo.evaluate import Request
 from zoo.evaluate.discoeval.data import Found, TaskData, read
-from zoo.evaluate.discoeval.tasks import TASKS, Features, Protocol, Settings
-from zoo.evaluate.encoders import AUTO, BackboneEncoder, Encoder, Text, as_encoder, load_encoder
+from zoo.evaluate.discoeval.tasks import TASKS, Protocol
+from zoo.evaluate.encoders import AUTO, SentenceEncoder, Text, as_encoder, load_encoder
 from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.scores import Outcomes, mean_of
 from zoo.evaluate.table import Cell, Cells, Rows, percent
@@ -188,17 +188,19 @@ def texts(data: str | Path, options: DiscoEval = DEFAULTS, *, limit: int = 0) ->
 
 
 def _texts(found: Found, options: DiscoEval) -> list[Text]:
-    inputs = [inputs_under(data, options) for data in found.tasks]
-    return list(dict.fromkeys(text for each in inputs for text in (*each.singles, *each.pairs)))
+    inputs = (inputs_of(data, options) for data in found.tasks)
+    return list(dict.fromkeys(text for each in inputs for text in each.texts))
 
 
-def load(model: str, options: DiscoEval) -> BackboneEncoder:
+def load(model: str, options: DiscoEval) -> SentenceEncoder:
     """The encoder of a model folder or Hub id under the options."""
     given = options.model_dump(include={"representation", "cache", "dtype", "batch_tokens"})
     return load_encoder(model, **given)
 
 
-def evaluate_all(encoder: Any, found: Found, options: DiscoEval, request: Request) -> Result:
+def evaluate_all(
+    encoder: SentenceEncoder, found: Found, options: DiscoEval, request: Request
+) -> Result:
     """Every task of `found` on one encoder."""
     split, seed = request.split, request.seed
     splits = {split_of(data, split) for data in found.tasks}  # before the first is encoded
@@ -220,16 +222,8 @@ def evaluate_all(encoder: Any, found: Found, options: DiscoEval, request: Reques
     metrics = {**summary(domains), "skipped": found.skipped}
     if options.layers:
         metrics["layers"] = per_layer(found.tasks, encoder, options, split, seed)
-    model = {"name": encoder.name, "representation": representation_of(encoder, options)}
-    if isinstance(encoder, BackboneEncoder):
-        model |= {
-            "type": encoder.model.config.model_type,
-            "dtype": options.dtype,
-            "max_tokens": encoder.max_tokens,
-            "truncated": encoder.truncated,
-        }
     return Result(
-        model=model,
+        model={**encoder.describe(), "representation": representation_of(encoder, options)},
         dataset=about,
         protocol={
             **options.model_dump(include={"protocol", "seeds", "hidden", "lower"}),
@@ -253,123 +247,101 @@ def split_of(data: TaskData, split: str) -> str:
     return split if split in data.splits else "validation"
 
 
-def representation_of(encoder: Encoder, options: DiscoEval) -> str:
+def representation_of(encoder: SentenceEncoder, options: DiscoEval) -> str:
     """The representation in full; empty for an encoder that has no choice of them."""
-    if not isinstance(encoder, BackboneEncoder):
-        return ""
     if options.representation != AUTO or not encoder.layers:
         return encoder.named(options.representation)
     if options.protocol == "single":
         return "cls_mean"
     if encoder.trained_with == "mean":
         return "mean"
-    return "pooled" if getattr(encoder.model, "pooler", None) is not None else "cls"
+    return "pooled" if encoder.has_pooler else "cls"
 
 
 def run_task(
-    data: TaskData, encoder: Encoder, options: DiscoEval, split: str, seed: int
+    data: TaskData, encoder: SentenceEncoder, options: DiscoEval, split: str, seed: int
 ) -> dict[str, Any]:
     """Encode, train and score one task in one domain."""
-    inputs = inputs_under(data, options)
+    inputs = inputs_of(data, options)
     name = representation_of(encoder, options)
-    vectors = vectors_of(encoder, inputs, [name])[name]
-    features = features_of(inputs, vectors, data.task.features[options.protocol])
+    features = features_of(inputs, vectors_of(encoder, inputs.texts, [name])[name])
     return {
         **score(data, features, options, split, seed),
         **data.describe(),
         "classes": len(data.labels),
         "features": int(features["train"].shape[1]),
-        "texts": {"asked": inputs.asked, "distinct": len(inputs.singles) + len(inputs.pairs)},
+        "texts": {"asked": inputs.asked, "distinct": len(inputs.texts)},
         "notes": list(data.notes),
     }
 
 
-def inputs_under(data: TaskData, options: DiscoEval) -> Inputs:
-    """The texts of a task under the protocol."""
-    return inputs_of(data, data.task.features[options.protocol], options.lower)
-
-
 @dataclass(frozen=True)
 class Inputs:
-    """What a task has encoded: distinct `singles` and `pairs`, and which example has which.
+    """What a task has encoded: distinct `texts` (and pairs), and which example has which.
 
-    `rows[split][i]` says for input `i` which texts each example has: `flat` row numbers (singles
-    first, then pairs) and `counts`, how many of them are averaged. `asked` counts the texts before
-    repeated ones were merged.
+    `rows[split][i]` says for input `i` which texts each example has: `flat` row numbers and
+    `counts`, how many of them are averaged. `asked` counts the texts before repeated ones were
+    merged. `combine` is a key of `COMBINE`.
     """
 
-    singles: list[Text]
-    pairs: list[Text]
+    texts: list[Text]
     rows: dict[str, list[tuple[np.ndarray, np.ndarray]]]
     asked: int
+    combine: str
 
 
-def inputs_of(data: TaskData, how: Features, lower: bool = True) -> Inputs:
-    """The texts that a task needs, each once; lower-cased as in the released code."""
+def inputs_of(data: TaskData, options: DiscoEval) -> Inputs:
+    """The texts that a task needs under the protocol, each once; lower-cased as released."""
+    how = data.task.features[options.protocol]
 
     def texts_of(parts: Sequence[Sequence[str]]) -> list[Text]:
         """A pair, or a slot's texts, each by itself or as one."""
-        if lower:
+        if options.lower:
             parts = [[text.lower() for text in part] for part in parts]
         if len(parts) == 2:
             return [(" ".join(parts[0]), " ".join(parts[1]))]
         return [" ".join(parts[0])] if how.joined else [*parts[0]]
 
-    singles: dict[Text, int] = {}
-    pairs: dict[Text, int] = {}
+    known: dict[Text, int] = {}
     rows: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
-    asked = 0
     for name, split in data.splits.items():
         rows[name] = []
         for slots in how.inputs:
-            known = singles if len(slots) == 1 else pairs
             parts = zip(*(split.slots[slot] for slot in slots), strict=True)
             texts = [texts_of(each) for each in parts]
             flat = [known.setdefault(text, len(known)) for listed in texts for text in listed]
             rows[name].append((np.array(flat, np.int64), np.array([*map(len, texts)])))
-            asked += len(flat)
-    for inputs in rows.values():
-        for slots, (numbers, _) in zip(how.inputs, inputs, strict=True):
-            numbers += len(singles) if len(slots) > 1 else 0
-    return Inputs(list(singles), list(pairs), rows, asked)
+    asked = sum(len(flat) for inputs in rows.values() for flat, _ in inputs)
+    return Inputs(list(known), rows, asked, how.combine)
 
 
 def vectors_of(
-    encoder: Encoder, inputs: Inputs, representations: Sequence[str]
-) -> dict[str, list[np.ndarray]]:
-    """For each representation the vectors of the single texts and of the pairs."""
-    found: dict[str, list[np.ndarray]] = {name: [] for name in representations}
-    for texts in filter(None, (inputs.singles, inputs.pairs)):
-        if isinstance(encoder, BackboneEncoder):
-            vectors = encoder.vectors(texts, representations)
-        else:
-            vectors = dict.fromkeys(representations, np.asarray(encoder.encode(texts), np.float32))
-        for name in representations:
-            found[name].append(vectors[name])
+    encoder: SentenceEncoder, texts: Sequence[Text], representations: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """For each representation the vectors of the texts and pairs, `[texts, dim]`."""
+    kinds = np.array([isinstance(text, str) for text in texts])
+    found: dict[str, np.ndarray] = {}
+    for rows in filter(len, (np.flatnonzero(kinds), np.flatnonzero(~kinds))):
+        vectors = encoder.vectors([texts[row] for row in rows.tolist()], representations)
+        for name, values in vectors.items():
+            found.setdefault(name, np.empty((len(texts), values.shape[1]), np.float32))
+            found[name][rows] = values
     return found
 
 
-def features_of(
-    inputs: Inputs, vectors: Sequence[np.ndarray], how: Features
-) -> dict[str, np.ndarray]:
-    """The features of each split, `[examples, width]`.
-
-    `vectors` are those of the singles and of the pairs, `[texts, dim]` each (empty where there
-    are none).
-    """
-    table = np.concatenate([part for part in vectors if len(part)])
+def features_of(inputs: Inputs, vectors: np.ndarray) -> dict[str, np.ndarray]:
+    """The features of each split, `[examples, width]`, from the `vectors [texts, dim]`."""
 
     def mean(flat: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """The mean vector of each example's texts; `counts` are at least 1."""
         if (counts == 1).all():
-            return table[flat]
+            return vectors[flat]
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        return np.add.reduceat(table[flat], starts, axis=0) / counts[:, None].astype(np.float32)
+        return np.add.reduceat(vectors[flat], starts, axis=0) / counts[:, None].astype(np.float32)
 
+    combine = COMBINE[inputs.combine]
     return {
-        split: np.ascontiguousarray(
-            COMBINE[how.combine]([mean(*each) for each in rows]), np.float32
-        )
+        split: np.ascontiguousarray(combine([mean(*each) for each in rows]), np.float32)
         for split, rows in inputs.rows.items()
     }
 
@@ -381,15 +353,11 @@ def classifiers(
     from zoo.evaluate.discoeval.probe import fit
 
     train, held = ((features[key], data.splits[key].labels) for key in ("train", "validation"))
-    settings = settings_of(data, options)
+    settings = data.task.probes[options.protocol]
+    if options.hidden >= 0:
+        settings = replace(settings, hidden=options.hidden)
     numbers = range(seed, seed + options.seeds)
     return [fit(train, held, len(data.labels), settings, number) for number in numbers]
-
-
-def settings_of(data: TaskData, options: DiscoEval) -> Settings:
-    """How a task's classifier is trained under the options."""
-    own = data.task.probes[options.protocol]
-    return own if options.hidden < 0 else replace(own, hidden=options.hidden)
 
 
 def score(
@@ -421,7 +389,7 @@ def score(
     }
     if split != "validation":
         found["validation"] = _summary(np.array([probe.accuracy for probe in probes]))
-    if options.second_opinion and not settings_of(data, options).hidden:
+    if options.second_opinion and probes[0].linear:
         found["sklearn"] = second_opinion(part, split, seed)
     return found
 
@@ -467,25 +435,24 @@ def summary(domains: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str,
 
 
 def per_layer(
-    tasks: Sequence[TaskData], encoder: Encoder, options: DiscoEval, split: str, seed: int
+    tasks: Sequence[TaskData], encoder: SentenceEncoder, options: DiscoEval, split: str, seed: int
 ) -> dict[str, Any]:
     """The accuracy of each task on each layer's vectors, 0 being the embeddings.
 
     `accuracy[task]` has a figure a layer, the mean over the task's domains; `best` the layer that
     is best for a task, and `mean_best` their average (table 3).
     """
-    if not isinstance(encoder, BackboneEncoder) or not encoder.layers:
+    if not encoder.layers:
         raise ConfigError("this encoder has no layers to look at", where="layers")
     names = [f"{options.layer_vectors}:{layer}" for layer in range(encoder.layers + 1)]
     quick = options.model_copy(update={"second_opinion": False})
     found: dict[str, list[list[float]]] = {}
     for data in tasks:
-        how = data.task.features[options.protocol]
-        inputs = inputs_under(data, options)
-        vectors = vectors_of(encoder, inputs, names)
+        inputs = inputs_of(data, options)
+        vectors = vectors_of(encoder, inputs.texts, names)
         column = []
         for name in names:
-            features = features_of(inputs, vectors.pop(name), how)
+            features = features_of(inputs, vectors.pop(name))
             column.append(score(data, features, quick, split, seed)["value"])
         found.setdefault(data.task.name, []).append(column)
     accuracy = {task: np.mean(columns, axis=0).tolist() for task, columns in found.items()}
