@@ -32,8 +32,10 @@ class Permuted(OfScorers):
         tables = documents[request.split], spread(orders[request.split], request.limit)
         scorers = self.scorers(request)
         model = scorers.pop("")
-        rank = model.rank_orders if isinstance(model, DocumentScorer) else None
-        ranking = rank(*tables) if rank else rank_texts(model, *tables)
+        if isinstance(model, DocumentScorer):
+            ranking = model.rank_orders(*tables)
+        else:
+            ranking = rank_texts(model, *tables)
         metrics, about = ranking.metrics(request.seed), orders.describe()
         for name, rule in scorers.items():
             found = rank_texts(rule, *tables)
