@@ -103,10 +103,15 @@ def loaded_after(code: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "room",
-    [*ROOMS, "workflows.cli.app", "extract.embedded", "zoo.presets", "zoo.evaluate.suites"],
+    [*ROOMS, "workflows.cli.app", "extract.embedded", "zoo.presets"],
 )
 def test_importing_a_room_loads_nothing_heavy(room: str) -> None:
     assert loaded_after(f"import {room}") == set()
+
+
+def test_the_declarations_of_suites_load_nothing_heavy() -> None:
+    code = "from zoo.evaluate import SUITES\nassert all(SUITES.find(name) for name in SUITES.own)"
+    assert loaded_after(code) == set()
 
 
 def test_the_hashes_of_a_whole_build_load_nothing_heavy(tmp_path: Path) -> None:

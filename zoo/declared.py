@@ -343,20 +343,20 @@ class Suite(Declared):
         """Evaluate the model."""
         raise NotImplementedError
 
-    def write_files(self, result: Mapping[str, Any], stem: Path) -> None:
+    def write_files(self, result: Result, stem: Path) -> None:
         """Write the suite's pictures and tables beside the result's JSON."""
 
     @classmethod
-    def rows(cls, result: Mapping[str, Any]) -> Rows:
-        """The table rows of a result's JSON: the model's, named "", and those of its baselines. By
+    def rows(cls, result: Result) -> Rows:
+        """The table rows of a result: the model's, named "", and those of its baselines. By
         default every figure in per cent, named by its path of keys.
         """
         from zoo.evaluate.table import every_figure
 
-        return {"": dict(every_figure(result["metrics"]))}
+        return {"": dict(every_figure(result.metrics))}
 
     @classmethod
-    def tests(cls, one: Mapping[str, Any], two: Mapping[str, Any]) -> Mapping[str, McNemar]:
+    def tests(cls, one: Result, two: Result) -> Mapping[str, McNemar]:
         """Significance tests between two results, by figure."""
         return {}
 

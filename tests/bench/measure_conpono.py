@@ -37,11 +37,12 @@ from corpora.store.atomic import is_complete, staged, write_json, write_text
 from corpora.store.folder import Stage
 from corpora.tasks import BUILDERS
 from corpora.tasks.builder import Target
+from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.data import read
-from zoo.evaluate.discoeval.protocol import features_of, inputs_under, score, vectors_of
+from zoo.evaluate.discoeval.protocol import features_of, inputs_of, score, vectors_of
 from zoo.evaluate.encoders import load_encoder
-from zoo.evaluate.outcomes import Outcomes, differences, joined, read_outcomes, write_outcomes
-from zoo.evaluate.suites import DiscoEval
+from zoo.evaluate.results import read_outcomes, write_outcomes
+from zoo.evaluate.scores import Outcomes, differences, joined
 from zoo.train import train
 
 TASKS = ("SP", "BSO", "DC")
@@ -215,9 +216,9 @@ def evaluated(
     found: dict[str, dict[str, list[float]]] = {name: {} for name in names.values()}
     outcomes: dict[str, list[Outcomes]] = {name: [] for name in names.values()}
     for data in read(place.discoeval, TASKS, limit=LIMITS[place.size]).tasks:
-        inputs = inputs_under(data, options)
-        for kind, vectors in vectors_of(encoder, inputs, list(names)).items():
-            features = features_of(inputs, vectors, data.task.features[protocol])
+        inputs = inputs_of(data, options)
+        for kind, vectors in vectors_of(encoder, inputs.texts, list(names)).items():
+            features = features_of(inputs, vectors)
             scored = score(data, features, options, "test", 0)
             found[names[kind]].setdefault(data.task.name, []).append(scored["value"])
             outcomes[names[kind]].append(scored["outcomes"])

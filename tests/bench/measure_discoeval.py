@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.data import TaskData, read
-from zoo.evaluate.discoeval.protocol import inputs_under, run_task
+from zoo.evaluate.discoeval.protocol import inputs_of, run_task, vectors_of
 from zoo.evaluate.encoders import BackboneEncoder, load_encoder
 from zoo.evaluate.scorers import default_encoder
-from zoo.evaluate.suites import DiscoEval
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,8 @@ def measure(
 ) -> dict[str, object]:
     """What the suite finds for a row, with seconds of encoding and of the classifiers."""
     start, before = time.process_time(), encoder.tokens
-    inputs = inputs_under(data, options)
-    for texts in (inputs.singles, inputs.pairs):
-        if texts:
-            encoder.vectors(texts, AT_ONCE)
+    inputs = inputs_of(data, options)
+    vectors_of(encoder, inputs.texts, AT_ONCE)
     encoded = time.process_time()
     found = run_task(data, encoder, options, "validation", seed=0)
     found.pop("outcomes")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from zoo.evaluate.compare import compare
-from zoo.evaluate.outcomes import Outcomes, read_outcomes
-from zoo.evaluate.scores import confusion_matrix, macro_f1
+from zoo.evaluate.results import read_outcomes
+from zoo.evaluate.scores import Outcomes, confusion_matrix, macro_f1
 
 
 def check_outcomes(result: Path) -> None:

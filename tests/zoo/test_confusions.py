@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import linregress
 
 from corpora.errors import InputError
-from zoo.evaluate.confusions import compare, compare_files, compare_results, write
+from zoo.evaluate.confusions import compare, compare_files, write
 from zoo.evaluate.scores import weighted_average
 
 NAMES = ["and", "but", "if", "then"]
@@ -37,14 +37,14 @@ def result(counts: np.ndarray, name: str) -> dict:
 
 
 def test_shared_confusions_are_found_under_the_frequencies() -> None:
-    found = compare(*matrices(noise=0))
+    found = compare(*matrices(noise=0), NAMES)
     assert found.r2 > 0.6 and found.p < 1e-3 and found.freedom == (1, 14)
     unrelated = matrices(0, seed=1)[0], matrices(0, seed=2)[1]
-    assert compare(*unrelated).r2 < found.r2
+    assert compare(*unrelated, NAMES).r2 < found.r2
 
 
 def test_the_figures_of_the_line_agree_with_scipy() -> None:
-    found = compare(*matrices(noise=0.3))
+    found = compare(*matrices(noise=0.3), NAMES)
     line = linregress(found.residuals, found.balanced)
     assert found.r2 == pytest.approx(line.rvalue**2)
     assert found.p == pytest.approx(line.pvalue, rel=1e-6)
@@ -67,6 +67,12 @@ def test_results_that_do_not_belong_together(tmp_path: Path) -> None:
     one, two = matrices(0)
     other = {**result(two, "b"), "metrics": {"confusion": {**result(two, "b")["metrics"]}}}
     other["metrics"]["confusion"] = {"classes": NAMES[::-1], "gold_by_predicted": two.tolist()}
+
+    def compare_results(first: dict, second: dict) -> None:
+        for name, value in (("a", first), ("b", second)):
+            (tmp_path / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+        compare_files(tmp_path / "a.json", tmp_path / "b.json", tmp_path / "o")
+
     with pytest.raises(InputError, match="label sets"):
         compare_results(result(one, "a"), other)
     with pytest.raises(InputError, match="different rows"):
@@ -75,7 +81,7 @@ def test_results_that_do_not_belong_together(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"revision r1.*revision r2.*different rows"):
         compare_results(*judged)
     for content, message in (
-        (b'{"metrics": {}}', "no confusion matrix"),
+        (b'{"metrics": {}}', "metrics.confusion: is no confusion"),
         (b"[1]", "is no result"),
         (b"\xff", "is not JSON"),
     ):
@@ -87,13 +93,13 @@ def test_results_that_do_not_belong_together(tmp_path: Path) -> None:
 def test_markers_of_one_frequency_say_nothing_of_it() -> None:
     equal = np.array([[8, 1, 1], [2, 7, 1], [1, 3, 6]])
     with pytest.raises(InputError, match="every marker has as many rows"):
-        compare(equal, equal)
+        compare(equal, equal, NAMES)
 
 
 def test_a_marker_without_rows_is_left_out() -> None:
     one, two = matrices(0.1)
     one[3], two[3] = 0, 0
-    assert compare(one, two).markers == [0, 1, 2]
+    assert compare(one, two, NAMES).markers == NAMES[:3]
 
 
 def test_the_same_matrix_gives_the_same_files(tmp_path: Path) -> None:

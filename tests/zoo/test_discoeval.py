@@ -23,17 +23,17 @@ from tests.zoo.outcomes import check_outcomes
 from zoo.evaluate import discoeval
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
-from zoo.evaluate.discoeval import probe
+from zoo.evaluate.discoeval import DiscoEval, probe
 from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
 from zoo.evaluate.discoeval.probe import Settings, fit
 from zoo.evaluate.discoeval.protocol import COMBINE, features_of, inputs_of, vectors_of
 from zoo.evaluate.discoeval.tasks import L2_GRID, TASKS
 from zoo.evaluate.encoders import FunctionEncoder
-from zoo.evaluate.outcomes import read_outcomes
-from zoo.evaluate.suites import DiscoEval
+from zoo.evaluate.results import read_outcomes
 
 from .conftest import SUBJECTS, VERBS, write_dataset
 
+PAIRS = DiscoEval(protocol="pairs")
 QUICK = DiscoEval(seeds=2, cache="", second_opinion=False, tasks=("SP", "BSO", "SSP"))
 
 
@@ -112,15 +112,13 @@ def _data(task: str, columns: list[list[list[str]]]) -> TaskData:
 def test_a_subtree_is_the_mean_of_its_units_or_one_text() -> None:
     data = _data("RST-DT", [[["A", "ccc"], ["a"]], [["bb"], ["bb", "a", "ccc"]]])
     sizes = FunctionEncoder(lambda texts: np.array([[len(text)] for text in texts]))
-    single = TASKS["RST-DT"].features["single"]
-    inputs = inputs_of(data, single)
-    assert inputs.singles == ["a", "ccc", "bb"] and inputs.asked == 7
-    found = features_of(inputs, vectors_of(sizes, inputs, ["x"])["x"], single)
+    inputs = inputs_of(data, DiscoEval())
+    assert inputs.texts == ["a", "ccc", "bb"] and inputs.asked == 7
+    found = features_of(inputs, vectors_of(sizes, inputs.texts, ["x"])["x"])
     assert found["train"].tolist() == [[2, 2, 4, 0], [1, 2, 2, 1]]
-    joined = TASKS["RST-DT"].features["pairs"]
-    inputs = inputs_of(data, joined)
-    assert inputs.singles == ["a ccc", "a", "bb", "bb a ccc"]
-    found = features_of(inputs, vectors_of(sizes, inputs, ["x"])["x"], joined)
+    inputs = inputs_of(data, PAIRS)
+    assert inputs.texts == ["a ccc", "a", "bb", "bb a ccc"]
+    found = features_of(inputs, vectors_of(sizes, inputs.texts, ["x"])["x"])
     assert found["train"].tolist() == [[5, 2, 10, 3], [1, 8, 8, 7]]
 
 
@@ -129,16 +127,16 @@ def test_the_pair_protocol_encodes_sentences_together() -> None:
         [[text.format(row)] for row in (1, 2)] for text in ("A{}", "B{}", "C{}", "D{}", "E{}")
     ]
     data = _data("SP", columns)
-    how = TASKS["SP"].features["pairs"]
-    inputs = inputs_of(data, how)
-    assert inputs.singles == ["a1", "a2"]
-    assert inputs.pairs[:3] == [("a1", "b1"), ("a2", "b2"), ("a1", "c1")] and len(inputs.pairs) == 8
-    vectors = [np.array([[1.0], [2.0]]), np.arange(10.0, 18)[:, None]]
-    found = features_of(inputs, vectors, how)
+    inputs = inputs_of(data, PAIRS)
+    pairs = [("a1", "b1"), ("a2", "b2"), ("a1", "c1")]
+    assert inputs.texts[:5] == ["a1", "a2", *pairs] and len(inputs.texts) == 10
+    vectors = np.array([1.0, 2.0, *np.arange(10.0, 18)])[:, None]
+    found = features_of(inputs, vectors)
     assert found["train"].tolist() == [[1, 10, 12, 14, 16], [2, 11, 13, 15, 17]]
-    assert inputs_of(_data("BSO", columns[:2]), TASKS["BSO"].features["pairs"]).singles == []
-    dc = inputs_of(_data("DC", [*columns, columns[0]]), TASKS["DC"].features["pairs"], lower=False)
-    assert dc.pairs[0] == ("A1", "B1") and len(dc.pairs) == 6
+    assert inputs_of(_data("BSO", columns[:2]), PAIRS).texts[0] == ("a1", "b1")
+    cased = DiscoEval(protocol="pairs", lower=False)
+    dc = inputs_of(_data("DC", [*columns, columns[0]]), cased)
+    assert dc.texts[0] == ("A1", "B1") and len(dc.texts) == 6
 
 
 def test_coherent_and_altered_texts_stay_together(original_layout: Path) -> None:
@@ -297,7 +295,7 @@ def test_another_builder_s_pairs_are_not_taken_for_bso(tmp_path: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     manifest["stage"]["settings"] = {"builder": "follows"}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(InputError, match="no data of any task"):
+    with pytest.raises(InputError, match="no rows of any task"):
         read(str(folder))
 
 
@@ -318,7 +316,7 @@ def test_a_built_dataset_without_labels_or_rows_is_refused(tmp_path: Path) -> No
     for split in manifest["configs"]["default"]["splits"].values():
         split["shards"] = []
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(InputError, match="has no split with rows"):
+    with pytest.raises(InputError, match="no rows of any task"):
         read(str(folder))
 
 
@@ -355,7 +353,7 @@ def test_what_is_wrong_with_the_data_is_said(original_layout: Path, tmp_path: Pa
     with pytest.raises(ConfigError, match=r"tasks\.0 = 'BS0'") as caught:
         DiscoEval.of({"tasks": ["BS0"]})
     assert "did you mean 'BSO'" in str(caught.value)
-    with pytest.raises(InputError, match="holds no data of RST-DT"):
+    with pytest.raises(InputError, match="holds no rows of RST-DT"):
         read(str(original_layout), ["RST-DT"])
     with pytest.raises(InputError, match="any task"):
         read(str(tmp_path))
@@ -387,7 +385,10 @@ def test_relations_of_the_original_layout(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("0\ta\tb\n2\ta\tb\n", r"valid.txt:2: the label number 2: labelset.txt names 2"),
+        (
+            "0\ta\tb\n2\ta\tb\n",
+            r"valid.txt:2: expected a label number from 0 to 1",
+        ),
         (b"0\ta\tb\n1\tcaf\xe9\tb\n", r"valid.txt:2: not UTF-8: byte 0xe9"),
         ("0\ta\tb\n\u00b2\ta\tb\n", r"valid.txt:2: expected a label number"),
         ("", "has no examples"),

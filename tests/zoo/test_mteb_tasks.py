@@ -12,7 +12,7 @@ import pytest
 
 from zoo.evaluate import discoeval
 from zoo.evaluate.__main__ import main
-from zoo.evaluate.suites import DiscoEval
+from zoo.evaluate.discoeval import DiscoEval
 
 from .conftest import SUBJECTS, VERBS
 
@@ -94,13 +94,13 @@ def test_pairs_go_together_and_a_function_is_a_model(layout: Path) -> None:
 
 
 def test_markers_are_predicted_as_in_the_suite_pdtb(pairs_folder: Path, tiny_bert: Path) -> None:
-    from zoo.evaluate import classification, mteb_tasks
+    from zoo.evaluate import mteb_tasks, relations
     from zoo.evaluate.encoders import load_encoder
     from zoo.labelled import load
 
     (task,) = mteb_tasks.dissent(f"{pairs_folder}@all")
     data = load(f"{pairs_folder}@all")
-    predicted, _ = classification.probe(load_encoder(str(tiny_bert)), data, "sentences")
+    predicted, _ = relations.probe(load_encoder(str(tiny_bert)), data, "sentences")
     found = run(mteb_tasks.encoder(tiny_bert), [task])
     right = float((predicted == data.gold("test")).mean())
     assert found == {"DissentAll": pytest.approx(right, abs=POINT)}

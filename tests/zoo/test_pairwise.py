@@ -15,10 +15,11 @@ from corpora.errors import ConfigError, InputError
 from corpora.schemas import COHERENCE_TESTS
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
-from zoo.evaluate.pairwise import evaluate_set, mcnemar_of_sets, score_pairs
-from zoo.evaluate.pairwise_sets import PairSet, TextPair, open_sets
+from zoo.evaluate.pairwise import Pairwise, evaluate_set
+from zoo.evaluate.pairwise_sets import PairSet, TextPair, open_sets, score_pairs
+from zoo.evaluate.results import Result
 from zoo.evaluate.scorers import adjacent_vectors, baseline, load_scorer
-from zoo.evaluate.scores import mcnemar
+from zoo.evaluate.scores import McNemar, mcnemar
 from zoo.training.data import Dataset
 
 from .conftest import write_dataset
@@ -75,12 +76,10 @@ class ByLetter:
 def test_mcnemar_by_hand() -> None:
     # b = 1, c = 5: p = 2 (1 + 6) / 2^6.
     found = mcnemar("1" + "0" * 5 + "1100", "0" + "1" * 5 + "1100")
-    assert found == {"only_this": 1, "only_other": 5, "p": pytest.approx(14 / 64)}
-    assert mcnemar("1100", "1100")["p"] == 1.0
+    assert found == McNemar(1, 5, pytest.approx(14 / 64))
+    assert mcnemar("1100", "1100").p == 1.0
     # A tie is wrong: the second and third pair count for the first scorer.
-    assert mcnemar("111", "1==") == {"only_this": 2, "only_other": 0, "p": 0.5}
-    with pytest.raises(InputError, match="not of the same pairs"):
-        mcnemar("11", "1")
+    assert mcnemar("111", "1==") == McNemar(2, 0, 0.5)
 
 
 def test_identical_pairs_are_left_out_and_counted(jsonl_folder: Path, tests_folder: Path) -> None:
@@ -112,7 +111,9 @@ def test_the_builders_intrusion_pairs(tmp_path: Path) -> None:
 
 def test_accuracy_and_ties_by_hand() -> None:
     pairs = [TextPair(r["group"], (), tuple(r["pos"]), tuple(r["neg"])) for r in ROWS]
-    found = evaluate_set(PairSet("s", pairs), ByLetter(), {"shorter": baseline("shorter")}, seed=0)
+    found = evaluate_set(
+        PairSet("s", pairs), {"": ByLetter(), "shorter": baseline("shorter")}, seed=0
+    )
     # e: 2 to 2, 3 to 2, equal texts, the same letters: one right, three ties.
     assert (found["accuracy"]["value"], found["accuracy"]["ties"]) == (0.25, 3)
     assert found["outcomes"] == "=1=="
@@ -140,7 +141,7 @@ def test_the_prompt_stands_before_both_texts() -> None:
 def test_a_rule_reads_what_the_model_reads(prompt: bool) -> None:
     pairs = [TextPair("g", ("The cat sat.",), ("The cat slept.",), ("It rained.",))]
     tfidf = baseline("tfidf")
-    found = evaluate_set(PairSet("s", pairs), tfidf, {"tfidf": tfidf}, seed=0, prompt=prompt)
+    found = evaluate_set(PairSet("s", pairs), {"": tfidf, "tfidf": tfidf}, seed=0, prompt=prompt)
     assert found["baselines"]["tfidf"]["value"] == found["accuracy"]["value"] == float(prompt)
 
 
@@ -164,8 +165,8 @@ def test_the_suite_with_a_rule_as_its_model(jsonl_folder: Path, tmp_path: Path) 
     assert sets["stories"]["identical"] == 1 and sets["stories"]["pairs"] == 3
     assert found["metrics"]["means"]["probes"] == {"value": 0.5, "of": 1}
     assert sets["stories"]["accuracy"]["value"] == sets["stories"]["baselines"]["longer"]["value"]
-    test = mcnemar_of_sets(found, json.loads(out.read_text(encoding="utf-8")))["stories"]
-    assert test == {"only_this": 1, "only_other": 1, "p": 1.0}
+    other = Result.of(json.loads(out.read_text(encoding="utf-8")))
+    assert Pairwise.tests(Result.of(found), other)["stories"] == McNemar(1, 1, 1.0)
     assert "McNemar exact p = 1" in compare([second, out]).render()
     assert "notes" in found and str(tmp_path) not in second.read_text(encoding="utf-8")
 
@@ -178,9 +179,9 @@ def test_results_of_other_pairs_are_not_tested_against_each_other(
     assert run(jsonl_folder, "shorter", two, "--prompt", "false") == 0
     with pytest.raises(InputError, match=r"prompt = True.*prompt = False"):
         compare([one, two])
-    digests = [{"metrics": {"sets": {"a": {"pairs_digest": d, "outcomes": ""}}}} for d in "xy"]
+    sets = [{"a": {"pairs_digest": digest, "outcomes": ""}} for digest in "xy"]
     with pytest.raises(InputError, match="set 'a': the two results are of different pairs"):
-        mcnemar_of_sets(*digests)
+        Pairwise.tests(*(Result({}, {}, 1, {"sets": each}) for each in sets))
 
 
 def test_bad_input_is_named(

@@ -11,8 +11,7 @@ import pytest
 
 from corpora.errors import ConfigError, DiscorporaError
 from zoo.evaluate import Request
-from zoo.evaluate.senteval import COLUMNS, TASKS, columns_of, notes_of, run, tasks_of
-from zoo.evaluate.suites import SentEval
+from zoo.evaluate.senteval import COLUMNS, TASKS, SentEval, columns_of, notes_of, run, tasks_of
 
 
 def test_every_task_of_the_paper_is_mapped_or_said_to_be_absent() -> None:

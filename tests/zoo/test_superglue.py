@@ -19,19 +19,19 @@ from corpora.errors import ConfigError, InputError
 from tests.zoo.outcomes import check_outcomes
 from zoo.backbones import pooling_of
 from zoo.coherence import CoherenceScorer
-from zoo.evaluate import Request, superglue
+from zoo.evaluate import Request, superglue_training
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
-from zoo.evaluate.suites import SuperGlue
-from zoo.evaluate.superglue import PairModel, Pairs
-from zoo.evaluate.superglue_data import (
+from zoo.evaluate.superglue import (
     TASKS,
     Example,
+    SuperGlue,
     exact_match,
     examples_of,
     fewer_candidates,
     word_f1,
 )
+from zoo.evaluate.superglue_training import PairModel, Pairs
 from zoo.training.data import open_dataset
 
 from .conftest import SUBJECTS, write_dataset, write_tiny_bert
@@ -161,8 +161,8 @@ def test_a_batch_gives_what_single_texts_give_where_padding_stands_left() -> Non
 def test_of_several_gpus_one_is_used(
     on_two_gpus: Callable[[ModuleType], None], tmp_path: Path
 ) -> None:
-    on_two_gpus(superglue)
-    arguments = superglue._arguments(str(tmp_path), TASKS["record"], 0, 32, bf16=False)
+    on_two_gpus(superglue_training)
+    arguments = superglue_training._arguments(str(tmp_path), TASKS["record"], 0, 32, bf16=False)
     # Two would each get a part of the pairs, and of the examples that these belong to.
     assert arguments.n_gpu == 1 and arguments.train_batch_size == 2
 

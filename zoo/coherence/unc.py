@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from zoo.coherence.data import pad
 from zoo.coherence.objectives import ranking_accuracy
 from zoo.coherence.unc_modeling import UncConfig, UncModel, UncOutput, pad_rows, word_ids
-from zoo.evaluate.pairwise import rank_texts
+from zoo.evaluate.permuted import rank_texts
 from zoo.training.data import SPLITS, open_dataset, split_spec, spread
 from zoo.training.finishing import finish
 from zoo.training.job import Job, is_main_process

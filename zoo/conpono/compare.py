@@ -17,10 +17,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from corpora.errors import DiscorporaError, InputError
 from corpora.rng import stream
+from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.data import read
 from zoo.evaluate.discoeval.protocol import load, run_task
 from zoo.evaluate.encoders import AUTO
-from zoo.evaluate.suites import DiscoEval
 
 MARKERS = (
     "but", "when", "if", "before", "because", "while", "though", "after", "so", "although",

@@ -1,8 +1,9 @@
 """Evaluation suites: `python -m zoo.evaluate SUITE --model FOLDER --data FOLDER [--json OUT]`.
 
 A suite is one class, a `zoo.declared.Suite`: what it needs of a model and of data, its options as
-fields, and `evaluate(request)`. Ours are in `zoo.evaluate.suites`; another package's is an entry
-point `discorpora.suites`, or is named as `package.module:Class` or `FILE.py:Class`.
+fields, and `evaluate(request)`. Ours are one module each; another package's is an entry point
+`discorpora.suites`, or is named as `package.module:Class` or `FILE.py:Class`. A suite's module
+loads no torch and no transformers before it evaluates: planning reads it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ SUITES = Registry(
     "suite",
     Suite,
     {
-        "dissent": "zoo.evaluate.suites:DisSent",
-        "pdtb": "zoo.evaluate.suites:Pdtb",
-        "permuted": "zoo.evaluate.suites:Permuted",
-        "pairwise": "zoo.evaluate.suites:Pairwise",
-        "agreement": "zoo.evaluate.suites:Agreement",
-        "ratings": "zoo.evaluate.suites:Ratings",
-        "discoeval": "zoo.evaluate.suites:DiscoEval",
-        "superglue": "zoo.evaluate.suites:SuperGlue",
-        "senteval": "zoo.evaluate.suites:SentEval",
+        "dissent": "zoo.evaluate.relations:DisSent",
+        "pdtb": "zoo.evaluate.relations:Pdtb",
+        "permuted": "zoo.evaluate.permuted:Permuted",
+        "pairwise": "zoo.evaluate.pairwise:Pairwise",
+        "agreement": "zoo.evaluate.agreement:Agreement",
+        "ratings": "zoo.evaluate.ratings:Ratings",
+        "discoeval": "zoo.evaluate.discoeval.protocol:DiscoEval",
+        "superglue": "zoo.evaluate.superglue:SuperGlue",
+        "senteval": "zoo.evaluate.senteval:SentEval",
     },
 )
 

@@ -7,7 +7,8 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from corpora.processes import stop_with_build
 from corpora.progress import reported
 from zoo.evaluate import SUITES, Request
 from zoo.evaluate.compare import table_of
-from zoo.evaluate.results import check_place, finished, save
+from zoo.evaluate.results import Result, finished, save
 from zoo.evaluate.table import print_result
 from zoo.presets import check_options, parse_options
 from zoo.trust import trust_code
@@ -45,19 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(json.dumps(reasons) + "\n")
         return 0
     try:
-        options, result = _run(words)
-        if options.json == Path("-"):
-            sys.stdout.write(
-                json.dumps(result, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-            )
-        else:
-            print_result(table_of(result))
+        place, result = _run(words)
     except (DiscorporaError, OSError) as error:
         if "--debug" in words:
             raise
         told = error.with_flags() if isinstance(error, DiscorporaError) else error
         sys.stderr.write(f"error: {told}\n")
         return 2
+    if place == Path("-"):
+        text = json.dumps(result.as_json(), indent=2, sort_keys=True, ensure_ascii=False)
+        sys.stdout.write(f"{text}\n")
+    else:
+        print_result(table_of(result))
     return 0
 
 
@@ -73,57 +73,57 @@ def _attempted(words: Sequence[str]) -> str:
     return ""
 
 
-def _run(words: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Any]]:
-    """Evaluate; the options, and the result as its JSON holds it."""
+def _run(words: Sequence[str]) -> tuple[Path | None, Result]:
+    """Evaluate, and write what is asked for; the place of the JSON, and the result."""
     options, rest = _parser().parse_known_args(words)
     own = {key: _listed(value) for key, value in parse_options(rest).items()}
     kind = SUITES.find(options.suite)
     shared = [name.replace("_", "-") for name in vars(options) if name != "suite"]
     check_options(own, (*kind.model_fields, *shared), f"discorpora evaluate {options.suite}")
     suite = kind.of(own, COMMAND_LINE)
-    if options.json not in (None, Path("-")):
-        check_place(options.json)
+    kept = options.json if options.json != Path("-") else None
+    if kept:  # what is in the way is said before the work is done
+        if kept.is_dir():
+            problem = "a folder, where the result should be written"
+            raise ConfigError(problem, where=str(kept), hint="name a file")
+        kept.parent.mkdir(parents=True, exist_ok=True)
     if options.trust_remote_code:
         trust_code()
     import torch
     from transformers.utils import logging as transformers_logging
 
+    from zoo.modeling import within_memory
+
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()
     torch.set_num_threads(options.threads)
-    asked = {key: getattr(options, key) for key in ("model", "data", "split", "seed", "limit")}
-    from zoo.modeling import within_memory
-
+    asked = ("model", "data", "split", "seed", "limit", "batch_size")
+    request = Request(**{key: getattr(options, key) for key in asked})
     said = f"evaluating {Path(options.model).name} with {options.suite}"
     memory = within_memory(options.suite, f"lower --batch-size (now {options.batch_size})")
     with reported(said), memory:
-        result = suite.evaluate(Request(**asked, batch_size=options.batch_size))
-    kept = finished(suite, result, split=options.split, seed=options.seed, model=options.model)
-    if options.name:
-        kept["model"] = {**kept["model"], "name": options.name}
-    if options.json not in (None, Path("-")):
-        save(suite, options.json, kept, result.outcomes)
-    return options, kept
+        found = suite.evaluate(request)
+    result = finished(suite, found, request, options.name)
+    if kept:
+        save(suite, kept, result)
+    return options.json, result
 
 
 def _listed(text: Any) -> Any:
     """A list as a build file writes it, `["SP", "BSO"]`; any other value as it is."""
-    if not isinstance(text, str) or not text.startswith("["):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise ConfigError(f"{text}: expected a list", where=COMMAND_LINE) from None
+    with suppress(ValueError):
+        return json.loads(text) if str(text).startswith("[") else text
+    return text
 
 
-def _at_least(lowest: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        value = int(text)
-        if value < lowest:
-            raise argparse.ArgumentTypeError(f"{value} is below {lowest}")
-        return value
+def number(text: str, lowest: int = 0) -> int:
+    if int(text) < lowest:
+        raise argparse.ArgumentTypeError(f"{text} is below {lowest}")
+    return int(text)
 
-    return number
+
+def positive_number(text: str) -> int:
+    return number(text, 1)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -141,14 +141,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", type=Path, metavar="FILE", help="also write all figures to FILE; - prints them")
     add("--name", default="", metavar="TEXT", help="the model's name in tables (its folder's name)")
     add("--split", default="test", metavar="TEXT", help="the split to score (test)")
-    count, positive = _at_least(0), _at_least(1)
     said = "the random seed of bootstrap and classifiers (0)"
-    add("--seed", type=count, default=0, metavar="NUMBER", help=said)
-    add("--threads", type=positive, default=1, metavar="NUMBER", help="threads on a CPU (1)")
+    add("--seed", type=number, default=0, metavar="NUMBER", help=said)
+    add("--threads", type=positive_number, default=1, metavar="NUMBER", help="threads on a CPU (1)")
     said = "the rows of a batch, where a suite does not fill batches by tokens (64)"
-    add("--batch-size", type=positive, default=64, metavar="NUMBER", help=said)
+    add("--batch-size", type=positive_number, default=64, metavar="NUMBER", help=said)
     said = "the maximum number of rows, spread evenly over the split (0: all)"
-    add("--limit", type=count, default=0, metavar="NUMBER", help=said)
+    add("--limit", type=number, default=0, metavar="NUMBER", help=said)
     said = "run the code that comes with the model; a message names that code"
     add("--trust-remote-code", action="store_true", help=said)
     add("--debug", action="store_true", help="show a traceback")

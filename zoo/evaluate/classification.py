@@ -1,4 +1,4 @@
-"""Models that predict the label of two texts, and the suites `dissent` and `pdtb`.
+"""Models that predict the label of two texts, their figures, and the end of their training.
 
 Such a model's class is registered with `AutoModelForSequenceClassification` and has
 `encode_pairs(one, two, tokenizer, limit, labels) -> Rows`; where `AutoTokenizer` does not read its
@@ -10,35 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 import torch
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from corpora.errors import InputError
 from corpora.progress import track
-from zoo.evaluate import Request, scores
-from zoo.evaluate.encoders import Encoder, class_with, load_encoder
-from zoo.evaluate.outcomes import Outcomes, numbered
-from zoo.evaluate.results import Result
-from zoo.evaluate.scores import accuracy, confusion_matrix, macro_f1
-from zoo.labelled import Labelled, load
+from zoo.evaluate import scores
+from zoo.evaluate.encoders import class_with
+from zoo.evaluate.scores import accuracy, confusion_matrix, finite, macro_f1
+from zoo.labelled import Labelled
 from zoo.loading import load_tokenizer, model_type
-from zoo.logistic import fit_logistic
 from zoo.modeling import best_device, label_count
-from zoo.training.data import check_labels, open_dataset, spread, text_columns
 from zoo.training.finishing import finish
 from zoo.training.job import Job
-
-if TYPE_CHECKING:
-    from zoo.evaluate.suites import Pdtb
-
-
-GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-"""Inverse penalties of the logistic regression."""
-ITERATIONS = 200
 
 
 class Rows(Protocol):
@@ -102,51 +89,9 @@ class PairClassifier:
         return torch.from_numpy(scores).double().softmax(-1).numpy()
 
 
-def evaluate(request: Request) -> Result:
-    """The suite `dissent`: accuracy, F1, each marker's scores, majority baseline, confusion matrix.
-
-    For every type of DisSent model, and for other pairs with a label (NLI, PDTB) that such a
-    model was trained on. Raises `InputError` if the model's labels are not the dataset's, or if
-    the model classifies no pairs. Rows without a label are left out.
-    """
-    data = open_dataset(request.data, splits={"test": request.split})
-    classifier = PairClassifier.load(request.model)
-    check_labels(classifier.labels, data.labels(hidden=True), data.where)
-    table = spread(data["test"], request.limit)
-    gold = table["label"].to_numpy().astype(np.int64)
-    table, gold = table.filter(pa.array(gold >= 0)), gold[gold >= 0]
-    need_labels(len(gold), request.split, data.where)
-    one, two = (table[name].to_pylist() for name in text_columns(table, (), data.name))
-    rows = classifier.rows(one, two, gold)
-    predicted = predict(classifier.model, rows, request.batch_size)
-    about, units = data.describe(), numbered(len(gold))
-    return Result(
-        model={"name": Path(request.model).name, "type": classifier.model_type},
-        dataset=about,
-        protocol={"limit": request.limit},
-        examples=len(rows),
-        metrics=report(gold, predicted, classifier.labels, request.seed),
-        outcomes=[
-            Outcomes(f"{about['config']} F1", units, gold=gold, predicted=predicted),
-            Outcomes(f"{about['config']} accuracy", units, right=gold == predicted),
-        ],
-        more={"truncated": rows.truncated},
-    )
-
-
 def classifier_class(folder: str | Path) -> Any:
     """The class of a model that predicts the label of two texts; None for any other model."""
     return class_with("encode_pairs", AutoModelForSequenceClassification, str(folder))
-
-
-def need_labels(rows: int, split: str, where: str) -> None:
-    """Raise `InputError` if a split has no labelled row, as hidden test sets do."""
-    if not rows:
-        raise InputError(
-            f"no row of the split {split!r} has a label",
-            where=where,
-            hint="take a split that has labels, such as --split validation",
-        )
 
 
 def predict(model: PreTrainedModel, rows: Rows, batch_size: int = 256) -> np.ndarray:
@@ -171,9 +116,7 @@ def logits(model: PreTrainedModel, rows: Rows, batch_size: int = 256) -> np.ndar
         inputs.pop("labels", None)
         scores = model(**{name: value.to(device) for name, value in inputs.items()}).logits
         found[batch] = scores.float().cpu().numpy()
-    if np.isnan(found).any():
-        raise InputError("the model gives NaN", hint="its weights are damaged: train it anew")
-    return found
+    return finite(found, "the model gives logits", hint="its weights are damaged: train it anew")
 
 
 def report(
@@ -188,16 +131,10 @@ def report(
     often = int(confusion.sum(1).argmax())
     majority = np.zeros_like(confusion)
     majority[:, often] = confusion.sum(1)
-    figures = {
-        name: {
-            "value": statistic(confusion),
-            **scores.of_confusion(confusion, statistic, seed, name),
-        }
-        for name, statistic in (("accuracy", accuracy), ("f1", macro_f1))
-    }
     return {
         "rows": len(gold),
-        **figures,
+        "accuracy": scores.of_confusion(confusion, accuracy, seed, "accuracy"),
+        "f1": scores.of_confusion(confusion, macro_f1, seed, "f1"),
         "per_class": scores.per_class(confusion, names),
         "weighted_average": scores.weighted_average(confusion),
         "majority": {
@@ -208,87 +145,6 @@ def report(
         "confusion": {"classes": list(names), "gold_by_predicted": confusion.tolist()},
         "resampled": "rows",
     }
-
-
-# The suite `pdtb`: implicit relations, and marked against unmarked.
-
-
-def evaluate_pdtb(options: Pdtb, request: Request) -> Result:
-    """Accuracy, F1 and each class's scores by the protocols above; majority class beside them.
-
-    Raises `InputError` for a model that has neither sentence vectors nor the dataset's labels,
-    and for a split without a labelled row.
-    """
-    data = load(
-        request.data,
-        splits={"test": request.split},
-        columns=("arg1", "arg2"),
-        classes=options.classes,
-        max_eval_rows=request.limit,
-        empty="warn",
-    )
-    if "test" not in data.data.splits:
-        _ = data.data["test"]  # says which splits are there
-    rows = data.tables["test"].num_rows if "test" in data.tables else 0
-    need_labels(rows, request.split, data.data.where)
-    protocol: dict[str, Any] = {"classes": len(data.labels), "limit": request.limit}
-    metrics, outcomes = {}, []
-    task = "marked" if "marked" in data.labels else "implicit"
-
-    def add(name: str, predicted: np.ndarray, **more: Any) -> None:
-        gold = data.gold("test")
-        metrics[name] = {**report(gold, predicted, data.labels, request.seed), **more}
-        column = options.column(task, name)
-        outcomes.append(Outcomes(column, numbered(rows), predicted == gold))
-
-    known = classifier_class(request.model) is not None
-    classifier = PairClassifier.load(request.model) if known else None
-    if classifier is not None and set(classifier.labels) & set(data.labels):
-        check_labels(classifier.labels, data.labels, data.data.where)
-        texts = classifier.rows(*data.texts("test"), data.gold("test"))
-        predicted = predict(classifier.model, texts, request.batch_size)
-        add("fine_tuned", predicted, truncated=texts.truncated)
-    else:
-        protocol["representation"] = options.representation
-        encoder = load_encoder(request.model, options.representation, cache=options.cache or None)
-        both = options.protocol == "both"
-        for name in ("sentences", "pair") if both else (options.protocol,):
-            predicted, about = probe(encoder, data, name)
-            add(name, predicted, **about)
-    return Result(
-        model={"name": Path(request.model).name, "type": model_type(request.model)},
-        dataset=data.data.describe(),
-        protocol=protocol,
-        examples=rows,
-        metrics=metrics,
-        notes=data.notes,
-        outcomes=outcomes,
-        more={"task": task},
-    )
-
-
-def probe(encoder: Encoder, data: Labelled, protocol: str) -> tuple[np.ndarray, dict[str, Any]]:
-    """What a logistic regression on standardised frozen features predicts of the test split."""
-    features = {}
-    for split in data.tables:
-        one, two = data.texts(split)
-        if protocol == "pair":
-            features[split] = encoder.encode(list(zip(one, two, strict=True)))
-        else:
-            both = encoder.encode([*one, *two])
-            x1, x2 = both[: len(one)], both[len(one) :]
-            features[split] = np.concatenate([x1, x2, x1 * x2, np.abs(x1 - x2)], axis=1)
-    mean, deviation = features["train"].mean(0), features["train"].std(0) + 1e-8
-    scaled = {split: (values - mean) / deviation for split, values in features.items()}
-    fitted = fit_logistic(
-        (scaled["train"], data.gold("train")),
-        (scaled["validation"], data.gold("validation")),
-        len(data.labels),
-        grid=GRID,
-        iterations=ITERATIONS,
-    )
-    about = {"c": fitted.c, "validation_accuracy": fitted.accuracy, "converged": fitted.converged}
-    return fitted.predict(scaled["test"]), {"probe": about, "width": len(mean)}
 
 
 # The end of a training.

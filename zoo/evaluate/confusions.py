@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -15,6 +16,7 @@ from corpora.errors import InputError
 from corpora.outside import record_of
 from corpora.store.atomic import replacing, write_json, write_text
 from corpora.store.manifest import read_results
+from zoo.evaluate.results import Result
 from zoo.evaluate.table import csv_text
 from zoo.training.data import check_labels
 
@@ -35,9 +37,8 @@ def write(stem: Path, found: Mapping[str, Any]) -> None:
     from matplotlib.figure import Figure
 
     counts, names = np.array(found["gold_by_predicted"]), found["classes"]
-    place = stem.with_name(f"{stem.name}.csv")
     rows = zip(names, *counts.T.tolist(), strict=True)
-    write_text(place, csv_text(["gold \\ predicted", *names], rows))
+    write_csv(stem, ["gold \\ predicted", *names], rows)
     order = np.argsort(counts.sum(1), kind="stable")
     counts = counts[np.ix_(order, order)]
     shares = np.maximum(counts / np.maximum(counts.sum(1, keepdims=True), 1), FLOOR)
@@ -53,24 +54,17 @@ def write(stem: Path, found: Mapping[str, Any]) -> None:
     save_pictures(figure, stem)
 
 
-def write_layers(result: Mapping[str, Any], stem: Path) -> None:
-    """With layers `STEM.layers.csv`, a row a layer, and a heat map: `.svg` and `.png`.
+def write_layers(layers: Mapping[str, Any], stem: Path) -> None:
+    """The accuracy of each layer: `STEM.csv`, a row a layer, and a heat map: `.svg` and `.png`.
 
     As in figure 8, colours are standardised in each column.
     """
-    layers = result["metrics"].get("layers")
-    if layers is None:
-        return
     from matplotlib.figure import Figure
 
     tasks, numbers = list(layers["accuracy"]), layers["layers"]
     accuracy = np.array(list(layers["accuracy"].values())).T
-    rows = [
-        [layer, *(f"{value:.4f}" for value in row)]
-        for layer, row in zip(numbers, accuracy, strict=True)
-    ]
-    place = stem.with_name(f"{stem.name}.layers")
-    write_text(place.with_name(f"{place.name}.csv"), csv_text(["layer", *tasks], rows))
+    cells = [[f"{value:.4f}" for value in row] for row in accuracy]
+    write_csv(stem, ["layer", *tasks], zip(numbers, *zip(*cells, strict=True), strict=True))
     matrix = 100 * accuracy
     deviation = matrix.std(0)
     shades = (matrix - matrix.mean(0)) / np.where(deviation > 0, deviation, 1)
@@ -83,7 +77,11 @@ def write_layers(result: Mapping[str, Any], stem: Path) -> None:
     for (row, column), value in np.ndenumerate(matrix):
         dark = shades[row, column] > 0.5
         axes.text(column, row, f"{value:.1f}", ha="center", va="center", color="w" if dark else "k")
-    save_pictures(figure, place, dpi=100)
+    save_pictures(figure, stem, dpi=100)
+
+
+def write_csv(stem: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    write_text(stem.with_name(f"{stem.name}.csv"), csv_text(header, rows))
 
 
 def save_pictures(figure: Any, stem: Path, dpi: int = 150) -> None:
@@ -97,6 +95,25 @@ def save_pictures(figure: Any, stem: Path, dpi: int = 150) -> None:
             figure.savefig(content, format=kind, dpi=dpi, metadata=metadata)
             with replacing(stem.with_name(f"{stem.name}.{kind}")) as partial:
                 partial.write_bytes(content.getvalue())
+
+
+# What two confusion matrices share (appendix A.4).
+
+HINT = "make it with: discorpora evaluate dissent --model MODEL --data DATA --json FILE"
+
+
+class Confusion(BaseModel):
+    """Counts by gold class (rows) and predicted class."""
+
+    classes: tuple[str, ...]
+    gold_by_predicted: tuple[tuple[Annotated[int, Field(ge=0)], ...], ...]
+
+    @model_validator(mode="after")
+    def _is_square(self) -> Self:
+        sizes = {len(self.gold_by_predicted), *map(len, self.gold_by_predicted)}
+        if sizes != {len(self.classes)}:
+            raise ValueError("expected a row and a column for each class")
+        return self
 
 
 @dataclass(frozen=True)
@@ -116,23 +133,56 @@ class Regression:
     slope: float
     intercept: float
     frequency_r2: float
-    markers: Sequence[Any]
+    markers: Sequence[str]
     residuals: Sequence[float]
     balanced: Sequence[float]
 
 
-def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str] = ()) -> Regression:
+def compare_files(unbalanced: Path, balanced: Path, stem: Path) -> None:
+    """Whether a model of unbalanced and one of balanced data confuse the same markers.
+
+    The two files are results of the suite `dissent` on the same rows. Writes `STEM.json`,
+    `STEM.csv` (a line for each pair of markers), `STEM.svg` and `STEM.png`. Raises `InputError` if
+    a file holds no such result, if their markers differ, or they are of other rows.
+    """
+    results, matrices, judged = [], [], []
+    for path in (unbalanced, balanced):
+        found = Result.of({"metrics": {}, **read_results(path)})
+        about = found.dataset if isinstance(found.dataset, Mapping) else {}
+        data = ", ".join(f"{key} {about.get(key, '?')}" for key in ("name", "config", "revision"))
+        judged.append(f"{data}, split {found.split}")
+        matrix = found.metrics.get("confusion")
+        matrices.append(record_of(Confusion, matrix, f"{path}: metrics.confusion", HINT))
+        results.append(found)
+    one, two = matrices
+    check_labels([*one.classes], [*two.classes], "confusion", "first result", "second result")
+    counts = [np.array(each.gold_by_predicted) for each in matrices]
+    if judged[0] != judged[1] or counts[0].sum(1).tolist() != counts[1].sum(1).tolist():
+        raise InputError(
+            "the two results are of different rows",
+            where=" | ".join(dict.fromkeys(judged)),
+            hint="evaluate both models with the same --data, --split and --limit",
+        )
+    regression = compare(counts[0], counts[1], one.classes)
+    write_regression(regression, stem)
+    about = {
+        "models": [found.model.get("name", "") for found in results],
+        "dataset": results[0].dataset,
+    }
+    write_json(stem.with_name(f"{stem.name}.json"), {**asdict(regression), **about})
+
+
+def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str]) -> Regression:
     """Of two matrices `[gold, predicted]` of counts. Markers without a gold row are left out."""
     from scipy.stats import f as f_distribution
     from scipy.stats import linregress
 
-    present = (unbalanced.sum(1) > 0) & (balanced.sum(1) > 0)
-    if present.sum() < 2:
-        raise InputError("fewer than two markers have rows in both matrices")
+    present = np.flatnonzero((unbalanced.sum(1) > 0) & (balanced.sum(1) > 0))
     frequency = np.log(unbalanced.sum(1)[present])
-    if np.ptp(frequency) == 0:
+    if len(np.unique(frequency)) < 2:
         raise InputError(
-            "every marker has as many rows: nothing can be predicted from their frequency",
+            f"every marker has as many rows ({len(present)} markers have any): nothing can be "
+            "predicted from their frequency",
             hint="evaluate both models on rows with the frequencies of the texts",
         )
     cells = [counts[np.ix_(present, present)] + PRIOR for counts in (unbalanced, balanced)]
@@ -143,7 +193,6 @@ def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str] =
     found = linregress(residuals, second)
     r2, freedom = float(found.rvalue**2), len(residuals) - 2
     f = r2 / max(1 - r2, 1e-12) * freedom
-    markers = np.flatnonzero(present).tolist()
     return Regression(
         r2=r2,
         f=float(f),
@@ -152,63 +201,23 @@ def compare(unbalanced: np.ndarray, balanced: np.ndarray, names: Sequence[str] =
         slope=float(found.slope),
         intercept=float(found.intercept),
         frequency_r2=float(line.rvalue**2),
-        markers=[names[i] for i in markers] if names else markers,
+        markers=[names[marker] for marker in present.tolist()],
         residuals=residuals.tolist(),
         balanced=second.tolist(),
     )
-
-
-class Confusion(BaseModel):
-    """Counts by gold class (rows) and predicted class."""
-
-    classes: tuple[str, ...]
-    gold_by_predicted: tuple[tuple[Annotated[int, Field(ge=0)], ...], ...]
-
-    @model_validator(mode="after")
-    def _is_square(self) -> Self:
-        sizes = {len(self.gold_by_predicted), *map(len, self.gold_by_predicted)}
-        if sizes != {len(self.classes)}:
-            raise ValueError("expected a row and a column for each class")
-        return self
-
-
-def compare_results(unbalanced: Mapping[str, Any], balanced: Mapping[str, Any]) -> Regression:
-    """`compare` on two results of the suite `dissent`.
-
-    Raises `InputError` if their markers differ or they are of other rows.
-    """
-    results = (unbalanced, balanced)
-    one, two = (
-        record_of(Confusion, result["metrics"]["confusion"], f"the {which} result: confusion")
-        for which, result in zip(("first", "second"), results, strict=True)
-    )
-    names = [*one.classes]
-    check_labels(names, [*two.classes], "confusion", "first result", "second result")
-    first, second = (np.array(found.gold_by_predicted) for found in (one, two))
-    judged = []
-    for result in results:
-        found = result.get("dataset")
-        about = found if isinstance(found, Mapping) else {}
-        data = ", ".join(f"{key} {about.get(key, '?')}" for key in ("name", "config", "revision"))
-        judged.append(f"{data}, split {result.get('split', '?')}")
-    if judged[0] != judged[1] or first.sum(1).tolist() != second.sum(1).tolist():
-        raise InputError(
-            "the two results are of different rows",
-            where=" | ".join(dict.fromkeys(judged)),
-            hint="evaluate both models with the same --data, --split and --limit",
-        )
-    return compare(first, second, names)
 
 
 def write_regression(found: Regression, stem: Path) -> None:
     """`STEM.csv`, `STEM.svg`, `STEM.png`: the cells, and the line through them."""
     from matplotlib.figure import Figure
 
-    place, names = stem.with_name(f"{stem.name}.csv"), found.markers
-    cells = [(gold, answer) for gold in names for answer in names]
-    rows = zip(cells, found.residuals, found.balanced, strict=True)
-    header = ["gold", "predicted", "residual_unbalanced", "log_share_balanced"]
-    write_text(place, csv_text(header, ((*cell, f"{x:.6f}", f"{y:.6f}") for cell, x, y in rows)))
+    rows = [
+        (gold, answer, f"{x:.6f}", f"{y:.6f}")
+        for (gold, answer), x, y in zip(
+            product(found.markers, repeat=2), found.residuals, found.balanced, strict=True
+        )
+    ]
+    write_csv(stem, ["gold", "predicted", "residual_unbalanced", "log_share_balanced"], rows)
     p = "< 0.001" if found.p < 1e-3 else f"= {found.p:.3f}"
     figure = Figure(figsize=(6, 5), layout="constrained")
     axes = figure.add_subplot(
@@ -216,7 +225,7 @@ def write_regression(found: Regression, stem: Path) -> None:
         ylabel="balanced: log share",
         title=f"R² = {found.r2:.3f}, F(1,{found.freedom[1]}) = {found.f:.1f}, p {p}",
     )
-    own = np.eye(len(names), dtype=bool).ravel()
+    own = np.eye(len(found.markers), dtype=bool).ravel()
     x, y = np.array(found.residuals), np.array(found.balanced)
     axes.scatter(x[~own], y[~own], s=12, label="confused")
     axes.scatter(x[own], y[own], s=18, marker="s", label="right")
@@ -224,30 +233,3 @@ def write_regression(found: Regression, stem: Path) -> None:
     axes.plot(ends, found.intercept + found.slope * ends, color="black", linewidth=1)
     axes.legend()
     save_pictures(figure, stem)
-
-
-def compare_files(unbalanced: Path, balanced: Path, stem: Path) -> None:
-    """Whether a model of unbalanced and one of balanced data confuse the same markers.
-
-    The two files are results of the suite `dissent` on the same rows. Writes `STEM.json`,
-    `STEM.csv` (a line for each pair of markers), `STEM.svg` and `STEM.png`.
-    """
-    one, two = (_read(path) for path in (unbalanced, balanced))
-    found = compare_results(one, two)
-    write_regression(found, stem)
-    models = [result["model"]["name"] for result in (one, two)]
-    about = {"models": models, "dataset": one.get("dataset", {})}
-    write_json(stem.with_name(f"{stem.name}.json"), {**asdict(found), **about})
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise InputError("no such file", where=str(path), hint="give results of the suite dissent")
-    result = read_results(path)
-    if "confusion" not in result.get("metrics", {}):
-        raise InputError(
-            "holds no confusion matrix",
-            where=str(path),
-            hint="make it with: discorpora evaluate dissent --model MODEL --data DATA --json FILE",
-        )
-    return result

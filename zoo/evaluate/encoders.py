@@ -21,6 +21,7 @@ import numpy as np
 
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.store.atomic import replacing, sha256
+from zoo.evaluate.scores import finite
 from zoo.texts import batches_by_length
 
 if TYPE_CHECKING:
@@ -60,6 +61,20 @@ class FunctionEncoder:
     ) -> None:
         self.function, self.takes_pairs = function, takes_pairs
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
+        self.layers, self.trained_with, self.has_pooler = 0, "", False
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    def named(self, representation: str) -> str:
+        """There is no choice of representations."""
+        return ""
+
+    def vectors(
+        self, texts: Sequence[Text], representations: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """The function's vectors, `[texts, dim]`, under each name."""
+        return dict.fromkeys(representations, self.encode(texts))
 
     def encode(self, texts: Sequence[Any]) -> np.ndarray:
         """Each distinct text goes to the function once, the longest first."""
@@ -77,7 +92,7 @@ class FunctionEncoder:
         return vectors[[row[text] for text in texts]]
 
 
-def as_encoder(what: Any, name: str = "") -> Encoder:
+def as_encoder(what: Any, name: str = "") -> SentenceEncoder:
     """A model folder or Hub id, an encoder, a function, or arrays by text, as an encoder."""
     if isinstance(what, str | Path):
         return load_encoder(str(what))
@@ -97,12 +112,7 @@ def as_encoder(what: Any, name: str = "") -> Encoder:
 
         return FunctionEncoder(known, name or "arrays", takes_pairs=True)
     function = getattr(what, "encode", what)
-    if callable(function):
-        return FunctionEncoder(function, name or ("" if function is what else type(what).__name__))
-    raise ConfigError(
-        f"cannot encode with {type(what).__name__!r}",
-        hint="give a model folder, a function of a list of texts, or a mapping of texts to vectors",
-    )
+    return FunctionEncoder(function, name or ("" if function is what else type(what).__name__))
 
 
 def load_frozen(
@@ -192,6 +202,20 @@ class BackboneEncoder:
         """How many distinct texts were longer than the model takes; the rest of each is lost."""
         return len(self._cut)
 
+    def describe(self) -> dict[str, Any]:
+        """What a result says of the model."""
+        return {
+            "name": self.name,
+            "type": self.model.config.model_type,
+            "dtype": str(self.model.dtype).removeprefix("torch."),
+            "max_tokens": self.max_tokens,
+            "truncated": self.truncated,
+        }
+
+    @property
+    def has_pooler(self) -> bool:
+        return getattr(self.model, "pooler", None) is not None
+
     @property
     def layers(self) -> int:
         """How many layers have hidden states to read, besides the embeddings (0: none)."""
@@ -201,16 +225,13 @@ class BackboneEncoder:
         """The representation in full. Raises `ConfigError` for one that the model has not."""
         if representation == AUTO:
             return "mean" if self.layers else "pooled"
-        name, _, layer = representation.partition(":")
-        if name not in NAMES or (layer and (name not in ("mean", "cls") or not layer.isdigit())):
+        layers = [f"{name}:{layer}" for name in ("mean", "cls") for layer in range(self.layers + 1)]
+        if representation not in (*NAMES, *(layers if self.layers else ())):
+            name = representation.partition(":")[0]
             raise ConfigError(
-                f"no representation {representation!r}",
-                hint=f"{nearest(name, NAMES)}they are: {', '.join(NAMES)}, mean:LAYER, cls:LAYER",
-            )
-        if layer and int(layer) > self.layers:
-            raise ConfigError(
-                f"no layer {layer}: the model has {self.layers}, and 0 is its embeddings",
-                where=f"representation {representation}",
+                f"no representation {representation!r}: the model has {self.layers} layers",
+                hint=f"{nearest(name, NAMES)}they are: {', '.join(NAMES)}, mean:LAYER, cls:LAYER "
+                "(0: the embeddings)",
             )
         return representation
 
@@ -227,24 +248,22 @@ class BackboneEncoder:
         texts of like length.
         """
         names = [self.named(name) for name in representations]
-        distinct = list(dict.fromkeys(texts))
-        keys = [digest(text) for text in distinct]
+        keys = {text: digest(text) for text in dict.fromkeys(texts)}
         known = {name: self.cache.of(name) for name in (*names, LENGTH)}
-        missing = [i for i, key in enumerate(keys) if any(key not in of for of in known.values())]
-        ids, lengths = self.tokenize([distinct[i] for i in missing])
+        missing = [t for t, key in keys.items() if any(key not in of for of in known.values())]
+        ids, lengths = self.tokenize(missing)
         order = np.argsort(lengths, kind="stable").tolist()
         for start in range(0, len(order), SHARD):
             part = order[start : start + SHARD]
-            new = self.encode_ids([ids[at] for at in part], names)
-            new[LENGTH] = lengths[part, None]
+            new = {**self.encode_ids([ids[at] for at in part], names), LENGTH: lengths[part, None]}
             coded = [keys[missing[at]] for at in part]
             for name, vectors in new.items():
                 known[name].update(zip(coded, vectors, strict=True))
             self.cache.put(coded, new)
             log.debug("encoded %d of %d texts", start + len(part), len(order))
-        self._cut.update(key for key in keys if known[LENGTH][key][0] > self.max_tokens)
-        key_of = dict(zip(distinct, keys, strict=True))
-        return {name: np.array([known[name][key_of[text]] for text in texts]) for name in names}
+        long = (key for key in keys.values() if known[LENGTH][key][0] > self.max_tokens)
+        self._cut.update(long)
+        return {name: np.array([known[name][keys[text]] for text in texts]) for name in names}
 
     def tokenize(self, texts: Sequence[Text]) -> tuple[list[dict[str, list[int]]], np.ndarray]:
         """The ids of each text with special tokens, and their number before long ones are cut."""
@@ -268,36 +287,28 @@ class BackboneEncoder:
 
         Raises `InputError` for vectors with NaN or infinity.
         """
-        lengths = [len(one["input_ids"]) for one in ids]
-        self.tokens += sum(lengths)
-        found: dict[str, np.ndarray] = {}
-        for rows in batches_by_length(lengths, self.batch_tokens):
-            for name, vectors in self._batch([ids[row] for row in rows], names).items():
-                if not vectors.isfinite().all():
-                    raise InputError(
-                        f"the model gives vectors with NaN or infinity ({name})", where=self.name
-                    )
-                empty = np.empty((len(ids), vectors.shape[1]), np.float32)
-                found.setdefault(name, empty)[rows] = vectors.float().cpu().numpy()
-        return found
-
-    def _batch(
-        self, batch: Sequence[Mapping[str, Sequence[int]]], names: Sequence[str]
-    ) -> dict[str, Tensor]:
-        """One pass over texts of like length, padded on the right."""
         import torch
 
-        width = max(len(one["input_ids"]) for one in batch)
-        inputs = {}
-        for key in batch[0]:
-            fill = (self.tokenizer.pad_token_id or 0) if key == "input_ids" else 0
-            rows = [[*one[key], *[fill] * (width - len(one[key]))] for one in batch]
-            inputs[key] = torch.tensor(rows, device=self.model.device)
+        lengths = [len(one["input_ids"]) for one in ids]
+        self.tokens += sum(lengths)
         deep = any(name == "cls_mean" or ":" in name for name in names)
         extra = {"output_hidden_states": True} if deep else {}
-        with torch.inference_mode():
-            output = self.model(**inputs, **extra)
-        return {name: self._read(output, inputs["attention_mask"], name) for name in names}
+        found: dict[str, np.ndarray] = {}
+        for rows in batches_by_length(lengths, self.batch_tokens):
+            width = max(lengths[row] for row in rows)
+            inputs = {}
+            for key in ids[0]:  # padded on the right
+                fill = (self.tokenizer.pad_token_id or 0) if key == "input_ids" else 0
+                padded = [[*ids[row][key], *[fill] * (width - lengths[row])] for row in rows]
+                inputs[key] = torch.tensor(padded, device=self.model.device)
+            with torch.inference_mode():
+                output = self.model(**inputs, **extra)
+                for name in names:
+                    read = self._read(output, inputs["attention_mask"], name).float().cpu().numpy()
+                    finite(read, f"the model gives vectors ({name})", self.name)
+                    found.setdefault(name, np.empty((len(ids), read.shape[1]), np.float32))
+                    found[name][rows] = read
+        return found
 
     def _read(self, output: Any, mask: Tensor, name: str) -> Tensor:
         """One representation from a model's output: `[batch, dim]`."""
@@ -326,6 +337,8 @@ class BackboneEncoder:
 
 load_encoder = BackboneEncoder
 """The encoder of a model."""
+
+SentenceEncoder = BackboneEncoder | FunctionEncoder
 
 
 def _filled(text: str) -> str:

@@ -14,6 +14,7 @@ two texts, which is the same in both orders, and every pair here has an order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,31 +24,40 @@ from datasets import Dataset, DatasetDict
 from torch.utils.data import DataLoader
 
 from corpora.errors import require
-from zoo.evaluate.classification import probe
+from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.data import TaskData, read
 from zoo.evaluate.discoeval.protocol import (
     classifiers,
     features_of,
-    inputs_under,
+    inputs_of,
     split_of,
     vectors_of,
 )
-from zoo.evaluate.encoders import Encoder, FunctionEncoder
-from zoo.evaluate.mteb_models import TEXTS
-from zoo.evaluate.mteb_models import encoder as encoder
-from zoo.evaluate.mteb_models import scorer as scorer
+from zoo.evaluate.encoders import (
+    AUTO,
+    Encoder,
+    FunctionEncoder,
+    as_encoder,
+    load_encoder,
+    model_key,
+)
 from zoo.evaluate.pairwise_sets import PairSet, open_sets
-from zoo.evaluate.suites import DiscoEval
+from zoo.evaluate.relations import probe
+from zoo.evaluate.scorers import Scorer, load_scorer
 from zoo.labelled import load
 
 try:
     from mteb import TaskMetadata
     from mteb.abstasks.classification import AbsTaskClassification
     from mteb.abstasks.retrieval import AbsTaskRetrieval
+    from mteb.models import ModelMeta
+    from mteb.models.abs_encoder import AbsEncoder
 except ModuleNotFoundError:
     require("mteb", "mteb", "to run the evaluations as its tasks")
     raise
 
+TEXTS = "text"
+"""The column that mteb reads."""
 DEFAULTS = DiscoEval(cache="")
 
 
@@ -66,11 +76,10 @@ def discoeval(
     """
 
     def task(one: TaskData) -> AbsTaskClassification:
-        inputs = inputs_under(one, options)
-        how = one.task.features[options.protocol]
+        inputs = inputs_of(one, options)
 
-        def predictions(encoder: Encoder, scored: str) -> list[np.ndarray]:
-            features = features_of(inputs, vectors_of(encoder, inputs, [""])[""], how)
+        def predictions(encoder: FunctionEncoder, scored: str) -> list[np.ndarray]:
+            features = features_of(inputs, vectors_of(encoder, inputs.texts, [""])[""])
             trained = classifiers(one, features, options, seed)
             return [each.predict(features[scored]) for each in trained]
 
@@ -95,7 +104,7 @@ def dissent(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskCl
     """
     found = load(data, splits={"test": split}, max_eval_rows=limit, empty="warn")
 
-    def predictions(encoder: Encoder, scored: str) -> list[np.ndarray]:
+    def predictions(encoder: FunctionEncoder, scored: str) -> list[np.ndarray]:
         return [probe(encoder, found, "sentences")[0]]
 
     about = found.data.describe()
@@ -126,7 +135,7 @@ def insted(data: str, *, split: str = "test", limit: int = 0) -> list[AbsTaskRet
     return tasks
 
 
-_Predictions = Callable[[Encoder, str], list[np.ndarray]]
+_Predictions = Callable[[FunctionEncoder, str], list[np.ndarray]]
 """From an encoder and a split the classes that each classifier predicts, `[rows]` each."""
 
 
@@ -220,3 +229,51 @@ class _Ranked(AbsTaskRetrieval):
         }
         self.dataset: Any = {"default": {self.metadata.eval_splits[0]: found}}
         self.data_loaded = True
+
+
+# Our models as models of mteb.
+
+
+def encoder(model: Any, representation: str = AUTO, name: str = "") -> AbsEncoder:
+    """A model folder, an `Encoder`, or a function of texts, as mteb takes it; cosine similarity."""
+    if isinstance(model, str | Path):
+        return _Encoder(load_encoder(str(model), representation), _meta(str(model)))
+    return _Encoder(as_encoder(model, name), ModelMeta.create_empty())
+
+
+def scorer(model: str) -> _Scorer:
+    """A coherence scorer (as in `load_scorer`) as mteb's cross-encoder: it scores the document."""
+    return _Scorer(load_scorer(model), _meta(model))
+
+
+def _meta(model: str) -> ModelMeta:
+    """Of a model of that folder or Hub id; mteb keeps results by the name and the revision."""
+    name = re.sub(r"[^\w.-]", "-", Path(model).name)
+    revision = model_key(model, None)[:16] or None
+    return ModelMeta.create_empty({"name": f"discorpora/{name}", "revision": revision})
+
+
+def _texts(batches: Any) -> list[str]:
+    return [text for batch in batches for text in batch[TEXTS]]
+
+
+class _Encoder(AbsEncoder):
+    """Each batch of a loader goes to the encoder."""
+
+    def __init__(self, model: Encoder, meta: ModelMeta) -> None:
+        self.model, self.mteb_model_meta = model, meta
+
+    def encode(self, inputs: Any, **kwargs: Any) -> np.ndarray:
+        """The vectors of all texts of the loader, `[texts, dim]`."""
+        return np.asarray(self.model.encode(_texts(inputs)))
+
+
+class _Scorer:
+    """A scorer of single texts: the query does not count."""
+
+    def __init__(self, model: Scorer, meta: ModelMeta) -> None:
+        self.model, self.mteb_model_meta = model, meta
+
+    def predict(self, inputs1: Any, inputs2: Any, **kwargs: Any) -> np.ndarray:
+        """The scores of the second inputs, `[texts]`."""
+        return np.array(self.model.score(_texts(inputs2)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,10 @@ import pyarrow as pa
 
 from corpora.errors import InputError
 from corpora.readers.coherence import SUFFIXES, is_annotations, read_pairs, with_group
-from corpora.store.atomic import sha256
-from zoo.training.data import (
-    SPLITS,
-    Dataset,
-    no_split,
-    open_configs,
-    spread,
-)
+from corpora.store.atomic import MANIFEST, sha256
+from zoo.evaluate.scorers import Scorer, scores_of
+from zoo.evaluate.scores import finite
+from zoo.training.data import Dataset, evenly, open_configs, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +43,14 @@ class PairSet:
     identical: int = 0
 
     @property
+    def groups(self) -> list[str]:
+        return [pair.group for pair in self.pairs]
+
+    @property
+    def votes(self) -> list[tuple[int, ...]]:
+        return [pair.votes for pair in self.pairs]
+
+    @property
     def digest(self) -> str:
         """The same for the same pairs in the same order."""
         whole = hashlib.sha256()
@@ -71,102 +75,102 @@ def open_sets(spec: str, split: str = "test", limit: int = 0) -> PairSets:
     Raises `InputError` where there are none.
     """
     path = Path(spec)
-    if path.is_file() or (path.is_dir() and not (path / "manifest.json").is_file()):
-        sets, about = _of_files(path, limit)
+    if path.is_file() or (path.is_dir() and not (path / MANIFEST).is_file()):
+        files = _files(path)
+        found = _of_files(files, limit)
+        hashes = sorted((file.name, sha256(file)) for file in files)
+        revision = hashlib.sha256(repr(hashes).encode()).hexdigest()[:16]
+        about = {"name": path.name, "config": "", "revision": revision}
     else:
-        sets, about = _of_dataset(spec, split, limit)
-    rows = {each.name: len(each.pairs) + each.identical for each in sets}
-    return PairSets(sets, {**about, "rows": rows})
-
-
-def _of_files(path: Path, limit: int) -> tuple[list[PairSet], dict[str, str]]:
-    """A set of each file; the pairs of one reference text, or of one prompt, are a group."""
-    files = [path]
-    if path.is_dir():
-        named = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
-        files = [file for file in named if file.is_file() and not is_annotations(file)]
-    if not files:
+        config, opened = open_configs(spec)
+        read = [(data, data.splits.get(split)) for data in opened]
+        kept = [(data, table) for data, table in read if table is not None and _has_pairs(table)]
+        found = [_of_table(data, spread(table, limit)) for data, table in kept]
+        described = opened[0].describe()
+        about = {key: described[key] for key in ("name", "revision", "licence", "licence_hub")}
+        about["config"] = config
+    if not found:
         raise InputError(
-            "no test set here",
-            where=str(path),
-            hint='give a built dataset folder, or JSON Lines of {"pos": [...], "neg": [...]}',
+            f"no test set here: no JSON Lines, and no columns pos and neg in a split {split!r}",
+            where=spec,
+            hint="give a dataset built by coherence_tests, intrusion@pairwise, or JSON Lines of "
+            '{"pos": [...], "neg": [...]}',
         )
+    return PairSets(found, {**about, "rows": {s.name: len(s.pairs) + s.identical for s in found}})
+
+
+def score_pairs(
+    found: PairSet, scorer: Scorer, prompt: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """The scores of the coherent and of the other texts; each distinct text is scored once."""
+    before = [pair.prompt if prompt else () for pair in found.pairs]
+    texts = [(*head, *pair.pos) for head, pair in zip(before, found.pairs, strict=True)]
+    texts += [(*head, *pair.neg) for head, pair in zip(before, found.pairs, strict=True)]
+    scores = finite(scores_of(scorer, texts), "the model gives scores", found.name)
+    coherent, other = np.split(scores, 2)
+    return coherent, other
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    named = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
+    return [file for file in named if file.is_file() and not is_annotations(file)]
+
+
+def _of_files(files: Sequence[Path], limit: int) -> list[PairSet]:
+    """A set of each file; the pairs of one reference text, or of one prompt, are a group."""
     sets: dict[str, PairSet] = {}
-    file_of: dict[str, Path] = {}
     for file in files:
         name = file.name.partition(".")[0]
         if name in sets:
+            both = [each.name for each in files if each.name.partition(".")[0] == name]
             raise InputError(
-                f"{file_of[name].name} and {file.name} are both the set {name!r}",
-                where=str(path),
+                f"{' and '.join(both)} are both the set {name!r}",
+                where=str(file.parent),
                 hint="a set has its file's name up to the first dot: rename one",
             )
         pairs = [
             TextPair(group, pair.prompt, pair.pos, pair.neg, pair.votes)
             for group, pair in with_group(read_pairs(file))
         ]
-        if 0 < limit < len(pairs):
-            pairs = [pairs[i] for i in np.linspace(0, len(pairs) - 1, limit).astype(int)]
-        sets[name], file_of[name] = _set_of(name, pairs, str(file)), file
-    hashes = sorted((file.name, sha256(file)) for file in files)
-    revision = hashlib.sha256(repr(hashes).encode()).hexdigest()[:16]
-    return [*sets.values()], {"name": path.name, "config": "", "revision": revision}
+        kept = [pairs[row] for row in evenly(len(pairs), limit).tolist()]
+        sets[name] = _set_of(name, kept, str(file))
+    return [*sets.values()]
 
 
-def _of_dataset(spec: str, split: str, limit: int) -> tuple[list[PairSet], dict[str, str]]:
-    """A set of each configuration that is named, or that there is; a Hub id's default one."""
-    config, opened = open_configs(spec)
-    if split not in SPLITS:
-        raise no_split(split, opened[0].splits, spec)
-    sets, described = [], []
-    for data in opened:
-        table = data.splits.get(split)
-        if table is None or not table.num_rows or not {"pos", "neg"} <= {*table.column_names}:
-            continue
-        sets.append(_of_table(data.need("pos", "neg"), spread(table, limit)))
-        described.append(data.describe())
-    if not sets:
-        raise InputError(
-            f"no configuration has columns pos and neg in its split {split!r}",
-            where=spec,
-            hint="give a dataset built by coherence_tests, or intrusion@pairwise",
-        )
-    about = {key: described[0][key] for key in ("name", "revision", "licence", "licence_hub")}
-    return sets, {**about, "config": config}
+def _has_pairs(table: pa.Table) -> bool:
+    return table.num_rows > 0 and {"pos", "neg"} <= {*table.column_names}
 
 
 def _of_table(data: Dataset, table: pa.Table) -> PairSet:
     """The pairs of a table; those that its builder left out as identical are counted too."""
+    data.need("pos", "neg")
     for name in ("pos", "neg"):
         kind = table.schema.field(name).type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
             raise InputError(f"{name} is {kind}, expected a list of sentences", where=data.where)
-
-    def pairs() -> Iterator[TextPair]:
-        for number, row in enumerate(table.to_pylist()):
-            id, prompt = str(row.get("id") or row.get("doc") or number), row.get("prompt")
-            yield TextPair(
-                # An id of a text is DOCUMENT#NUMBER: texts of one document are not independent.
-                group=str(row.get("group") or id.rpartition("#")[0] or id),
-                prompt=(prompt,) if isinstance(prompt, str) else tuple(prompt or ()),
-                pos=tuple(row["pos"]),
-                neg=tuple(row["neg"]),
-                votes=tuple(row.get("votes") or ()),
-            )
-
+    pairs = []
+    for number, row in enumerate(table.to_pylist()):
+        id, prompt = str(row.get("id") or row.get("doc") or number), row.get("prompt")
+        # An id of a text is DOCUMENT#NUMBER: texts of one document are not independent.
+        group = str(row.get("group") or id.rpartition("#")[0] or id)
+        before = (prompt,) if isinstance(prompt, str) else tuple(prompt or ())
+        votes = tuple(row.get("votes") or ())
+        pairs.append(TextPair(group, before, tuple(row["pos"]), tuple(row["neg"]), votes))
     # `intrusion@pairwise` is called after its dataset.
     name = data.name if data.config in ("pairwise", "default") else data.config
-    found = _set_of(name, pairs(), data.where)
-    before = int(data.manifest.get("rejects", {}).get(f"identical_{data.config}", 0))
-    return replace(found, identical=found.identical + before)
+    found = _set_of(name, pairs, data.where)
+    before_it = int(data.manifest.get("rejects", {}).get(f"identical_{data.config}", 0))
+    return replace(found, identical=found.identical + before_it)
 
 
-def _set_of(name: str, pairs: Iterable[TextPair], where: str) -> PairSet:
-    whole = list(pairs)
-    if not whole:
-        hint = 'a line is {"pos": [...], "neg": [...]}'
-        raise InputError("holds no pair", where=where, hint=hint)
-    different = [pair for pair in whole if pair.pos != pair.neg]
+def _set_of(name: str, pairs: Sequence[TextPair], where: str) -> PairSet:
+    different = [pair for pair in pairs if pair.pos != pair.neg]
     if not different:
-        raise InputError("no pair is left: all texts are identical to their pair", where=where)
-    return PairSet(name, different, len(whole) - len(different))
+        raise InputError(
+            f"holds no pair of texts that differ, of {len(pairs)} pairs",
+            where=where,
+            hint='a line is {"pos": [...], "neg": [...]}',
+        )
+    return PairSet(name, different, len(pairs) - len(different))

@@ -10,73 +10,87 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from corpora.errors import InputError
+from zoo.declared import Form
+from zoo.evaluate import Request
 from zoo.evaluate.results import Result
-from zoo.evaluate.scorers import (
-    RULES,
-    Scorer,
-    beside,
-    cut_of,
-    describe,
-    load_scorer,
-    scores_of,
-)
-from zoo.evaluate.scores import finite, of_groups, stated, whole_units
+from zoo.evaluate.scorers import RULES, OfScorers, Scorer, cut_of, describe, scores_of
+from zoo.evaluate.scores import finite, mean_of, stated, whole_units
+from zoo.evaluate.table import Rows, percent, plain, rows_of_sets
 from zoo.texts import as_sentences
 from zoo.training.data import open_configs, spread
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from zoo.evaluate import Request
-    from zoo.evaluate.suites import Ratings
-
-COLUMNS = {"text", "group", "ratings"}
+COLUMNS = ("group", "text", "ratings")
 
 
-def evaluate(options: Ratings, request: Request) -> Result:
-    """Rho and accuracy on every configuration with rated texts, beside the rules.
+class Ratings(OfScorers):
+    """Whether the scores agree with people's ratings of coherence.
 
-    Raises `InputError` where no configuration has any in the split.
+    Spearman's correlation with the mean ratings; accuracy on the consensus classes (GCDC's three,
+    CoheSentia's five), which a logistic regression of the score learns on the training split.
     """
-    config, opened = open_configs(request.data)
-    # Classes are learnt on the training split, so that they are not judged on it.
-    wanted = dict.fromkeys((request.split, "train"))
-    tables = {
-        data.config: [
-            spread(data.splits[split], request.limit)
-            for split in wanted
-            if split in data.splits and {*data.splits[split].column_names} >= COLUMNS
-        ]
-        for data in opened
-        if request.split in data.splits
-    }
-    tables = {name: parts for name, parts in tables.items() if parts}
-    if not tables:
-        raise InputError(
-            f"no configuration has rated texts in its split {request.split!r}",
-            where=request.data,
-            hint="give a dataset built by `rated`; CoheSentia's texts are in train, too",
+
+    name = "ratings"
+    paper = "Lai and Tetreault 2018; Maimon and Tsarfaty 2023"
+    percent = False
+    reads = (Form(COLUMNS),)
+    all_configs = True
+
+    def evaluate(self, request: Request) -> Result:
+        """Rho and accuracy on every configuration with rated texts, beside the rules.
+
+        Raises `InputError` where no configuration has any in the split.
+        """
+        config, opened = open_configs(request.data)
+        # Classes are learnt on the training split, so that they are not judged on it.
+        wanted = dict.fromkeys((request.split, "train"))
+        tables = {
+            data.config: [
+                spread(data.splits[split], request.limit)
+                for split in wanted
+                if split in data.splits and {*COLUMNS} <= {*data.splits[split].column_names}
+            ]
+            for data in opened
+            if request.split in data.splits
+        }
+        tables = {name: parts for name, parts in tables.items() if parts}
+        if not tables:
+            raise InputError(
+                f"no configuration has rated texts in its split {request.split!r}",
+                where=request.data,
+                hint="give a dataset built by `rated`; CoheSentia's texts are in train, too",
+            )
+        scorers = self.scorers(request, *RULES)
+        sets = {
+            name: evaluate_set(parts, scorers, request.seed, name) for name, parts in tables.items()
+        }
+        about = opened[0].describe()
+        return Result(
+            model=describe(request.model, scorers[""]),
+            dataset={key: about[key] for key in ("name", "revision", "licence", "licence_hub")}
+            | {"config": config},
+            protocol={"correlation": "spearman", "ratings": "mean", "limit": request.limit},
+            examples=sum(each["texts"] for each in sets.values()),
+            metrics={"sets": sets, "resampled": "groups"},
+            more={"cut": cut_of(scorers[""])},
         )
-    scorers = {"": load_scorer(request.model, request.seed)}
-    scorers |= beside((*RULES, *options.beside), request.seed)
-    sets = {
-        name: evaluate_set(parts, scorers, request.seed, name) for name, parts in tables.items()
-    }
-    about = opened[0].describe()
-    return Result(
-        model=describe(request.model, scorers[""]),
-        dataset={key: about[key] for key in ("name", "revision", "licence", "licence_hub")}
-        | {"config": config},
-        protocol={"correlation": "spearman", "ratings": "mean", "limit": request.limit},
-        examples=sum(each["texts"] for each in sets.values()),
-        metrics={"sets": sets, "resampled": "groups"},
-        more={"cut": cut_of(scorers[""])},
-    )
+
+    @classmethod
+    def rows(cls, result: Result) -> Rows:
+        rows: Rows = {}
+        for name, found in result.metrics["sets"].items():
+            parts = [rows_of_sets({name: found}, "rho", plain, "texts")]
+            if "accuracy" in found:
+                learnt = {f"{name} accuracy": {**found, "baselines": found["accuracies"]}}
+                parts.append(rows_of_sets(learnt, "accuracy", percent, "texts"))
+            for rule, cells in (row for part in parts for row in part.items()):
+                rows.setdefault(rule, {}).update(cells)
+        return rows
 
 
 def evaluate_set(
@@ -85,40 +99,36 @@ def evaluate_set(
     """Rho of the model (the scorer called "") with its interval, and of the rules.
 
     `tables` are the split to judge on and, where there is one, the training split: then also
-    `accuracy` with that of each domain, and `majority`.
+    `accuracy` with that of each domain, and that of the rules and of the `majority` class.
     """
     rows, *train = ([row for row in table.to_pylist() if row["ratings"]] for table in tables)
+    learnt = train[0] if train and rows and _has_classes([*rows, *train[0]]) else []
+    both, judged = [*rows, *learnt], len(rows)
     ratings = np.array([np.mean(row["ratings"]) for row in rows])
     _, group = np.unique([row["group"] for row in rows], return_inverse=True)
-    learnt = train[0] if train and rows and _has_classes([*rows, *train[0]]) else []
-    texts = [tuple(as_sentences(row["text"])) for row in [*rows, *learnt]]
-    domains = np.array([_domain(row["id"]) for row in [*rows, *learnt]])
-    classes = np.array([row["rating"] for row in [*rows, *learnt]]) if learnt else np.zeros(0)
-    found: dict[str, Any] = {"texts": len(rows), "groups": int(group.max(initial=-1)) + 1}
-    judged = {}
+    texts = [tuple(as_sentences(row["text"])) for row in both]
+    # A domain is that of GCDC's files, `Clinton_test:12`; the other releases have one.
+    domains = np.array([row["id"].partition(":")[0].rpartition("_")[0] for row in both])
+    classes = np.array([row["rating"] for row in both]) if learnt else np.zeros(0)
+    rho, right = {}, {}
     for rule, scorer in scorers.items():
         # Each split by itself: a text's TF-IDF vectors depend on the texts beside it.
-        parts = [scores_of(scorer, part) for part in (texts[: len(rows)], texts[len(rows) :])]
-        scores = finite(np.concatenate(parts), name)
-        found[rule] = rho_of(scores[: len(rows)], ratings, group, seed, f"{name}.{rule}")
+        parts = [scores_of(scorer, part) for part in (texts[:judged], texts[judged:])]
+        scores = finite(np.concatenate(parts), "the model gives scores", name)
+        rho[rule] = rho_of(scores[:judged], ratings, group, seed, f"{name}.{rule}")
         if learnt:
-            predicted = classify(scores, classes, domains, len(rows))
-            judged[rule] = predicted == classes[: len(rows)]
-    rules = [rule for rule in scorers if rule]
-    whole = {"rho": found.pop(""), "baselines": {r: found.pop(r) for r in rules}, **found}
+            right[rule] = classify(scores, classes, domains, judged) == classes[:judged]
+    units = int(group.max(initial=-1)) + 1
+    whole = {"rho": rho.pop(""), "baselines": rho, "texts": judged, "groups": units}
     if not learnt:
         return whole
     # A score that says nothing: the most frequent class of the training texts.
-    often = classify(np.zeros(len(texts)), classes, domains, len(rows)) == classes[: len(rows)]
-    figures = {
-        rule: {
-            "value": float(right.mean()),
-            **of_groups(right, group, seed, f"{name}.{rule}.accuracy"),
-        }
-        for rule, right in judged.items()
+    often = classify(np.zeros(len(texts)), classes, domains, judged) == classes[:judged]
+    figures = {r: mean_of(own, group, seed, f"{name}.{r}.accuracy") for r, own in right.items()}
+    own = {
+        str(domain): float(right[""][domains[:judged] == domain].mean())
+        for domain in np.unique(domains[:judged])
     }
-    each = {str(domain): domains[: len(rows)] == domain for domain in np.unique(domains)}
-    own = {domain: float(judged[""][of].mean()) for domain, of in each.items() if of.any()}
     whole["accuracy"] = {**figures.pop(""), "domains": own, "trained_on": len(learnt)}
     return {**whole, "accuracies": {**figures, "majority": {"value": float(often.mean())}}}
 
@@ -129,11 +139,6 @@ def _has_classes(rows: Sequence[Mapping[str, Any]]) -> bool:
     return all(value is not None and float(value).is_integer() for value in values)
 
 
-def _domain(id: str) -> str:
-    """That of GCDC's files, `Clinton_test:12`; the others have one domain."""
-    return id.partition(":")[0].rpartition("_")[0]
-
-
 def classify(
     scores: np.ndarray, classes: np.ndarray, domains: np.ndarray, judged: int
 ) -> np.ndarray:
@@ -141,6 +146,7 @@ def classify(
 
     A domain without a training text takes those of all domains.
     """
+    from sklearn.dummy import DummyClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -151,11 +157,9 @@ def classify(
         own = train & (domains == domain)
         own = own if own.any() else train
         rows = ~train & (domains == domain)
-        if len(np.unique(classes[own])) == 1:
-            predicted[rows[:judged]] = classes[own][0]
-            continue
-        model = make_pipeline(StandardScaler(), LogisticRegression())
-        model.fit(scores[own, None], classes[own])
+        several = len(np.unique(classes[own])) > 1
+        learner = LogisticRegression() if several else DummyClassifier()
+        model = make_pipeline(StandardScaler(), learner).fit(scores[own, None], classes[own])
         predicted[rows[:judged]] = model.predict(scores[rows, None])
     return predicted
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from corpora.code import versions
-from corpora.errors import ConfigError, InputError
+from corpora.errors import InputError
 from corpora.outside import read_record, record_of
 from corpora.store.atomic import write_json
 from corpora.store.manifest import About, Results
+from corpora.store.rows import write_parquet
 from zoo import file_of
 from zoo.declared import Suite
-from zoo.evaluate.outcomes import Outcomes, place_of, stem_of, write_outcomes
-from zoo.evaluate.scores import notes_of
+from zoo.evaluate import Request
+from zoo.evaluate.scores import Columns, Outcomes, notes_of
 from zoo.training.job import LIBRARIES, RESULTS
 
 log = logging.getLogger("zoo")
@@ -30,60 +35,135 @@ class Result:
     `model` has a name and a type; `dataset` describes one dataset, a list of them, or several by
     name. Two results are compared where dataset and `protocol` are equal. Figures in `metrics`
     are tables with `value`, a share, and perhaps `ci` and `n`. `more`: other keys of the JSON.
+    The fields after that are filled in by `finished`.
     """
 
     model: Mapping[str, Any]
     dataset: Any
-    examples: int
+    examples: int | None
     metrics: Mapping[str, Any]
     protocol: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
     outcomes: Sequence[Outcomes] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
+    suite: str = ""
+    split: str = "test"
+    seed: int = 0
+    trained_on: Sequence[Mapping[str, str]] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as its JSON holds it, with the versions of the libraries."""
+        kept = {key: getattr(self, key) for key in KEYS}
+        return {**kept, **self.more, "versions": versions(*LIBRARIES)}
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Result:
+        """The result in a JSON; another program's may lack all but `metrics`."""
+        given = {"model": {}, "dataset": {}, "examples": None, **found}
+        known = {key: given.pop(key) for key in KEYS if key in given}
+        return cls(**known, more=given)
 
 
-def finished(
-    suite: Suite, result: Result, *, split: str, seed: int, model: str = ""
-) -> dict[str, Any]:
-    """The result of a suite as its JSON holds it.
+KEYS = [each.name for each in fields(Result) if each.name not in ("outcomes", "more")]
 
-    `model` is the folder or Hub id, of which the result says what it was trained on.
+
+def finished(suite: Suite, result: Result, request: Request, name: str = "") -> Result:
+    """The result with what its JSON says besides; another revision of the data is warned of.
+
+    `name` is what tables call the model; default: as the suite does.
     """
-    trained = trained_on(model)
+    trained = trained_on(request.model)
     notes = other_revisions(trained, result.dataset)
     for note in notes:
         log.warning("%s", note)
-    return {
-        "suite": suite.name or type(suite).__name__,
-        "split": split,
-        "model": result.model,
-        "dataset": result.dataset,
-        "protocol": result.protocol,
-        "examples": result.examples,
-        "metrics": result.metrics,
-        **result.more,
-        "trained_on": trained,
-        "notes": [*result.notes, *notes, *notes_of(result.metrics)],
-        "seed": seed,
-        "versions": versions(*LIBRARIES),
-    }
+    return replace(
+        result,
+        model={**result.model, "name": name} if name else result.model,
+        suite=suite.name or type(suite).__name__,
+        split=request.split,
+        seed=request.seed,
+        trained_on=trained,
+        notes=[*result.notes, *notes, *notes_of(result.metrics)],
+    )
 
 
-def check_place(path: Path) -> None:
-    """Make the folder of the result `path`: what is in the way is said before the work is done."""
-    if path.is_dir():
-        raise ConfigError(
-            "a folder, where the result should be written", where=str(path), hint="name a file"
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
-
-
-def save(suite: Suite, path: Path, kept: dict[str, Any], outcomes: Sequence[Outcomes]) -> None:
-    """Write `path`, the outcomes beside it, and what the suite draws or tabulates."""
-    suite.write_files(kept, stem_of(path))
+def save(suite: Suite, path: Path, result: Result) -> None:
+    """Write `path`, what the suite draws or tabulates, and the outcomes: a row an example."""
+    suite.write_files(result, stem_of(path))
     place_of(path).unlink(missing_ok=True)  # those of an earlier run are not this result's
-    write_json(path, kept)
-    write_outcomes(path, outcomes)
+    write_json(path, result.as_json())
+    write_outcomes(path, result.outcomes)
+
+
+def stem_of(result: Path) -> Path:
+    """The result's path without `.json`; any other ending stays."""
+    return result.with_name(result.name.removesuffix(".json"))
+
+
+# The outcomes beside a result.
+
+SCHEMA = pa.schema(
+    [
+        *[(name, pa.string()) for name in ("column", "part", "unit")],
+        ("right", pa.float32()),
+        ("gold", pa.int32()),
+        ("predicted", pa.int32()),
+    ]
+)
+
+
+def place_of(result: Path) -> Path:
+    """Where the outcomes of the result `result` lie: `OUT.outcomes.parquet` beside `OUT.json`."""
+    stem = stem_of(result)
+    return stem.with_name(f"{stem.name}.outcomes.parquet")
+
+
+def write_outcomes(result: Path, outcomes: Sequence[Outcomes]) -> None:
+    """Write the outcomes, if there are any, beside the result."""
+    batches = []
+    for one in outcomes:
+        size = len(one.units)
+        values: dict[str, Any] = {
+            "column": [one.column] * size,
+            "part": [one.part] * size,
+            "unit": one.units,
+        }
+        for name in ("right", "gold", "predicted"):
+            own = getattr(one, name)
+            values[name] = [None] * size if own is None else own
+        batches.append(pa.RecordBatch.from_pydict(values, SCHEMA))
+    if batches:
+        write_parquet(place_of(result), batches, SCHEMA)
+
+
+def read_outcomes(result: Path) -> Columns:
+    """The outcomes beside a result by column and part; none where the file is not there.
+
+    Raises `InputError` for a file that is no such table.
+    """
+    place = place_of(result)
+    if not place.is_file():
+        return {}
+    try:
+        table = pq.read_table(place, page_checksum_verification=True).cast(SCHEMA)
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise InputError(
+            f"is no table of outcomes: {error}",
+            where=str(place),
+            hint="evaluate the model again, or remove the file",
+        ) from error
+    values = {name: table[name].to_numpy(zero_copy_only=False) for name in SCHEMA.names}
+    columns: dict[str, dict[str, Outcomes]] = {}
+    for column, part in dict.fromkeys(zip(values["column"], values["part"], strict=True)):
+        rows = (values["column"] == column) & (values["part"] == part)
+        units, right = values["unit"][rows].tolist(), values["right"][rows]
+        if np.isnan(right).all():
+            gold, predicted = (values[name][rows].astype(int) for name in ("gold", "predicted"))
+            one = Outcomes(column, units, gold=gold, predicted=predicted, part=part)
+        else:
+            one = Outcomes(column, units, right.astype(np.float64), part=part)
+        columns.setdefault(column, {})[part] = one
+    return columns
 
 
 # What a model was trained on, and whether it is judged on another cut of it: what one revision of a

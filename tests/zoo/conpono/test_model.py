@@ -40,9 +40,9 @@ from zoo.conpono.examples import Candidates, Collator, Orderings
 from zoo.conpono.modeling import ConponoModel, Relations, contrast, load_heads
 from zoo.conpono.segments import KEPT, Geometry, Masking, Template
 from zoo.conpono.tokens import token_stores
+from zoo.evaluate.discoeval import DiscoEval
 from zoo.evaluate.discoeval.protocol import representation_of
 from zoo.evaluate.encoders import load_encoder
-from zoo.evaluate.suites import DiscoEval
 from zoo.modeling import save_model
 from zoo.training.data import open_streamed
 from zoo.training.throughput import operations

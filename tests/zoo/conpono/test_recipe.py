@@ -22,7 +22,8 @@ from corpora.store.atomic import write_json
 from tests.bench import measure_conpono as measure
 from zoo.conpono import ConponoModel
 from zoo.conpono.training import ConponoTrainer
-from zoo.evaluate.outcomes import Outcomes, numbered, write_outcomes
+from zoo.evaluate.results import write_outcomes
+from zoo.evaluate.scores import Outcomes, numbered
 from zoo.presets import catalogue, parse_options, read_preset
 from zoo.train import train
 

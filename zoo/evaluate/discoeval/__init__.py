@@ -4,12 +4,11 @@
     found = discoeval.run(my_function, "path/to/DiscoEval/data")
 
 `run` takes a model folder, an encoder, a function of a list of texts, or arrays; its options are
-the fields of `discoeval.DiscoEval`. Nothing is loaded before it is asked for.
+the fields of `discoeval.DiscoEval`.
 """
 
 from __future__ import annotations
 
-from zoo import lazily
+from zoo.evaluate.discoeval.protocol import DiscoEval, run, texts
 
 __all__ = ["DiscoEval", "run", "texts"]
-__getattr__ = lazily(__name__, {"running": ("DiscoEval", "run", "texts")})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ def read(spec: str, tasks: Sequence[str] = (), *, limit: int = 0) -> Found:
     found.tasks = [data for data in found.tasks if data.task.name in wanted]
     if not found.tasks:
         raise InputError(
-            "holds no data of " + (", ".join(tasks) or "any task of DiscoEval"),
+            "holds no rows of " + (", ".join(tasks) or "any task of DiscoEval"),
             where=spec,
             hint=f"give a folder built with {', '.join(task.builder for task in TASKS.values())}, "
             "a folder of such folders, or DiscoEval's own data folder",
@@ -167,11 +167,9 @@ def _read_several(folder: Path, found: Found) -> None:
 def _read_built(spec: str, domain: str) -> list[TaskData]:
     """A dataset that discorpora built; none if its builder or columns are of no task."""
     data = open_dataset(spec)
-    if not data.splits:
-        raise InputError("has no split with rows", where=spec)
-    first = next(iter(data.splits.values()))
     builder = str(data.manifest.get("stage", {}).get("settings", {}).get("builder", ""))
-    task = task_of(set(first.schema.names), builder or data.name)
+    columns = {name for table in data.splits.values() for name in table.schema.names}
+    task = task_of(columns, builder or data.name)
     others = builder and builder not in [task.builder for task in TASKS.values()]
     if task is None or others:  # other data in the same columns
         return []
@@ -221,29 +219,33 @@ def _read_original(folder: Path, wanted: Sequence[str], found: Found) -> None:
                 "its files are pickles, which are not opened: build the dataset rst from the trees"
             )
             continue
+        listed = place / "labelset.txt"
+        named = tuple(line.strip() for line in _lines(listed)) if listed.is_file() else ()
+        labels = task.labels or tuple(filter(None, named))
         for below in sorted(place.glob("*/")) if task.labels else [place]:
             files = {s: below / name for s, name in FILES.items() if (below / name).is_file()}
-            splits = {split: _split_of_file(task, path) for split, path in files.items()}
+            splits = {split: _split_of_file(task, path, labels) for split, path in files.items()}
             # The same for the same files: two results of different ones are not compared.
             digests = "".join(sha256(path) for path in files.values())
             revision = f"files {hashlib.sha256(digests.encode()).hexdigest()[:12]}"
             domain = {"rocstory": "roc"}.get(below.name, below.name) if task.labels else "pdtb"
-            labels = task.labels or _label_set(place, splits)
-            found.tasks.append(TaskData(task, domain, labels, splits, revision))
+            highest = max((int(split.labels.max()) for split in splits.values()), default=-1)
+            names = labels or tuple(map(str, range(highest + 1)))
+            found.tasks.append(TaskData(task, domain, names, splits, revision))
 
 
-def _split_of_file(task: Task, path: Path) -> Split:
+def _split_of_file(task: Task, path: Path, labels: Sequence[str]) -> Split:
     """The examples of a file. Each line of BSO gives an example and its swapped form."""
     if task.labels:
         lines = [(one.label, one.sentences) for one in read_discoeval(task.name, path)]
     else:
-        lines = list(_relations(path))
+        lines = list(_relations(path, len(labels)))
     if not lines:
         raise InputError("has no examples", where=str(path))
     if task.name == "BSO":
         lines = [pair for _, one in lines for pair in ((1, one), (0, one[::-1]))]
-    labels = np.array([label for label, _ in lines], np.int64)
-    if task.name == "DC" and (len(labels) % 2 or (labels[0::2] + labels[1::2] != 1).any()):
+    numbers = np.array([label for label, _ in lines], np.int64)
+    if task.name == "DC" and (len(numbers) % 2 or (numbers[0::2] + numbers[1::2] != 1).any()):
         raise InputError(
             "its lines are not pairs of an incoherent and a coherent text",
             where=str(path),
@@ -251,36 +253,21 @@ def _split_of_file(task: Task, path: Path) -> Split:
         )
     columns = zip(*(texts for _, texts in lines), strict=True)
     units = np.arange(len(lines)) // (2 if task.name in ("BSO", "DC") else 1)
-    return Split(tuple([[text] for text in column] for column in columns), labels, units)
+    return Split(tuple([[text] for text in column] for column in columns), numbers, units)
 
 
-def _relations(path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The lines of a file of PDTB: label number, first and second argument."""
+def _relations(path: Path, labels: int) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The lines of a file of PDTB: label number (below `labels`, 0: any), and both arguments."""
     for number, line in enumerate(_lines(path), 1):
         label, *texts = line.split("\t")
-        if len(texts) < 2 or not label.isdecimal():
+        if len(texts) < 2 or not label.isdecimal() or (labels and int(label) >= labels):
+            below = f" from 0 to {labels - 1} (labelset.txt)" if labels else ""
             raise InputError(
-                "expected a label number and two texts, separated by tabs",
+                f"expected a label number{below} and two texts, separated by tabs",
                 where=f"{path}:{number}",
+                hint="take labelset.txt and this file from one release",
             )
         yield int(label), tuple(texts[:2])
-
-
-def _label_set(place: Path, splits: Mapping[str, Split]) -> tuple[str, ...]:
-    """The names in labelset.txt, or else the numbers. Raises `InputError` for a higher number."""
-    path = place / "labelset.txt"
-    if not path.is_file():
-        highest = max((int(split.labels.max()) for split in splits.values()), default=-1)
-        return tuple(map(str, range(highest + 1)))
-    names = tuple(line.strip() for line in _lines(path) if line.strip())
-    for split, examples in splits.items():
-        for row in np.flatnonzero(examples.labels >= len(names))[:1]:
-            raise InputError(
-                f"the label number {examples.labels[row]}: labelset.txt names {len(names)} labels",
-                where=f"{place / FILES[split]}:{row + 1}",
-                hint="the first label has the number 0: take both files from one release",
-            )
-    return names
 
 
 def _lines(path: Path) -> Iterator[str]:

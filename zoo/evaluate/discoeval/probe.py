@@ -18,9 +18,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from corpora.errors import InputError
 from corpora.rng import stream
 from zoo.evaluate.discoeval.tasks import Settings
+from zoo.evaluate.scores import finite
+from zoo.modeling import best_device
+
+FEATURES, HINT = "features", "look at the encoder's vectors"
 
 
 @dataclass
@@ -34,10 +37,15 @@ class Probe:
     epochs: int
     grid: dict[float, float] = field(default_factory=dict)
 
+    @property
+    def linear(self) -> bool:
+        """Whether it has no hidden layer."""
+        return len(self.parameters) == 2
+
     @torch.inference_mode()
     def predict(self, features: np.ndarray, batch: int = 4096) -> np.ndarray:
         """The class of each row, `[rows]`. Raises `InputError` as `fit` does."""
-        _check_finite(features)
+        finite(features, FEATURES, hint=HINT)
         device = self.parameters[0].device
         found = [
             _scores([p[None] for p in self.parameters], _on(part, device))[:, 0].argmax(1).cpu()
@@ -58,10 +66,9 @@ def fit(
 
     Raises `InputError` if the features hold NaN or infinity.
     """
-    from zoo.modeling import best_device
-
     device = device or best_device()
-    _check_finite(train[0], validation[0])
+    for features in (train[0], validation[0]):
+        finite(features, FEATURES, hint=HINT)
     x, y = _on(train[0], device), _on(train[1].astype(np.int64), device)
     held = _on(validation[0], device), _on(validation[1].astype(np.int64), device)
     members = len(settings.l2)
@@ -87,11 +94,6 @@ def fit(
         epoch += settings.epoch_size
         watch.look(_accuracies(parameters, *held), parameters, epoch)
     return watch.best_probe(settings.l2)
-
-
-def _check_finite(*features: np.ndarray) -> None:
-    if not all(np.isfinite(part).all() for part in features):
-        raise InputError("the features hold NaN or infinity", hint="look at the encoder's vectors")
 
 
 class _Watch:

@@ -1,0 +1,164 @@
+"""Suite `agreement`: whether the model chooses as people do (Krippendorff's alpha)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corpora.errors import InputError, require
+from corpora.rng import stream
+from zoo.declared import Form
+from zoo.evaluate import Request
+from zoo.evaluate.pairwise_sets import PairSet, open_sets, score_pairs
+from zoo.evaluate.results import Result
+from zoo.evaluate.scorers import OfScorers, cut_of, describe
+from zoo.evaluate.scores import interval, stated, whole_units
+from zoo.evaluate.table import Rows, plain, rows_of_sets
+
+CODERS = 100
+"""Random coders drawn for the comparison."""
+MISSING = -1
+
+
+class Agreement(OfScorers):
+    """Whether the model chooses as people do: Krippendorff's alpha with and without the model."""
+
+    name = "agreement"
+    paper = "Jwalapuram, Joty and Lin 2022, section 2.2"
+    percent = False
+    reads = (Form(("pos", "neg", "votes")),)
+    all_configs = True
+
+    prompt: bool = True
+    """Whether a pair's prompt is part of both texts."""
+
+    def evaluate(self, request: Request) -> Result:
+        """Krippendorff's alpha (nominal) of the votes, the model's choices as one more annotator.
+
+        The authors' script drops a model's ties, which shifts the choices after them to other
+        pairs; here a tie is a missing value. Raises `InputError` where no set has votes.
+        """
+        found = open_sets(request.data, request.split, request.limit)
+        # A set is judged where two annotators preferred a text of one pair, be it the same or not.
+        voted = [s for s in found.sets if (vote_counts(s.votes).sum(1) > 1).any()]
+        if not voted:
+            raise InputError(
+                "no test set here has votes of at least two annotators",
+                where=request.data,
+                hint='give @lmvlm or @summeval, or JSON Lines with "votes": [1, 0, -1]',
+            )
+        scorers = self.scorers(request)
+        sets: dict[str, dict[str, Any]] = {}
+        for each in voted:
+            own = {
+                name: agreement_on(each, *score_pairs(each, scorer, self.prompt), request.seed)
+                for name, scorer in scorers.items()
+            }
+            sets[each.name] = own.pop("")
+            if own:
+                alphas = {name: beside["alpha"] for name, beside in own.items()}
+                sets[each.name]["baselines"] = alphas
+        return Result(
+            model=describe(request.model, scorers[""]),
+            dataset=dict(found.description),
+            protocol={
+                "alpha": "nominal",
+                "ties": "missing",
+                "prompt": self.prompt,
+                "limit": request.limit,
+            },
+            examples=sum(each["pairs"] for each in sets.values()),
+            metrics={"sets": sets, "resampled": "groups"},
+            notes=[
+                f"{name}: {each['preferred_pos']:.0%} of the votes are for pos, so alpha has "
+                "little to measure; see both_ways"
+                for name, each in sets.items()
+                if not 0.2 < each["preferred_pos"] < 0.8
+            ],
+            more={"cut": cut_of(scorers[""])},
+        )
+
+    @classmethod
+    def rows(cls, result: Result) -> Rows:
+        sets = result.metrics["sets"]
+        random = {name: plain(found["random"]["value"]) for name, found in sets.items()}
+        return {
+            "": {},
+            "annotators alone": {name: plain(found["people"]) for name, found in sets.items()},
+            "annotators and a random coder": random,
+            **rows_of_sets(sets, "alpha", plain),
+        }
+
+
+def agreement_on(
+    found: PairSet, coherent: np.ndarray, other: np.ndarray, seed: int
+) -> dict[str, Any]:
+    """Alpha of the people, with the model, and with a random coder in the model's place.
+
+    Its interval is that when whole groups of pairs are drawn anew; a draw without a pair that two
+    people judged has no alpha: such are counted as `skipped`.
+
+    `both_ways` is alpha with each pair counted in both orders, which makes the two values equally
+    frequent: where `pos` is the text that most preferred, nearly every vote is 1, and alpha as
+    published is low however well the people agree.
+    """
+    people = vote_counts(found.votes)
+    chosen = np.where(coherent > other, 1, np.where(coherent < other, 0, MISSING))
+    model = people + vote_counts([(int(choice),) for choice in chosen])
+    random = stream(seed, "zoo.evaluate.coder", found.name)
+    coders = [
+        alpha(people + np.eye(2, dtype=np.int64)[random.integers(0, 2, len(people))])
+        for _ in range(CODERS)
+    ]
+    majority = np.sign(people[:, 1] - people[:, 0])
+    decided = majority != 0
+    right = np.sign(coherent - other)[decided] == majority[decided]
+    _, group = np.unique(found.groups, return_inverse=True)
+    units = int(group.max()) + 1
+    drawn = whole_units(units, seed, f"alpha.{found.name}")
+
+    def both_ways(counts: np.ndarray) -> float:
+        return alpha(np.concatenate([counts, counts[:, ::-1]]))
+
+    def with_interval(counts: np.ndarray) -> dict[str, Any]:
+        comparable = counts.sum(1) > 1
+        usable = [times[group] for times in drawn if times[group][comparable].any()]
+
+        def resampled() -> np.ndarray:
+            return np.array([alpha(np.repeat(counts, times, axis=0)) for times in usable])
+
+        bounds = stated(units, resampled)
+        return {"value": alpha(counts), **bounds, "skipped": len(drawn) - len(usable)}
+
+    return {
+        "alpha": with_interval(model),
+        "both_ways": both_ways(model),
+        "people": {**with_interval(people), "both_ways": both_ways(people)},
+        "random": {"value": float(np.mean(coders)), "range": interval(np.array(coders))},
+        "majority_accuracy": float(right.mean()) if decided.any() else 0.0,
+        "ties": int((chosen == MISSING).sum()),
+        "pairs": len(found.pairs),
+        "identical": found.identical,
+        "annotators": max(len(pair.votes) for pair in found.pairs),
+        "preferred_pos": float(people[:, 1].sum() / people.sum()),
+    }
+
+
+def vote_counts(votes: Sequence[Sequence[int]]) -> np.ndarray:
+    """How often each pair got a 0 and a 1, `[pairs, 2]`; other votes are missing values."""
+    return np.array([[list(row).count(0), list(row).count(1)] for row in votes], np.int64)
+
+
+def alpha(counts: np.ndarray) -> float:
+    """Krippendorff's alpha (nominal) from `counts [pairs, values]`.
+
+    1 where all that can be compared is one value: nobody disagrees. Raises `DiscorporaError`
+    without the library krippendorff.
+    """
+    library = require("krippendorff", "eval", "for Krippendorff's alpha")
+    comparable = counts[counts.sum(1) > 1]
+    if (comparable.sum(0) > 0).sum() < 2:
+        return 1.0
+    return float(library.alpha(value_counts=comparable, level_of_measurement="nominal"))

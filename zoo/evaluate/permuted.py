@@ -1,0 +1,93 @@
+"""Suite `permuted`: a document against its permutations."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from zoo.declared import Form
+from zoo.evaluate import Request
+from zoo.evaluate.results import Result
+from zoo.evaluate.scorers import OfScorers, Scorer, baseline, cut_of, describe, scores_of
+from zoo.evaluate.scores import Outcomes, Ranking, ranked
+from zoo.evaluate.table import Rows, percent, rows_of_sets
+from zoo.training.data import open_dataset, split_spec, spread
+
+
+class Permuted(OfScorers):
+    """A document against its permutations: the coherence scorer's own task."""
+
+    name = "permuted"
+    paper = "Jwalapuram, Joty and Lin 2022"
+    reads = (Form(("document", "orders"), {"documents": ("id", "sentences")}),)
+    config = "pairwise"
+
+    def evaluate(self, request: Request) -> Result:
+        """Pairwise accuracy on one split (configuration `pairwise` unless `@CONFIG` says else)."""
+        folder, config = split_spec(request.data)
+        orders = open_dataset(folder, config or self.config).need("document", "orders")
+        documents = open_dataset(folder, "documents").need("id", "sentences")
+        tables = documents[request.split], spread(orders[request.split], request.limit)
+        scorers = self.scorers(request)
+        model = scorers.pop("")
+        if isinstance(model, DocumentScorer):
+            ranking = model.rank_orders(*tables)
+        else:
+            ranking = rank_texts(model, *tables)
+        metrics, about = ranking.metrics(request.seed), orders.describe()
+        for name, rule in scorers.items():
+            found = rank_texts(rule, *tables)
+            both = found.coherent, found.permuted
+            metrics["baselines"][name] = ranked(*both, found.documents, request.seed, name)
+        right = ranking.coherent > ranking.permuted  # a tie is wrong
+        return Result(
+            model=describe(request.model, model),
+            dataset=about,
+            protocol={"limit": request.limit},
+            examples=metrics["pairs"],
+            metrics=metrics,
+            outcomes=[Outcomes(self.column(about["config"]), ranking.documents, right)],
+            more={"cut": cut_of(model)},
+        )
+
+    @classmethod
+    def column(cls, config: str) -> str:
+        """The configuration is in the name, unless it is the usual one."""
+        return "permuted accuracy" + ("" if config == cls.config else f" ({config})")
+
+    @classmethod
+    def rows(cls, result: Result) -> Rows:
+        column = cls.column(result.dataset["config"])
+        return rows_of_sets({column: result.metrics}, "accuracy", percent)
+
+
+@runtime_checkable
+class DocumentScorer(Protocol):
+    """A scorer that cuts a document and its permutations alike, as in its training."""
+
+    def rank_orders(self, documents: pa.Table, orders: pa.Table) -> Ranking: ...
+
+
+def rank_texts(model: Scorer, documents: pa.Table, orders: pa.Table) -> Ranking:
+    """Each document against each of its permutations, for any scorer: it gets whole texts."""
+    sentences = dict(
+        zip(documents["id"].to_pylist(), documents["sentences"].to_pylist(), strict=True)
+    )
+    names, texts, permuted, identical = [], [], [], 0
+    for row in orders.select(["document", "orders"]).to_pylist():
+        text = tuple(sentences[row["document"]])
+        for order in row["orders"]:
+            other = tuple(text[i] for i in order)
+            if other == text:
+                identical += 1
+                continue
+            names.append(row["document"])
+            texts.append(text)
+            permuted.append(other)
+    (scores, others), (lengths, other_lengths) = (
+        np.split(scores_of(scorer, [*texts, *permuted]), 2)
+        for scorer in (model, baseline("longer"))
+    )
+    return Ranking(names, scores, others, (lengths, other_lengths), identical)

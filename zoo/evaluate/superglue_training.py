@@ -1,0 +1,211 @@
+"""Fine-tuning for the suite `superglue`: an encoder with a linear layer on pairs of texts."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import (
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
+
+from zoo.backbones import Pooling, max_positions, pooled, pooling_of, warn_of_padding
+from zoo.evaluate import Request
+from zoo.evaluate.scores import finite
+from zoo.loading import load_tokenizer
+from zoo.modeling import best_device, load_backbone, uses_bf16, within_memory
+from zoo.training.trainer import LogLines, take_one_gpu
+
+if TYPE_CHECKING:
+    from zoo.evaluate.superglue import Example, SuperGlue, Task
+
+log = logging.getLogger("zoo")
+
+
+def fine_tune(
+    task: Task,
+    train: Sequence[Example],
+    examples: Sequence[Example],
+    request: Request,
+    options: SuperGlue,
+    seed: int,
+) -> tuple[list[int], list[dict[str, Any]]]:
+    """Train once: what is chosen at the last step, and the accuracy at each checkpoint."""
+    torch.manual_seed(seed)
+    backbone = load_backbone(request.model, {})
+    tokenizer = load_tokenizer(request.model, backbone.config)
+    warn_of_padding(backbone)
+    limit = max_positions(backbone.config) or options.max_length
+    pairs = Pairs(tokenizer, min(options.max_length, limit), task.classes)
+    pooling = pooling_of(backbone.config, tokenizer)
+    model = PairModel(backbone, pooling, task.classes or 1).to(best_device())
+    points: list[dict[str, Any]] = []
+
+    def look(step: int) -> list[int]:
+        chosen: list[int] = choose(model, examples, pairs, request.batch_size).tolist()
+        right = [choice in e.right for choice, e in zip(chosen, examples, strict=True)]
+        points.append({"step": step, "accuracy": float(np.mean(right))})
+        log.info("%s, step %d: accuracy %.3f", task.name, step, points[-1]["accuracy"])
+        return chosen
+
+    with TemporaryDirectory(prefix="superglue-") as folder:
+        trainer = Trainer(
+            model,
+            _arguments(folder, task, seed, options.batch, uses_bf16(options.bf16)),
+            data_collator=pairs,
+            train_dataset=list(train),
+            callbacks=[_Checkpoints(task.checkpoint, look), LogLines()],
+        )
+        trainer.remove_callback(PrinterCallback)
+        with within_memory(f"superglue, {task.name}", "lower --max_length or --max_candidates"):
+            trainer.train()
+    return look(trainer.state.global_step), points
+
+
+def _arguments(
+    folder: str, task: Task, seed: int, batch_size: int, bf16: bool
+) -> TrainingArguments:
+    """Linear warm-up over the first tenth of the steps, then linear to 0 (BERT's schedule)."""
+    at_once = min(task.device_batch, batch_size)
+    arguments = TrainingArguments(
+        output_dir=folder,
+        seed=seed,
+        learning_rate=task.learning_rate,
+        weight_decay=0.01,
+        max_steps=task.max_steps or -1,
+        num_train_epochs=task.epochs or 1.0,
+        warmup_steps=0.1,
+        per_device_train_batch_size=at_once,
+        gradient_accumulation_steps=math.ceil(batch_size / at_once),
+        bf16=bf16,
+        use_cpu=not torch.accelerator.is_available(),
+        save_strategy="no",
+        eval_strategy="no",
+        report_to="none",
+        logging_steps=100,
+        log_level="warning",
+        disable_tqdm=not sys.stderr.isatty(),
+        remove_unused_columns=False,
+        dataloader_pin_memory=torch.cuda.is_available(),
+    )
+    take_one_gpu(arguments)
+    return arguments
+
+
+class _Checkpoints(TrainerCallback):
+    """Calls `look(step)` where the paper kept a checkpoint: `every` so many steps (0: epochs)."""
+
+    def __init__(self, every: int, look: Callable[[int], Any]) -> None:
+        self.every, self.look = every, look
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        at = state.global_step
+        if self.every and at % self.every == 0 and at < state.max_steps:
+            self.look(at)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if not self.every and state.global_step < state.max_steps:
+            self.look(state.global_step)
+
+
+class PairModel(nn.Module):
+    """A backbone and one linear layer: `outputs` numbers for each pair of texts."""
+
+    # Keyword arguments of `forward` are the encoded texts: the Trainer must add nothing to them.
+    accepts_loss_kwargs = False
+
+    def __init__(self, backbone: PreTrainedModel, pooling: Pooling, outputs: int) -> None:
+        super().__init__()
+        self.backbone, self.pooling = backbone, pooling
+        self.dropout = nn.Dropout(getattr(backbone.config, "hidden_dropout_prob", 0.1))
+        self.head = nn.Linear(backbone.config.hidden_size, outputs)
+        nn.init.normal_(self.head.weight, std=0.02)
+        nn.init.zeros_(self.head.bias)
+
+    def logits(self, encoded: dict[str, Tensor]) -> Tensor:
+        """`[pairs, outputs]` from `input_ids` and `attention_mask [pairs, tokens]`."""
+        found = self.backbone(**encoded)
+        vectors = getattr(found, "pooler_output", None)
+        if vectors is None or self.pooling != "first":
+            vectors = pooled(found.last_hidden_state, encoded["attention_mask"], self.pooling)
+        return self.head(self.dropout(vectors))
+
+    def forward(self, sizes: Tensor, right: Tensor, **encoded: Tensor) -> dict[str, Tensor]:
+        """The mean loss of a batch: `sizes [examples]` pairs each, `right [pairs]` marks.
+
+        With several outputs, `right` is the class of each pair (cross entropy). With one, the
+        pairs of an example are its candidates: -log of the share of the softmax that falls on
+        right ones.
+        """
+        logits = self.logits(encoded).float()
+        if logits.size(1) > 1:
+            return {"loss": nn.functional.cross_entropy(logits, right)}
+        parts = (part.split(sizes.tolist()) for part in (logits[:, 0], right))
+        losses = [
+            torch.logsumexp(scores, 0) - torch.logsumexp(scores[marks > 0], 0)
+            for scores, marks in zip(*parts, strict=True)
+        ]
+        return {"loss": torch.stack(losses).mean()}
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Makes batches: pairs of texts as ids; where both are too long, the longer one is cut."""
+
+    tokenizer: PreTrainedTokenizerBase
+    max_length: int
+    classes: int
+
+    def encode(self, pairs: Iterable[tuple[str, str]]) -> dict[str, Tensor]:
+        first, second = map(list, zip(*pairs, strict=True))
+        options = {"truncation": "longest_first", "max_length": self.max_length, "padding": True}
+        # Padded as `pooled` takes it; XLNet's own side is the left.
+        sides = {"padding_side": "right", "return_tensors": "pt"}
+        return dict(self.tokenizer(first, second, **options, **sides))
+
+    def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
+        marks = [
+            example.right[0] if self.classes else int(place in example.right)
+            for example in examples
+            for place in range(len(example.pairs))
+        ]
+        sizes = torch.tensor([len(example.pairs) for example in examples])
+        encoded = self.encode(pair for example in examples for pair in example.pairs)
+        return {"sizes": sizes, "right": torch.tensor(marks), **encoded}
+
+
+@torch.inference_mode()
+def choose(
+    model: PairModel, examples: Sequence[Example], pairs: Pairs, batch_size: int
+) -> np.ndarray:
+    """The class, or the candidate, that the model prefers in each example, `[examples]`."""
+    was_training = model.training
+    model.eval()
+    device = next(model.parameters()).device
+    flat = [pair for example in examples for pair in example.pairs]
+    order = np.argsort([-len(one) - len(two) for one, two in flat], kind="stable")
+    scores = np.zeros((len(flat), model.head.out_features))
+    for start in range(0, len(order), batch_size):
+        rows = order[start : start + batch_size]
+        encoded = pairs.encode([flat[row] for row in rows])
+        inputs = {name: value.to(device) for name, value in encoded.items()}
+        scores[rows] = model.logits(inputs).float().cpu().numpy()
+    model.train(was_training)
+    finite(scores, "the model gives scores", hint="lower --learning_rate, or --bf16 false")
+    if pairs.classes:
+        return scores.argmax(1)
+    ends = np.cumsum([len(example.pairs) for example in examples])
+    return np.array([part.argmax() for part in np.split(scores[:, 0], ends[:-1])])
