@@ -16,15 +16,6 @@ from corpora.prose import Quotes, lead, prose, units, words
 from corpora.tasks.builder import Builder, Reject, Row, Size
 from corpora.tasks.candidates import Candidates, text_key
 
-CITATION = """@inproceedings{chen-etal-2019-evaluation,
-  title = {Evaluation Benchmarks and Learning Criteria for Discourse-Aware Sentence
-           Representations},
-  author = {Chen, Mingda and Chu, Zewei and Gimpel, Kevin},
-  booktitle = {Proceedings of EMNLP-IJCNLP},
-  pages = {649--662},
-  year = {2019}
-}"""
-
 SPLIT_BY_PROGRAM = "Sentences are split by a program; a wrong boundary gives a wrong example."
 
 
