@@ -9,14 +9,13 @@ from itertools import pairwise
 from typing import Annotated
 
 import pyarrow as pa
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from corpora.document import Document
-from corpora.errors import ConfigError
 from corpora.prose import units
 from corpora.schemas import marked
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.builder import Builder, Part, Reject, Row, each_once
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 
@@ -43,6 +42,10 @@ _TOO = re.compile("too ?,", re.IGNORECASE)
 PAIRED = (("(", ")"), ("[", "]"), ("“", "”"))
 
 
+def _folded(markers: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(" ".join(marker.lower().split()) for marker in markers)
+
+
 class Discovery(Builder):
     """Adjacent sentences and the marker with which the second began."""
 
@@ -53,7 +56,9 @@ class Discovery(Builder):
     columns = pa.schema([(name, pa.string()) for name in ("label", "s1", "s2")])
     equal = ("label", "s1", "s2")
 
-    markers: Annotated[tuple[str, ...], Field(min_length=1)] = MARKERS
+    markers: Annotated[tuple[str, ...], AfterValidator(_folded), AfterValidator(each_once)] = (
+        MARKERS
+    )
     """What the second sentence may begin with, before a comma; letter case aside."""
     min_words: Annotated[int, Field(ge=1)] = 3
     """The fewest words of a sentence (at white space), marker removed."""
@@ -66,16 +71,6 @@ class Discovery(Builder):
     train: Part = 0.9
     validation: Part = 0.05
     test: Part = 0.05
-
-    @field_validator("markers")
-    @classmethod
-    def _distinct(cls, markers: tuple[str, ...]) -> tuple[str, ...]:
-        folded = tuple(" ".join(marker.lower().split()) for marker in markers)
-        if len(set(folded)) != len(folded) or not all(folded):
-            raise ConfigError(
-                f"markers = {list(markers)}", hint="name each marker once, and none empty"
-            )
-        return folded
 
     @cached_property
     def _opening(self) -> re.Pattern[str]:

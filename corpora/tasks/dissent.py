@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import InputError
 from corpora.rng import stable_id, stream
 from corpora.schemas import DISSENT, MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, dissent
 from corpora.splits import SPLITS
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Part, Target
+from corpora.store.rows import parquet_batches
+from corpora.tasks.builder import Builder, Part, Target, each_once
 from corpora.tasks.candidates import COMMON, Candidates, Shard, text_key
 from corpora.tasks.cards import card_beside
 
@@ -50,7 +50,7 @@ class Dissent(Builder):
     columns = pa.schema([PAIRS.field(name) for name in PAIR_COLUMNS])
     equal = ("marker", "s1", "s2")
 
-    markers: Annotated[tuple[str, ...], Field(min_length=1)] = MARKERS_ALL
+    markers: Annotated[tuple[str, ...], AfterValidator(each_once)] = MARKERS_ALL
     """The labels of `all`, in this order; pairs with other markers are left out."""
     require_clauses: bool = True
     """Both sides need a finite verb or copula and an overt subject (section 2)."""
@@ -71,12 +71,6 @@ class Dissent(Builder):
     """The share of the validation split."""
     test: Part = 0.05
     """The share of the test split."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if len(set(self.markers)) != len(self.markers):
-            raise ConfigError(f"markers = {list(self.markers)}", hint="name each marker once")
-        return self
 
     def sets(self) -> Mapping[str, Sequence[str]]:
         """The configurations and their label names; sets that do not fit are left out."""
@@ -235,19 +229,14 @@ def read_pairs(path: Path) -> Iterator[pa.RecordBatch]:
 
     Raises `InputError` for a file that is not a table of pairs.
     """
-    try:
-        file = pq.ParquetFile(path, page_checksum_verification=True)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", where=str(path)) from error
-    if missing := sorted(set(COLUMNS) - set(file.schema_arrow.names)):
-        raise InputError(
-            f"has no column {', '.join(missing)}",
-            where=str(path),
-            hint=f"a table of pairs has the columns {', '.join(PAIRS.names)}",
-        )
-    with file:
-        for batch in file.iter_batches(ROWS_PER_BATCH, columns=list(COLUMNS)):
-            yield batch.select(list(COLUMNS))
+    for batch in parquet_batches(path, batch_size=ROWS_PER_BATCH, columns=list(COLUMNS)):
+        if missing := sorted(set(COLUMNS) - set(batch.schema.names)):
+            raise InputError(
+                f"has no column {', '.join(missing)}",
+                where=str(path),
+                hint=f"a table of pairs has the columns {', '.join(PAIRS.names)}",
+            )
+        yield batch.select(list(COLUMNS))
 
 
 def _words(column: pa.Array) -> NDArray[np.int64]:

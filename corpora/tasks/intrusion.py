@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from corpora.document import Document
-from corpora.errors import ConfigError
 from corpora.prose import Quotes, lead, prose, units, words
 from corpora.readers.source import SeenIds
 from corpora.rng import stream
@@ -42,6 +41,7 @@ class Intrusion(Builder):
     default = "detection"
     columns = pa.schema([INTRUSION_DETECTION.field("sentences"), ("quoted", pa.int32())])
     equal = ("sentences",)
+    ascending = (("min_sentences", "max_sentences"),)
 
     take: Literal["lead", "windows"] = "windows"
     """`windows`: each unit `within` a document, cut into texts; `lead`: the lead section of a
@@ -79,15 +79,6 @@ class Intrusion(Builder):
     train: Part = 0.8
     validation: Part = 0.1
     test: Part = 0.1
-
-    @model_validator(mode="after")
-    def _fit_together(self) -> Self:
-        if self.min_sentences > self.max_sentences:
-            raise ConfigError(
-                f"min_sentences {self.min_sentences} and max_sentences {self.max_sentences}",
-                hint="min_sentences <= max_sentences",
-            )
-        return self
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The texts of one document; the others are counted as too short."""

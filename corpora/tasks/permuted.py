@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
@@ -47,6 +47,7 @@ class Permuted(Prescribed):
         [*(PERMUTED_DOCUMENTS.field(name) for name in ("id", "sentences")), ("quoted", pa.int32())]
     )
     equal = ("sentences",)
+    ascending = (("min_sentences", "block_size", "block_from"), ("min_ranked", "ranked"))
 
     quotes: Quotes = "balance"
     """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
@@ -75,21 +76,6 @@ class Permuted(Prescribed):
     train: Part = 0.8
     validation: Part = 0.1
     test: Part = 0.1
-
-    @model_validator(mode="after")
-    def _fit_together(self) -> Self:
-        if not self.min_sentences <= self.block_size < self.block_from:
-            raise ConfigError(
-                f"min_sentences {self.min_sentences}, block_size {self.block_size} and "
-                f"block_from {self.block_from} do not fit together",
-                hint="min_sentences <= block_size < block_from",
-            )
-        if self.min_ranked > self.ranked:
-            raise ConfigError(
-                f"min_ranked = {self.min_ranked}, ranked = {self.ranked}",
-                hint="min_ranked <= ranked",
-            )
-        return self
 
     def identity(self) -> dict[str, Any]:
         """The settings, and the contents of the tokenizer's file."""

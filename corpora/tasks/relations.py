@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import pyarrow as pa
 from pydantic import Field
@@ -26,6 +26,7 @@ from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
 
 ROWS_PER_BATCH = 256
+Layer = TypeVar("Layer")
 
 
 class Treebank(Prescribed):
@@ -65,6 +66,17 @@ where split = $split and list_contains($names, label)
 """
 
 
+def annotated(document: Document, layer: Layer | None, kind: str) -> Layer:
+    """The layer of a document; raises `ConfigError` for one of another kind of source."""
+    if layer is None:
+        raise ConfigError(
+            f"document {document.id!r} is not annotated",
+            where=document.source,
+            hint=f"this dataset is made from sources of the kind {kind}:",
+        )
+    return layer
+
+
 class Relations(Treebank):
     """Pairs of arguments; the label comes from the relation between them."""
 
@@ -86,13 +98,7 @@ class Relations(Treebank):
 
         Raises `ConfigError` for a document without a layer of relations.
         """
-        if document.relations is None:
-            raise ConfigError(
-                f"document {document.id!r} has no gold relations",
-                where=document.source,
-                hint="this dataset is made from sources of the kind pdtb:",
-            )
-        for relation in document.relations:
+        for relation in annotated(document, document.relations, "pdtb"):
             if relation.kind not in self.kinds:
                 reject(f"relation_{relation.kind.lower()}")
                 continue

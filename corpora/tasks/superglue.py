@@ -64,15 +64,11 @@ class Superglue(FromSources):
         assert isinstance(reader, Hub)
         split = reader.split if "split" in reader.model_fields_set else ""
         for name in (reader.config,) if reader.config else self.tasks:
-            if name not in TASKS:
-                raise ConfigError(
-                    f"config = {name!r}",
-                    where="hub: config",
-                    hint=f"{nearest(name, TASKS)}one of {', '.join(TASKS)}, or none for all",
-                )
             for part in (split,) if split else HUB_SPLITS:
-                if part not in SPLIT_NAMES:
-                    raise ConfigError(f"split = {part!r}", hint=f"one of {', '.join(SPLIT_NAMES)}")
+                for option, value, names in (("config", name, TASKS), ("split", part, SPLIT_NAMES)):
+                    if value not in names:
+                        hint = f"{nearest(value, names)}one of {', '.join(names)}, or none for all"
+                        raise ConfigError(f"{option} = {value!r}", where=source.name, hint=hint)
                 yield name, SPLIT_NAMES[part], reader.records(source.target, name, part)
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from corpora.document import Document
-from corpora.errors import ConfigError
 from corpora.rng import stream
 from corpora.schemas import DC
 from corpora.splits import SPLITS, Shares
@@ -83,11 +82,7 @@ class Dc(Consecutive):
 
     @model_validator(mode="after")
     def _some_chat(self) -> Self:
-        if not any(self.sizes_of("chat").values()):
-            raise ConfigError(
-                "chat_train, chat_validation and chat_test = 0, 0, 0",
-                hint="one of them at least is more than 0",
-            )
+        self.shares("chat")
         return self
 
     def sizes_of(self, config: str) -> dict[str, int]:

@@ -10,7 +10,6 @@ import pyarrow as pa
 from pydantic import Field
 
 from corpora.document import Document
-from corpora.errors import ConfigError
 from corpora.rng import stable_id
 from corpora.schemas import rst as rst_schema
 from corpora.splits import Assignment
@@ -19,7 +18,7 @@ from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Reject, Row, Target
 from corpora.tasks.candidates import Candidates
 from corpora.tasks.cards import card_beside
-from corpora.tasks.relations import Treebank
+from corpora.tasks.relations import Treebank, annotated
 
 FOLDERS = {"TRAINING": "train", "TEST": "test"}
 """RST-DT's own folders, as they stand in the ids of its documents."""
@@ -97,13 +96,7 @@ class Rst(Treebank):
 
         Raises `ConfigError` for a document without a tree.
         """
-        tree = document.rst
-        if tree is None:
-            raise ConfigError(
-                f"document {document.id!r} has no tree",
-                where=document.source,
-                hint="this dataset is made from sources of the kind rst:",
-            )
+        tree = annotated(document, document.rst, "rst")
         spans = zip(tree.start, tree.end, strict=True)
         texts = [" ".join(document.text[a:b].split()) for a, b in spans]
         nodes = zip(tree.nuclearity, tree.relation, tree.left, tree.right, strict=True)
