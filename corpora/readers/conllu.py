@@ -121,7 +121,7 @@ class _Building:
         if self.refused:
             return
         self.lines += len(comments) + len(lines)
-        new_paragraph, heading = not self.pieces, False
+        new_paragraph, heading, new_caption = not self.pieces, False, False
         for comment in comments:
             key, value = map(str.strip, comment[1:].partition("=")[::2])
             if key.startswith("newpar"):
@@ -130,7 +130,7 @@ class _Building:
                 for block in value.split("|") if key == "newpar_block" else ():
                     heading |= block.split()[:1] == ["head"]
                     if caption := _CAPTION.match(block):
-                        self.in_caption = int(caption[1])
+                        new_caption, self.in_caption = True, int(caption[1])
             elif key.startswith("meta::"):
                 self.meta[key.removeprefix("meta::")] = value
             elif key == "sent_id":
@@ -153,9 +153,11 @@ class _Building:
         self.pieces += [gap, text] if self.pieces else [text]
         self.at = at + len(text)
         self.sentences.add(at, self.at)
-        if self.in_caption:
+        if new_caption:
             self.captions.add(at, self.at)
-            self.in_caption -= 1
+        elif self.in_caption:
+            self.captions.end[-1] = self.at
+        self.in_caption = max(0, self.in_caption - 1)
         if new_paragraph:
             self.paragraphs.add(at, self.at)
             self.headings.append(heading)
@@ -203,8 +205,8 @@ class _Building:
         for start, end in self.captions:
             for at, (level, name, first, last) in enumerate(rows):
                 if first <= start < last:
-                    parts = [(first, start), (end, last)]
-                    rows[at : at + 1] = [(level, name, a, b) for a, b in parts if a < b]
+                    parts = [(a, b) for a, b in ((first, start), (end, last)) if a < b]
+                    rows[at : at + 1] = [(level, name, *part) for part in parts or [(end, end)]]
                     break
         return Sections(*map(list, zip(*rows, strict=True)))
 
