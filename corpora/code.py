@@ -1,8 +1,8 @@
 """A hash of the code that makes an output: part of the hash of a stage.
 
 It covers a module and everything it imports within its top-level package, also inside functions.
-Docstrings, comments, type annotations and layout do not count; a `.sql` or `.json` file with the
-name of a module does. The hash is the same for every Python version.
+Docstrings, comments, type annotations and layout do not count; data files (`DATA`) with the name of
+a module do. The hash is the same for every Python version.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from typing import Any
 LAYOUT = frozenset({"ctx", "kind", "type_comment", "annotation", "returns", "type_ignores"})
 """Fields of syntax trees that do not change what code does."""
 
+DATA = (".toml", ".bib", ".sql", ".json")
+"""Suffixes of data files that belong to the module of their name."""
+
 
 @cache
 def code_hash(module: str) -> str:
@@ -36,7 +39,7 @@ def code_hash(module: str) -> str:
     whole = hashlib.sha256()
     for name, path in sorted(paths.items()):
         whole.update(f"{name}\0{_file_hash(path)}\0".encode())
-        for data in (path.with_suffix(".sql"), path.with_suffix(".json")):
+        for data in map(path.with_suffix, DATA):
             if data.is_file():
                 whole.update(data.read_bytes())
     return whole.hexdigest()[:16]

@@ -90,7 +90,10 @@ def lead(document: Document, texts: Sequence[str]) -> list[str]:
         if document.sections.level[0] != 1:
             return []
         inside = map(document.sections.at, document.sentences.start)
-        return [text for text, number in zip(texts, inside, strict=True) if number == 0]
+        # A caption cuts the lead: what stands behind it has no heading either.
+        headings = document.sections.heading
+        parts = {n for n, heading in enumerate(headings) if n == 0 or heading == headings[0] == ""}
+        return [text for text, number in zip(texts, inside, strict=True) if number in parts]
     paragraphs = units(document, texts, "paragraph")
     for heading, group in groupby(paragraphs, lambda p: len(p) == 1 and not finished(p[0])):
         if not heading:

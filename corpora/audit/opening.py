@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from corpora.audit.data import Configuration, built, missing
 from corpora.audit.features import KINDS, SIDES
-from corpora.errors import ConfigError, InputError, expanded, nearest
+from corpora.errors import ConfigError, DiscorporaError, InputError, expanded, nearest
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.store.atomic import MANIFEST
 from corpora.store.manifest import read_manifest
@@ -27,65 +28,55 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
     Raises `InputError` for a dataset that cannot be read or lacks the columns of the kind, and
     `ConfigError` for an unknown kind or configuration.
     """
-    if kind and kind not in KINDS:
-        raise ConfigError(
-            f"no kind {kind!r}; {nearest(kind, KINDS)}".rstrip("; "),
-            hint=f"the kinds are: {', '.join(KINDS)}",
-        )
+    _known("kind", kind, KINDS)
     folder = expanded(spec)
     if folder.is_dir() and any((folder / name).is_file() for name in RELEASED):
         found = {"default": _released(folder, kind)}
-    elif folder.is_dir() and (folder / MANIFEST).is_file():
-        found = _built(folder)
     else:
-        found = _loaded(str(folder) if folder.is_dir() else spec, config)
-    if config:
-        if config not in found:
-            hint = f"{nearest(config, found)}it has: {', '.join(found)}"
-            raise ConfigError(f"no configuration {config!r}", where=spec, hint=hint)
-        found = {config: found[config]}
+        found = _read(folder if folder.is_dir() else spec, config)
+    _known("configuration", config, found)
+    found = {config: found[config]} if config else found
     if kind:
-        fitting = {name: c for name, c in found.items() if not missing(c.schema, kind)}
-        if not found:
-            raise InputError("holds no dataset", where=spec, hint="give a dataset's folder")
-        if not fitting:
-            columns = missing(next(iter(found.values())).schema, kind)
-            raise InputError(f"is not of the kind {kind}: it has no column {columns}", where=spec)
-        found |= {name: replace(c, kind=kind) for name, c in fitting.items()}
+        lacking = {name: missing(each.schema, kind) for name, each in found.items()}
+        if all(lacking.values()):
+            column = next(iter(lacking.values()), "label")
+            raise InputError(f"is not of the kind {kind}: it has no column {column}", where=spec)
+        fitting = (name for name, column in lacking.items() if not column)
+        found |= {name: replace(found[name], kind=kind) for name in fitting}
     return found
 
 
-def _built(folder: Path) -> dict[str, Configuration]:
-    configs = read_manifest(folder / MANIFEST).get("configs", {})
-    try:
-        return built(folder, configs)
-    except ConfigError:
-        raise
-    except (OSError, pa.ArrowException, LookupError, TypeError, ValueError) as error:
-        raise InputError(
-            f"cannot be read: {str(error).splitlines()[0]}",
-            where=str(folder),
-            hint="the folder was damaged after it was built: remove it and build it again",
-        ) from error
+def _known(what: str, name: str, names: Collection[str]) -> None:
+    if name and name not in names:
+        hint = f"{nearest(name, names)}the {what}s are: {', '.join(names)}"
+        raise ConfigError(f"no {what} {name!r}", hint=hint)
 
 
-def _loaded(spec: str, config: str) -> dict[str, Configuration]:
-    """A dataset of the Hub, or a folder of files that its library reads."""
-    import datasets
+def _read(place: Path | str, config: str) -> dict[str, Configuration]:
+    """A folder that was built, a dataset of the Hub, or files that the Hub's library reads."""
     import pyarrow.dataset as pads
-    from huggingface_hub import HfApi, snapshot_download
 
     try:
-        if not Path(spec).is_dir() and HfApi().file_exists(spec, MANIFEST, repo_type="dataset"):
+        from huggingface_hub import HfApi, snapshot_download
+
+        if isinstance(place, str) and HfApi().file_exists(place, MANIFEST, repo_type="dataset"):
             files = [MANIFEST, "*.parquet"]
-            return _built(Path(snapshot_download(spec, repo_type="dataset", allow_patterns=files)))
-        loaded = datasets.load_dataset(spec, config or None)
+            place = Path(snapshot_download(place, repo_type="dataset", allow_patterns=files))
+        if isinstance(place, Path) and (place / MANIFEST).is_file():
+            return built(place, read_manifest(place / MANIFEST).get("configs", {}))
+
+        from datasets import load_dataset  # a folder that was built needs no such heavy import
+
+        loaded = load_dataset(str(place), config or None)
+    except DiscorporaError:
+        raise
     except Exception as error:  # the library raises whatever lies below: network, Arrow, ...
         reason = (str(error).strip().splitlines() or [""])[0][:300]
         raise InputError(
             f"cannot be read: {type(error).__name__}: {reason}",
-            where=spec,
-            hint="give a dataset folder (build/sample/datasets/sp), or OWNER/NAME on the Hub",
+            where=str(place),
+            hint="give a dataset folder (build/sample/datasets/sp), or OWNER/NAME on the Hub; a "
+            "folder that was damaged after it was built is removed and built again",
         ) from error
     splits = {}
     for split, part in loaded.items():

@@ -17,6 +17,8 @@ from corpora.readers.files import DOCUMENT_LIMIT, LINES_LIMIT, TOO_LONG, Refused
 from corpora.readers.source import Reader, Source
 
 _NUMBERS = [str(number) for number in range(1, 513)]
+_CAPTION = re.compile(r"\s*caption\b.*\((\d{1,3}) s\)\s*$")
+"""How many sentences a caption has, in a block of `newpar_block`."""
 _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 _EMPTY_NODE = re.compile(r"\d+\.\d+")
 
@@ -95,6 +97,7 @@ class _Building:
         self.glued = self.refused = False
         self.paragraphs, self.sentences, self.tokens = Spans(), Spans(), Tokens()
         self.headings: list[bool] = []
+        self.captions, self.in_caption = Spans(), 0
         self.sentence_ids: set[str] = set()
 
     @property
@@ -118,14 +121,16 @@ class _Building:
         if self.refused:
             return
         self.lines += len(comments) + len(lines)
-        new_paragraph, heading = not self.pieces, False
+        new_paragraph, heading, new_caption = not self.pieces, False, False
         for comment in comments:
             key, value = map(str.strip, comment[1:].partition("=")[::2])
             if key.startswith("newpar"):
                 new_paragraph = True
                 # A value is such as `head rend:::"bold" (1 s) | ...`.
-                blocks = value.split("|") if key == "newpar_block" else ()
-                heading |= any(block.split()[:1] == ["head"] for block in blocks)
+                for block in value.split("|") if key == "newpar_block" else ():
+                    heading |= block.split()[:1] == ["head"]
+                    if caption := _CAPTION.match(block):
+                        new_caption, self.in_caption = True, int(caption[1])
             elif key.startswith("meta::"):
                 self.meta[key.removeprefix("meta::")] = value
             elif key == "sent_id":
@@ -147,6 +152,11 @@ class _Building:
         self.pieces += [gap, text] if self.pieces else [text]
         self.at = at + len(text)
         self.sentences.add(at, self.at)
+        if new_caption:
+            self.captions.add(at, self.at)
+        elif self.in_caption:
+            self.captions.end[-1] = self.at
+        self.in_caption = max(0, self.in_caption - 1)
         if new_paragraph:
             self.paragraphs.add(at, self.at)
             self.headings.append(heading)
@@ -168,7 +178,7 @@ class _Building:
             url=self.meta.get("sourceURL", ""),
             author=self.meta.get("author", ""),
             categories=(self.genre,) if self.genre else (),
-            sections=self._sections(text) if any(self.headings) else None,
+            sections=self._sections(text) if any(self.headings) or self.captions else None,
             paragraphs=self.paragraphs,
             sentences=self.sentences,
             tokens=self.tokens,
@@ -178,7 +188,8 @@ class _Building:
         """Sections between the headings; text before them or under the title is the lead.
 
         A heading's depth is not known: all have level 2. A span covers the paragraphs below
-        the heading, not the heading, which is a paragraph of the text.
+        the heading, not the heading, which is a paragraph of the text. Nor does it cover a caption:
+        what stands behind it is a section with the same heading.
         """
         rows: list[tuple[int, str, int, int]] = [(1, "", 0, 0)]
         title = self.meta.get("title", "").casefold()
@@ -188,8 +199,15 @@ class _Building:
                 rows[-1] = (level, name, start if first == last else first, end)
             elif start or text[start:end].casefold() != title:
                 rows.append((2, text[start:end], end, end))
-        columns = zip(*(rows if rows[0][3] else rows[1:]), strict=True)
-        return Sections(*map(list, columns))
+        if not rows[0][3]:
+            del rows[0]
+        for start, end in self.captions:
+            for at, (level, name, first, last) in enumerate(rows):
+                if first <= start < last:
+                    parts = [(a, b) for a, b in ((first, start), (end, last)) if a < b]
+                    rows[at : at + 1] = [(level, name, *part) for part in parts or [(end, end)]]
+                    break
+        return Sections(*map(list, zip(*rows, strict=True)))
 
 
 def add_sentence(lines: list[str], at: int, tokens: Tokens) -> tuple[str, bool]:

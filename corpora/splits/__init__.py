@@ -33,15 +33,10 @@ class Shares:
     test: float = 0.05
 
     def __post_init__(self) -> None:
-        for split, part in zip(SPLITS, self.parts, strict=True):
-            if not 0 <= part < inf:
-                raise ConfigError(
-                    f"{split} = {part}", hint="0 or more, and finite; 0 leaves the split out"
-                )
-        if not 0 < sum(self.parts) < inf:
+        if not all(0 <= part < inf for part in self.parts) or not 0 < sum(self.parts) < inf:
             raise ConfigError(
                 "train, validation and test = {}, {}, {}".format(*self.parts),
-                hint="one of them at least is more than 0, for example 0.9, 0.05, 0.05",
+                hint="each is 0 (no such split) or more, and one of them more than 0",
             )
 
     @property

@@ -107,67 +107,50 @@ def read_table(path: Path) -> dict[str, str]:
     without folders and suffixes. Raises `ConfigError` for what is none of these, and for a
     document in two splits.
     """
+    import pyarrow as pa
+
     found: dict[str, str] = {}
-    for split, name, where in _in_lists(path) if path.is_dir() else _in_table(path):
-        if found.setdefault(name, split) != split:
-            raise ConfigError(
-                f"the document {name!r} is in two splits, {found[name]} and {split}",
-                where=where,
-                hint="name each document once",
-            )
+    try:
+        for split, name, where in _listed(path):
+            if split not in SPLITS or found.setdefault(name, split) != split:
+                other = f"in two splits, {found.get(name)} and {split}"
+                said = other if split in SPLITS else f"in no split: {split!r}"
+                raise ConfigError(f"the document {name!r} is {said}", where=where, hint=_TABLE)
+    except (OSError, ValueError, pa.ArrowException, TypeError, IndexError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(f"no table of splits: {error}", where=str(path), hint=_TABLE) from error
     if path.is_dir() and not found:
-        raise ConfigError(
-            "no list of files in this folder",
-            where=str(path),
-            hint="call the lists train, dev and test (list.train, test.txt): a file a line",
-        )
+        raise ConfigError("no list of files in this folder", where=str(path), hint=_TABLE)
     return found
 
 
-Listed = Iterator[tuple[str, str, str]]
-"""A split, a document in it, and the place that says so."""
+_TABLE = (
+    "a table has lines SPLIT<TAB>DOCUMENT (train, validation or dev, test), each document once, or "
+    "is the division.parquet of a build; in a folder the lists train, dev and test (list.train, "
+    "test.txt) name a file a line"
+)
 
 
-def _in_table(path: Path) -> Listed:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def _listed(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Split and document of each line, and its place."""
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
 
-    try:
-        if path.suffix == ".parquet":
-            table = pq.read_table(path, columns=["doc", "split"])
-            codes = zip(table["doc"].to_pylist(), table["split"].to_pylist(), strict=True)
-            yield from [(SPLITS[code], doc, str(path)) for doc, code in codes if code < len(SPLITS)]
-            return
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError, pa.ArrowException, TypeError, IndexError) as error:
-        raise ConfigError(
-            f"no table of splits: {error}",
-            where=str(path),
-            hint="`table` names a file of lines SPLIT<TAB>DOCUMENT, or the division.parquet of a "
-            "build",
-        ) from error
-    for number, line in enumerate(map(str.strip, lines), 1):
-        split, tab, name = line.partition("\t")
-        split, where = _NAMES.get(split, split), f"{path}:{number}"
-        if line and (not tab or split not in SPLITS):
-            hint = f"expected SPLIT<TAB>DOCUMENT, with {', '.join(SPLITS)} or dev"
-            raise ConfigError(f"no split and document: {line[:60]!r}", where=where, hint=hint)
-        if line:
-            yield split, name.strip(), where
-
-
-def _in_lists(folder: Path) -> Listed:
-    for path in sorted(folder.iterdir()):
-        split = split_of(path.name)
-        if not split or not path.is_file():
+        table = pq.read_table(path, columns=["doc", "split"])
+        codes = zip(table["doc"].to_pylist(), table["split"].to_pylist(), strict=True)
+        yield from ((SPLITS[code], doc, str(path)) for doc, code in codes if code < len(SPLITS))
+        return
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        own = split_of(file.name) if path.is_dir() else ""
+        if path.is_dir() and not (own and file.is_file()):
             continue
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"no list of files: {error}", where=str(path)) from error
-        for number, line in enumerate(map(str.strip, lines), 1):
-            if name := _last(line).partition(".")[0]:
-                yield split, name, f"{path}:{number}"
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            split, tab, name = line.strip().partition("\t")
+            if own:
+                split, tab, name = own, "\t", _last(line.strip()).partition(".")[0]
+            if name or (not tab and split):
+                yield _NAMES.get(split, split) if tab else repr(split), name, f"{file}:{number}"
 
 
 def _last(name: str) -> str:

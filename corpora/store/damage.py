@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from corpora.errors import InputError
-from corpora.outside import parsed, record_of
+from corpora.outside import read_json, record_of
 from corpora.store.atomic import CHECKSUMS, MANIFEST, SEAL, sealed, sha256
 from corpora.store.manifest import Inside
 
@@ -47,45 +47,36 @@ def damages(folder: Path, *, sums: bool = True) -> Iterator[Damage]:
     A Parquet file that the manifest does not name counts as well: a stage that reads all shards of
     a folder would read it.
     """
-    place = folder / MANIFEST
     try:
-        written = checksums(place)
+        written = checksums(folder / MANIFEST)
     except InputError as error:
-        yield Damage(place, error.message)
+        yield Damage(folder / MANIFEST, error.message)
         return
     if written is None:
         return
     for name, expected in written.items():
         path = folder / name
-        problem = ""
         if not path.is_file():
-            problem = "is missing"
+            yield Damage(path, "is missing")
         elif (size := path.stat().st_size) != expected.bytes:
-            problem = f"has {size:,} bytes where {expected.bytes:,} were written"
+            yield Damage(path, f"has {size:,} bytes where {expected.bytes:,} were written")
         elif sums and sha256(path) != expected.sha256:
-            problem = "its sha256 differs from the one in the manifest"
-        if problem:
-            yield Damage(path, problem)
+            yield Damage(path, "its sha256 differs from the one in the manifest")
     for path in folder.rglob("*.parquet"):
         name = path.relative_to(folder).as_posix()
-        if path.is_file() and name not in {MANIFEST, *written} and "/." not in f"/{name}":
+        if path.is_file() and name not in written and "/." not in f"/{name}":
             yield Damage(path, "was not written by the stage")
 
 
 def checksums(place: Path) -> Mapping[str, Checksum] | None:
-    """The checksums in a manifest; None in one of an earlier version, which wrote none.
+    """The checksums in a manifest; None in one that was not sealed.
 
-    Raises `InputError` for a damaged manifest.
+    Raises `InputError` for a lost or damaged manifest.
     """
-    try:
-        data = place.read_bytes()
-    except FileNotFoundError:
-        raise InputError("is missing") from None
-    value: Any = parsed(data, where=str(place))
-    if not isinstance(value, dict):
-        raise InputError("is not the manifest that was written")
-    if not {CHECKSUMS, SEAL} & value.keys():
+    value: Any = read_json(place)
+    if isinstance(value, dict) and not {CHECKSUMS, SEAL} & value.keys():
         return None
+    data = place.read_bytes()
     found = _SEAL.search(data)
     unsealed = data.replace(found[0], sealed(b"")) if found else b""
     if not found or hashlib.sha256(unsealed).hexdigest().encode() != found[1]:

@@ -68,13 +68,13 @@ class Stage:
     extraction: Mapping[str, Any] = field(default_factory=dict)
     build: str = ""
 
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
     @property
     def dataset_name(self) -> str:
         """The last part of the stage's name: what a dataset that it makes is called."""
         return self.name.rsplit("/", 1)[-1]
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class DatasetFolder:
@@ -142,8 +142,6 @@ class DatasetFolder:
         `long`: further columns of text, counted in another configuration. `rows_per_group`:
         fewer for long rows, as a row group is held in memory.
         """
-        if split not in SPLITS:
-            raise ValueError(f"split {split!r} is none of {', '.join(SPLITS)}")
         self._texts[config] = tuple(texts)
         if (config, split) not in self._writers:
             self._writers[config, split] = SplitWriter(
@@ -209,24 +207,7 @@ class DatasetFolder:
         Raises `InputError` if there is no row at all, `DiscorporaError` if no row's licence was
         counted: what the build file declares is not what the documents say.
         """
-        configs: dict[str, Any] = {}
-        for (config, split), writer in self._writers.items():
-            entry = configs.setdefault(config, {"default": False, "splits": {}})
-            entry["splits"][split] = writer.close()
-            entry["splits"][split]["distinct"] = self._distinct(writer)
-            entry["features"] = writer.features
-        for config, entry in list(configs.items()):
-            none = [split for split, body in entry["splits"].items() if not body["rows"]]
-            if len(none) == len(entry["splits"]):
-                del configs[config]
-                (self.folder / config).rmdir()
-                self.note(f"No row for the configuration `{config}`: the corpus is too small.")
-            elif none:
-                without = " and no ".join(none)
-                self.note(
-                    f"`{config}` has no {without} rows: a share of 0, splits that are prescribed "
-                    "without it, or too small a corpus."
-                )
+        configs = self._closed()
         if not configs:
             reasons = ", ".join(f"{reason} {n:,}" for reason, n in self.rejects.most_common())
             raise InputError(
@@ -244,8 +225,15 @@ class DatasetFolder:
         self._note_shares(configs)
         if default is not None:
             configs[default if default in configs else next(iter(configs))]["default"] = True
+        with Engine(self.folder) as engine:
+            for (config, split), writer in self._writers.items():
+                if config in configs:
+                    configs[config]["splits"][split]["distinct"] = _distinct(engine, writer)
+            named = self._attribution(engine, configs)
+            overlap = {
+                config: self._overlap(engine, config) for config in configs if self._texts[config]
+            }
         stage = self.stage.to_dict()
-        named = self._attribution(configs)
         manifest = {
             "name": self.name,
             "parser": stage.pop("parser"),
@@ -256,45 +244,47 @@ class DatasetFolder:
             "languages": sorted(self.languages) or list(self.card.languages),
             "configs": configs,
             "rejects": dict(sorted(self.rejects.items())),
-            "overlap": self._overlap(configs),
+            "overlap": overlap,
             "attribution": named,
             "files": {ATTRIBUTION: sha256(self.folder / ATTRIBUTION)} if named else {},
             "notes": self.notes,
             "details": self.details,
             "versions": versions(*LIBRARIES),
         }
-        found = self._audit(configs)
+        found = audit.audited(audit.built(self.folder, configs), self.folder)
+        write_json(self.folder / audit.AUDIT_FILE, audit.to_json(found))
+        for config, one in found.items():
+            for said in one.above:
+                name = f"{self.name}, {config}"
+                log.warning("%s: further above chance than released: %s", name, said)
         card = cards.render(manifest, self.card, self.builder, audit.rendered(found))
         write_text(self.folder / "README.md", card)
         write_json(self.folder / MANIFEST, manifest)
         return dict(read_json(self.folder / MANIFEST))
 
-    def _audit(self, configs: Mapping[str, Any]) -> dict[str, audit.Audited]:
-        """What rules that read nothing reach: written beside the data, and warned of."""
-        found = audit.audited(audit.built(self.folder, configs), self.folder)
-        write_json(self.folder / audit.AUDIT_FILE, audit.to_json(found))
-        for config, one in found.items():
-            for said in one.above:
-                log.warning(
-                    "%s, %s: further above chance than released: %s", self.name, config, said
-                )
-        return found
+    def _closed(self) -> dict[str, Any]:
+        """Close all files; the entries of the configurations that have rows.
 
-    def _distinct(self, writer: SplitWriter) -> int:
-        """How many rows of a split differ in their texts, whatever these' order or label.
-
-        Of a configuration without texts those count that differ in its first column.
+        A configuration without rows, and a split without rows, is noted.
         """
-        if not writer.rows:
-            return 0
-        columns = writer.texts or writer.schema.names[:1]
-        lists = [
-            f'"{name}"' if pa.types.is_list(writer.schema.field(name).type) else f'["{name}"]'
-            for name in columns
-        ]
-        texts = f"list_sort(flatten([{', '.join(lists)}]))"
-        with Engine(self.folder) as engine:
-            return int(engine.value(f"select count(distinct hash({texts})) from {_rows(writer)}"))
+        configs: dict[str, Any] = {}
+        for (config, split), writer in self._writers.items():
+            entry = configs.setdefault(config, {"default": False, "splits": {}})
+            entry["splits"][split] = writer.close()
+            entry["features"] = writer.features
+        for config, entry in list(configs.items()):
+            none = [split for split, body in entry["splits"].items() if not body["rows"]]
+            if len(none) == len(entry["splits"]):
+                del configs[config]
+                (self.folder / config).rmdir()
+                self.note(f"No row for the configuration `{config}`: the corpus is too small.")
+            elif none:
+                without = " and no ".join(none)
+                self.note(
+                    f"`{config}` has no {without} rows: a share of 0, splits that are prescribed "
+                    "without it, or too small a corpus."
+                )
+        return configs
 
     def _note_shares(self, configs: Mapping[str, Any]) -> None:
         """Say by how much the rows miss the shares that were asked for, and how they are split."""
@@ -316,7 +306,7 @@ class DatasetFolder:
                 f"{'; '.join(missed)}. Documents are divided whole, by their length: {why}."
             )
 
-    def _attribution(self, configs: Mapping[str, Any]) -> dict[str, Any]:
+    def _attribution(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, Any]:
         """Write the documents of the rows that have an author or an address to their file.
 
         Their number and the first ones, for the card; nothing where there are none.
@@ -331,46 +321,57 @@ class DatasetFolder:
             return {}
         query = _DOCUMENTS.format(rows=" union ".join(names))
         files = [str(path) for folder in self.documents for path in shards_of(folder)]
-        with Engine(self.folder) as engine:
-            path = self.folder / ATTRIBUTION
-            number = write_parquet(path, engine.batches(query, {"files": files}), CREDITS)
+        path = self.folder / ATTRIBUTION
+        number = write_parquet(path, engine.batches(query, {"files": files}), CREDITS)
         if not number:
             path.unlink()
             return {}
         return {"documents": number, "first": pq.read_table(path).slice(0, SHOWN).to_pylist()}
 
-    def _overlap(self, configs: Iterable[str]) -> dict[str, dict[str, int]]:
-        """Distinct texts in more than one split, by configuration and pair of splits."""
+    def _overlap(self, engine: Engine, config: str) -> dict[str, int]:
+        """Distinct texts in more than one split of a configuration, by pair of splits."""
 
-        def texts(writer: SplitWriter, columns: Sequence[str]) -> str:
-            queries = []
-            for name in columns:
-                listed = pa.types.is_list(writer.schema.field(name).type)
-                text = f'unnest("{name}")' if listed else f'"{name}"'
-                queries.append(f"select {text} as text from {_rows(writer)}")
-            return " union all ".join(queries)
+        def texts(writer: SplitWriter) -> str:
+            columns = (
+                f'unnest("{name}")' if _is_list(writer, name) else f'"{name}"'
+                for name in self._texts[config]
+            )
+            parts = (f"select {column} as text from {_rows(writer)}" for column in columns)
+            return " union all ".join(parts)
 
-        overlap: dict[str, dict[str, int]] = {}
-        with Engine(self.folder) as engine:
-            for config in filter(self._texts.__getitem__, configs):
-                columns = self._texts[config]
-                own = [writer for (name, _), writer in self._writers.items() if name == config]
-                for one, two in combinations(own, 2):
-                    # The smaller of the two is held in memory, the other one passes by.
-                    few, many = sorted((two, one), key=lambda writer: writer.rows)
-                    query = f"""
-                        with many as ({texts(many, columns)}),
-                            few as (select distinct text from ({texts(few, columns)}))
-                        select count(distinct text) from many join few using (text)
-                    """
-                    number = int(engine.value(query)) if few.rows else 0
-                    overlap.setdefault(config, {})[f"{one.split}/{two.split}"] = number
+        overlap = {}
+        own = [writer for (name, _), writer in self._writers.items() if name == config]
+        for one, two in combinations(own, 2):
+            # The smaller of the two is held in memory, the other one passes by.
+            few, many = sorted((two, one), key=lambda writer: writer.rows)
+            query = f"""
+                with many as ({texts(many)}), few as (select distinct text from ({texts(few)}))
+                select count(distinct text) from many join few using (text)
+            """
+            overlap[f"{one.split}/{two.split}"] = int(engine.value(query)) if few.rows else 0
         return overlap
 
 
 def _rows(writer: SplitWriter) -> str:
     """The rows of a split, as a query names them."""
     return parquet(writer.folder / f"{writer.split}-*.parquet")
+
+
+def _is_list(writer: SplitWriter, column: str) -> bool:
+    return bool(pa.types.is_list(writer.schema.field(column).type))
+
+
+def _distinct(engine: Engine, writer: SplitWriter) -> int:
+    """How many rows of a split differ in their texts, whatever these' order or label.
+
+    Of a configuration without texts those count that differ in its first column.
+    """
+    if not writer.rows:
+        return 0
+    columns = writer.texts or writer.schema.names[:1]
+    lists = (f'"{name}"' if _is_list(writer, name) else f'["{name}"]' for name in columns)
+    texts = f"list_sort(flatten([{', '.join(lists)}]))"
+    return int(engine.value(f"select count(distinct hash({texts})) from {_rows(writer)}"))
 
 
 _DOCUMENTS = """

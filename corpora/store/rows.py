@@ -18,7 +18,7 @@ from corpora.store.atomic import replacing, sha256
 
 CLASS_NAMES = b"discorpora:class_names"
 ROWS_IN_CACHE = 512
-"""As many dictionaries are visited once a column."""
+"""How many dictionaries are visited once a column."""
 
 EXAMPLES, AMONG = 4, 64
 """So many rows are examples: of the first ones those that differ in label and document."""
@@ -210,15 +210,8 @@ class SplitWriter:
     def extend(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows given as dictionaries; a missing field is a `KeyError`, not a null."""
         iterator = iter(rows)
-        while True:
-            columns: list[list[Any]] = [[] for _ in self.schema]
-            for _ in range(max(1, self._rows_per_group // ROWS_IN_CACHE)):
-                some = list(islice(iterator, ROWS_IN_CACHE))
-                for name, values in zip(self.schema.names, columns, strict=True):
-                    values.extend(map(itemgetter(name), some))
-            if not columns[0]:
-                return
-            arrays = [pa.array(v, f.type) for v, f in zip(columns, self.schema, strict=True)]
+        while some := list(islice(iterator, ROWS_IN_CACHE)):
+            arrays = [pa.array(map(itemgetter(f.name), some), f.type) for f in self.schema]
             self.append(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
     def _write(self, group: pa.RecordBatch) -> None:

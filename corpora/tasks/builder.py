@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from corpora.declared import Declared
 from corpora.document import Document
+from corpora.errors import ConfigError
 from corpora.splits import SPLITS, Assignment, Shares
 from corpora.splits.prescribed import prescribed, table_hash
 from corpora.store.card import Card
@@ -39,6 +40,13 @@ Reject = Callable[[str], None]
 
 Size = Annotated[int, Field(ge=0, description="The most rows of the split; 0 leaves it out.")]
 Part = Annotated[float, Field(ge=0, description="The split's share of the documents.")]
+
+
+def each_once(markers: tuple[str, ...]) -> tuple[str, ...]:
+    """The markers of a setting, checked: at least one, no empty one, none twice."""
+    if not all(markers) or not 0 < len(markers) == len(set(markers)):
+        raise ConfigError(str(list(markers)), hint="name each marker once, and none empty")
+    return markers
 
 
 class Row(NamedTuple):
@@ -102,9 +110,16 @@ class Builder(Declared):
     """Columns of candidates: those with equal values are duplicates, of which one stays."""
     one_split: ClassVar[bool] = False
     """Whether all parts of a document's candidates are in one split; else each part is divided."""
+    ascending: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Settings of which none is larger than the next one."""
 
     @model_validator(mode="after")
-    def _some_share(self) -> Self:
+    def _fit_together(self) -> Self:
+        for names in self.ascending:
+            values = [getattr(self, name) for name in names]
+            if values != sorted(values):
+                said = ", ".join(map("{} = {}".format, names, values))
+                raise ConfigError(f"{said} do not fit together", hint=" <= ".join(names))
         if set(SPLITS) <= set(type(self).model_fields):
             self.shares()
         return self
@@ -191,19 +206,18 @@ class Builder(Declared):
             return dataset.finish(self.default)
 
 
+def _readable(table: str) -> str:
+    table_hash(table)  # an unreadable one is refused here, not when all documents have been read
+    return table
+
+
 class Prescribed(Builder):
     """A builder whose documents a table, or the data themselves, may divide."""
 
-    table: str = ""
+    table: Annotated[str, AfterValidator(_readable)] = ""
     """What says the splits: a file of lines `SPLIT<TAB>DOCUMENT`, or a folder with a list of files
     for each split. Without one they are those that the data prescribe, if any; other documents are
     divided by the shares."""
-
-    @field_validator("table")
-    @classmethod
-    def _readable(cls, table: str) -> str:
-        table_hash(table)  # refused here, not when all documents have been read
-        return table
 
     def identity(self) -> dict[str, Any]:
         """The settings, and the contents of the table."""

@@ -21,72 +21,12 @@ from corpora.readers.source import Reader, SeenIds, Source
 from corpora.readers.stories import StoryCloze, read_storycloze
 from corpora.schemas import COHERENCE_TESTS
 from corpora.sentences import SplitterName, split
-from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
+from corpora.tasks.cards import card_beside
 from corpora.tasks.from_sources import FromSources, Opened, Part, Rows
 
 Test = dict[str, Any]
 """A row of `COHERENCE_TESTS`."""
-
-CARD = Card(
-    title="Coherence test sets",
-    summary=(
-        "Pairs of texts of which one reads better: sentence intrusion (INSteD), linguistic probes, "
-        "story endings, rated summaries, and continuations by language models with the votes of "
-        "annotators. A coherence model should score `pos` higher, but in `lmvlm`, where it should "
-        "agree with the votes."
-    ),
-    method=(
-        "Jwalapuram et al. 2022, sections 2.2 and 2.3. INSteD and the probes (Shen et al. 2021), "
-        "LMvLM and its votes are the authors' files, unchanged: two continuations of a prompt by "
-        "language models. StoryCloze: four sentences with the right and with the wrong ending. "
-        "SummEval: each two systems' summaries of an article; `pos` has the higher mean rating of "
-        "coherence, pairs of equal mean are left out, and each expert votes by the two ratings "
-        "given. Pairs of equal texts are left out."
-    ),
-    fields={
-        "id": "id of the pair",
-        "group": "what pairs have in common: the document, the story, the article, the prompt",
-        "prompt": "sentences that both texts go on from; empty for most",
-        "pos": "the sentences of the text that reads better; in `lmvlm` of the text that the "
-        "authors' file calls `pos`, which the annotators need not prefer: see `votes`",
-        "neg": "the sentences of the other one",
-        "votes": "one an annotator: 1 prefers `pos`, 0 `neg`, -1 neither; empty without annotators",
-    },
-    citation="""@inproceedings{jwalapuram-etal-2022-rethinking,
-  title = {Rethinking Self-Supervision Objectives for Generalizable Coherence Modeling},
-  author = {Jwalapuram, Prathyusha and Joty, Shafiq and Lin, Xiang},
-  booktitle = {Proceedings of ACL},
-  year = {2022}
-}
-@article{shen-etal-2021-evaluating,
-  title = {Evaluating Document Coherence Modeling},
-  author = {Shen, Aili and Mistica, Meladel and Salehi, Bahar and Li, Hang and Baldwin, Timothy
-            and Qi, Jianzhong},
-  journal = {Transactions of the ACL},
-  year = {2021}
-}""",
-    configurations={
-        "insted": "a text of Wikipedia, and the same with a sentence of another one",
-        "insted_cnn": "a news article, and the same with a sentence of another one",
-        "probe_animacy_pronoun_downgrade": "a personal pronoun turned to `it`",
-        "probe_animacy_pronoun_upgrade": "`it` turned to a personal pronoun",
-        "probe_gender_pronoun_flip": "a pronoun turned to the other gender",
-        "probe_past_to_future_flip": "a past tense turned to the future",
-        "probe_singular_determiner_flip": "a determiner turned from singular to plural",
-        "probe_number_exaggerate": "a number made larger",
-        "probe_conjunction_flip": "a conjunction exchanged for another",
-        "probe_to_negation": "a verb negated",
-        "storycloze": "four sentences with the right and with the wrong ending",
-        "summeval": "two summaries of an article, of which experts rate `pos` higher",
-        "lmvlm": "two continuations of a prompt by language models, with the annotators' votes",
-    },
-    limits=(
-        "The texts of different sets overlap: the probes were made from texts of INSteD.",
-        "Summaries are split into sentences by a program.",
-    ),
-    tags=("coherence", "evaluation"),
-)
 
 
 class CoherenceTests(FromSources):
@@ -94,7 +34,7 @@ class CoherenceTests(FromSources):
 
     name, version = "coherence_tests", 2
     paper = "Jwalapuram, Joty and Lin 2022, sections 2.2 and 2.3"
-    card = CARD
+    card = card_beside(__file__, "coherence_tests")
     kinds = ("coherence", "storycloze", "summeval")
     gives = dict.fromkeys(SETS, COHERENCE_TESTS)
     texts = dict.fromkeys(SETS, ("pos", "neg"))

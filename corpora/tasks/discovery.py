@@ -9,16 +9,15 @@ from itertools import pairwise
 from typing import Annotated
 
 import pyarrow as pa
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from corpora.document import Document
-from corpora.errors import ConfigError
 from corpora.prose import units
 from corpora.schemas import marked
-from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Part, Reject, Row
+from corpora.tasks.builder import Builder, Part, Reject, Row, each_once
 from corpora.tasks.candidates import Candidates
+from corpora.tasks.cards import card_beside
 
 ABOUT = ("doc", "group")
 _LIST = """
@@ -42,42 +41,9 @@ _TOO = re.compile("too ?,", re.IGNORECASE)
 """*Then, too,* is one marker more."""
 PAIRED = (("(", ")"), ("[", "]"), ("“", "”"))
 
-CARD = Card(
-    title="Adjacent sentences and the marker between them",
-    summary=(
-        "Two adjacent sentences, and the discourse marker with which the second began. The form of "
-        "Discovery (Sileo et al. 2019), on texts of your own."
-    ),
-    method=(
-        "Sileo et al. 2019. The second sentence begins with a marker of a list and a comma: "
-        "without the comma an initial *however* or *now* is often no marker of its own (*However "
-        "hard he tried*, *Now that*). Marker and comma are removed, and the next word gets a "
-        "capital. Both sentences stand in one paragraph; quotation marks and brackets that one of "
-        "them opens it also closes. Unlike in the paper the markers are a given list, not mined "
-        "from the texts."
-    ),
-    fields={
-        "doc": "id of the document",
-        "group": "the book or file it is from",
-        "s1": "the first sentence",
-        "s2": "the sentence after it, marker removed",
-        "label": "the marker",
-    },
-    citation="""@inproceedings{sileo-etal-2019-mining,
-  title = {Mining Discourse Markers for Unsupervised Sentence Representation Learning},
-  author = {Sileo, Damien and Van De Cruys, Tim and Pradel, Camille and Muller, Philippe},
-  booktitle = {Proceedings of NAACL},
-  pages = {3477--3486},
-  year = {2019}
-}""",
-    limits=(
-        "Several markers can fit a pair: no model, and no reader, can be right on all.",
-        "Sentences are split by a program; a wrong boundary gives a wrong example.",
-        "Some of the markers comment on a sentence (*sadly*) and do not relate it to the one "
-        "before.",
-    ),
-    tags=("discourse-markers",),
-)
+
+def _folded(markers: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(" ".join(marker.lower().split()) for marker in markers)
 
 
 class Discovery(Builder):
@@ -85,12 +51,14 @@ class Discovery(Builder):
 
     name, version = "discovery", 1
     paper = "Sileo et al. 2019"
-    card = CARD
+    card = card_beside(__file__, "discovery")
     gives = {"default": marked([], ABOUT)}
     columns = pa.schema([(name, pa.string()) for name in ("label", "s1", "s2")])
     equal = ("label", "s1", "s2")
 
-    markers: Annotated[tuple[str, ...], Field(min_length=1)] = MARKERS
+    markers: Annotated[tuple[str, ...], AfterValidator(_folded), AfterValidator(each_once)] = (
+        MARKERS
+    )
     """What the second sentence may begin with, before a comma; letter case aside."""
     min_words: Annotated[int, Field(ge=1)] = 3
     """The fewest words of a sentence (at white space), marker removed."""
@@ -103,16 +71,6 @@ class Discovery(Builder):
     train: Part = 0.9
     validation: Part = 0.05
     test: Part = 0.05
-
-    @field_validator("markers")
-    @classmethod
-    def _distinct(cls, markers: tuple[str, ...]) -> tuple[str, ...]:
-        folded = tuple(" ".join(marker.lower().split()) for marker in markers)
-        if len(set(folded)) != len(folded) or not all(folded):
-            raise ConfigError(
-                f"markers = {list(markers)}", hint="name each marker once, and none empty"
-            )
-        return folded
 
     @cached_property
     def _opening(self) -> re.Pattern[str]:

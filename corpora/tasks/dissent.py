@@ -10,23 +10,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import InputError
 from corpora.rng import stable_id, stream
 from corpora.schemas import DISSENT, MARKERS_5, MARKERS_8, MARKERS_ALL, PAIRS, dissent
 from corpora.splits import SPLITS
-from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
-from corpora.tasks.builder import Builder, Part, Target
+from corpora.store.rows import parquet_batches
+from corpora.tasks.builder import Builder, Part, Target, each_once
 from corpora.tasks.candidates import COMMON, Candidates, Shard, text_key
+from corpora.tasks.cards import card_beside
 
 ROWS_PER_BATCH = 16_384
 
@@ -37,55 +37,6 @@ COLUMNS = (
 
 PAIR_COLUMNS = ("marker", "s1", "s2", "position", "order", "s2_added", "confidence")
 
-CARD = Card(
-    title="DisSent: pairs of clauses and the marker that joined them",
-    summary=(
-        "Two clauses that a discourse marker joined in running text; the label is the marker. "
-        "Extracted by dependency patterns, as DisSent did, with its sets of markers: `all` (15), "
-        "`books8`, `books5`, and `balanced`, in which no marker is more frequent than the rarest."
-    ),
-    method=(
-        "Nie, Bennett and Goodman 2019. S2 is the clause that the marker introduces, S1 the one "
-        "it is joined to, in the same sentence or the one before. Both have 5 to 50 words, and "
-        "neither is more than 5 times as long as the other. Exact duplicates (both clauses and "
-        "the marker) are left out but for one. The smaller sets are subsets of the larger ones, "
-        "in the same splits."
-    ),
-    fields={
-        "doc": "id of the document",
-        "group": "the book or file it is from",
-        "s1": "the clause that the other is joined to, marker removed",
-        "s2": "the clause that the marker introduces, marker removed",
-        "label": "the marker",
-        "position": "`same_sentence`, or `previous_sentence` if S1 is the sentence before",
-        "order": "`s1_first` or `s2_first` in the text",
-        "s2_added": "what `s2` begins with and the text has only in S1 (`subjects = restored`)",
-        "confidence": "the estimated probability that the pair is right; null if not known",
-    },
-    citation="""@inproceedings{nie-etal-2019-dissent,
-  title = {{DisSent}: Learning Sentence Representations from Explicit Discourse Relations},
-  author = {Nie, Allen and Bennett, Erin and Goodman, Noah},
-  booktitle = {Proceedings of ACL},
-  pages = {4497--4510},
-  year = {2019}
-}""",
-    configurations={
-        "all": "all pairs of the markers that the settings name",
-        "books8": "of these the pairs of the eight markers of BOOKS 8",
-        "books5": "of these the pairs of the five markers of BOOKS 5",
-        "balanced": "as many pairs of each marker, or fewer where it has fewer",
-    },
-    limits=(
-        "Pairs follow a parser's trees; the validation report says how often they agree with "
-        "annotated relations.",
-        "Two readers rated 180 pairs of the default settings blind on 24 November 2026, of texts "
-        "on which no rule was written, parsed by the embedded parser: .88 could stand alone and "
-        "were right on novels (95 % interval [.81, .94]), .89 and .88 on GUM ([.79, .96]).",
-        "Several markers can fit a pair: no model, and no reader, can be right on all.",
-    ),
-    tags=("dissent", "discourse-markers"),
-)
-
 
 class Dissent(Builder):
     """DisSent: pairs of clauses and the marker that joined them, in four sets of markers."""
@@ -93,13 +44,13 @@ class Dissent(Builder):
     name, version = "dissent", 3
     paper = "Nie, Bennett and Goodman 2019, sections 2 and 4"
     reads = "pairs"
-    card = CARD
+    card = card_beside(__file__, "dissent")
     gives = dict.fromkeys(("all", "books8", "books5", "balanced"), DISSENT)
     default = "all"
     columns = pa.schema([PAIRS.field(name) for name in PAIR_COLUMNS])
     equal = ("marker", "s1", "s2")
 
-    markers: Annotated[tuple[str, ...], Field(min_length=1)] = MARKERS_ALL
+    markers: Annotated[tuple[str, ...], AfterValidator(each_once)] = MARKERS_ALL
     """The labels of `all`, in this order; pairs with other markers are left out."""
     require_clauses: bool = True
     """Both sides need a finite verb or copula and an overt subject (section 2)."""
@@ -120,12 +71,6 @@ class Dissent(Builder):
     """The share of the validation split."""
     test: Part = 0.05
     """The share of the test split."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if len(set(self.markers)) != len(self.markers):
-            raise ConfigError(f"markers = {list(self.markers)}", hint="name each marker once")
-        return self
 
     def sets(self) -> Mapping[str, Sequence[str]]:
         """The configurations and their label names; sets that do not fit are left out."""
@@ -284,19 +229,14 @@ def read_pairs(path: Path) -> Iterator[pa.RecordBatch]:
 
     Raises `InputError` for a file that is not a table of pairs.
     """
-    try:
-        file = pq.ParquetFile(path, page_checksum_verification=True)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", where=str(path)) from error
-    if missing := sorted(set(COLUMNS) - set(file.schema_arrow.names)):
-        raise InputError(
-            f"has no column {', '.join(missing)}",
-            where=str(path),
-            hint=f"a table of pairs has the columns {', '.join(PAIRS.names)}",
-        )
-    with file:
-        for batch in file.iter_batches(ROWS_PER_BATCH, columns=list(COLUMNS)):
-            yield batch.select(list(COLUMNS))
+    for batch in parquet_batches(path, batch_size=ROWS_PER_BATCH, columns=list(COLUMNS)):
+        if missing := sorted(set(COLUMNS) - set(batch.schema.names)):
+            raise InputError(
+                f"has no column {', '.join(missing)}",
+                where=str(path),
+                hint=f"a table of pairs has the columns {', '.join(PAIRS.names)}",
+            )
+        yield batch.select(list(COLUMNS))
 
 
 def _words(column: pa.Array) -> NDArray[np.int64]:

@@ -121,17 +121,26 @@ class Pool:
 
     def intruders(self) -> Iterator[Intruder]:
         """The intruders of each text, at most `per_text`."""
-        across = self.profiles.T.tocsr()
-        for start in range(0, len(self.documents), TEXTS_A_BATCH):
-            similarity = self.profiles[start : start + TEXTS_A_BATCH] @ across
-            for host, row in enumerate(similarity.toarray(), start):
-                yield from islice(self._intruders(host, row), self.settings.per_text)
+        for host, donors in enumerate(self.similar()):
+            if donors.size:
+                yield from islice(self._intruders(host, donors), self.settings.per_text)
 
-    def _intruders(self, host: int, similarity: Matrix) -> Iterator[Intruder]:
+    def similar(self) -> Iterator[Numbers]:
+        """For each text the most similar texts of other documents, but for copies."""
+        across, number = self.profiles.T.tocsr(), self.settings.similar
+        for start in range(0, len(self.documents), TEXTS_A_BATCH):
+            rows = self.profiles[start : start + TEXTS_A_BATCH] @ across
+            for host, similarity in enumerate(rows.toarray(), start):
+                fit = (similarity > 0) & (similarity <= self.settings.max_text_similarity)
+                found = np.flatnonzero(fit & (self.documents != self.documents[host]))
+                if found.size > number:
+                    # All that are as similar as the last one: no order of equal numbers counts.
+                    least = np.partition(similarity[found], -number)[-number]
+                    found = found[similarity[found] >= least]
+                yield found
+
+    def _intruders(self, host: int, donors: Numbers) -> Iterator[Intruder]:
         """The best intruder at each place of a text, the places in a random order."""
-        donors = self._donors(host, similarity)
-        if not donors.size:
-            return
         own = np.arange(self.starts[host], self.starts[host + 1])
         guests = np.concatenate([np.arange(*self.starts[donor : donor + 2]) for donor in donors])
         cosines = self._cosines(own, guests)
@@ -157,16 +166,6 @@ class Pool:
                     similar, replaced = float(measured[best, 0]), float(self.own[sentence, 0])
                     yield Intruder(host, int(place), donor, number, similar, replaced)
                     break
-
-    def _donors(self, host: int, similarity: Matrix) -> Numbers:
-        """The most similar texts of other documents, but for copies."""
-        fit = (similarity > 0) & (similarity <= self.settings.max_text_similarity)
-        found = np.flatnonzero(fit & (self.documents != self.documents[host]))
-        if found.size > self.settings.similar:
-            # All that are as similar as the last one: no order of equal numbers counts.
-            least = np.partition(similarity[found], -self.settings.similar)[-self.settings.similar]
-            found = found[similarity[found] >= least]
-        return found
 
     def _order(self, sentence: int, measured: Matrix, shifts: Matrix) -> Numbers:
         """Guests in the place of a sentence, the best first; measured [guests, MEASURES]."""

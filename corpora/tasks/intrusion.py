@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from corpora.document import Document
-from corpora.errors import ConfigError
 from corpora.prose import Quotes, lead, prose, units, words
 from corpora.readers.source import SeenIds
 from corpora.rng import stream
 from corpora.schemas import INTRUSION_DETECTION, INTRUSION_PAIRWISE
 from corpora.splits import SPLITS
-from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.permuted import CITATION
+from corpora.tasks.cards import card_beside
 
 if TYPE_CHECKING:
     from corpora.tasks.builder import Target
@@ -32,71 +30,18 @@ POOL = 20_000
 
 ROWS_PER_GROUP = 2_048
 
-CARD = Card(
-    title="Sentence intrusion",
-    summary=(
-        "Texts of three to eight sentences, and the same with one sentence, never the first or "
-        "last, replaced by one of a similar text: to detect it, or to tell the two apart. After "
-        "INSteD, on texts of your own."
-    ),
-    method=(
-        "Shen et al. 2021, in the pairwise form of Jwalapuram, Joty and Lin 2022 (section 2.3). "
-        "Similar texts of other documents are looked up by TF-IDF of hashed words and pairs of "
-        "words, among at most 20,000 texts of one split drawn at random, or with `same_book` of "
-        "one book. The place is random, never the first or last. The intruder is a sentence of the "
-        "similar texts, from inside these too, with the same quotes and end mark as the replaced "
-        "one, and neither is a short reply (`min_words`). Texts of fewer words than `mean_words` a "
-        "sentence are left out (`too_few_words`); a sentence that is part of a longer quotation "
-        "has quotation marks of its own (`quotes = balance`). The intruder is about as "
-        "long, with as many capitals and marks. How similar it is to the rest of the text, to its "
-        "neighbours and by rarer words to the rest is drawn, as quantiles, from the sentences of "
-        "the corpus in their own places; over all pairs intruders have as often more as less of "
-        "each than what they replace (minimisation, Pocock and Simon 1975). An intruder is no near "
-        "copy of a sentence of its text, and comes once."
-    ),
-    fields={
-        "doc": "id of the text, `DOCUMENT#NUMBER`",
-        "label": "`coherent` or `intruded`; the two forms of a text stand one after the other",
-        "position": "the place of the intruder, counted from 0; -1 if there is none",
-        "sentences": "the sentences of the text",
-        "donor": "id of the text that the intruder is from",
-        "similarity": "of the intruder: mean cosine of TF-IDF to the other sentences",
-        "replaced_similarity": "the same of the sentence that it replaces",
-        "pos": "the sentences as written",
-        "neg": "the same with the intruder",
-    },
-    citation=f"""@article{{shen-etal-2021-evaluating,
-  title = {{Evaluating Document Coherence Modeling}},
-  author = {{Shen, Aili and Mistica, Meladel and Salehi, Bahar and Li, Hang and Baldwin, Timothy
-            and Qi, Jianzhong}},
-  journal = {{Transactions of the Association for Computational Linguistics}},
-  volume = {{9}},
-  pages = {{621--640}},
-  year = {{2021}}
-}}
-{CITATION}""",
-    configurations={
-        "detection": "a text a row, as it is or with an intruder, and where that stands",
-        "pairwise": "a text and the same with an intruder a row: which is the coherent one?",
-    },
-    limits=(
-        "A sentence of a similar text can fit as well as the one it replaces.",
-        "Of a corpus of more than 20,000 texts, the most similar one may be in another pool.",
-    ),
-    tags=("coherence", "sentence-intrusion"),
-)
-
 
 class Intrusion(Builder):
     """Texts, and the same with one sentence replaced by one of a similar text."""
 
     name, version = "intrusion", 8
     paper = "Shen et al. 2021; Jwalapuram, Joty and Lin 2022, section 2.3"
-    card = CARD
+    card = card_beside(__file__, "intrusion")
     gives = {"detection": INTRUSION_DETECTION, "pairwise": INTRUSION_PAIRWISE}
     default = "detection"
     columns = pa.schema([INTRUSION_DETECTION.field("sentences"), ("quoted", pa.int32())])
     equal = ("sentences",)
+    ascending = (("min_sentences", "max_sentences"),)
 
     take: Literal["lead", "windows"] = "windows"
     """`windows`: each unit `within` a document, cut into texts; `lead`: the lead section of a
@@ -134,15 +79,6 @@ class Intrusion(Builder):
     train: Part = 0.8
     validation: Part = 0.1
     test: Part = 0.1
-
-    @model_validator(mode="after")
-    def _fit_together(self) -> Self:
-        if self.min_sentences > self.max_sentences:
-            raise ConfigError(
-                f"min_sentences {self.min_sentences} and max_sentences {self.max_sentences}",
-                hint="min_sentences <= max_sentences",
-            )
-        return self
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The texts of one document; the others are counted as too short."""

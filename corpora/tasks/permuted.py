@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from corpora.document import Document
 from corpora.errors import ConfigError, InputError
@@ -20,67 +20,15 @@ from corpora.prose import Quotes, prose, quoted
 from corpora.schemas import PERMUTED_DOCUMENTS, PERMUTED_ORDERS, PERMUTED_PAIRWISE
 from corpora.splits import SPLITS
 from corpora.store.atomic import sha256
-from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Part, Prescribed, Reject, Row
 from corpora.tasks.candidates import Candidates
+from corpora.tasks.cards import card_beside
 from corpora.tasks.permutations import LARGEST, document_keys, order_rows
 
 DOCUMENTS_PER_BATCH = 256
 CountTokens = Callable[[Sequence[str]], list[int]]
 ROWS_PER_GROUP = {"pairwise": 16_384, "contrastive": 8_192, "ranked": 1_024}
-
-CITATION = """@inproceedings{jwalapuram-etal-2022-rethinking,
-  title = {Rethinking Self-Supervision Objectives for Generalizable Coherence Modeling},
-  author = {Jwalapuram, Prathyusha and Joty, Shafiq and Lin, Xiang},
-  booktitle = {Proceedings of ACL},
-  pages = {6044--6059},
-  year = {2022}
-}"""
-
-CARD = Card(
-    title="Permuted documents",
-    summary=(
-        "Documents and permutations of their sentences, to train and test coherence models: "
-        "pairwise (one permutation a positive), contrastive (5) and ranked (50)."
-    ),
-    method=(
-        "Jwalapuram, Joty and Lin 2022, section 2.1. Documents of fewer than 4 sentences are left "
-        "out, those of 20 or more are cut into blocks of 10, and each is cut by whole sentences "
-        "to at most 600 tokens. A document is repeated up to 20 times with new permutations: "
-        "within a configuration no permutation of a document occurs twice, and none is the "
-        "original. Headings, captions, author and date lines are no sentences. With `quotes = "
-        "balance` a sentence that is part of a longer quotation has quotation marks of its own, as "
-        "marks without partners tell the order. With `speech = keep` a sentence takes only places "
-        "of its kind (speech, narration, or both in one), as speech stands beside speech. Where "
-        "sentences of a document are equal, the permuted texts differ. The "
-        "sentences stand once, in `documents`; a negative is "
-        "`[sentences[i] for i in order]`."
-    ),
-    fields={
-        "id": "id of a document or block, `DOCUMENT#BLOCK` where it was cut",
-        "group": "the book or file it is from",
-        "sentences": "the sentences in their original order: the positive",
-        "document": "the `id` of the positive",
-        "repetition": "which repetition of this positive, from 0",
-        "orders": "the negatives, each a permutation of `0 .. n-1`",
-    },
-    citation=CITATION,
-    configurations={
-        "documents": "the sentences of each document or block in their original order",
-        "pairwise": "a document and one permutation a row, for pairwise ranking",
-        "contrastive": "a document and several permutations a row, as many as the setting says",
-        "ranked": "a document and as many permutations as there are up to the setting's number, to "
-        "mine hard ones among them",
-    },
-    limits=(
-        "Some permutations of independent sentences read as well as the original.",
-        "In `ranked` a document with too few permutations for one full row has one row with all "
-        "of them.",
-    ),
-    tags=("coherence", "sentence-ordering"),
-    task_categories=("text-classification", "text-ranking"),
-)
 
 
 class Permuted(Prescribed):
@@ -88,7 +36,7 @@ class Permuted(Prescribed):
 
     name, version = "permuted", 5
     paper = "Jwalapuram, Joty and Lin 2022, section 2.1"
-    card = CARD
+    card = card_beside(__file__, "permuted")
     gives = {
         "documents": PERMUTED_DOCUMENTS,
         "pairwise": PERMUTED_PAIRWISE,
@@ -99,6 +47,7 @@ class Permuted(Prescribed):
         [*(PERMUTED_DOCUMENTS.field(name) for name in ("id", "sentences")), ("quoted", pa.int32())]
     )
     equal = ("sentences",)
+    ascending = (("min_sentences", "block_size", "block_from"), ("min_ranked", "ranked"))
 
     quotes: Quotes = "balance"
     """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
@@ -127,21 +76,6 @@ class Permuted(Prescribed):
     train: Part = 0.8
     validation: Part = 0.1
     test: Part = 0.1
-
-    @model_validator(mode="after")
-    def _fit_together(self) -> Self:
-        if not self.min_sentences <= self.block_size < self.block_from:
-            raise ConfigError(
-                f"min_sentences {self.min_sentences}, block_size {self.block_size} and "
-                f"block_from {self.block_from} do not fit together",
-                hint="min_sentences <= block_size < block_from",
-            )
-        if self.min_ranked > self.ranked:
-            raise ConfigError(
-                f"min_ranked = {self.min_ranked}, ranked = {self.ranked}",
-                hint="min_ranked <= ranked",
-            )
-        return self
 
     def identity(self) -> dict[str, Any]:
         """The settings, and the contents of the tokenizer's file."""

@@ -20,90 +20,16 @@ from pydantic import Field
 from corpora.document import Document
 from corpora.schemas import CONPONO, CRITERIA
 from corpora.splits import SPLITS
-from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Builder, Part, Reject, Row
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.discoeval.common import CITATION
+from corpora.tasks.cards import card_beside
 
 DOCUMENTS_PER_BATCH = 64
 ROWS_PER_GROUP = 256
 
 DEEPEST = 7
 """Wikipedia has up to seven levels; deeper headings of other sources count as this one."""
-
-CONPONO_CARD = Card(
-    title="Paragraphs for CONPONO",
-    summary=(
-        "Documents as sentences with the bounds of their paragraphs, long enough to draw an anchor "
-        "of four sentences and a target of three some sentences away."
-    ),
-    method=(
-        "Iter et al. 2020, section 2.3, with the rules of the released code as settings: "
-        "`merge_above` joins consecutive paragraphs until there are more than so many sentences "
-        "(10 for books, whose lines are short), `min_sentences` drops paragraphs of fewer (8 for "
-        "Wikipedia). Paragraphs are never joined over a section's end. Every sentence stands "
-        "once: anchors, targets and candidates are drawn when a model is trained."
-    ),
-    fields={
-        "doc": "id of the document",
-        "group": "the book or file it is from",
-        "sentences": "the sentences of its paragraphs that were kept",
-        "bounds": "paragraph `k` is `sentences[bounds[k]:bounds[k + 1]]`",
-    },
-    citation="""@inproceedings{iter-etal-2020-pretraining,
-  title = {Pretraining with Contrastive Sentence Objectives Improves Discourse Performance of
-           Language Models},
-  author = {Iter, Dan and Guu, Kelvin and Lansing, Larry and Jurafsky, Dan},
-  booktitle = {Proceedings of ACL},
-  pages = {4859--4870},
-  year = {2020}
-}""",
-    limits=(
-        "Sentences are split by a program.",
-        "Paragraphs that follow each other in `bounds` need not do so in the document: those in "
-        "between may have been dropped.",
-    ),
-    tags=("conpono", "pretraining"),
-    task_categories=("feature-extraction",),
-)
-
-CRITERIA_CARD = Card(
-    title="Sentences in their place",
-    summary=(
-        "Documents as sentences, each with its neighbours, nesting level, position in its "
-        "paragraph, its paragraph's position, and the titles over it: what the learning criteria "
-        "NSP, NL, SPP and SDT of DiscoEval predict."
-    ),
-    method=(
-        "Chen, Chu and Gimpel 2019, section 4. A row is a document; the other columns run along "
-        "`sentences`. The neighbours of sentence `i` are `sentences[i - 1]` and "
-        "`sentences[i + 1]`. Positions are given as they are, counted from 0, and as the released "
-        "code's relative bins: of `bins` equal parts of the paragraph (or of the document's "
-        "paragraphs) the one in which it falls, `floor(bins * position / number)`."
-    ),
-    fields={
-        "doc": "id of the document",
-        "group": "the book or file it is from",
-        "title": "title of the document",
-        "sentences": "its sentences in order",
-        "section": "for each sentence the number of its section: `headings[section[i]]`",
-        "level": "its nesting level: 1 for the lead, 2 for a section, ... 7",
-        "headings": "the headings of the sections; empty for the lead",
-        "paragraph": "the number of its paragraph in the document",
-        "sentence_position": "its number in the paragraph",
-        "sentence_bin": "its relative position in the paragraph",
-        "paragraph_bin": "the relative position of its paragraph in the document",
-    },
-    citation=CITATION,
-    limits=(
-        "Sentences are split by a program.",
-        "Sources without sections have level 1 and no heading throughout, those without titles an "
-        "empty title.",
-    ),
-    tags=("discoeval", "pretraining"),
-    task_categories=("feature-extraction",),
-)
 
 
 def placed(document: Document) -> list[tuple[str, int, int]]:
@@ -127,7 +53,7 @@ class Conpono(Builder):
 
     name, version = "conpono", 3
     paper = "Iter, Guu, Lansing and Jurafsky 2020, section 2.3"
-    card = CONPONO_CARD
+    card = card_beside(__file__, "conpono")
     gives = {"default": CONPONO}
     columns = pa.schema([CONPONO.field("sentences"), CONPONO.field("bounds")])
     equal = ("sentences",)
@@ -186,7 +112,7 @@ class Criteria(Builder):
 
     name, version = "criteria", 3
     paper = "Chen, Chu and Gimpel 2019, section 4"
-    card = CRITERIA_CARD
+    card = card_beside(__file__, "criteria")
     gives = {"default": CRITERIA}
     columns = pa.schema([field for field in CRITERIA if field.name not in ("doc", "group")])
     equal = ("sentences",)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import pyarrow as pa
 from pydantic import Field
@@ -20,31 +20,13 @@ from corpora.schemas import PDTB_MARKED
 from corpora.schemas import pdtb as pdtb_schema
 from corpora.splits import Assignment
 from corpora.splits.prescribed import prescribed
-from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Part, Prescribed, Reject, Row, Target
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.discoeval.common import CITATION
-
-PDTB_CITATION = """@inproceedings{prasad-etal-2008-penn,
-  title = {The {P}enn {D}iscourse {T}reebank 2.0},
-  author = {Prasad, Rashmi and Dinesh, Nikhil and Lee, Alan and Miltsakaki, Eleni and
-            Robaldo, Livio and Joshi, Aravind and Webber, Bonnie},
-  booktitle = {Proceedings of LREC},
-  year = {2008}
-}"""
+from corpora.tasks.cards import card_beside
 
 ROWS_PER_BATCH = 256
-
-REFUSED = (
-    "The Penn Discourse Treebank may not be passed on: publishing a dataset made from it is "
-    "refused."
-)
-
-ARGUMENTS = {
-    "arg1": "text of the first argument; the parts of a discontinuous one are joined",
-    "arg2": "text of the second argument, without the connective",
-}
+Layer = TypeVar("Layer")
 
 
 class Treebank(Prescribed):
@@ -84,6 +66,17 @@ where split = $split and list_contains($names, label)
 """
 
 
+def annotated(document: Document, layer: Layer | None, kind: str) -> Layer:
+    """The layer of a document; raises `ConfigError` for one of another kind of source."""
+    if layer is None:
+        raise ConfigError(
+            f"document {document.id!r} is not annotated",
+            where=document.source,
+            hint=f"this dataset is made from sources of the kind {kind}:",
+        )
+    return layer
+
+
 class Relations(Treebank):
     """Pairs of arguments; the label comes from the relation between them."""
 
@@ -105,13 +98,7 @@ class Relations(Treebank):
 
         Raises `ConfigError` for a document without a layer of relations.
         """
-        if document.relations is None:
-            raise ConfigError(
-                f"document {document.id!r} has no gold relations",
-                where=document.source,
-                hint="this dataset is made from sources of the kind pdtb:",
-            )
-        for relation in document.relations:
+        for relation in annotated(document, document.relations, "pdtb"):
             if relation.kind not in self.kinds:
                 reject(f"relation_{relation.kind.lower()}")
                 continue
@@ -151,39 +138,6 @@ _SEAMS = (
     (re.compile(r"(?<=[;:(]) ?,"), ""),
 )
 """The commas that a connective between commas leaves behind, and by what they are replaced."""
-
-
-def card_of(kind: str, task: str) -> Card:
-    """The card of the dataset of a kind of relations; DiscoEval calls it `task`."""
-    return Card(
-        title=f"{kind} discourse relations",
-        summary=(
-            f"The two arguments of annotated {kind.lower()} discourse relations and their sense: "
-            f"{task} of DiscoEval, from PDTB or GDTB."
-        ),
-        method=(
-            "DiscoEval, section 3.1: senses of the second level, sections 2-14, 15-18 and 19-23 of "
-            "the Wall Street Journal, classes with fewer than 10 rows left out; each is a "
-            "setting. All relations of the kind are taken, those within one sentence included, "
-            "and the connective is removed. Documents of other sources are split by a given table "
-            "or by shares."
-        ),
-        fields={
-            "doc": "id of the document",
-            "label": "the sense of the relation at the chosen level",
-            **ARGUMENTS,
-            "connective": "the connective: annotated in the text (explicit) or by annotators "
-            "(implicit)",
-            "sense": "the sense in full",
-        },
-        citation=f"{CITATION}\n{PDTB_CITATION}",
-        limits=(
-            REFUSED,
-            "Arguments are the annotated spans, also where both are in one sentence; they are not "
-            "whole sentences.",
-        ),
-        tags=("discoeval", "discourse-relations", "pdtb"),
-    )
 
 
 class Pdtb(Relations):
@@ -238,7 +192,7 @@ class PdtbExplicit(Pdtb):
     """Explicit discourse relations: the sense of two arguments, from PDTB or GDTB."""
 
     name, version = "pdtb_explicit", 2
-    card = card_of("Explicit", "PDTB-E")
+    card = card_beside(__file__, "pdtb_explicit")
     kinds = ("Explicit",)
 
 
@@ -246,7 +200,7 @@ class PdtbImplicit(Pdtb):
     """Implicit discourse relations: the sense of two arguments, from PDTB or GDTB."""
 
     name, version = "pdtb_implicit", 1
-    card = card_of("Implicit", "PDTB-I")
+    card = card_beside(__file__, "pdtb_implicit")
     kinds = ("Implicit",)
 
 
@@ -256,55 +210,12 @@ def sense_at(sense: str, level: int) -> str:
     return ".".join(parts[:level]) if len(parts) >= level else ""
 
 
-MARKED_CARD = Card(
-    title="Marked or unmarked relations",
-    summary=(
-        "Two arguments of an annotated discourse relation, without the connective: was the "
-        "relation marked by one? From PDTB or GDTB, after DisSent."
-    ),
-    method=(
-        "Nie, Bennett and Goodman 2019, section 6 and appendix A.3: sections 2-22 of the Wall "
-        "Street Journal for training, 0-1 for validation, 23-24 for test. Documents of other "
-        "sources are split by a given table or by shares. Unlike the paper's, marked and unmarked "
-        "rows are as many, and alike: in each split, equal numbers are drawn of those whose "
-        "arguments have nearly the same numbers of words (within a factor of 2) and agree in "
-        "whether a capital follows the first letter and whether they begin as an infinitive, with "
-        "a participle, an auxiliary or a relative pronoun. Each argument begins with a capital and "
-        "has no mark at its end, so that neither tells whether it was a whole sentence. An "
-        "implicit relation between arguments that an explicit one joins too is left out, as is an "
-        "argument of one or two words, a second argument that begins with another connective, and "
-        "arguments that are not one after the other in the text, as those of implicit relations "
-        "always are. "
-        '`arguments = "annotated"` gives all relations as they are annotated, as in the paper.'
-    ),
-    fields={
-        "doc": "id of the document",
-        "label": "`marked` (1, an explicit relation) or `unmarked` (0, an implicit one)",
-        **ARGUMENTS,
-    },
-    citation=f"""@inproceedings{{nie-etal-2019-dissent,
-  title = {{{{D}}is{{S}}ent: Learning Sentence Representations from Explicit Discourse Relations}},
-  author = {{Nie, Allen and Bennett, Erin and Goodman, Noah}},
-  booktitle = {{Proceedings of ACL}},
-  pages = {{4497--4510}},
-  year = {{2019}}
-}}
-{PDTB_CITATION}""",
-    limits=(
-        REFUSED,
-        "Marked relations are more often within one sentence: their arguments are more often "
-        "clauses that cannot stand alone.",
-    ),
-    tags=("dissent", "discourse-relations", "pdtb"),
-)
-
-
 class PdtbMarked(Relations):
     """Marked or unmarked relations: did a connective stand between two arguments?"""
 
     name, version = "pdtb_marked", 4
     paper = "Nie, Bennett and Goodman 2019, section 6 and appendix A.3"
-    card = MARKED_CARD
+    card = card_beside(__file__, "pdtb_marked")
     gives = {"default": PDTB_MARKED}
     kinds = ("Explicit", "Implicit")
     columns = pa.schema([("label", pa.string()), ("arg1", pa.string()), ("arg2", pa.string())])

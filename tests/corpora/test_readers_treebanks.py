@@ -8,6 +8,7 @@ import pytest
 
 from corpora.document import Document
 from corpora.errors import BadRecord, ConfigError, InputError
+from corpora.prose import lead, prose
 from corpora.readers import open_source
 
 FIXTURE = Path(__file__).resolve().parent.parent / "data" / "readers" / "harbour.conllu"
@@ -49,7 +50,7 @@ def test_sections_lie_between_headings() -> None:
     assert sections is not None
     assert (sections.level, sections.heading) == ([1, 2], ["", "Boats"])
     texts = [harbour.text[a:b] for a, b in zip(sections.start, sections.end, strict=True)]
-    assert texts == ["Don't go (yet). She sails and he rows.", "Vamos al mar."]
+    assert texts == ["Don't go (yet). She sails and he rows.", ""]  # below Boats is a caption
 
 
 def test_tokens_have_the_spans_of_their_forms_and_heads_of_the_document() -> None:
@@ -171,3 +172,33 @@ def test_the_shared_treebanks_give_back_their_text(discorpora_data: Path) -> Non
         assert tokens is not None
         found = [document.text[a:b] for a, b in zip(tokens.start, tokens.end, strict=True)]
         assert found == tokens.form
+
+
+def test_a_caption_is_no_prose_and_cuts_its_section(tmp_path: Path) -> None:
+    def said(*words: str, block: str = "") -> str:
+        rows = [word(n, form, n - 1) for n, form in enumerate(words, 1)]
+        return sentence(*rows, comments=(f"# newpar_block = {block}",) if block else ())
+
+    document = one(
+        write(
+            tmp_path,
+            said("Gulls", "wait", ".", block="p (1 s)")
+            + said("The", "harbour", ".", block='p (3 s) | figure rend:::"a pier" | caption (1 s)')
+            + said("Boats", "leave", ".")
+            + said("Nets", "dry", ".")
+            + said("Trade", block="head (1 s)")
+            + said("Ropes", "sell", ".", block="figure (2 s) | caption (2 s)")
+            + said("Photo", ":", "Ann", ".")
+            + said("Tar", "sells", ".", block="p (1 s)"),
+        )
+    )
+    texts = prose(document)
+    assert list(filter(None, texts)) == [
+        "Gulls wait .",
+        "Boats leave .",
+        "Nets dry .",
+        "Tar sells .",
+    ]
+    assert lead(document, texts) == ["Gulls wait .", "Boats leave .", "Nets dry ."]
+    assert document.sections is not None
+    assert document.sections.heading == ["", "", "Trade"]

@@ -16,20 +16,13 @@ from corpora.prose import Quotes, lead, prose, units, words
 from corpora.tasks.builder import Builder, Reject, Row, Size
 from corpora.tasks.candidates import Candidates, text_key
 
-CITATION = """@inproceedings{chen-etal-2019-evaluation,
-  title = {Evaluation Benchmarks and Learning Criteria for Discourse-Aware Sentence
-           Representations},
-  author = {Chen, Mingda and Chu, Zewei and Gimpel, Kevin},
-  booktitle = {Proceedings of EMNLP-IJCNLP},
-  pages = {649--662},
-  year = {2019}
-}"""
-
 SPLIT_BY_PROGRAM = "Sentences are split by a program; a wrong boundary gives a wrong example."
 
 
 class Sized(Builder):
     """How many words a sentence has, and how many rows each split gets."""
+
+    ascending = (("min_words", "max_words"),)
 
     min_words: Annotated[int, Field(ge=1)] = 2
     """A sentence of fewer words (at white space) is left out."""
@@ -38,15 +31,6 @@ class Sized(Builder):
     train: Size = 10_000
     validation: Size = 4_000
     test: Size = 4_000
-
-    @model_validator(mode="after")
-    def _some_length(self) -> Self:
-        if self.min_words > self.max_words:
-            raise ConfigError(
-                f"min_words {self.min_words} and max_words {self.max_words} leave no sentence",
-                hint="1 <= min_words <= max_words",
-            )
-        return self
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from corpora.document import Document
-from corpora.errors import ConfigError
 from corpora.rng import stream
 from corpora.schemas import DC
 from corpora.splits import SPLITS, Shares
-from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Reject, Row, Size
 from corpora.tasks.candidates import Candidates
+from corpora.tasks.cards import card_beside
 from corpora.tasks.discoeval.chat import conversations
-from corpora.tasks.discoeval.common import CITATION, SPLIT_BY_PROGRAM, Consecutive, runs
+from corpora.tasks.discoeval.common import Consecutive, runs
 from corpora.tasks.discoeval.donors import (
     Find,
     Windows,
@@ -38,56 +37,6 @@ from corpora.tasks.similar import Categories, Profiles
 REPLACED = range(1, 5)
 """Positions, counted from 0, at which a sentence is replaced: the paper's 2 to 5."""
 
-CARD = Card(
-    title="Discourse coherence",
-    summary=(
-        "Six consecutive sentences, once as written and once with one of the inner four replaced "
-        "by a sentence of another document or conversation. The discourse coherence task (DC) of "
-        "DiscoEval, on texts of your own."
-    ),
-    method=(
-        "DiscoEval, section 3.4. Configuration `text`: six consecutive sentences; the intruder "
-        "comes from the document with the largest share of common categories or, where no other "
-        "document shares a category, from one of the most similar documents by TF-IDF of hashed "
-        "words and pairs of words (`found_by`; the notes count both). Configuration `chat`: six "
-        "consecutive turns of a conversation, without those that are short, technical or said "
-        "before; nicknames are `<user>`; the intruder is from any other conversation. A document "
-        "nearly alike is a copy or another version, and gives no intruder. In both, the intruder "
-        "stood at the same position of a window of its own text, of which no sentence stands in "
-        "the text that it intrudes on, and that text is in the same split; it is speech where it "
-        "replaces speech, narration where it replaces narration, and neither has fewer words than "
-        "`intruder_words` (`short_sentence_replaced`). In `text`, sentences that are part of a "
-        "longer quotation have quotation marks of their own (`quotes = balance`), and windows of "
-        "fewer words than `mean_words` a sentence are left out (`too_few_words`). Each window "
-        "gives two rows, one after the other."
-    ),
-    fields={
-        "doc": "id of the document, or of the conversation",
-        "pair": "which two rows belong together, counted in a split",
-        "label": "`incoherent` (0, a sentence was replaced) or `coherent` (1)",
-        "position": "the place, 1 to 4 counted from 0, of the replaced sentence; -1 if coherent",
-        "donor": "the document that the intruder is from, or empty",
-        "found_by": "`categories`, `tfidf` or `chance`: how the donor was chosen; or empty",
-        "sentences": "six sentences or turns",
-    },
-    citation=CITATION,
-    configurations={
-        "text": "six sentences of a text that follow each other",
-        "chat": "six turns of a conversation that follow each other",
-    },
-    limits=(
-        SPLIT_BY_PROGRAM,
-        "A replaced sentence can fit as well as the one that stood there. In `chat`, with "
-        "intruders from any other conversation, two readers found that 3 and 4 of 11 did.",
-        "Similar documents are looked up by their weightiest features, and not by those of more "
-        "than 1,000 documents: the best one of a large corpus can be missed.",
-        "The paper names no rules for leaving out technical turns; the ones used here are its own.",
-        "Content of `chat`: what people wrote in a public chat, unfiltered. Turns can insult, "
-        "swear or tell personal matters, and a nickname that is also a common word can be left in.",
-    ),
-    tags=("discoeval", "coherence"),
-)
-
 
 class Dc(Consecutive):
     """Discourse coherence: is one of six sentences, or turns, from another text?
@@ -97,7 +46,7 @@ class Dc(Consecutive):
 
     name, version = "dc", 7
     paper = "Chen, Chu and Gimpel 2019, section 3.4"
-    card = CARD
+    card = card_beside(__file__, "dc")
     gives = {"text": DC, "chat": DC}
     default = "text"
     LENGTH = 6
@@ -133,11 +82,7 @@ class Dc(Consecutive):
 
     @model_validator(mode="after")
     def _some_chat(self) -> Self:
-        if not any(self.sizes_of("chat").values()):
-            raise ConfigError(
-                "chat_train, chat_validation and chat_test = 0, 0, 0",
-                hint="one of them at least is more than 0",
-            )
+        self.shares("chat")
         return self
 
     def sizes_of(self, config: str) -> dict[str, int]:

@@ -12,69 +12,10 @@ from pydantic import Field
 from corpora.rng import stream
 from corpora.schemas import BSO, SP
 from corpora.splits import SPLITS
-from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.discoeval.common import CITATION, SPLIT_BY_PROGRAM, Consecutive
-
-SP_CARD = Card(
-    title="Sentence position",
-    summary=(
-        "Five consecutive sentences, one of them moved to the front; the label is the position "
-        "(0 to 4) at which it stood. The sentence position task (SP) of DiscoEval, on texts of "
-        "your own."
-    ),
-    method=(
-        "DiscoEval, section 3.2. `take = lead` takes the first five sentences of a document's "
-        "lead (Wikipedia introductions, abstracts, stories), `windows` windows of five that do "
-        "not overlap inside a section, paragraph or document; where the first begins is chance. "
-        "Five sentences of fewer words than `mean_words` a sentence are left out "
-        "(`too_few_words`). "
-        "With `quotes = balance` a sentence that is part of a longer quotation has quotation "
-        "marks of its own. Which sentence is moved is "
-        "random, with equal numbers of each label in a split."
-    ),
-    fields={
-        "doc": "id of the document",
-        "label": "the position, 0 to 4, of the first sentence in the document",
-        "sentences": "five sentences: the moved one, then the other four in their order",
-    },
-    citation=CITATION,
-    limits=(
-        SPLIT_BY_PROGRAM,
-        "A label can be beyond any reader: not every order of five sentences is the only good one.",
-    ),
-    tags=("discoeval", "sentence-ordering"),
-)
-
-BSO_CARD = Card(
-    title="Binary sentence ordering",
-    summary=(
-        "Two consecutive sentences, once in their order and once swapped. The binary sentence "
-        "ordering task (BSO) of DiscoEval, on texts of your own."
-    ),
-    method=(
-        "DiscoEval, section 3.3. Pairs of consecutive sentences that do not overlap, the first of "
-        "which begins anywhere in a section, or among the first sentences of a lead; each gives "
-        "two rows, one after the other: as written (`original`) and swapped. Sentences of fewer "
-        "than `min_words`, pairs of fewer words than `mean_words` a sentence (`too_few_words`) and "
-        "pairs of two speakers are left out. With `quotes = balance` a sentence that is part of a "
-        "longer quotation has quotation marks of its own. The sizes count "
-        "pairs, as the released files have one line a pair and make the swapped one on reading."
-    ),
-    fields={
-        "doc": "id of the document",
-        "label": "`original` (1) or `swapped` (0)",
-        "sentence1": "one sentence",
-        "sentence2": "the sentence after it, or before it if swapped",
-    },
-    citation=CITATION,
-    limits=(
-        SPLIT_BY_PROGRAM,
-        "Some pairs read well in both orders.",
-    ),
-    tags=("discoeval", "sentence-ordering"),
-)
+from corpora.tasks.cards import card_beside
+from corpora.tasks.discoeval.common import Consecutive
 
 
 class Sp(Consecutive):
@@ -84,7 +25,7 @@ class Sp(Consecutive):
     paper = "Chen, Chu and Gimpel 2019, section 3.2"
     gives = {"default": SP}
     LENGTH = 5
-    card = SP_CARD
+    card = card_beside(__file__, "sp")
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """Equal numbers of each label in a split."""
@@ -125,7 +66,7 @@ class Bso(Consecutive):
     paper = "Chen, Chu and Gimpel 2019, section 3.3"
     gives = {"default": BSO}
     LENGTH = 2
-    card = BSO_CARD
+    card = card_beside(__file__, "bso")
 
     min_words: Annotated[int, Field(ge=1)] = 5
     one_speaker: bool = True

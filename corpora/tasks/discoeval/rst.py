@@ -10,17 +10,15 @@ import pyarrow as pa
 from pydantic import Field
 
 from corpora.document import Document
-from corpora.errors import ConfigError
 from corpora.rng import stable_id
 from corpora.schemas import rst as rst_schema
 from corpora.splits import Assignment
 from corpora.splits.prescribed import prescribed
-from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Reject, Row, Target
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.discoeval.common import CITATION
-from corpora.tasks.relations import Treebank
+from corpora.tasks.cards import card_beside
+from corpora.tasks.relations import Treebank, annotated
 
 FOLDERS = {"TRAINING": "train", "TEST": "test"}
 """RST-DT's own folders, as they stand in the ids of its documents."""
@@ -72,50 +70,13 @@ _CLASS_OF = {relation: name for name, text in CLASSES.items() for relation in te
 _SUFFIXES = ("-e", "-s", "-n", "-mn")
 """Of RST-DT: embedded, and where a relation can be the satellite's or the nucleus's."""
 
-CARD = Card(
-    title="Rhetorical structure relations",
-    summary=(
-        "Nodes of rhetorical structure trees: the elementary discourse units of the left and of "
-        "the right subtree, and the relation that joins them. RST-DT of DiscoEval, or from "
-        "rs3/rs4 files such as GUM's."
-    ),
-    method=(
-        "DiscoEval, section 3.1. Trees are binary, several nuclei branching to the right; the "
-        "label is the nuclearity (`NS`, `SN`, `NN`) with one of the 18 classes of Carlson et al. "
-        "2001, to which a table maps the relations of RST-DT and of GUM. RST-DT's folder `TEST` "
-        "is the test split, 35 documents of `TRAINING`, drawn at random, are validation; others "
-        "are split by a given table or by shares."
-    ),
-    fields={
-        "doc": "id of the document",
-        "label": "nuclearity and class, such as `NS-Elaboration`",
-        "relation": "the relation as the annotators named it",
-        "left": "the units of the left subtree, in order",
-        "right": "the units of the right subtree, in order",
-    },
-    citation=f"""{CITATION}
-@inproceedings{{carlson-etal-2001-building,
-  title = {{Building a Discourse-Tagged Corpus in the Framework of {{R}}hetorical {{S}}tructure
-           {{T}}heory}},
-  author = {{Carlson, Lynn and Marcu, Daniel and Okurowsky, Mary Ellen}},
-  booktitle = {{Proceedings of the Second SIGdial Workshop on Discourse and Dialogue}},
-  year = {{2001}}
-}}""",
-    limits=(
-        "RST-DT may not be passed on: publishing a dataset made from it is refused.",
-        "Which 35 documents the paper took for validation is not known.",
-        "GUM's relations are not RST-DT's: the table is a reading of their definitions.",
-    ),
-    tags=("discoeval", "rst", "discourse-relations"),
-)
-
 
 class Rst(Treebank):
     """Rhetorical structure relations: which one joins two subtrees?"""
 
     name, version = "rst", 1
     paper = "Chen, Chu and Gimpel 2019, section 3.1"
-    card = CARD
+    card = card_beside(__file__, "rst")
     gives = {"default": rst_schema([])}
     texts, order, rows_per_group = ("left", "right"), "doc, number", 2_048
     columns = pa.schema(
@@ -135,13 +96,7 @@ class Rst(Treebank):
 
         Raises `ConfigError` for a document without a tree.
         """
-        tree = document.rst
-        if tree is None:
-            raise ConfigError(
-                f"document {document.id!r} has no tree",
-                where=document.source,
-                hint="this dataset is made from sources of the kind rst:",
-            )
+        tree = annotated(document, document.rst, "rst")
         spans = zip(tree.start, tree.end, strict=True)
         texts = [" ".join(document.text[a:b].split()) for a, b in spans]
         nodes = zip(tree.nuclearity, tree.relation, tree.left, tree.right, strict=True)

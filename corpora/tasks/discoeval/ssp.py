@@ -16,11 +16,11 @@ from pydantic import Field
 from corpora.document import Document
 from corpora.schemas import SSP
 from corpora.splits import SPLITS
-from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder
 from corpora.tasks.builder import Reject, Row
 from corpora.tasks.candidates import Candidates
-from corpora.tasks.discoeval.common import CITATION, Sized
+from corpora.tasks.cards import card_beside
+from corpora.tasks.discoeval.common import Sized
 
 ABSTRACT, MIDDLE, OTHER = "abstract", "middle", "other"
 
@@ -40,36 +40,6 @@ _FORMULA = re.compile(r"[=<>≤≥≈≠∈∀∃∑∏∫√∞±→⇒^_\\{}|~
 _WORD = re.compile(r"[\"'“‘(\[]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'”’)\]]*[.,;:!?]*[\"'”’)\]]*$")
 _END = re.compile(r"[.!?][\"'”’)\]]*$")
 
-CARD = Card(
-    title="Sentence section prediction",
-    summary=(
-        "Single sentences of papers: is one from the abstract, or from a section in the middle? "
-        "The sentence section prediction task (SSP) of DiscoEval, on texts of your own."
-    ),
-    method=(
-        "DiscoEval, section 3.5. Sentences of abstracts, and of sections that are neither "
-        "introduction nor conclusion nor what stands after it (nor subsections of these). "
-        "Equations and fragments are left out: too few words, no capital at the beginning, no "
-        "full stop at the end, signs of formulas, or too few plain words. Both labels are equally "
-        "frequent in a split, and both come from the same papers: one without an abstract or "
-        "without a section in the middle is left out."
-    ),
-    fields={
-        "doc": "id of the paper",
-        "label": "`abstract` (1) or `body` (0)",
-        "section": "the heading over the sentence",
-        "sentence": "one sentence",
-    },
-    citation=CITATION,
-    limits=(
-        "Sentences are split by a program; text from PDF files has bad ones that no rule sees.",
-        "What a section is for is read from its heading, by English words.",
-        "Sentences that point to figures, tables and references stay in, as in the released files: "
-        "they are easy.",
-    ),
-    tags=("discoeval", "sentence-section"),
-)
-
 
 class Ssp(Sized):
     """Sentence section prediction: is a sentence from the abstract, or from the body?
@@ -79,7 +49,7 @@ class Ssp(Sized):
 
     name, version = "ssp", 3
     paper = "Chen, Chu and Gimpel 2019, section 3.5"
-    card = CARD
+    card = card_beside(__file__, "ssp")
     gives = {"default": SSP}
     columns = pa.schema([SSP.field("section"), SSP.field("sentence")])
     equal = ("sentence",)
