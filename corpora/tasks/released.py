@@ -85,9 +85,6 @@ def _examples(reader: Release, path: Path, source: Source) -> Iterator[Example]:
         yield from reader.examples(path, source.stem(path, reader.suffixes), source)
 
 
-LIMITS = (
-    "The rows are the release's: nothing is filtered, and what their texts give away stays in.",
-)
 ID = "the file, and the number of the row in it"
 
 

@@ -50,7 +50,7 @@ def test_sections_lie_between_headings() -> None:
     assert sections is not None
     assert (sections.level, sections.heading) == ([1, 2], ["", "Boats"])
     texts = [harbour.text[a:b] for a, b in zip(sections.start, sections.end, strict=True)]
-    assert texts == ["Don't go (yet). She sails and he rows.", ""]  # below Boats is a caption
+    assert texts == ["Don't go (yet). She sails and he rows.", "Vamos al mar."]
 
 
 def test_tokens_have_the_spans_of_their_forms_and_heads_of_the_document() -> None:

@@ -74,7 +74,7 @@ def test_after_an_error_finished_parts_are_kept_and_found_again(tmp_path):
 
 
 def test_a_stage_that_forgets_its_manifest_makes_no_target(tmp_path):
-    with pytest.raises(RuntimeError, match=r"manifest\.json"), staged(tmp_path / "target"):
+    with pytest.raises(InputError, match=r"manifest\.json"), staged(tmp_path / "target"):
         pass
     assert not (tmp_path / "target").exists()
 

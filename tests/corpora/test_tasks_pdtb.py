@@ -247,7 +247,7 @@ def test_only_articles_of_the_wall_street_journal_have_a_split_by_section():
 
 
 def test_documents_without_gold_relations_are_an_error(built, make_document):
-    with pytest.raises(ConfigError, match="no gold relations"):
+    with pytest.raises(ConfigError, match="is not annotated"):
         built("pdtb_explicit", documents=[make_document("a")])
     with pytest.raises(InputError, match="not one row"):
         built("pdtb_explicit", documents=[replace(gold("wsj_0301"), relations=[])])

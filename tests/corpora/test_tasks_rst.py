@@ -105,7 +105,7 @@ def test_relations_without_a_class_are_counted_and_named(built):
 
 
 def test_documents_without_a_tree_are_an_error(built, make_document):
-    with pytest.raises(ConfigError, match="has no tree"):
+    with pytest.raises(ConfigError, match="is not annotated"):
         built(documents=[make_document("a")])
     with pytest.raises(InputError, match="not one row"):
         built("none", documents=[])

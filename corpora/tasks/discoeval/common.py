@@ -16,8 +16,6 @@ from corpora.prose import Quotes, lead, prose, units, words
 from corpora.tasks.builder import Builder, Reject, Row, Size
 from corpora.tasks.candidates import Candidates, text_key
 
-SPLIT_BY_PROGRAM = "Sentences are split by a program; a wrong boundary gives a wrong example."
-
 
 class Sized(Builder):
     """How many words a sentence has, and how many rows each split gets."""
