@@ -95,7 +95,11 @@ def test_the_order_of_sources_and_settings_of_sentences_change_no_division(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("[datasets.sp]", "[splits]\ntrain = -1\n[datasets.sp]", "splits: train, validation and test = -1.0"),
+        (
+            "[datasets.sp]",
+            "[splits]\ntrain = -1\n[datasets.sp]",
+            "splits: train, validation and test = -1.0",
+        ),
         ("[datasets.sp]", "[splits]\ntrain = 0.9\n[datasets.sp]", "add up to 1.1"),
         ("[datasets.sp]", "[splits]\ndev = 0.1\n[datasets.sp]", "unknown key 'splits.dev'"),
         (
