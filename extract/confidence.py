@@ -98,6 +98,8 @@ def features(
         "clauses": batch.has(np.arange(len(batch)), patterns.bits["clause"]) & word,
         "commas": patterns.comma[batch.form],
         "breaks": patterns.clause_break[batch.form],
+        "parataxis": batch.labelled("main_clause") & (batch.head >= 0),
+        "oddities": _oddities(batch),
     }
     sums = {name: np.concatenate([[0], np.cumsum(flag)]) for name, flag in flags.items()}
     back = matches.s1 == PREVIOUS
@@ -129,6 +131,7 @@ def features(
         "comma_before": inside & patterns.comma[mark],
         "break_before": inside & patterns.clause_break[mark],
         "quotes": _per_row(batch, patterns.quote[batch.form])[row],
+        "no_mark_between": (s2_first < s1_first) & ~back & word[np.maximum(s1_first - 1, 0)],
         "same_tag": ~back & (tokens.xpos[s1] == tokens.xpos[matches.s2]),
     }
     places = {
@@ -183,6 +186,22 @@ class _Tokens:
         first, last = first[column.offsets[:-1]], behind[column.offsets[1:] - 1] - 1
         parsed = first <= last
         return np.where(parsed, first, NOWHERE), np.where(parsed, last, NOWHERE)
+
+
+def _oddities(batch: Batch) -> BoolArray:
+    """Tokens whose labels no English tree combines, so that a parser must be wrong.
+
+    These are a second subject of a word, a preposition or an auxiliary of a subject, and a
+    subordinator of the root.
+    """
+    subject, below = batch.labelled("plain_subject"), np.maximum(batch.head, 0)
+    subjects = np.flatnonzero(subject & (batch.head >= 0))
+    by_head = subjects[np.argsort(batch.head[subjects], kind="stable")]
+    odd = np.zeros(len(batch), dtype=bool)
+    odd[by_head[1:][np.diff(batch.head[by_head]) == 0]] = True
+    depends = batch.head > np.arange(len(batch))
+    odd |= depends & subject[below] & (batch.labelled("case") | batch.labelled("auxiliary"))
+    return odd | (depends & batch.labelled("subordinator") & (batch.head[below] < 0))
 
 
 def _depth(batch: Batch, tokens: Ints) -> Ints:

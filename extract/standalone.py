@@ -160,6 +160,7 @@ class Judge:
         """Reported clauses that are no quotations."""
         self.doubtful = self._under(denied | unreal | (self.inverted & self.asks))
         commands = batch.has(tokens, patterns.bits["imperative"]) & ~self.indirect[self.top]
+        self.commands = commands & ~batch.has(tokens, need)
         self.whole = batch.has(tokens, need) | commands | self._finite_after_all(tokens)
         self.interrogative = batch.tagged("interrogative")
         self.denies = listed["denying"][forms]
@@ -176,6 +177,8 @@ class Judge:
         self.free = batch.with_child(self.dependent) & ~that
         """Words with a relative clause of their own: "what" in "what I fear is torture"."""
         self.open_end = self._open_ends()
+        self.gap = self._gaps(tokens)
+        self.opener = classes["opener"][label]
         self.operator = batch.tagged("operator")
         self.opening = batch.tagged("opening")
         self.quote = patterns.quote[forms]
@@ -195,6 +198,22 @@ class Judge:
             batch.labelled("subordinator")
         )
         return forms & (batch.labelled("main_clause")[self.top] | adverbial)
+
+    def _gaps(self, tokens: Ints) -> BoolArray:
+        """Finite complements without a subject right behind their verb: "critics say is a camp".
+
+        Their subject is a relative or interrogative word, which another clause has.
+        """
+        batch = self.batch
+        gap = self.indirect & batch.has(tokens, batch.patterns.bits["finite"])
+        gap &= ~batch.has(tokens, batch.patterns.bits["subject"]) & (batch.head >= 0)
+        verb = np.minimum(batch.head + 1, len(batch) - 1)
+        auxiliary = batch.labelled("auxiliary")[verb] & (batch.head[verb] == tokens)
+        gap &= auxiliary | ((verb == tokens) & ~batch.tagged("bare"))
+        above = tokens
+        for _ in range(GOVERNORS):
+            above = np.where(self.reported[above], batch.head[above], above)
+        return gap & ~self.dependent[above] & ~self.asks
 
     def _open_ends(self) -> BoolArray:
         """Whether a sentence ends in a mark that lets something follow.
@@ -246,7 +265,11 @@ class Judge:
             own = here & ~(subordinate & (number == 2))
             asks = self.asks[head] & ~self.indirect[self.top[head]]
             fragment = own & self.dependent[self.top[head]]
-            fragment |= here & (first >= 0) & self._breaks_off(head, first, last, asks)
+            opening = _ends(block, (side == number) & ~self.opener[block.token])[0]
+            fragment |= here & (opening >= 0) & self._breaks_off(head, opening, last, asks)
+            gaps = (side == number) & self.gap[block.token]
+            fragment[block.match[gaps]] = True
+            fragment |= here & self._no_command(matches, head, opening)
             fragment |= here & self._broken(block, side, number, first, last)
             lost = own & self._loses_sense(head)
             other = self.top[head] if number == 1 else self.top[matches.s1]
@@ -310,6 +333,16 @@ class Judge:
         lost = places[self.argument[block.token[places]] & ~behind[above]]
         refused[block.match[lost]] = True
         side[behind] += 2
+        # Nor is what a dash or semicolon separates from a subordinate clause inside S1.
+        inside = (matches.s1 >= 0) & (matches.s1 < matches.s2) & (s1_first < matches.first)
+        inside &= batch.patterns.subordinates[matches.row]
+        inside &= ~batch.patterns.clause_break[batch.form[matches.first - 1]]  # "— if you please —"
+        behind = (side == 1) & inside[block.match] & (block.token > s2_last[block.match])
+        places = np.flatnonzero(behind & block.words)
+        first = places[np.diff(block.match[places], prepend=-1) > 0]
+        breaks = np.zeros(len(matches), dtype=bool)
+        breaks[block.match[first]] = batch.patterns.clause_break[batch.form[block.token[first] - 1]]
+        side[behind & breaks[block.match]] += 2
         return refused
 
     def _mute_coordinators(self, block: Block, side: Marks) -> None:
@@ -330,14 +363,29 @@ class Judge:
             | (self.complement[top] & self.main[top])
         )
 
+    def _no_command(self, matches: Matches, head: Ints, first: Ints) -> BoolArray:
+        """Whether an imperative has words before it that no mark separates from the rest.
+
+        In "if you do the walk alone be careful" it may be wrong which clause "alone" belongs to.
+        """
+        batch, before = self.batch, np.maximum(first - 1, 0)
+        follows = self.words[before] & (first > batch.offsets[batch.row[first]])
+        marker = (before >= matches.first) & (before < matches.first + matches.length)
+        own = (first == head) | (self.operator[first] & (batch.head[first] == head))
+        return self.commands[head] & follows & ~self.opener[before] & ~marker & ~own
+
     def _opens(self, head: Ints, first: Ints) -> BoolArray:
         """Whether the clause of `head` opens with its own interrogative or relative word."""
         batch = self.batch
         above = batch.head[first]
         inside = (batch.head[above] == head) & ~self.free[first]
-        phrase = inside & ~batch.has(above, batch.patterns.bits["clause"])
-        own = (first == head) | ((above == head) & ~self.free[first]) | phrase
-        opens = self.interrogative[first] & own
+        clause = batch.patterns.bits["clause"]
+        top = first
+        for _ in range(GOVERNORS):
+            climbs = (batch.head[top] >= 0) & (top != head) & ~self.free[top]
+            climbs &= (top == first) | ~batch.has(top, clause)
+            top = np.where(climbs, batch.head[top], top)
+        opens = self.interrogative[first] & (top == head)
         return opens | (self.case[first] & self.interrogative[above] & inside)  # "in which"
 
     def _breaks_off(self, head: Ints, first: Ints, last: Ints, asks: BoolArray) -> BoolArray:
@@ -388,6 +436,13 @@ class Judge:
         broken = np.zeros(len(block.matches), dtype=bool)
         broken[block.match[inside]] = True
         broken[block.match[lost[side[governor] == number]]] = True
+        subordinate = self.batch.patterns.subordinates[block.matches.row]
+        if number == 2:
+            # No object comes behind two clauses that its verb precedes: it is S2's.
+            match = block.match[lost]
+            beyond = block.token[lost] > last[match]
+            beyond &= block.head[lost] < np.minimum(first[match], block.matches.first[match])
+            broken[match[beyond & ~subordinate[match]]] = True
         return broken
 
     def previous(self, matches: Matches) -> dict[int, list[Span]]:
@@ -401,6 +456,8 @@ class Judge:
             assert document.sentences is not None
             span = document.sentences[int(batch.row_sentence[row]) - 1]
             speaker = int(self.speech[lead])
+            if batch.patterns.subordinates[matches.row[i]] and self.asks[batch.offsets[row] - 1]:
+                continue  # "Is he ill? Because he looks pale", or another speaker's answer
             if self._stands(document, span, speaker, int(row), self.speeches[number]):
                 pieces = [span]
                 if speaker:

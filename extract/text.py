@@ -20,6 +20,8 @@ QUESTIONS = {"。": "？"}
 CLOSERS = "\"'”’»)]}"
 OPENERS = "\"'“‘«([{"
 EMPHASIS = "_"
+CLOSING = ",.;:!?)]"
+"""What follows a closing quote."""
 MARKS = frozenset(OPENERS + CLOSERS + EMPHASIS)
 SEPARATORS = " ,;:—–"
 PARTNERS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
@@ -169,6 +171,7 @@ def _strip_once(text: str) -> str:
     if first in PARTNERS or first in odd or (closer and closer not in text):
         return text[1:].lstrip(SEPARATORS)
     opens = last in PARTNERS.values() or last == "‘"
+    opens |= last == "’" and text[-2:-1] in TERMINAL and "‘" not in text
     if opens or last in odd or (last in PARTNERS and PARTNERS[last] not in text):
         return text[:-1].rstrip(SEPARATORS)
     return text
@@ -200,7 +203,7 @@ def _opens(mark: str, before: str, after: str, opened: list[str]) -> bool:
         return not before.strip()
     if mark != '"' or mark in opened:
         return mark in QUOTES and mark not in opened
-    return bool(after) and not (after.isspace() and before.strip())
+    return bool(after) and not (before.strip() and (after.isspace() or after in CLOSING))
 
 
 def _goes(mark: str, before: str) -> bool:

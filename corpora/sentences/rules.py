@@ -22,6 +22,7 @@ _LATE_LIST_MARK = re.compile(r"[:;,]\s[\"“(\[*#]?(?:\d{1,2}|[A-Za-z])")
 _WORD = re.compile(r"[^\W\d_]++(?:['’][^\W\d_]++)?")
 _ADDRESS = re.compile(r"https?://|www\.")
 _CASUAL = re.compile(r"(?:^|[\s(])(?:i|im|ive|dont|cant|u|ur)(?=\s)")
+_INSERTED = re.compile(r"\([^()\n]{1,60}\)(?:[,;]|\s[a-z])")
 _JOINTS = re.compile(r"[-–—/]")
 _OPENING = "\"'“‘«([*_¿¡"
 _OPENERS = "\"'“‘«([*_¿¡-–—"
@@ -108,7 +109,8 @@ class Rules:
         if first in _OPENERS and after + 1 < end and not text[after + 1].isspace():
             opened, first = first, text[after + 1]
             if opened == "(" and not closers:
-                return after
+                # `for Viva Maria! (1965), and` goes on behind the bracket.
+                return 0 if _INSERTED.match(text, after, end) else after
         if first.islower():
             return after if self._lower_case_begins(stops, closers, before, begin, after) else 0
         if closers and stops != "." and self._reported(after):

@@ -63,6 +63,8 @@ Thanks for the map. | Best, | Ann
 Ann Bell | 04/13/2001 10:22 AM | Please read this.
 He shouted "Stop!" | Then it was quiet.
 He said that it was over." | Nobody moved.
+She sang in Good Night! (1965), and later taught.
+We won! | (It was late.) | We slept.
 The sun. | Wed. was wet, and Sat. was worse.
 They all rose at once—Mr. Bell was last. | Then--Dr. Ames.
 The Lieut.-Col. Hale and ex-Gov. Orr met Mr./Mrs. Lane and Sir Wm. Moss.

@@ -56,6 +56,34 @@ STAYED = "We/P/nsubj/2 stayed/V!/root/0"
             f"{STAYED} not/PART/advmod/6 because/SCONJ/mark/6 it/P/nsubj/6 rained/V!/advcl/2",
             "s1_lost_word",
         ),
+        # "a place which he left, but critics say is a camp": the relative word is lost.
+        (
+            f"{STAYED} but/CCONJ/cc/5 critics/N/nsubj/5 say/V!/conj/2 is/X!/cop/8 a/DET/det/8 "
+            "camp/N/ccomp/5",
+            "s2_fragment",
+        ),
+        # An object does not follow its verb across another clause: it is what we watched.
+        (
+            "She/P/nsubj/2 shows/V!/root/0 how/R=WRB/advmod/5 he/P/nsubj/5 works/V!/ccomp/2 "
+            "and/CCONJ/cc/8 we/P/nsubj/8 watched/V!/conj/5 a/DET/det/10 film/N/obj/2",
+            "s2_fragment",
+        ),
+        # A relative clause also behind an interjection.
+        (
+            "Well/I/discourse/5 ,/,/punct/1 which/P=WDT/obj/5 you/P/nsubj/5 know/V!/root/0 "
+            "but/CCONJ/cc/8 he/P/nsubj/8 slept/V!/conj/5",
+            "s1_fragment",
+        ),
+        # "What if" asks; right behind "know", "when" opens what is known.
+        (
+            "I/P/nsubj/2 think/V!/root/0 what/P=WP/obj/2 if/SCONJ/mark/6 he/P/nsubj/6 "
+            "sleeps/V!/advcl/2",
+            "construction",
+        ),
+        (
+            "I/P/nsubj/2 know/V!/root/0 when/R=WRB/advmod/5 he/P/nsubj/5 sleeps/V!/advcl/2",
+            "construction",
+        ),
         # "a song which he wrote and she sang"
         (
             "It/P/nsubj/3 was/X!/cop/3 song/N/root/0 he/P/nsubj/5 wrote/V!/acl:relcl/3 "
@@ -136,6 +164,23 @@ def test_a_conjunct_of_s1_lends_it_the_subject() -> None:
         "He/P/nsubj/2 sat/V!/root/0 and/CCONJ/cc/4 slept/V!/conj/2 when/SCONJ/mark/7 we/P/nsubj/7 "
         "left/V!/advcl/4 ././punct/2"
     ) == [("He sat and slept.", "We left.")]
+
+
+def test_a_subordinate_clause_gives_no_reason_for_a_question() -> None:
+    answer = "Because/SCONJ/mark/3 it/P/nsubj/3 rained/V!/root/0 ././punct/3"
+    _, reasons = extracted("Did/X!/aux/3 you/P/nsubj/3 stay/V/root/0 ?/./punct/3", answer)
+    assert reasons == ["previous"]
+    assert sides("You/P/nsubj/2 stayed/V!/root/0 ././punct/2", answer) == [
+        ("You stayed.", "It rained.")
+    ]
+
+
+def test_what_a_dash_separates_from_the_inner_clause_is_no_part_of_s1() -> None:
+    tree = (
+        "We/P/nsubj/2 waited/V!/root/0 before/SCONJ/mark/5 he/P/nsubj/5 left/V!/advcl/2 —/:/punct/8 "
+        "a/DET/det/8 mistake/N/obj/2 ././punct/2"
+    )
+    assert sides(tree) == [("We waited.", "He left.")]
 
 
 def test_an_imperative_needs_no_subject() -> None:

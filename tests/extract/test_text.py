@@ -16,6 +16,8 @@ from extract.text import tokenised, written
         ("it rains, they say, daily", [(0, 8), (20, 25)], "It rains daily."),
         ('he said "go away', [(8, 16)], "Go away."),
         ('he said "go" twice', [(0, 18)], 'He said "go" twice.'),
+        ('it was over", she said', [(0, 22)], "It was over, she said."),
+        ("let it be.’", [(0, 11)], "Let it be."),
         ("(if it rains) we stay", [(1, 13)], "If it rains."),
         ("we stay (and read)", [(0, 18)], "We stay (and read)."),
         ("“never” he said", [(0, 15)], "“Never” he said."),

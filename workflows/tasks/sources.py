@@ -125,7 +125,7 @@ class Sentences(SourceStage):
     """Split the paragraphs of a source into sentences, which all builders read."""
 
     stage = "sentences"
-    version = 3
+    version = 4
 
     def requires(self) -> Documents:
         return Documents(config=self.config, source=self.source)
