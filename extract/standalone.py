@@ -177,6 +177,8 @@ class Judge:
         self.free = batch.with_child(self.dependent) & ~that
         """Words with a relative clause of their own: "what" in "what I fear is torture"."""
         self.open_end = self._open_ends()
+        asked = self.interrogative & ~self.free & (tokens < subject[head]) & (head > tokens)
+        self.asked_inside = batch.with_child(asked)
         self.gap = self._gaps(tokens)
         self.opener = classes["opener"][label]
         self.operator = batch.tagged("operator")
@@ -270,6 +272,7 @@ class Judge:
             gaps = (side == number) & self.gap[block.token]
             fragment[block.match[gaps]] = True
             fragment |= here & self._no_command(matches, head, opening)
+            fragment |= own & self.asked_inside[head] & ~asks  # "at first when you try"
             fragment |= here & self._broken(block, side, number, first, last)
             lost = own & self._loses_sense(head)
             other = self.top[head] if number == 1 else self.top[matches.s1]

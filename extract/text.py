@@ -32,7 +32,7 @@ PAIRED = re.compile(r'["“”«»()\[\]{}]')
 TAGGED = re.compile(r"[,;—–-]+[”\"»]")
 INTERJECTED = re.compile(r"[,;].*\w\s*")
 SINGLE_CLOSED = re.compile(r"’(?!\w)")
-_CITED = re.compile(rf"(?<=[.!?…\"'”’])\s*{CITATIONS.pattern}$")
+_CITED = re.compile(rf"(?:(?<=[.!?…\"'”’])|[,;])\s*{CITATIONS.pattern}$")
 _EMPTY = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;:—–]*")
 _CLOSED = re.compile(r"[,.;:!?…]?([”»])")
 

@@ -142,7 +142,7 @@ class Rules:
     def _stays_open(self, before: str, begin: int, at: int, after: int) -> bool:
         """Whether a single stop belongs to an abbreviation, an initial or a list mark."""
         text, words = self.text, self.words
-        if not before:
+        if not before or before[-1] in ")]":
             return False
         if at - begin < 9 and _LIST_MARK.fullmatch(text, begin, at):
             return True

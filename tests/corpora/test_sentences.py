@@ -64,6 +64,7 @@ Ann Bell | 04/13/2001 10:22 AM | Please read this.
 He shouted "Stop!" | Then it was quiet.
 He said that it was over." | Nobody moved.
 She sang in Good Night! (1965), and later taught.
+It is kept (Figure 7.2). | Emotions help.
 We won! | (It was late.) | We slept.
 The sun. | Wed. was wet, and Sat. was worse.
 They all rose at once—Mr. Bell was last. | Then--Dr. Ames.

@@ -74,6 +74,11 @@ STAYED = "We/P/nsubj/2 stayed/V!/root/0"
             "but/CCONJ/cc/8 he/P/nsubj/8 slept/V!/conj/5",
             "s1_fragment",
         ),
+        (
+            f"{STAYED} and/CCONJ/cc/8 at/ADP/case/5 first/N/obl/8 when/R=WRB/advmod/8 "
+            "you/P/nsubj/8 try/V!/conj/2",
+            "s2_fragment",
+        ),
         # "What if" asks; right behind "know", "when" opens what is known.
         (
             "I/P/nsubj/2 think/V!/root/0 what/P=WP/obj/2 if/SCONJ/mark/6 he/P/nsubj/6 "
@@ -177,8 +182,8 @@ def test_a_subordinate_clause_gives_no_reason_for_a_question() -> None:
 
 def test_what_a_dash_separates_from_the_inner_clause_is_no_part_of_s1() -> None:
     tree = (
-        "We/P/nsubj/2 waited/V!/root/0 before/SCONJ/mark/5 he/P/nsubj/5 left/V!/advcl/2 —/:/punct/8 "
-        "a/DET/det/8 mistake/N/obj/2 ././punct/2"
+        "We/P/nsubj/2 waited/V!/root/0 before/SCONJ/mark/5 he/P/nsubj/5 left/V!/advcl/2 "
+        "—/:/punct/8 a/DET/det/8 mistake/N/obj/2 ././punct/2"
     )
     assert sides(tree) == [("We waited.", "He left.")]
 

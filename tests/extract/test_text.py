@@ -17,6 +17,7 @@ from extract.text import tokenised, written
         ('he said "go away', [(8, 16)], "Go away."),
         ('he said "go" twice', [(0, 18)], 'He said "go" twice.'),
         ('it was over", she said', [(0, 22)], "It was over, she said."),
+        ("he won in May, [3] and", [(0, 18)], "He won in May."),
         ("let it be.’", [(0, 11)], "Let it be."),
         ("(if it rains) we stay", [(1, 13)], "If it rains."),
         ("we stay (and read)", [(0, 18)], "We stay (and read)."),
