@@ -7,9 +7,9 @@
 
 The training rows are pairs from the raw text of each fold's treebank documents, parsed by the
 parser trained on the other folds. A pair is right if gold trees give it too and both sides have a
-word Dice of .7 or more with the gold sides, as in `discorpora validate`. The mode `standalone` is
-also trained on rated pairs of novels (right if most readers called it good), parsed by the embedded
-parser. Each mode has one logistic model; its penalty is chosen by cross-validation.
+word Dice of .7 or more with the gold sides, as in `discorpora validate`. In the mode `standalone`
+ratings come first: most pairs that differ from the gold trees' were read. It is also trained on
+rated pairs of novels (right if most readers called it good), parsed by the embedded parser. Each mode has one logistic model; its penalty is chosen by cross-validation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import logging
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -59,6 +59,7 @@ PENALTIES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 """Candidate inverse strengths of the L2 penalty."""
 RAREST = 20
 """A marker or pattern with fewer rows has no separate weight."""
+EMPTY: Mapping[tuple[str, str], bool] = {}
 Array = NDArray[np.float64]
 
 
@@ -133,14 +134,40 @@ def observed(
     return Rows(list(extractor.pairs(documents)), observer._seen)
 
 
-def against_gold(path: Path, mode: str, parser: SpacyParser, model: Model | None = None) -> Rows:
-    """The pairs of a parser from the raw text of a treebank, right where gold trees agree."""
+def against_gold(
+    path: Path,
+    mode: str,
+    parser: SpacyParser,
+    model: Model | None = None,
+    votes: Mapping[tuple[str, str], bool] = EMPTY,
+) -> Rows:
+    """The pairs of a parser from the raw text of a treebank.
+
+    A pair is right if a reader called it good (`votes`), or unread, if gold trees agree.
+    """
     documents = list(open_source(f"conllu:{path}"))
     rows = observed(documents, mode, model, parser=parser)
     gold = Extractor("gold", mode=mode, min_confidence=0).pairs(documents)
     there = {(pair.doc, pair.marker_spans): pair for pair in gold}
-    rows.right = [agrees(p, there.get((p.doc, p.marker_spans))) for p in rows.pairs]
+    rows.right = [
+        votes.get(_key(pair), agrees(pair, there.get((pair.doc, pair.marker_spans))))
+        for pair in rows.pairs
+    ]
     return rows
+
+
+def _key(pair: Pair) -> tuple[str, str]:
+    """The document and the digest of the texts, by which ratings name a pair."""
+    return pair.doc, hashlib.sha256(f"{pair.s1}\n{pair.s2}".encode()).hexdigest()[:12]
+
+
+def read_votes(ratings: Path) -> dict[tuple[str, str], bool]:
+    """By document and digest of the texts, whether most readers called a pair good."""
+    given: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
+    for line in ratings.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        given[record["doc"], record["texts"]] += [r == "good" for r in record["ratings"]]
+    return {key: sum(good) * 2 > len(good) for key, good in given.items()}
 
 
 def agrees(pair: Pair, gold: Pair | None) -> bool:
@@ -154,20 +181,15 @@ def agrees(pair: Pair, gold: Pair | None) -> bool:
     return True
 
 
-def rated(ratings: Path, novels: Sequence[str]) -> Rows:
+def rated(votes: Mapping[tuple[str, str], bool], novels: Sequence[str]) -> Rows:
     """The rated pairs of the documents of `novels` whose texts are still the rated ones."""
-    votes: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
-    for line in ratings.read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)
-        votes[record["doc"], record["texts"]] += [r == "good" for r in record["ratings"]]
     names = {doc for doc, _ in votes}
     options = {"layout": "paragraph", "group": "book", "id": "chapter_id", "title": "chapter"}
     documents = [d for spec in novels for d in open_source(spec, options) if d.id in names]
     everything, chosen = observed(documents, "standalone"), Rows()
     for pair, values in zip(everything.pairs, everything.values, strict=True):
-        texts = hashlib.sha256(f"{pair.s1}\n{pair.s2}".encode()).hexdigest()[:12]
-        if given := votes.get((pair.doc, texts)):
-            chosen.extend(Rows([pair], [values], [sum(given) * 2 > len(given)]))
+        if _key(pair) in votes:
+            chosen.extend(Rows([pair], [values], [votes[_key(pair)]]))
     return chosen
 
 
@@ -231,14 +253,16 @@ def measures(right: NDArray[np.bool_], sure: Array) -> dict[str, float]:
 
 def fit(options: argparse.Namespace) -> None:
     models: dict[str, Any] = {}
+    votes = read_votes(options.ratings)
     for mode in MODES:
         rows = Rows()
+        read = votes if mode == "standalone" else EMPTY
         for number in range(FOLDS):
             parser = FoldParser(folder=options.folds / f"parser-{number}" / PIPELINE)
-            rows.extend(against_gold(options.folds / f"held-{number}.conllu", mode, parser))
+            rows.extend(against_gold(options.folds / f"held-{number}.conllu", mode, parser, votes=read))
         log.info("%s, treebanks: %d pairs, %.3f right", mode, len(rows.pairs), np.mean(rows.right))
         if mode == "standalone":
-            novels = rated(options.ratings, options.novels)
+            novels = rated(votes, options.novels)
             log.info("novels: %d rated pairs, %.3f good", len(novels.pairs), np.mean(novels.right))
             rows.extend(novels)
         models[mode], scores = fitted(rows)

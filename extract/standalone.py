@@ -165,7 +165,7 @@ class Judge:
         self.interrogative = batch.tagged("interrogative")
         self.denies = listed["denying"][forms]
         self.coordinating = batch.tagged("coordinating")
-        self.case = classes["case"][label]
+        self.case, self.subject = classes["case"][label], classes["plain_subject"][label]
         self.dependent = classes["dependent_clause"][label]
         self.argument = (classes["object"] | classes["subject"])[label]
         self.main = classes["main_clause"][label]
@@ -404,7 +404,9 @@ class Judge:
         cut = (self.operator[last] & (last == head)) | (
             (self.operator | self.opening | self.interrogative)[last] & (batch.head[last] > last)
         )
-        return dependent | cut | announces
+        # A subject has no preposition: "since" in "since many live there" introduces a clause.
+        introduced = self.case[first] & self.subject[batch.head[first]] & ~self.free[first]
+        return dependent | cut | announces | introduced
 
     def _quotes_next(self, last: Ints) -> BoolArray:
         """Whether a quotation follows in the sentence, behind a comma or colon."""
