@@ -259,7 +259,9 @@ def fit(options: argparse.Namespace) -> None:
         read = votes if mode == "standalone" else EMPTY
         for number in range(FOLDS):
             parser = FoldParser(folder=options.folds / f"parser-{number}" / PIPELINE)
-            rows.extend(against_gold(options.folds / f"held-{number}.conllu", mode, parser, votes=read))
+            rows.extend(
+                against_gold(options.folds / f"held-{number}.conllu", mode, parser, votes=read)
+            )
         log.info("%s, treebanks: %d pairs, %.3f right", mode, len(rows.pairs), np.mean(rows.right))
         if mode == "standalone":
             novels = rated(votes, options.novels)
