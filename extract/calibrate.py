@@ -8,8 +8,9 @@
 The training rows are pairs from the raw text of each fold's treebank documents, parsed by the
 parser trained on the other folds. A pair is right if gold trees give it too and both sides have a
 word Dice of .7 or more with the gold sides, as in `discorpora validate`. In the mode `standalone`
-ratings come first: most pairs that differ from the gold trees' were read. It is also trained on
-rated pairs of novels (right if most readers called it good), parsed by the embedded parser. Each mode has one logistic model; its penalty is chosen by cross-validation.
+ratings come first: most pairs that differ from the gold trees' were read. That mode is also trained
+on rated pairs of novels (right if most readers called it good), parsed by the embedded parser. Each
+mode has one logistic model; its penalty is chosen by cross-validation.
 """
 
 from __future__ import annotations
