@@ -177,8 +177,18 @@ class Judge:
         self.free = batch.with_child(self.dependent) & ~that
         """Words with a relative clause of their own: "what" in "what I fear is torture"."""
         self.open_end = self._open_ends()
-        asked = self.interrogative & ~self.free & (tokens < subject[head]) & (head > tokens)
-        self.asked_inside = batch.with_child(asked)
+        asked = self.interrogative & ~self.free
+        asking = np.flatnonzero(asked & (tokens < subject[head]) & (head > tokens))
+        # "Three of which were dirty": the relative word is in the subject.
+        within = np.flatnonzero(asked & ~self.argument & (head >= 0))
+        top = self._phrase_top(within)
+        within = top[self.subject[top] & (head[top] > top)]
+        self.asked_inside = np.zeros(len(batch), dtype=bool)
+        self.asked_inside[head[asking]] = self.asked_inside[head[within]] = True
+        brackets = batch.patterns.opening_bracket[forms].astype(np.int32)
+        brackets -= batch.patterns.closing_bracket[forms]
+        self.brackets = np.concatenate([[0], np.cumsum(brackets)])
+        """How many brackets are open in front of each token."""
         self.gap = self._gaps(tokens)
         self.opener = classes["opener"][label]
         self.operator = batch.tagged("operator")
@@ -273,6 +283,8 @@ class Judge:
             fragment[block.match[gaps]] = True
             fragment |= here & self._no_command(matches, head, opening)
             fragment |= own & self.asked_inside[head] & ~asks  # "at first when you try"
+            # "(It is slow) of late": the bracket in front of the side ends inside it.
+            fragment |= here & (self.brackets[last + 1] < self.brackets[np.maximum(first, 0)])
             fragment |= here & self._broken(block, side, number, first, last)
             lost = own & self._loses_sense(head)
             other = self.top[head] if number == 1 else self.top[matches.s1]
@@ -349,8 +361,14 @@ class Judge:
         return refused
 
     def _mute_coordinators(self, block: Block, side: Marks) -> None:
-        """Mute a coordinator at the start of a side: it joins the side to something else."""
+        """Mute a coordinator at the start of a side: it joins the side to something else.
+
+        Behind a word of the side it joins what the side has ("the towers and walls came back").
+        """
         for number in (1, 2):
+            first = _ends(block, side == number)[0][block.match]
+            inside = (side == number + 2) & self.coordinating[block.token]
+            side[inside & (first >= 0) & (block.token > first)] = number
             places = np.flatnonzero((side == number) & block.words)
             opens = places[np.diff(block.match[places], prepend=-1) > 0]
             side[opens[self.coordinating[block.token[opens]]]] += 2
@@ -377,18 +395,23 @@ class Judge:
         own = (first == head) | (self.operator[first] & (batch.head[first] == head))
         return self.commands[head] & follows & ~self.opener[before] & ~marker & ~own
 
+    def _phrase_top(self, tokens: Ints) -> Ints:
+        """The head of the largest phrase around each token that is in no clause of its own."""
+        batch, clause = self.batch, self.batch.patterns.bits["clause"]
+        top = tokens
+        for _ in range(GOVERNORS):
+            above = batch.head[top]
+            top = np.where((above >= 0) & ~self.free[top] & ~batch.has(above, clause), above, top)
+        return top
+
     def _opens(self, head: Ints, first: Ints) -> BoolArray:
         """Whether the clause of `head` opens with its own interrogative or relative word."""
         batch = self.batch
         above = batch.head[first]
         inside = (batch.head[above] == head) & ~self.free[first]
-        clause = batch.patterns.bits["clause"]
-        top = first
-        for _ in range(GOVERNORS):
-            climbs = (batch.head[top] >= 0) & (top != head) & ~self.free[top]
-            climbs &= (top == first) | ~batch.has(top, clause)
-            top = np.where(climbs, batch.head[top], top)
-        opens = self.interrogative[first] & (top == head)
+        top = self._phrase_top(first)
+        below = (batch.head[top] == head) & ~self.free[top]
+        opens = self.interrogative[first] & ((top == head) | below)
         return opens | (self.case[first] & self.interrogative[above] & inside)  # "in which"
 
     def _breaks_off(self, head: Ints, first: Ints, last: Ints, asks: BoolArray) -> BoolArray:

@@ -100,6 +100,8 @@ class CompiledPatterns:
         self.comma = Lookup(strings, frozenset(",，").__contains__, bool)
         self.clause_break = Lookup(strings, CLAUSE_BREAKS.__contains__, bool)
         self.quote = Lookup(strings, QUOTES.__contains__, bool)
+        self.opening_bracket = Lookup(strings, frozenset("([").__contains__, bool)
+        self.closing_bracket = Lookup(strings, frozenset(")]").__contains__, bool)
         self.open_end = Lookup(strings, OPEN_ENDS.__contains__, bool)
         self.colon = Lookup(strings, lambda s: s in (":", "："), bool)
         self.asking = Lookup(strings, lambda s: "?" in s or "？" in s, bool)

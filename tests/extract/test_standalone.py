@@ -79,6 +79,23 @@ STAYED = "We/P/nsubj/2 stayed/V!/root/0"
             "you/P/nsubj/8 try/V!/conj/2",
             "s2_fragment",
         ),
+        # "Three of which": the relative word is in the subject.
+        (
+            "Three/NUM/nsubj/5 of/ADP/case/3 which/P=WDT/nmod/1 were/X!/cop/5 dirty/ADJ/root/0 "
+            "but/CCONJ/cc/8 he/P/nsubj/8 slept/V!/conj/5",
+            "s1_fragment",
+        ),
+        # The bracket in front of the side ends inside it.
+        (
+            "If/SCONJ/mark/3 he/P/nsubj/3 asks/V!/advcl/8 (/-LRB-/punct/6 she/P/nsubj/6 "
+            "hopes/V!/ccomp/8 )/-RRB-/punct/6 say/V=VB/root/0 so/R/advmod/8",
+            "s1_fragment",
+        ),
+        # "As it has for years" compares.
+        (
+            f"{STAYED} as/SCONJ/mark/5 they/P/nsubj/5 have/V!/advcl/2 for/ADP/case/7 years/N/obl/5",
+            "construction",
+        ),
         # "What if" asks; right behind "know", "when" opens what is known.
         (
             "I/P/nsubj/2 think/V!/root/0 what/P=WP/obj/2 if/SCONJ/mark/6 he/P/nsubj/6 "
@@ -169,6 +186,13 @@ def test_a_conjunct_of_s1_lends_it_the_subject() -> None:
         "He/P/nsubj/2 sat/V!/root/0 and/CCONJ/cc/4 slept/V!/conj/2 when/SCONJ/mark/7 we/P/nsubj/7 "
         "left/V!/advcl/4 ././punct/2"
     ) == [("He sat and slept.", "We left.")]
+
+
+def test_a_coordinator_inside_a_side_stays() -> None:
+    assert sides(
+        "Towers/N/nsubj/4 and/CCONJ/cc/4 walls/N/dep/4 fell/V!/root/0 but/CCONJ/cc/7 we/P/nsubj/7 "
+        "stayed/V!/conj/4"
+    ) == [("Towers and walls fell.", "We stayed.")]
 
 
 def test_a_subordinate_clause_gives_no_reason_for_a_question() -> None:
