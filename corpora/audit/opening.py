@@ -80,7 +80,7 @@ def _read(place: Path | str, config: str) -> dict[str, Configuration]:
         raise InputError(
             f"cannot be read: {type(error).__name__}: {reason}",
             where=str(place),
-            hint=f"{WHAT_TO_GIVE}; remove a folder that was damaged after it was built, and build it",
+            hint=f"{WHAT_TO_GIVE}; build a damaged folder again",
         ) from error
     splits = {}
     for split, part in loaded.items():
