@@ -126,6 +126,8 @@ class Registry(Generic[D]):
         """
         plugins = self._plugins()
         reference = self.own.get(name) or (plugins[name].value if name in plugins else name)
+        if reference.endswith(".py"):
+            raise ConfigError(f"{reference!r} names no class", hint=f"write {reference}:Class")
         if not REFERENCE.fullmatch(reference):
             raise ConfigError(
                 f"no {self.what} {name!r}; {nearest(name, self.names())}".rstrip("; "),
@@ -189,16 +191,17 @@ def portable(reference: str) -> str:
 def _attribute(reference: str) -> Any:
     """What `package.module:NAME` or `FILE.py:NAME` refers to."""
     place, _, name = reference.rpartition(":")
-    hint = ""
     try:
         module = _module_of_file(Path(place)) if place.endswith(".py") else import_module(place)
-        return getattr(module, name)
     except FileNotFoundError:
         raise ConfigError(f"no file {place!r}", where=reference) from None
-    except (AttributeError, ImportError) as error:
-        if isinstance(error, ImportError):
-            hint = "install its package in this environment"
+    except ImportError as error:
+        hint = "install its package in this environment"
         raise ConfigError(f"cannot be imported: {error}", where=reference, hint=hint) from error
+    if not hasattr(module, name):
+        classes = [n for n, found in vars(module).items() if isinstance(found, type)]
+        raise ConfigError(f"{place} has no class {name!r}", hint=nearest(name, classes).strip())
+    return getattr(module, name)
 
 
 def _module_of_file(path: Path) -> ModuleType:

@@ -82,8 +82,8 @@ def fetch(
     """
     sources = known_sources() if sources is None else sources
     if name not in sources:
-        known = ", ".join(sources)
-        raise ConfigError(f"no source {name!r} to fetch", hint=f"{nearest(name, sources)}{known}")
+        hint = f"{nearest(name, sources)}the sources are: {', '.join(sources)}"
+        raise ConfigError(f"no source {name!r} to fetch", hint=hint)
     source, target = sources[name], folder / name
     pooch = require("pooch", EXTRA, "to fetch a source")
     pooch.get_logger().setLevel("WARNING")

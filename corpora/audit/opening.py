@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.store.atomic import MANIFEST
 from corpora.store.manifest import read_manifest
 
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+WHAT_TO_GIVE = "give a dataset folder (build/sample/datasets/sp), or OWNER/NAME on the Hub"
 RELEASED = {"train.txt": "train", "valid.txt": "validation", "test.txt": "test"}
 
 
@@ -30,6 +33,8 @@ def opened(spec: str, config: str = "", kind: str = "") -> dict[str, Configurati
     """
     _known("kind", kind, KINDS)
     folder = expanded(spec)
+    if not folder.exists() and not HUB_ID.fullmatch(spec):
+        raise InputError("no such folder", where=spec, hint=WHAT_TO_GIVE)
     if folder.is_dir() and any((folder / name).is_file() for name in RELEASED):
         found = {"default": _released(folder, kind)}
     else:
@@ -75,8 +80,7 @@ def _read(place: Path | str, config: str) -> dict[str, Configuration]:
         raise InputError(
             f"cannot be read: {type(error).__name__}: {reason}",
             where=str(place),
-            hint="give a dataset folder (build/sample/datasets/sp), or OWNER/NAME on the Hub; a "
-            "folder that was damaged after it was built is removed and built again",
+            hint=f"{WHAT_TO_GIVE}; build a damaged folder again",
         ) from error
     splits = {}
     for split, part in loaded.items():

@@ -56,7 +56,7 @@ def test_a_plugin_gives_its_reader_a_kind(notes: Path, monkeypatch: pytest.Monke
 def test_a_reader_that_is_not_there_is_named(tmp_path: Path) -> None:
     for spec, words in (
         (f"{tmp_path}/gone.py:Notes:x", "no file '.*gone.py'"),
-        ("corpora.readers.text:Txt:x", "cannot be imported: .*'Txt'"),
+        ("corpora.readers.text:Txt:x", "has no class 'Txt'\n.*did you mean 'Text'"),
         ("corpora.document:Document:x", "is not a subclass of corpora.readers.source.Reader"),
     ):
         with pytest.raises(ConfigError, match=words):

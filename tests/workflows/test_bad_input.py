@@ -71,6 +71,10 @@ CONFIG_ERRORS = {
         + '[datasets.rst]\ntable = "nope.tsv"\n',
         ("datasets.rst: table: nope.tsv: no table of splits", "SPLIT<TAB>DOCUMENT"),
     ),
+    "a plug-in without a class": (
+        TINY.replace("[datasets.bso]", '[datasets.bso]\nbuilder = "mine.py"'),
+        ("datasets.bso.builder: 'mine.py' names no class", "write mine.py:Class"),
+    ),
     "a seed below 0": (TINY.replace("seed = 5", "seed = -1"), ("seed = -1", "build.toml")),
     "a licence that is not in the table": (
         TINY.replace('spec = "sample:news"', 'spec = "sample:news"\nlicence = "CC-BY-5.0"'),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from corpora.audit.opening import HUB_ID
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
 from corpora.outside import record_of
 from corpora.splits import SPLITS
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pyarrow.dataset as pads
     from rich.console import Console
 
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 MARKERS = ("marker", "connective", "label")
 """Columns that `--marker` looks at, the first that a table has."""
 FACTS = (
@@ -169,7 +168,7 @@ def _table_rows(
         column = _marker_column(table.schema.names, title)
         names = classes.get(column, [])
         if names:
-            _choose(title, "marker", marker, names)
+            _choose(title, column, marker, names)
         wanted = pc.field(column) == (names.index(marker) if names else marker)
     rows = table.head(number, filter=wanted).to_pylist()
     for row in rows:

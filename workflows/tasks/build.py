@@ -261,7 +261,12 @@ def missing_inputs(stages: Sequence[StageTask]) -> list[tuple[str, str, str]]:
     for stage in stages:
         for source in stage.own_sources:
             if source.problem:
-                missing[source.name] = (f"{source.spec}: {source.problem}", source.get)
+                why = f"{source.spec}: {source.problem}"
+                if source.name in stage.build.by_name and not source.remote:
+                    why = (
+                        f"{stage.build.where(*stage.build.source_keys(source.name), 'spec')}: {why}"
+                    )
+                missing[source.name] = (why, source.get)
         if isinstance(stage, Parse) and (lacks := lacking(stage.parser_name))[0]:
             missing[f"parser {stage.parser_name}"] = lacks
         if isinstance(stage, Train):

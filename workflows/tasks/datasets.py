@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -24,6 +25,8 @@ from workflows.sources import SourceRecord
 from workflows.stage import StageTask
 from workflows.tables import Source
 from workflows.tasks.sources import Documents, Pairs, Sentences, options_of, record_of
+
+log = logging.getLogger("discorpora")
 
 
 class Validate(StageTask):
@@ -144,6 +147,16 @@ class Divide(StageTask):
                 where=self.table,
                 hint=f"documents are named by their ids, such as {example!r}",
             )
+        shares = zip(SPLITS, self.build.splits.shares.parts, strict=True)
+        for split in (split for split, share in shares if share and not divided.documents[split]):
+            if divided.kept:
+                raise InputError(
+                    f"leaves the split {split!r} without documents",
+                    where=self.table,
+                    hint=f"give it some there, or set {split} = 0 in [splits]",
+                )
+        if divided.by == "document" and not self.prescribed:
+            log.warning("%s; docs/reference/build-file.md, [splits]", divided.reason)
         return divided.to_dict()
 
 

@@ -75,6 +75,8 @@ def _attempted(words: Sequence[str]) -> str:
 
 def _run(words: Sequence[str]) -> tuple[Path | None, Result]:
     """Evaluate, and write what is asked for; the place of the JSON, and the result."""
+    if words and not words[0].startswith("-"):
+        SUITES.find(words[0])  # an unknown suite is said before options that it lacks
     options, rest = _parser().parse_known_args(words)
     own = {key: _listed(value) for key, value in parse_options(rest).items()}
     kind = SUITES.find(options.suite)
