@@ -1,12 +1,14 @@
 """A scorer of links between sentences; each sentence is encoded once, whatever the order.
 
-A text's score is the similarity of its sentences' vectors: neighbours, sentences two apart, and
-all. `docs/results/coherence.md` says why no more is learnt.
+A text's score is the similarity of its sentences' vectors (neighbours, sentences two apart, and
+all) and the weighted sum of cues of order (`zoo.coherence.order`), which have a direction.
+`docs/results/coherence.md` says why no more is learnt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from transformers.configuration_utils import SubConfigSpec
 from corpora.prose import Quotes
 from zoo.backbones import pooled
 from zoo.coherence.data import pad
+from zoo.coherence.order import weighted
 from zoo.coherence.unc_modeling import pad_rows
 from zoo.loading import load_tokenizer
 from zoo.modeling import ZooModel, known_to_auto
@@ -33,7 +36,8 @@ TEXTS = 256
 class LinkConfig(PretrainedConfig):
     """The backbone's configuration, the longest sentence in tokens, and the weights of the links.
 
-    `reaches`: the weight of the mean cosine of sentences 1, 2, ... apart; `others`: that of all.
+    `reaches`: the weight of the mean cosine of sentences 1, 2, ... apart; `others`: that of all;
+    `cues`: those of the cues of order, by name.
     `stored` is the format of the folder's weights (`zoo.compact`); a loaded model has float32.
     """
 
@@ -45,6 +49,7 @@ class LinkConfig(PretrainedConfig):
     backbone_config: PretrainedConfig | dict[str, Any] | None = None
     reaches: tuple[float, ...] | list[float] = (3.0, 1.0)
     others: float = 1.0
+    cues: dict[str, float] = field(default_factory=dict)
     max_tokens: int = 128
     quotes: Quotes = "keep"
     stored: str = "float32"
@@ -54,7 +59,8 @@ class LinkScorer(ZooModel):
     """Scores texts by the cosines of their sentences' vectors (means of tokens).
 
     The sum over the distances d of `reaches[d]` times the mean cosine of sentences that far apart,
-    and of `others` times the mean cosine of all pairs.
+    of `others` times the mean cosine of all pairs, and of the weighted cues of order. `forward`
+    sees vectors and gives the score without these cues.
     """
 
     config_class = LinkConfig
@@ -131,6 +137,8 @@ class LinkScorer(ZooModel):
         for some in batches_by_length([len(text) for text in numbered], 16 * TEXTS):
             padded = pad_rows([numbered[i] for i in some]).to(self.device)
             scores[some] = self(vectors, padded).float().cpu()
+        if self.config.cues:
+            scores += [weighted(text, self.config.cues) for text in sentences]
         return scores.tolist()
 
 

@@ -7,8 +7,8 @@
 `make scorer` runs all steps. The texts are pairs of a coherent text and an incoherent copy: its
 sentences permuted (`corpora.tasks.permuted`), or one replaced by another text's
 (`corpora.tasks.intrusion`). The model is `zoo.coherence.links` around a sentence encoder with the
-most frequent word pieces of the training split; nothing else is learnt. Its folder holds weights of
-four bits.
+most frequent word pieces of the training split. Only the weights of the cues of order are learnt,
+on the training split. Its folder holds weights of four bits.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from sklearn.linear_model import LogisticRegression
 
 from corpora.document import Document
 from corpora.prose import balanced
@@ -38,13 +39,14 @@ from corpora.schemas import STRING, STRINGS, schema
 from corpora.sentences import split_document
 from corpora.splits import SPLITS
 from corpora.splits.division import Division
-from corpora.store.atomic import staged, write_json, write_text
+from corpora.store.atomic import read_json, staged, write_json, write_text
 from corpora.store.card import Card
 from corpora.store.folder import DatasetFolder, Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.permuted import Permuted
 from zoo.coherence.links import LinkConfig, LinkScorer
+from zoo.coherence.order import CUES, cues
 from zoo.coherence.scoring import (
     BREAKS,
     REFERENCE,
@@ -56,7 +58,7 @@ from zoo.coherence.scoring import (
 )
 from zoo.compact import pack_folder
 from zoo.evaluate.scores import ranked
-from zoo.loading import load_tokenizer
+from zoo.loading import CONFIG, load_tokenizer
 from zoo.modeling import load_backbone, save_model
 from zoo.training.data import evenly, open_dataset
 
@@ -252,19 +254,22 @@ def scorer(options: argparse.Namespace) -> None:
 
 
 def ship(options: argparse.Namespace) -> None:
-    """Pack a trained model into a folder, with its measured figures, reference set and card."""
+    """Pack a model into a folder, with the weights of its cues, its figures and its card."""
     made = open_dataset(str(options.texts), "pairs")
     others = {path.name: open_dataset(str(path), "pairs").splits for path in options.unseen}
     tables = {"test": [made["test"]], **{name: list(of.values()) for name, of in others.items()}}
-    # Two sentences and their reverse always tie: the links have no direction.
+    # In two or three sentences there is little to tell an order by.
     unseen = {
         name: [row for table in some for row in table.to_pylist() if len(row["pos"]) > 3]
         for name, some in tables.items()
     }
     folder = options.output
     shutil.copytree(options.model, folder)
-    pack_folder(folder)
+    if read_json(folder / CONFIG)["stored"] == "float32":  # a packed model is measured again
+        pack_folder(folder)
     model = LinkScorer.from_pretrained(folder)
+    model.config.cues = fitted_cues(model, made["train"].to_pylist())
+    write_json(folder / CONFIG, {**read_json(folder / CONFIG), "cues": model.config.cues})
     metrics = {name: told_apart(model, rows) for name, rows in unseen.items()}
     known = made["validation"].to_pylist()
     coherent = list({tuple(row["pos"]): None for row in known if len(row["pos"]) > 3})
@@ -288,8 +293,43 @@ def ship(options: argparse.Namespace) -> None:
             "metrics": metrics,
         },
     )
-    write_text(folder / "README.md", card_of(metrics, reference, size))
+    write_text(folder / "README.md", card_of(metrics, reference, size, model.config.cues))
     log.info("%s: %.1f MB", options.output, size / 1e6)
+
+
+def fitted_cues(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """The weights of the cues of order beside the score without them.
+
+    Logistic regression tells which text of a pair is coherent, by the differences of the score and
+    of the cues. At most `FITTED` pairs of each kind and source; each such part counts alike.
+    A score that is no better than chance gets no cues.
+    """
+    parts: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        if len(row["pos"]) > 3:
+            parts.setdefault((row["source"], row["kind"]), []).append(row)
+    chosen = {name: [some[i] for i in evenly(len(some), FITTED)] for name, some in parts.items()}
+    some = [row for part in chosen.values() for row in part]
+    each = np.concatenate([np.full(len(part), 1 / len(part)) for part in chosen.values()])
+    texts = list(dict.fromkeys(tuple(row[key]) for row in some for key in ("pos", "neg")))
+    found = zip(texts, model.score(texts), strict=True)
+    values = {text: np.array([score, *cues(text)]) for text, score in found}
+    table = np.array([values[tuple(row["pos"])] - values[tuple(row["neg"])] for row in some])
+    spread = table.std(0).clip(1e-6)
+    weights = np.tile(each * len(some) / len(parts), 2) / 2
+    # Each pair counts in both directions, which leaves no intercept.
+    both = np.concatenate([table, -table]) / spread
+    right = np.repeat([1, 0], len(table))
+    learner = LogisticRegression(C=STRENGTH, fit_intercept=False, max_iter=2000)
+    learnt = learner.fit(both, right, sample_weight=weights).coef_[0] / spread
+    log.info("cues of order: %d pairs", len(some))
+    if learnt[0] <= 0:
+        log.warning("the score does not tell coherent texts: no cue is weighed beside it")
+        return {}
+    return {
+        name: round(float(weight), 4)
+        for name, weight in zip(CUES, learnt[1:] / learnt[0], strict=True)
+    }
 
 
 def told_apart(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -339,7 +379,9 @@ def marks(model: Any, rows: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.nd
     return margins, np.array(right), np.array([mark(row["pos"])[1] for row in some])
 
 
-MARKED, JUDGED = 200, 500
+FITTED, MARKED, JUDGED = 1500, 200, 500
+STRENGTH = 0.1
+"""Inverse strength of the L2 penalty, chosen by cross-validation on the training split."""
 
 
 def measured_breaks(model: Any, rows: Sequence[dict[str, Any]]) -> Breaks:
@@ -371,7 +413,9 @@ def judged_breaks(model: Any, rows: Sequence[dict[str, Any]], least: float) -> d
     }
 
 
-def card_of(metrics: dict[str, Any], reference: Reference, size: int) -> str:
+def card_of(
+    metrics: dict[str, Any], reference: Reference, size: int, weights: dict[str, float]
+) -> str:
     """The card, from `shipped.md` with the figures."""
 
     def row(name: str, part: str, of: dict[str, Any]) -> str:
@@ -395,6 +439,7 @@ def card_of(metrics: dict[str, Any], reference: Reference, size: int) -> str:
     return template.substitute(
         figures="\n".join(figures),
         breaks="\n".join(breaks),
+        cues="\n".join(f"| {CUES[name]} | {weight:.2f} |" for name, weight in weights.items()),
         megabytes=f"{size / 1e6:.1f}",
         texts=f"{reference.texts:,}",
     )
