@@ -200,7 +200,12 @@ def test_what_does_not_fit_is_refused_when_it_is_planned(
 
 @pytest.mark.parametrize(
     ("written", "least"),
-    [("", 0.65), ('mode = "recall"', 0.0), ("min_confidence = 0.7", 0.7), ("min_confidence = 0", 0)],
+    [
+        ("", 0.65),
+        ('mode = "recall"', 0.0),
+        ("min_confidence = 0.7", 0.7),
+        ("min_confidence = 0", 0),
+    ],
 )
 def test_a_dataset_states_the_threshold_that_its_pairs_passed(
     written: str, least: float, write_config: Callable[[str], Path], tmp_path: Path
