@@ -17,7 +17,7 @@ from corpora.declared import described
 from corpora.errors import ConfigError, DiscorporaError
 from corpora.processes import stop_with_build
 from zoo.declared import RECIPES, StepRecipe
-from zoo.presets import check_options, parse_options, read_preset, shipped
+from zoo.presets import parse_options, read_preset, shipped
 from zoo.training import job
 from zoo.trust import trust_code
 
@@ -66,10 +66,7 @@ def train(words: Sequence[str]) -> None:
     if not words or words[0].startswith("-"):
         raise ConfigError("no recipe given", hint=USAGE)
     preset = read_preset(words[0])
-    options = parse_options(words[1:])
-    valid = (*preset.kind.model_fields, "debug", TRUST_OPTION[2:])
-    check_options(options, valid, f"discorpora train {words[0]}")
-    recipe = preset.recipe(options)
+    recipe = preset.recipe(parse_options(words[1:]))
     for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():
         if find_spec(name) is None:
             extra = "report" if name == "tensorboard" else name
