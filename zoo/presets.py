@@ -196,7 +196,6 @@ class Entry:
     """One preset: what it says about itself, and the figure measured here where there is one."""
 
     name: str
-    path: Path
     about: About
     measured: str = ""
 
@@ -220,7 +219,7 @@ def catalogue(results: Path | None = None) -> list[Entry]:
         if isinstance(result, dict) and isinstance(result.get("recipe"), str):
             measured.setdefault(result["recipe"], []).append(str(result.get("headline", "")))
     return [
-        Entry(name, path, read_preset(path).about, "; ".join(measured.get(name, ())))
+        Entry(name, read_preset(path).about, "; ".join(measured.get(name, ())))
         for name, path in shipped().items()
     ]
 

@@ -105,7 +105,7 @@ def test_an_unknown_option_is_answered_with_the_valid_ones(
     assert main(["dissent", "--model", "m", "--data", "d", "--splt", "test"]) == 2
     shown = capsys.readouterr().err
     assert "no option --splt; did you mean '--split'?" in shown and "--batch-size" in shown
-    with pytest.raises(ConfigError, match="unknown key 'hiden'; did you mean 'hidden_size'"):
+    with pytest.raises(ConfigError, match="no option --hiden; did you mean '--hidden_size'"):
         train(["dissent/bilstm_tiny", "--hiden", "3"])
 
 
