@@ -93,6 +93,7 @@ scorer: $(STAMP) ## make and measure the shipped coherence scorer again (half an
 
 docs: $(STAMP)   ## the documentation as a site, in build/docs
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
+	$(BIN)/python docs/settings.py
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 
 lock: $(STAMP)   ## requirements.lock, with hashes, from pyproject.toml and constraints.txt

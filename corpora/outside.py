@@ -18,6 +18,8 @@ from corpora.errors import InputError
 
 M = TypeVar("M")
 
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+"""OWNER/NAME of a dataset or model of the Hub."""
 SIZE, DEPTH, DIGITS = 32 << 20, 100, 40
 """The most characters of a JSON text, lists and tables in each other, and digits of an integer."""
 _LONG = re.compile(rf"\d{{{DIGITS + 1}}}")

@@ -16,6 +16,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +194,14 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
 )
 def test_tables_can_be_read(block: Block) -> None:
     assert tomllib.loads(block.text) if block.language == "toml" else json.loads(block.text)
+
+
+def test_tables_of_settings_are_those_of_the_builders() -> None:
+    spec = spec_from_file_location("settings_of_docs", ROOT / "docs" / "settings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = module.PAGE.read_text(encoding="utf-8")
+    assert page.count("<!-- settings: ") > 5
+    assert module.written(page) == page, "run: python docs/settings.py"

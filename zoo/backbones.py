@@ -47,15 +47,11 @@ TOLERANCE = 1e-4
 TEXT, PADDED = 6, 16
 
 
-def tokenizer_of(
-    backbone: str, texts: Iterable[str], *, pad_token: str, vocab_size: int, lower: bool, limit: int
-) -> PreTrainedTokenizerBase:
-    """The tokenizer of a backbone, or without a backbone one trained on `texts`.
+def tokenizer_of(backbone: str, pad_token: str = "") -> PreTrainedTokenizerBase:
+    """The tokenizer of a pretrained backbone.
 
-    Raises `ConfigError` if a backbone has no pad token and `pad_token` is not set.
+    Raises `ConfigError` if it has no pad token and `pad_token` is not set, or not a token of its.
     """
-    if not backbone:
-        return train_subwords(texts, vocab_size, lower=lower, max_length=limit)
     zoo.register(backbone)
     tokenizer = load_tokenizer(backbone)
     if pad_token and pad_token in tokenizer.get_vocab():
@@ -89,9 +85,10 @@ def _part_pairs(tokenizer: PreTrainedTokenizerBase) -> None:
 def tokenizer_for(
     recipe: BackboneRecipe, texts: Iterable[str], limit: int
 ) -> PreTrainedTokenizerBase:
-    """`tokenizer_of` the backbone that the settings name."""
-    options = recipe.model_dump(include={"backbone", "pad_token", "vocab_size", "lower"})
-    return tokenizer_of(texts=texts, limit=limit, **options)
+    """`tokenizer_of` the backbone that the settings name; without one, one trained on `texts`."""
+    if recipe.backbone:
+        return tokenizer_of(recipe.backbone, recipe.pad_token)
+    return train_subwords(texts, recipe.vocab_size, lower=recipe.lower, max_length=limit)
 
 
 def backbone_of(recipe: BackboneRecipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:

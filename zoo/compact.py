@@ -16,7 +16,6 @@ from torch import Tensor
 
 from corpora.store.atomic import read_json, write_json
 from zoo import file_of
-from zoo.loading import config_of
 
 WEIGHTS, SCALE = "model.safetensors", ".scale"
 GROUP = 32
@@ -61,11 +60,6 @@ def unpack(model: str | PathLike[str]) -> dict[str, Tensor]:
         elif not name.endswith(SCALE):
             weights[name] = stored
     return weights
-
-
-def is_packed(model: str | PathLike[str]) -> bool:
-    """Whether a model (folder or Hub id) has its weights in four bits."""
-    return config_of(model).get("stored") == "int4"
 
 
 def pack_folder(folder: Path) -> None:

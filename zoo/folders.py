@@ -81,6 +81,17 @@ TEXTS = (
     '    "It was dark inside. She opened the door.",',
     "]",
 )
+
+
+def _vectors(
+    config: str, encoder: str, vector: Callable[[Any], str] = _own_vector, own: tuple[str, ...] = ()
+) -> Family:
+    """A family whose models give vectors of sentences, and nothing else to other libraries."""
+    anywhere = ENCODE_BY_CODE if vector is _own_vector else (STANDARD, ENCODE)
+    library, task = "sentence-transformers", "feature-extraction"
+    return Family(library, task, (config, encoder), vector, (SENTENCE,), anywhere, own)
+
+
 FAMILIES = {
     "discorpora-dissent-transformer": Family(
         "transformers",
@@ -97,40 +108,14 @@ FAMILIES = {
         ),
         PREDICT,
     ),
-    "discorpora-dissent-bilstm": Family(
-        "sentence-transformers",
-        "feature-extraction",
-        ("BiLstmConfig", "BiLstmEncoder"),
-        _own_vector,
-        (SENTENCE,),
-        ENCODE_BY_CODE,
-        PREDICT,
-    ),
-    "discorpora-dissent-sif": Family(
-        "sentence-transformers",
-        "feature-extraction",
-        ("SifConfig", "SifEncoder"),
-        _own_vector,
-        (SENTENCE,),
-        ENCODE_BY_CODE,
-        PREDICT,
-    ),
+    "discorpora-dissent-bilstm": _vectors("BiLstmConfig", "BiLstmEncoder", own=PREDICT),
+    "discorpora-dissent-sif": _vectors("SifConfig", "SifEncoder", own=PREDICT),
     "discorpora-dissent-ngram": Family(own=PREDICT),
-    "discorpora-criteria": Family(
-        "sentence-transformers",
-        "feature-extraction",
-        ("CriteriaConfig", "CriteriaEncoder"),
-        _own_vector,
-        (SENTENCE,),
-        ENCODE_BY_CODE,
-    ),
-    "discorpora-conpono": Family(
-        "sentence-transformers",
-        "feature-extraction",
-        ("ConponoConfig", "ConponoEncoder"),
+    "discorpora-criteria": _vectors("CriteriaConfig", "CriteriaEncoder"),
+    "discorpora-conpono": _vectors(
+        "ConponoConfig",
+        "ConponoEncoder",
         _conpono,
-        (SENTENCE,),
-        (STANDARD, ENCODE),
         (
             "from zoo.conpono import ConponoModel",
             "model = ConponoModel.from_pretrained(folder)  # W_k and the masked-word head included",

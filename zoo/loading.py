@@ -55,44 +55,37 @@ def check_there(name: str) -> None:
     """Reject a recipe's name, and a path that does not exist."""
     if Path(name).exists():
         return
+    problem = "there is no such folder"
+    hint = "give a folder with config.json and model.safetensors, or a Hub id such as "
+    hint += "bert-base-uncased"
     if name in shipped():
-        raise ConfigError(
-            "is a recipe, not a trained model",
-            where=name,
-            hint=f"train it first: discorpora train {name} --dataset DATASET --output FOLDER",
-        )
+        problem = "is a recipe, not a trained model"
+        hint = f"train it first: discorpora train {name} --dataset DATASET --output FOLDER"
     # A Hub id has one slash at most.
-    is_path = name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name
-    if problem := "" if is_path else _missing_on_hub(name):
-        problem = f", and {problem}"
-    if is_path or problem:
-        raise ConfigError(
-            f"there is no such folder{problem}",
-            where=name,
-            hint="give a folder with config.json and model.safetensors, or a Hub id such as "
-            "bert-base-uncased",
-        )
+    elif not name.startswith((".", "/", "~")) and name.count("/") < 2 and "\\" not in name:
+        on_hub = _missing_on_hub(name)
+        if not on_hub:
+            return
+        problem += f", and {on_hub}"
+    raise ConfigError(problem, where=name, hint=hint)
 
 
 @cache
 def _missing_on_hub(name: str) -> str:
     """Why the Hub gives no model `name`, "" if it does; one request, which is not repeated."""
-    from huggingface_hub import constants, get_session, hf_hub_url, try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+    from huggingface_hub import HfApi, try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
     try:
-        if isinstance(try_to_load_from_cache(name, CONFIG), str):
-            return ""
-        if constants.HF_HUB_OFFLINE:
-            return "HF_HUB_OFFLINE keeps the Hub out"
-        url, headers = hf_hub_url(name, CONFIG), build_hf_headers()
-        answer = get_session().head(url, headers=headers, timeout=10, follow_redirects=True)
+        if not isinstance(try_to_load_from_cache(name, CONFIG), str):
+            HfApi().model_info(name, timeout=10)
+        return ""
     except HFValidationError:
         return "this is not a Hub id"
+    except RepositoryNotFoundError:
+        return "the Hub has no such model"
     except Exception as error:  # of the HTTP library, which differs between versions of the Hub's
         return f"the Hub cannot be reached ({error})"
-    return "the Hub has no such model" if answer.status_code == 404 else ""
 
 
 def config_of(name: str | PathLike[str]) -> dict[str, Any]:
@@ -165,16 +158,16 @@ def load_tokenizer(name: str, config: Any = None) -> Any:
     with _explained(f"{name}: its tokenizer (tokenizer.json)", "AutoTokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=_trusted(name, about))
         limit, largest = tokenizer.model_max_length, max(tokenizer.get_vocab().values())
-        if not isinstance(limit, int) or limit < 1:
-            raise ValueError(f"model_max_length is {limit!r}")
-        tokenizer.model_max_length = min(limit, NO_LIMIT)
-        if getattr(config, "model_type", "").startswith("discorpora-") and (
-            tokenizer.pad_token_id is None
-        ):
-            raise ValueError("it has no pad token")
         words = getattr(getattr(config, "backbone_config", None) or config, "vocab_size", None)
-        if words is not None and largest >= words:
-            raise ValueError(f"it has a token {largest}, and the model {words} words")
+        own = getattr(config, "model_type", "").startswith("discorpora-")
+        wrong = {
+            f"model_max_length is {limit!r}": not isinstance(limit, int) or limit < 1,
+            "it has no pad token": own and tokenizer.pad_token_id is None,
+            f"it has a token {largest}, and the model {words} words": words and largest >= words,
+        }
+        for problem in filter(wrong.get, wrong):
+            raise ValueError(problem)
+        tokenizer.model_max_length = min(limit, NO_LIMIT)
         return tokenizer
 
 
@@ -183,11 +176,10 @@ def _explained(where: str, by: str) -> Iterator[None]:
     """Turn whatever a library raises on reading a stranger's file into one message."""
     try:
         yield
-    except DiscorporaError:
-        raise
     except BaseException as error:
         # Rust's panics are no `Exception`.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        foreign = isinstance(error, Exception) or type(error).__name__ == "PanicException"
+        if isinstance(error, DiscorporaError) or not foreign:
             raise
         said = " ".join(str(error).split())
         said = re.sub(r"(https?://\S+|Please pass the argument).*", "", said)[:200].strip()
@@ -239,15 +231,13 @@ def _shapes(name: str, folder: Path) -> dict[str, tuple[int, ...]]:
         stored = read_json(index, AGAIN)
         named = stored.get("weight_map") if isinstance(stored, dict) else None
         shards = sorted(set(map(str, named.values()))) if isinstance(named, dict) else [""]
-        if outside := [shard for shard in shards if Path(shard).name != shard]:
-            raise InputError(
-                f"names a file outside the folder: {outside[0]!r}"[:200],
-                where=str(index),
-                hint="take the model from where you trust it: none of its files was read",
-            )
-        files = [path for shard in shards if (path := file_of(name, shard))]
-        if len(files) < len(shards):
-            raise InputError("names a file that is not there", where=str(index), hint=AGAIN)
+        files = []
+        for shard in shards:
+            path = file_of(name, shard) if Path(shard).name == shard else None
+            if path is None:
+                problem = f"names a file outside the folder, or not there: {shard!r}"[:200]
+                raise InputError(problem, where=str(index), hint=AGAIN)
+            files.append(path)
     if not files:
         found = sorted(file.name for kind in PICKLES for file in folder.glob(kind))
         problem = f"its weights are in {found[0]}" if found else "it holds no weights"

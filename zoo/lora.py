@@ -5,30 +5,23 @@ from __future__ import annotations
 from torch import nn
 from transformers import PreTrainedModel
 
-from corpora.errors import ConfigError
+from corpora.errors import require
 from zoo.declared import BackboneRecipe
 
 
 def add_lora(backbone: PreTrainedModel, recipe: BackboneRecipe) -> None:
     """Freeze the encoder, and add LoRA matrices of rank `lora_rank` to each linear layer.
 
-    Raises `ConfigError` if `peft` is not installed.
+    Raises `DiscorporaError` if `peft` is not installed.
     """
-    try:
-        from peft import LoraConfig, inject_adapter_in_model
-    except ImportError as error:
-        raise ConfigError(
-            f"lora_rank = {recipe.lora_rank} needs peft, which is not installed",
-            where="lora_rank",
-            hint="pip install 'discorpora[lora]'",
-        ) from error
-    config = LoraConfig(
+    peft = require("peft", "lora", f"for lora_rank = {recipe.lora_rank}")
+    config = peft.LoraConfig(
         r=recipe.lora_rank,
         lora_alpha=recipe.lora_alpha,
         lora_dropout=recipe.lora_dropout,
         target_modules="all-linear",
     )
-    inject_adapter_in_model(config, backbone)
+    peft.inject_adapter_in_model(config, backbone)
 
 
 def merge_lora(model: nn.Module) -> None:

@@ -22,9 +22,9 @@ from transformers import (
 
 import zoo
 from corpora.errors import ConfigError, DiscorporaError, InputError
-from zoo.compact import is_packed, unpack
+from zoo.compact import unpack
 from zoo.folders import auto_map, write_modules
-from zoo.loading import load_config, model_type, opening
+from zoo.loading import config_of, load_config, opening
 
 DROPOUTS = {
     "attention_dropout": ("attention_probs_dropout_prob", "attention_dropout"),
@@ -56,13 +56,14 @@ class ZooModel(PreTrainedModel):
             kwargs.setdefault("dtype", torch.float32)
         reported = kwargs.pop("output_loading_info", False)
         with opening(path, by=cls.__name__) as options:
-            there, expected = model_type(path), cls.config_class.model_type
+            stored, expected = config_of(path), cls.config_class.model_type
+            there = str(stored.get("model_type", ""))
             if "config" not in kwargs and there != expected:
                 problem = f"holds a model of type {there!r}, not {expected!r}"
                 raise InputError(problem, where=str(path))
             kwargs |= {**options, "output_loading_info": True}
             place: str | PathLike[str] | None = path
-            if is_packed(path):
+            if stored.get("stored") == "int4":
                 config = kwargs.pop("config", None) or cls.config_class.from_pretrained(path)
                 config.stored, place = "float32", None
                 kwargs |= {"config": config, "state_dict": unpack(path), "dtype": torch.float32}
@@ -145,17 +146,14 @@ def load_backbone(
         check_whole(model, report, name, optional="pooler")
     if hasattr(model, "backbone"):
         return model.backbone
-    if model.main_input_name != "input_ids":
+    own = config.model_type.startswith("discorpora-")
+    if own or model.main_input_name != "input_ids":
+        reads = f"reads {model.main_input_name}, not texts"
         raise ConfigError(
-            f"{config.model_type} reads {model.main_input_name}, not texts",
+            f"{config.model_type} {'has no backbone to start from' if own else reads}",
             where=name,
-            hint="name an encoder of texts, such as google-bert/bert-base-uncased",
-        )
-    if model.config.model_type.startswith("discorpora-"):
-        raise ConfigError(
-            f"a model of type {model.config.model_type!r} has no backbone to start from",
-            where=name,
-            hint="name a pretrained encoder, or a model of this zoo that was trained from one",
+            hint="name an encoder of texts, such as google-bert/bert-base-uncased, or a model of "
+            "this zoo that was trained from one",
         )
     return model
 
@@ -180,17 +178,14 @@ def _auto_class(config: PretrainedConfig) -> Any:
 def set_dropout(config: PretrainedConfig, rates: Mapping[str, float]) -> PretrainedConfig:
     """Set the dropouts in `rates`, by the settings' names, unless they are negative.
 
-    Raises `ConfigError` for a rate above 1, and for an encoder without a dropout of that kind.
+    Raises `ConfigError` for an encoder without a dropout of that kind.
     """
     inner = getattr(config, "backbone_config", None) or config
     for setting, rate in rates.items():
         key = next((name for name in DROPOUTS[setting] if hasattr(inner, name)), None)
-        if rate >= 0 and (key is None or rate > 1):
-            raise ConfigError(
-                f"{setting} {rate}" if key else f"{inner.model_type} has none of its own",
-                where=setting,
-                hint="give a number from 0 to 1, or -1 for the backbone's",
-            )
+        if rate >= 0 and key is None:
+            problem = f"{inner.model_type} has none of its own"
+            raise ConfigError(problem, where=setting, hint="leave it at -1")
         if rate >= 0:
             setattr(inner, str(key), rate)
     return config
@@ -201,16 +196,13 @@ def config_from(table: Mapping[str, Any]) -> PretrainedConfig:
     values = dict(table)
     try:
         config = AutoConfig.for_model(values.pop("model_type", ""))
-    except ValueError as error:
-        raise ConfigError(
-            f"no model_type {table.get('model_type')!r}",
-            where="backbone_config",
-            hint="name one of transformers' encoders, such as bert or xlnet",
-        ) from error
-    for key in values:
-        if not hasattr(config, key):
-            problem = f"{config.model_type} has no setting {key!r}"
-            raise ConfigError(problem, where="backbone_config")
+        unknown = [key for key in values if not hasattr(config, key)]
+        problem = f"{config.model_type} has no setting {unknown[0]!r}" if unknown else ""
+    except ValueError:
+        problem = f"no model_type {table.get('model_type')!r}"
+    if problem:
+        hint = "the encoders of transformers, such as bert or xlnet, and their settings are valid"
+        raise ConfigError(problem, where="backbone_config", hint=hint)
     return type(config)(**values)
 
 

@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from corpora.code import code_hash
 from corpora.declared import REFERENCE, Loc, Table, anchored, portable
@@ -57,6 +57,12 @@ class _File(Table):
     about: About = About()
     settings: dict[str, Any] = Field(default_factory=dict)
 
+    @field_validator("recipe")
+    @classmethod
+    def _is_a_recipe(cls, name: str) -> str:
+        RECIPES.find(name)
+        return name
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -82,10 +88,7 @@ class Preset:
         fields, values = self.kind.model_fields, dict(self.settings)
         for key, value in options.items():
             is_text = key in fields and fields[key].annotation is str  # a folder may be called 2026
-            values[key] = value if is_text else _over(values.get(key), value, f"--{key}", where)
-        for name, field in fields.items():
-            if field.is_required() and name not in values:
-                raise ConfigError(f"{name} is not set", where=where, hint=f"add --{name} VALUE")
+            values[key] = value if is_text else _over(values.get(key), value)
 
         def place(keys: Loc) -> str:
             here = bool(keys) and keys[0] in self.settings and keys[0] not in options
@@ -118,28 +121,21 @@ def read_preset(name: str | Path, folder: Path = Path()) -> Preset:
     path = next(filter(Path.is_file, (folder / text, Path(text))), None)
     path = path or known.get(text.removesuffix(".toml"))
     if path is None:
-        near = nearest(text.removesuffix(".toml"), [*known, *RECIPES])
-        if text.endswith(".toml"):
-            hint = f"{near}looked in {str(folder.absolute())!r}"
-            raise ConfigError(f"no recipe file {text!r}", hint=hint)
         raise ConfigError(
             f"no recipe {text!r}",
-            hint=f"{near}give a TOML file, a preset ({', '.join(known)}) "
+            hint=f"{nearest(text.removesuffix('.toml'), [*known, *RECIPES])}give a TOML file "
+            f"(looked in {str(folder.absolute())!r}), a preset ({', '.join(known)}) "
             f"or a recipe with its own settings ({', '.join(RECIPES)})",
         )
     file_ = TomlFile.read(path)
-    tables = _File.of(file_.table, file_.where)
-    reference = anchored(tables.recipe, path.parent)
-    try:
-        RECIPES.find(reference)
-    except ConfigError as error:
-        where = ": ".join(filter(None, (file_.where(("recipe",)), error.where)))
-        raise ConfigError(error.message, where=where, hint=error.hint) from None
+    named = file_.table.get("recipe")
+    anchor = {"recipe": anchored(named, path.parent)} if isinstance(named, str) else {}
+    tables = _File.of({**file_.table, **anchor}, file_.where)
     own = dict(tables.settings)
     if isinstance(own.get("objective"), str):
         own["objective"] = anchored(own["objective"], path.parent)
     family = Path(tables.recipe.partition(":")[0]).stem.partition(".")[0]
-    return Preset(f"{family}/{path.stem}", reference, tables.about, own, file_)
+    return Preset(f"{family}/{path.stem}", tables.recipe, tables.about, own, file_)
 
 
 def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
@@ -150,21 +146,18 @@ def parse_options(arguments: Sequence[str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     queue = list(arguments)
     while queue:
-        flag = queue.pop(0)
-        key, given, value = flag.removeprefix("--").partition("=")
-        if not flag.startswith("--") or not key:
-            raise ConfigError(f"expected --key value, found {flag!r}", where=COMMAND_LINE)
-        if not given:
-            if not queue:
-                raise ConfigError(f"--{key} has no value", where=COMMAND_LINE)
-            value = queue.pop(0)
-        *tables, last = key.replace("-", "_").split(".")
+        flag, given, value = queue.pop(0).partition("=")
+        if not re.match("--.", flag) or not (given or queue):
+            problem = f"expected --key value: {flag!r} is no option, or has no value"
+            raise ConfigError(problem, where=COMMAND_LINE)
+        value = value if given else queue.pop(0)
+        *tables, last = flag[2:].replace("-", "_").split(".")
         target: Any = options
         for table in tables:
             target = target.setdefault(table, {}) if isinstance(target, dict) else None
         if not isinstance(target, dict) or isinstance(target.get(last), dict):
             raise ConfigError(
-                f"--{key} {value}: {key.partition('.')[0]} is given as a value and as a table",
+                f"{flag} {value}: {flag[2:].partition('.')[0]} is given as a value and as a table",
                 where=COMMAND_LINE,
                 hint="give one of them",
             )
@@ -184,21 +177,11 @@ def check_options(given: Iterable[str], valid: Iterable[str], command: str) -> N
             )
 
 
-def _over(old: Any, new: Any, flag: str, where: str) -> Any:
-    """`new` in place of `old`: a table key by key, a text as the TOML value that it may be.
-
-    Raises `ConfigError` for a key below a value that is not a table.
-    """
+def _over(old: Any, new: Any) -> Any:
+    """`new` in place of `old`: a table key by key, a text as the TOML value that it may be."""
     if isinstance(new, Mapping):
-        if not isinstance(old or {}, Mapping):
-            raise ConfigError(
-                f"{flag}.{next(iter(new), '')}: {flag.removeprefix('--')} is not a table, "
-                f"but {old!r}",
-                where=where,
-                hint=f"set it whole: {flag} VALUE",
-            )
-        table = dict(old or {})
-        return table | {k: _over(table.get(k), v, f"{flag}.{k}", where) for k, v in new.items()}
+        table = dict(old) if isinstance(old, Mapping) else {}
+        return table | {key: _over(table.get(key), value) for key, value in new.items()}
     if not isinstance(new, str):
         return new
     try:
@@ -213,7 +196,6 @@ class Entry:
     """One preset: what it says about itself, and the figure measured here where there is one."""
 
     name: str
-    path: Path
     about: About
     measured: str = ""
 
@@ -237,7 +219,7 @@ def catalogue(results: Path | None = None) -> list[Entry]:
         if isinstance(result, dict) and isinstance(result.get("recipe"), str):
             measured.setdefault(result["recipe"], []).append(str(result.get("headline", "")))
     return [
-        Entry(name, path, read_preset(path).about, "; ".join(measured.get(name, ())))
+        Entry(name, read_preset(path).about, "; ".join(measured.get(name, ())))
         for name, path in shipped().items()
     ]
 

@@ -34,12 +34,11 @@ def check_texts(texts: Sequence[Text]) -> None:
         whole = text if isinstance(text, str) else "\n".join(text)
         try:
             check_unicode(whole)
-            if not whole.strip():
-                raise Refused("holds no text")
+            problem = "" if whole.strip() else "holds no text"
         except Refused as refusal:
-            raise InputError(
-                str(refusal), where=f"text {number}", hint="leave it out, or mend it"
-            ) from None
+            problem = str(refusal)
+        if problem:
+            raise InputError(problem, where=f"text {number}", hint="leave it out, or mend it")
 
 
 class TextEncoder:

@@ -11,10 +11,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 
 from corpora.declared import described
-from corpora.errors import ConfigError, DiscorporaError
+from corpora.errors import ConfigError, DiscorporaError, require
 from corpora.processes import stop_with_build
 from zoo.declared import RECIPES, StepRecipe
 from zoo.presets import check_options, parse_options, read_preset, shipped
@@ -67,14 +66,10 @@ def train(words: Sequence[str]) -> None:
         raise ConfigError("no recipe given", hint=USAGE)
     preset = read_preset(words[0])
     options = parse_options(words[1:])
-    valid = (*preset.kind.model_fields, "debug", TRUST_OPTION[2:])
-    check_options(options, valid, f"discorpora train {words[0]}")
+    check_options(options, preset.kind.model_fields, f"discorpora train {words[0]}")
     recipe = preset.recipe(options)
     for name in recipe.report_to if isinstance(recipe, StepRecipe) else ():
-        if find_spec(name) is None:
-            extra = "report" if name == "tensorboard" else name
-            hint = f"pip install 'discorpora[{extra}]'"
-            raise ConfigError(f"report_to names {name}, which is not installed", hint=hint)
+        require(name, "report" if name == "tensorboard" else name, f"for report_to = {name}")
     run = job.planned(preset, recipe)
     if job.already_made(run):
         log.info("%s is already made", recipe.output)

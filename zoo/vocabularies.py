@@ -97,44 +97,31 @@ def read_glove(path: Path, vocabulary: Mapping[str, int]) -> tuple[np.ndarray, n
     """The vectors of the words of `vocabulary` that the file has.
 
     Returns `ids [words]` and `vectors [words, size]`, in the order of the ids. Raises
-    `InputError` for a file that is absent, has a line of another size, or none of the words.
+    `InputError` for a file with a line of another size, or none of the words, and `OSError` for one
+    that is absent.
     """
-    if not path.is_file():
-        raise InputError(
-            "no such file of word vectors",
-            where=str(path),
-            hint="download it from https://nlp.stanford.edu/projects/glove/ and unpack it",
-        )
     size = 0
     vectors: dict[int, np.ndarray] = {}
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if not size:
-                    if len(line.split()) == 2:
-                        continue  # the header of word2vec's text form
-                    size = len(line.split()) - 1
-                # Some words of GloVe 840B hold spaces: the numbers are the last fields.
-                word, *numbers = line.rstrip("\n").rsplit(" ", size)
-                if word in vocabulary:
-                    try:
-                        vector: np.ndarray = np.array(numbers, np.float32)
-                    except ValueError:
-                        vector = np.zeros(0, np.float32)
-                    if len(vector) != size or not np.isfinite(vector).all():
-                        raise InputError(
-                            f"not a word and {size} finite numbers, as the first line has them",
-                            where=f"{path}:{number}",
-                        )
-                    vectors[vocabulary[word]] = vector
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "is no text file of word vectors",
-            where=str(path),
-            hint="if it is packed (.zip, .gz), unpack it",
-        ) from error
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            if not size:
+                if len(line.split()) == 2:
+                    continue  # the header of word2vec's text form
+                size = len(line.split()) - 1
+            # Some words of GloVe 840B hold spaces: the numbers are the last fields.
+            word, *numbers = line.rstrip("\n").rsplit(" ", size)
+            if word in vocabulary:
+                try:
+                    vector: np.ndarray = np.array(numbers, np.float32)
+                except ValueError:
+                    vector = np.zeros(0, np.float32)
+                if len(vector) != size or not np.isfinite(vector).all():
+                    problem = f"not a word and {size} finite numbers, as the first line has them"
+                    raise InputError(problem, where=f"{path}:{number}")
+                vectors[vocabulary[word]] = vector
     if not vectors:
-        raise InputError("has no word of this vocabulary", where=str(path))
+        hint = "give a text file of word vectors; if it is packed (.zip, .gz), unpack it"
+        raise InputError("has no word of this vocabulary", where=str(path), hint=hint)
     ids = sorted(vectors)
     return np.array(ids, np.int64), np.stack([vectors[word] for word in ids])
 

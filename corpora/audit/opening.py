@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +12,11 @@ import pyarrow as pa
 from corpora.audit.data import Configuration, built, missing
 from corpora.audit.features import KINDS, SIDES
 from corpora.errors import ConfigError, DiscorporaError, InputError, expanded, nearest
+from corpora.outside import HUB_ID
 from corpora.readers.discoeval import TASKS, read_discoeval
 from corpora.store.atomic import MANIFEST
 from corpora.store.manifest import read_manifest
 
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 WHAT_TO_GIVE = "give a dataset folder (build/sample/datasets/sp), or OWNER/NAME on the Hub"
 RELEASED = {"train.txt": "train", "valid.txt": "validation", "test.txt": "test"}
 

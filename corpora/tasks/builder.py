@@ -38,7 +38,7 @@ Reject = Callable[[str], None]
 """Takes the reason why a candidate is left out."""
 
 
-Size = Annotated[int, Field(ge=0, description="The most rows of the split; 0 leaves it out.")]
+Size = Annotated[int, Field(ge=0, description="Maximum rows of the split; 0 leaves it out.")]
 Part = Annotated[float, Field(ge=0, description="The split's share of the documents.")]
 
 
@@ -215,9 +215,9 @@ class Prescribed(Builder):
     """A builder whose documents a table, or the data themselves, may divide."""
 
     table: Annotated[str, AfterValidator(_readable)] = ""
-    """What says the splits: a file of lines `SPLIT<TAB>DOCUMENT`, or a folder with a list of files
-    for each split. Without one they are those that the data prescribe, if any; other documents are
-    divided by the shares."""
+    """A file of lines `SPLIT<TAB>DOCUMENT` (`dev` is validation), or a folder with a list of files
+    for each split, that sets the splits. Without one they are those that the data prescribe, if
+    any; the shares divide other documents."""
 
     def identity(self) -> dict[str, Any]:
         """The settings, and the contents of the table."""

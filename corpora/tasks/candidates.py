@@ -299,8 +299,18 @@ class Candidates:
             )
 
     def write(self, writer: SplitWriter, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write candidates as the rows that they are: the columns of the writer's schema."""
+        """Write candidates as the rows that they are: the columns of the writer's schema.
+
+        Raises `InputError` for a column that they do not have.
+        """
         for batch in batches:
+            lacking = [name for name in writer.schema.names if name not in batch.schema.names]
+            if lacking:
+                raise InputError(
+                    f"the candidates have no column {lacking[0]!r}",
+                    where=f"builder {self.builder.name}",
+                    hint=f"they have: {', '.join(batch.schema.names)}",
+                )
             self.dataset.count_licences(batch["licence"])
             columns = [batch[field.name].cast(field.type) for field in writer.schema]
             writer.append(pa.RecordBatch.from_arrays(columns, schema=writer.schema))

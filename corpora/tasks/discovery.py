@@ -59,15 +59,15 @@ class Discovery(Builder):
     markers: Annotated[tuple[str, ...], AfterValidator(_folded), AfterValidator(each_once)] = (
         MARKERS
     )
-    """What the second sentence may begin with, before a comma; letter case aside."""
+    """What the second sentence may begin with, before a comma, in any letter case."""
     min_words: Annotated[int, Field(ge=1)] = 3
-    """The fewest words of a sentence (at white space), marker removed."""
+    """Minimum words of a sentence without its marker."""
     max_words: int = 32
-    """The most words of a sentence."""
+    """Maximum words of a sentence without its marker."""
     min_count: Annotated[int, Field(ge=1)] = 10
-    """A marker with fewer pairs is left out."""
+    """Minimum pairs of a marker; a rarer marker is left out."""
     per_marker: Annotated[int, Field(ge=0)] = 10_000
-    """The most pairs of a marker (as in the release); 0 for all."""
+    """Maximum pairs of a marker (10,000 in the release); 0: all."""
     train: Part = 0.9
     validation: Part = 0.05
     test: Part = 0.05

@@ -51,20 +51,23 @@ class Dissent(Builder):
     equal = ("marker", "s1", "s2")
 
     markers: Annotated[tuple[str, ...], AfterValidator(each_once)] = MARKERS_ALL
-    """The labels of `all`, in this order; pairs with other markers are left out."""
+    """Labels of `all`, in this order; pairs with other markers are rejected (`marker_not_in_set`).
+    """
     require_clauses: bool = True
-    """Both sides need a finite verb or copula and an overt subject (section 2)."""
+    """Both sides need a finite verb or copula and an overt subject, or must be imperatives (section
+    2)."""
     min_words: int = 5
-    """The fewest words of a side (at white space)."""
+    """Minimum words of each side, split at white space. The paper's script counts tokens with
+    punctuation, so a side of four words and a comma passes there."""
     max_words: int = 50
-    """The most words of a side."""
+    """Maximum words of each side."""
     max_ratio: float = 5.0
-    """How many times longer than the other a side may be."""
+    """Maximum ratio of the two lengths."""
     near_duplicates: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Of pairs whose words are alike to this Jaccard similarity (estimated by MinHash of 128
-    values) or more one stays, chosen at random; 0 for off. Equal pairs are left out anyway."""
+    """Maximum Jaccard similarity (below 1) of two pairs, estimated by MinHash (128 values, error
+    about .04); 0 disables it. It needs the extra `dedup`. Exact duplicates are always removed."""
     balanced_cap: Annotated[int, Field(ge=0)] = 0
-    """How often each marker occurs in `balanced`; 0 for as often as the rarest that occurs."""
+    """Maximum pairs of each marker in `balanced`; 0: as many as the rarest marker has."""
     train: Part = 0.9
     """The share of the training split (section 4.3)."""
     validation: Part = 0.05

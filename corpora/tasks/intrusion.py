@@ -44,38 +44,39 @@ class Intrusion(Builder):
     ascending = (("min_sentences", "max_sentences"),)
 
     take: Literal["lead", "windows"] = "windows"
-    """`windows`: each unit `within` a document, cut into texts; `lead`: the lead section of a
-    document (the whole document where it has no sections), as in INSteD."""
+    """`windows`: each unit of a document is cut into texts; `lead`: the lead section (the whole
+    document if it has no sections), as in INSteD."""
     within: Literal["paragraph", "section", "document"] = "section"
     """The unit that is cut into texts; a chapter of a book is a document."""
     min_sentences: Annotated[int, Field(ge=3)] = 3
-    """The fewest sentences of a text; the first and the last are not replaced."""
+    """Minimum sentences of a text; the first and the last one are not replaced."""
     max_sentences: Annotated[int, Field(le=127)] = 8
-    """The most sentences of a text; a lead is cut to them."""
+    """Maximum sentences of a text; a lead is cut to them."""
     min_words: int = 5
-    """Sentences of fewer words are neither intruders nor replaced: a short reply fits nearly
+    """Minimum words of an intruder and of the sentence it replaces: a short reply fits nearly
     everywhere."""
     mean_words: Annotated[float, Field(ge=0)] = 10
-    """The words a sentence that a text has at least: with fewer there is nothing to judge by."""
+    """Minimum words a sentence, averaged over a text (`too_few_words`)."""
     quotes: Quotes = "balance"
-    """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
-    marks without partners tell an intruder; `keep`: as written."""
+    """`balance`: each sentence gets paired quotation marks, since unpaired ones show the intruder;
+    `keep`: as written."""
     similar: Annotated[int, Field(ge=1)] = 50
-    """From how many of the most similar texts the intruder may come."""
+    """The number of most similar texts from which the intruder may come."""
     same_book: bool = False
-    """Whether the intruder comes from the same book (the same group)."""
+    """The intruder comes from the same book (the same group)."""
     max_text_similarity: float = 0.8
-    """A text more alike than that is a copy, and passed over."""
+    """A text with a higher similarity is a copy, and cannot be the donor."""
     max_similarity: Annotated[float, Field(gt=0, lt=1)] = 0.6
-    """An intruder is no more alike to any one sentence of its text (cosine of TF-IDF)."""
+    """Maximum similarity (cosine of TF-IDF) of the intruder to any sentence of the text; above it
+    it is nearly a copy."""
     max_ratio: Annotated[float, Field(ge=1)] = 2.0
-    """How many times longer than the replaced sentence the intruder may be, or shorter."""
+    """Maximum ratio of the lengths of intruder and replaced sentence."""
     per_text: Annotated[int, Field(ge=1)] = 1
-    """Pairs of one text at most, each with the intruder at another place (more than one: to
-    train on)."""
+    """Maximum pairs of one text, each with the intruder at another position (more than one: for
+    training)."""
     choose: Literal["matched", "random"] = "matched"
-    """`matched`: intruders about as similar to their text as its own sentences; `random`: any
-    within the bounds, which is easier."""
+    """`matched`: an intruder about as similar to the text as its own sentences are; `random`:
+    any within the bounds, which is easier."""
     train: Part = 0.8
     validation: Part = 0.1
     test: Part = 0.1

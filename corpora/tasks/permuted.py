@@ -50,29 +50,30 @@ class Permuted(Prescribed):
     ascending = (("min_sentences", "block_size", "block_from"), ("min_ranked", "ranked"))
 
     quotes: Quotes = "balance"
-    """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
-    marks without partners tell the order; `keep`: as written."""
+    """`balance`: each sentence gets paired quotation marks, since unpaired ones show the order;
+    `keep`: as written."""
     speech: Literal["keep", "move"] = "keep"
-    """`keep`: a sentence takes only places of its kind (speech, narration, or both in one), as
+    """`keep`: a sentence takes only places of its kind (speech, narration, or both in one), since
     speech beside speech tells the order; `move`: any place, as in the paper."""
     min_sentences: Annotated[int, Field(ge=2)] = 4
-    """Shorter documents (and blocks) are left out."""
+    """Minimum sentences of a document or block."""
     block_from: Annotated[int, Field(le=LARGEST + 1)] = 20
-    """Documents of that many sentences are cut into blocks."""
+    """Documents with this many sentences or more are cut into blocks."""
     block_size: int = 10
-    """The sentences of a block."""
+    """Sentences of a block."""
     max_tokens: Annotated[int, Field(ge=1)] = 600
-    """A document is cut to that many tokens, by whole sentences."""
+    """Maximum length of a document, cut at a sentence."""
     tokenizer: str = "words"
-    """What counts tokens: `words` (at white space), the path of a `tokenizer.json`, or a Hub id."""
+    """What counts tokens: `words` (at white space), the path of a `tokenizer.json`, or the
+    tokenizer of a Hub id."""
     repetitions: Annotated[int, Field(ge=1, le=255)] = 20
-    """How often a document is repeated at most."""
+    """Maximum rows of a document."""
     contrastive: Annotated[int, Field(ge=1)] = 5
-    """The negatives of a row of `contrastive`."""
+    """Negatives of a row of `contrastive`."""
     ranked: Annotated[int, Field(ge=1)] = 50
-    """The negatives of a row of `ranked`."""
+    """Negatives of a row of `ranked`."""
     min_ranked: Annotated[int, Field(ge=1)] = 5
-    """The fewest negatives of a row of `ranked`."""
+    """Minimum negatives of a row of `ranked`."""
     train: Part = 0.8
     validation: Part = 0.1
     test: Part = 0.1

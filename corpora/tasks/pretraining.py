@@ -59,10 +59,10 @@ class Conpono(Builder):
     equal = ("sentences",)
 
     merge_above: Annotated[int, Field(ge=0)] = 0
-    """Consecutive paragraphs are joined until there are more sentences than that (the paper's
-    books: 10); 0 leaves them as they are."""
+    """Consecutive paragraphs of a section are joined until they have more sentences than this (the
+    paper's books: 10); 0 disables it."""
     min_sentences: Annotated[int, Field(ge=1)] = 8
-    """Shorter paragraphs are dropped (the paper's Wikipedia: 8; 1 drops none)."""
+    """Minimum sentences of a paragraph; shorter ones are dropped (the paper's Wikipedia: 8)."""
     train: Part = 0.98
     validation: Part = 0.01
     test: Part = 0.01
@@ -118,9 +118,9 @@ class Criteria(Builder):
     equal = ("sentences",)
 
     min_sentences: Annotated[int, Field(ge=1)] = 3
-    """A document of fewer sentences is left out."""
+    """Minimum sentences of a document."""
     bins: Annotated[int, Field(ge=1, le=127)] = 20
-    """The number of relative positions (20 in the released code)."""
+    """Number of bins of relative positions (20 in the released code)."""
     train: Part = 0.98
     validation: Part = 0.01
     test: Part = 0.01

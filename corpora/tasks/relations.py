@@ -84,8 +84,9 @@ class Relations(Treebank):
     """The kinds of relations that are taken."""
 
     sections: Literal["discoeval", "dissent", "lin", "ji"] = "discoeval"
-    """Of the Wall Street Journal: `discoeval` (2-14, 15-18, 19-23), `dissent` (2-22, 0-1, 23-24),
-    `lin` (2-21, 22, 23; Lin et al. 2009) or `ji` (2-20, 0-1, 21-22; Ji and Eisenstein 2015)."""
+    """Sections of the splits where all ids are `wsj_NNNN`: `discoeval` (2-14 / 15-18 / 19-23),
+    `dissent` (2-22 / 0-1 / 23-24), `lin` (2-21 / 22 / 23; Lin et al. 2009) or `ji` (2-20 / 0-1 /
+    21-22; Ji and Eisenstein 2015)."""
 
     def prescribed(
         self, documents: Mapping[str, tuple[str, int]], target: Target
@@ -151,14 +152,14 @@ class Pdtb(Relations):
     equal = ("arg1", "arg2", "connective", "sense")
 
     level: Annotated[int, Field(ge=1, le=3)] = 2
-    """Of the senses that are labels: 2 in the paper."""
+    """Level of the senses (2 in the paper); coarser annotations are left out."""
     senses: Literal["first", "all"] = "first"
-    """Of a relation with several senses, the `first` one or `all`, a row each."""
+    """`first`: one row a relation; `all`: a row for each sense of a relation."""
     min_count: Annotated[int, Field(ge=0)] = 10
-    """Classes with fewer rows in all splits together are left out."""
+    """Minimum rows of a class, over all splits; rarer classes are left out."""
     classes: Annotated[int, Field(ge=0)] = 0
-    """How many of the most frequent classes; 0 for all (DisSent, section 6: 11, with
-    `sections = "dissent"`)."""
+    """Number of most frequent classes to keep; 0: all (DisSent, section 6: 11, with `sections =
+    "dissent"`)."""
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """Arguments and sense of each relation; those without a sense so fine are counted."""
@@ -222,12 +223,13 @@ class PdtbMarked(Relations):
     equal = ("label", "arg1", "arg2")
 
     sections: Literal["discoeval", "dissent"] = "dissent"
-    """Of the Wall Street Journal: `discoeval` (2-14, 15-18, 19-23) or `dissent` (2-22, 0-1,
-    23-24)."""
+    """Sections of the splits where all ids are `wsj_NNNN`: `discoeval` (2-14 / 15-18 / 19-23) or
+    `dissent` (2-22 / 0-1 / 23-24)."""
 
     arguments: Literal["matched", "annotated"] = "matched"
-    """`matched`: as many marked as unmarked rows of like lengths, each argument with a capital
-    first letter and no mark at its end; `annotated`: all, as annotated (the paper's)."""
+    """`matched`: equal numbers of marked and unmarked rows in each split, of similar lengths, each
+    argument with a capital first letter and no mark at its end; `annotated`: all relations as
+    annotated (the paper's)."""
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The arguments of explicit and implicit relations, these where no connective stands."""

@@ -36,7 +36,7 @@ class Superglue(FromSources):
     }
 
     tasks: tuple[Literal["rte", "copa", "record"], ...] = ("rte", "copa", "record")
-    """Which of the tasks; each is a configuration."""
+    """The tasks to build; each is a configuration."""
 
     def configurations(self) -> tuple[str, ...]:
         return self.tasks

@@ -330,7 +330,7 @@ def test_a_suite_in_a_file_beside_the_build_file(
         ("depth = 5", "dept = 5", "unknown key 'dept'; did you mean 'depth'"),
         ('models = ["scorer"]', 'models = ["markers"]', "needs a model that scores a text"),
         ('dataset = "intrusion"\n\n[eval', 'dataset = "conpono"\n\n[eval', "cannot read 'conpono'"),
-        ("mine.py:Mine", "mine.py:Minor", "has no attribute 'Minor'"),
+        ("mine.py:Mine", "mine.py:Minor", "mine.py has no class 'Minor'"),
     ],
 )
 def test_what_a_suite_in_a_file_cannot_use_is_refused(

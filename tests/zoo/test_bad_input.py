@@ -6,6 +6,7 @@ import gzip
 import json
 import resource
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_a_folder_without_manifest(train_cli: Run, pairs_folder: Path, tmp_path:
     shutil.copytree(pairs_folder, tmp_path / "data")
     (tmp_path / "data" / "manifest.json").unlink()
     code, message = train_cli(TINY, "--dataset", tmp_path / "data", "--output", tmp_path / "m")
-    assert code != 0 and "no manifest.json" in message
+    assert code != 0 and "manifest.json: cannot be read" in message
     assert not (tmp_path / "m.partial").exists()
 
 
@@ -139,7 +140,7 @@ def test_a_split_whose_labels_are_hidden(recipe: str, train_cli: Run, tmp_path: 
 def test_columns_that_are_no_texts(train_cli: Run, pairs_folder: Path, tmp_path: Path) -> None:
     options = ["dissent/ngram", "--dataset", pairs_folder, "--output", tmp_path / "m"]
     code, message = train_cli(*options, "--columns", "s1,label")
-    assert code == 2 and "column 'label' holds no texts" in message
+    assert code == 2 and "no column 'label' of texts" in message
 
 
 def _hub_like(folder: Path, changes: dict[str, dict[int, dict[str, object]]]) -> Path:
@@ -327,7 +328,7 @@ def test_a_full_disk_is_said_and_the_run_goes_on_later(
 def test_a_reporter_that_is_not_installed(
     train_cli: Run, pairs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zoo.train.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
     code, message = train_cli(
         TINY,
         *("--dataset", pairs_folder, "--output", tmp_path / "m"),
@@ -405,14 +406,9 @@ def test_the_dropout_of_attention_is_set_or_refused(tmp_path: Path) -> None:
     xlnet = {"model_type": "xlnet", "d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 8}
     with pytest.raises(ConfigError, match="none of its own"):
         load_backbone("", xlnet, attention_dropout=0.0)
-    for name, given in (("", table), (str(tmp_path / "own"), {})):
-        with pytest.raises(ConfigError, match="from 0 to 1"):
-            load_backbone(name, given, attention_dropout=1.5)
     bare = load_backbone("", table, hidden_dropout=0.0)
     assert bare.config.hidden_dropout_prob == 0 and bare.config.attention_probs_dropout_prob == 0.1
     assert load_backbone("", xlnet, hidden_dropout=0.2).config.dropout == 0.2
-    with pytest.raises(ConfigError, match="hidden_dropout 2"):
-        load_backbone("", table, hidden_dropout=2)
 
 
 @pytest.mark.parametrize("name", ["/nowhere/model", "./model", "build/models/dissent"])
@@ -420,7 +416,7 @@ def test_a_path_that_is_not_there_is_no_hub_id(name: str) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
         load_backbone(name, {})
     with pytest.raises(ConfigError, match="no such folder"):
-        tokenizer_of(name, [], pad_token="", vocab_size=300, lower=True, limit=8)
+        tokenizer_of(name)
 
 
 def test_a_tokenizer_that_cannot_be_written(tmp_path: Path) -> None:

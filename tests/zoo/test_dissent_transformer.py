@@ -246,7 +246,7 @@ def test_a_model_without_vectors_or_labels(
 def test_columns_that_are_not_there(train_cli: Run, pairs_folder: Path, tmp_path: Path) -> None:
     options = [*TINY[1:], "--dataset", pairs_folder, "--output", tmp_path / "m"]
     code, message = train_cli(TINY[0], *options, "--columns", '["s1", "s3"]')
-    assert code != 0 and "no column 's3'" in message and "s1, s2" in message
+    assert code != 0 and "no column 's3'" in message and "s1 (string), s2 (string)" in message
 
 
 def test_a_killed_run_goes_on_as_if_undisturbed(pairs_folder: Path, tmp_path: Path) -> None:

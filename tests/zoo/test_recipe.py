@@ -179,7 +179,7 @@ def test_options_that_do_not_exist() -> None:
     recipe = read_preset("dissent/bilstm_tiny")
     with pytest.raises(ConfigError, match="did you mean 'learning_rate'"):
         recipe.recipe({**NEEDED, "learning_rte": "1"})
-    with pytest.raises(ConfigError, match="dataset is not set"):
+    with pytest.raises(ConfigError, match="'dataset' is missing"):
         recipe.recipe({"output": "o"})
     with pytest.raises(ConfigError, match="has no value"):
         parse_options(["--epochs"])
@@ -196,8 +196,8 @@ def test_a_value_is_no_table(words: str) -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("criteria.x", r"--criteria\.x: criteria is not a table, but \['nl', 'spp', 'sdt'\]"),
-        ("epochs.x.y", r"--epochs\.x: epochs is not a table, but 3"),
+        ("criteria.x", r"command line: criteria.* = {'x': 3}: expected 'nl'"),
+        ("epochs.x.y", r"command line: epochs = {'x': {'y': 3}}: expected a number"),
     ],
 )
 def test_a_key_below_a_setting_that_is_no_table(option: str, message: str) -> None:
@@ -230,7 +230,7 @@ def test_a_recipe_file_that_is_not_there_says_where_it_was_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=f"no recipe file 'own.toml'\n  looked in '{tmp_path}'"):
+    with pytest.raises(ConfigError, match=f"no recipe 'own.toml'\n.*looked in '{tmp_path}'"):
         read_preset("own.toml")
     with pytest.raises(ConfigError, match="did you mean 'dissent/ngram'"):
         read_preset("dissent/ngrm.toml")

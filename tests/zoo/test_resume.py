@@ -133,7 +133,7 @@ def undisturbed(
         ("zoo.training.checkpoints", "seal", 6),  # a checkpoint is written, not sealed
         ("zoo.training.finishing", "save_model", 1),  # trained, nothing written
         ("zoo.training.finishing", "write_text", 1),  # the weights are written, not the card
-        ("zoo.training.job", "_finish", 1),  # finished, not renamed
+        ("zoo.training.job", "code_hash", 1),  # finished, not renamed
     ],
 )
 def test_a_killed_run_goes_on_as_if_undisturbed(

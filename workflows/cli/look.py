@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from corpora.audit.opening import HUB_ID
 from corpora.errors import BadRecord, ConfigError, InputError, nearest
-from corpora.outside import record_of
+from corpora.outside import HUB_ID, record_of
 from corpora.splits import SPLITS
 from corpora.store.atomic import MANIFEST, read_json
 from corpora.store.manifest import Configuration, Feature, Manifest, read_results

@@ -306,7 +306,7 @@ def is_tree(heads: np.ndarray) -> bool:
 def make(backbone: str, labels: Labels) -> tuple[Teacher, Encoding]:
     """An untrained teacher on a pretrained encoder; `ConfigError` if that cannot be loaded."""
     encoder = load_backbone(backbone, {})
-    tokenizer = tokenizer_of(backbone, (), pad_token="", vocab_size=0, lower=True, limit=0)
+    tokenizer = tokenizer_of(backbone)
     limit = min(max_positions(encoder.config) or MAX_PIECES, MAX_PIECES)
     return Teacher(encoder, labels), Encoding(tokenizer, limit)
 

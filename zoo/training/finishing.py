@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +89,8 @@ def finish(
     combined = licences.combine(known for own in origins.values() for known in licences.known(own))
     settings = {key: job.identity.get(key, own) for key, own in job.recipe.identity().items()}
     base = str(settings.get("backbone", ""))
-    local = {key: sums for key, sums in job.identity.items() if key.endswith("_files")}
-    family, figures = family_of(model.config), figures_of(metrics)
+    family = family_of(model.config)
+    figures = figures_of(metrics, dataset, family.task)
     metadata = ModelCardData(
         library_name=family.library,
         pipeline_tag=family.task,
@@ -103,21 +102,10 @@ def finish(
         metrics=sorted({figure.metric_type for figure in figures}),
         tags=["discourse", "discorpora", name],
         model_name=about.title or job.name,
-        eval_results=[
-            replace(
-                figure,
-                task_type=family.task or "text-classification",
-                dataset_type=dataset.name,
-                dataset_name=dataset.name,
-                dataset_config=dataset.config,
-                dataset_revision=dataset.revision,
-            )
-            for figure in figures
-        ],
+        eval_results=figures,
     )
-    folder = (
-        " (a folder: manifest.json has the sums of its files)" if "backbone_files" in local else ""
-    )
+    sums = " (a folder: manifest.json has the sums of its files)"
+    folder = sums if "backbone_files" in job.identity else ""
     text = TEMPLATE.format(
         metadata=yaml_of(metadata.to_dict()),
         title=about.title or "-",
@@ -172,22 +160,25 @@ def _listed(what: str, lines: Sequence[str]) -> str:
     return f"{what}:\n\n{listed}\n" if lines else ""
 
 
-def figures_of(metrics: Mapping[str, Any]) -> list[EvalResult]:
+def figures_of(metrics: Mapping[str, Any], dataset: Dataset, task: str | None) -> list[EvalResult]:
     """The figures for the card's model-index: of the test, or of validation where it is judged."""
     judged = [split for split in metrics if not split.startswith("validation")] or [*metrics]
-    figures = []
-    for split in judged:
-        for name, cell in every_figure(metrics[split]):
-            kind = next((kind for kind in KINDS if kind in name), "")
-            if kind and "baselines" not in name:
-                figures.append(
-                    EvalResult(
-                        *("", "", "", kind, round(cell.value / 100, 6)),
-                        dataset_split=split.partition("_")[0],
-                        metric_name=f"{split} {name}",
-                    )
-                )
-    return figures
+    return [
+        EvalResult(
+            task_type=task or "text-classification",
+            dataset_type=dataset.name,
+            dataset_name=dataset.name,
+            dataset_config=dataset.config,
+            dataset_revision=dataset.revision,
+            dataset_split=split.partition("_")[0],
+            metric_type=kind,
+            metric_name=f"{split} {name}",
+            metric_value=round(cell.value / 100, 6),
+        )
+        for split in judged
+        for name, cell in every_figure(metrics[split])
+        if (kind := next((kind for kind in KINDS if kind in name), "")) and "baselines" not in name
+    ]
 
 
 def origins_of(recipe: Declared, dataset: Dataset) -> dict[str, list[str]]:

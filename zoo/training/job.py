@@ -161,7 +161,14 @@ def working(job: Job) -> Iterator[None]:
         else:
             write_json(claim, job.identity)
         yield
-        _finish(job)
+        # The model alone stays in the folder, and the manifest is written last.
+        for private in (job.checkpoints, *job.folder.glob(f"{TOKENS}*")):
+            shutil.rmtree(private, ignore_errors=True)
+        claim.unlink(missing_ok=True)
+        files = sorted(p for p in job.folder.rglob("*") if p.is_file() and p.name != MANIFEST)
+        sums = {str(path.relative_to(job.folder)): sha256(path) for path in files}
+        code = code_hash(type(job.recipe).__module__)
+        write_json(job.folder / MANIFEST, {"settings": job.identity, "code": code, "files": sums})
 
 
 def _contents(path: Path) -> dict[str, str]:
@@ -183,14 +190,3 @@ def _same(there: Mapping[str, Any], wanted: Mapping[str, Any], where: Path) -> N
             where=str(where),
             hint="choose another --output, or remove that folder to start anew",
         )
-
-
-def _finish(job: Job) -> None:
-    """Leave the model alone in the folder, and write the manifest last."""
-    for private in (job.checkpoints, *job.folder.glob(f"{TOKENS}*")):
-        shutil.rmtree(private, ignore_errors=True)
-    (job.folder / CLAIM).unlink(missing_ok=True)
-    files = sorted(p for p in job.folder.rglob("*") if p.is_file() and p.name != MANIFEST)
-    sums = {str(path.relative_to(job.folder)): sha256(path) for path in files}
-    code = code_hash(type(job.recipe).__module__)
-    write_json(job.folder / MANIFEST, {"settings": job.identity, "code": code, "files": sums})

@@ -33,7 +33,7 @@ from transformers.training_args import ParallelMode
 
 from corpora.errors import DiscorporaError
 from corpora.rng import stream
-from zoo.declared import StepRecipe
+from zoo.declared import BackboneRecipe, StepRecipe
 from zoo.lora import merge_lora
 from zoo.modeling import explained, uses_bf16
 from zoo.training import checkpoints
@@ -226,18 +226,16 @@ def class_accuracy(prediction: Any) -> dict[str, float]:
 def tensor_cores() -> Iterator[None]:
     """Products in TF32 where a model trains on a GPU; what is reported is float32's."""
 
-    def allow(tf32: bool) -> None:
-        torch.set_float32_matmul_precision("high" if tf32 else "highest")
-        torch.backends.cudnn.allow_tf32 = tf32
-
-    if not torch.cuda.is_available():
-        yield
-        return
-    allow(True)
+    there = torch.cuda.is_available()
     try:
+        if there:
+            torch.set_float32_matmul_precision("high")
+            torch.backends.cudnn.allow_tf32 = True
         yield
     finally:
-        allow(False)
+        if there:
+            torch.set_float32_matmul_precision("highest")
+            torch.backends.cudnn.allow_tf32 = False
 
 
 def ignore_unused(model: nn.Module, loss: Callable[[], torch.Tensor]) -> None:
@@ -312,18 +310,12 @@ def fit(trainer: ZooTrainer, *, patience: int = 0) -> TrainerState:
 def lower_memory(job: Job) -> str:
     """What a run that needs more memory than the GPU has can do, with the settings that it has."""
     recipe = job.recipe
-    lower = "lower {name} (now {now})"
-    ways = {
-        "gradient_accumulation": "raise {name} (now {now})",
-        "recompute": "set recompute = true, which keeps the input of each layer alone",
-        "block_tokens": lower,
-        "max_tokens": lower,
-    }
+    ways = (("raise", "gradient_accumulation"), ("lower", "block_tokens"), ("lower", "max_tokens"))
     said = [
-        way.format(name=name, now=getattr(recipe, name))
-        for name, way in ways.items()
-        if hasattr(recipe, name) and getattr(recipe, name) is not True
+        f"{way} {name} (now {getattr(recipe, name)})" for way, name in ways if hasattr(recipe, name)
     ]
+    if isinstance(recipe, BackboneRecipe) and not recipe.recompute:
+        said.append("set recompute = true, which keeps the input of each layer alone")
     return f"{'; or '.join(said)}; the same command then goes to another --output"
 
 
@@ -419,20 +411,13 @@ class _Frame(TrainerCallback):
 class LogLines(TrainerCallback):
     """One log line for what the Trainer reports, in place of its printed dictionaries."""
 
-    def on_log(
-        self,
-        args: Any,
-        state: Any,
-        control: Any,
-        logs: dict[str, float] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
         if not state.is_world_process_zero or not logs or "train_runtime" in logs:
             return
         skipped = ("_runtime", "_per_second", "total_flos", "epoch")
-        shown = [
+        shown = (
             f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
             for key, value in logs.items()
             if not key.endswith(skipped)
-        ]
+        )
         log.info("step %d: %s", state.global_step, ", ".join(shown))

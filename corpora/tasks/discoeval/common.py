@@ -23,9 +23,9 @@ class Sized(Builder):
     ascending = (("min_words", "max_words"),)
 
     min_words: Annotated[int, Field(ge=1)] = 2
-    """A sentence of fewer words (at white space) is left out."""
+    """Minimum words of a sentence; a shorter one ends a window."""
     max_words: int = 100
-    """A sentence of more words is left out."""
+    """Maximum words of a sentence; a longer one ends a window."""
     train: Size = 10_000
     validation: Size = 4_000
     test: Size = 4_000
@@ -47,23 +47,22 @@ class Consecutive(Sized):
     equal = ("sentences",)
 
     take: Literal["lead", "windows"] = "windows"
-    """`lead`: windows of the first sentences of a document's lead section (of what stands before
-    the first heading where it has no sections), as Wikipedia introductions, abstracts, stories;
-    `windows`: windows of all its sentences. Windows do not overlap."""
+    """`windows`: windows of all sentences, without overlap; `lead`: windows of the first sentences
+    of the lead section, or of the text before the first heading (introductions, abstracts,
+    stories)."""
     within: Literal["paragraph", "section", "document"] = "section"
-    """The unit that a window stays inside. Paragraphs of novels begin with quotes, so that where a
-    sentence stood shows."""
+    """What a window may not cross: `paragraph`, `section` or `document`."""
     one_speaker: bool = False
-    """Whether a window ends where another one speaks (a paragraph of speech after one of speech):
-    which of two speakers comes first, seldom anything says."""
+    """A window ends at another speaker (a paragraph of speech after a paragraph of speech), since
+    the order of two speakers can seldom be told."""
     lead_sentences: Annotated[int, Field(ge=0)] = 0
-    """How many sentences the lead gives; 0: as many as one row needs."""
+    """Sentences of the lead; 0: as many as one row needs."""
     mean_words: Annotated[float, Field(ge=0)] = 10
-    """The words a sentence that a row has at least: replies and exclamations alone ("Yes.") leave
-    nothing to judge by."""
+    """Minimum words a sentence, averaged over a row (`too_few_words`): replies and exclamations
+    alone cannot be judged."""
     quotes: Quotes = "balance"
-    """`balance`: a sentence that is part of a longer quotation gets quotation marks of its own, as
-    marks without partners tell where a sentence stood; `keep`: as written."""
+    """`balance`: each sentence gets paired quotation marks, since unpaired ones show where a
+    sentence stood; `keep`: as written."""
 
     @model_validator(mode="after")
     def _whole_rows(self) -> Self:

@@ -60,22 +60,23 @@ class Dc(Consecutive):
     """`categories` of the document, and keys of all its sentences: in its first window only."""
 
     similar: Annotated[int, Field(ge=1)] = 5
-    """How many of the most similar documents a donor is drawn from, where there are no common
-    categories."""
+    """Without common categories, the number of most similar documents from which the donor is
+    drawn."""
     max_text_similarity: Annotated[float, Field(gt=0, le=1)] = 0.8
-    """A document more alike than that (cosine of TF-IDF) is a copy or another version, and no
-    donor."""
+    """A document with a higher similarity (cosine of TF-IDF) is a copy or another version, and
+    cannot be the donor."""
     intruder_words: Annotated[int, Field(ge=1)] = 5
-    """Words that an intruder and what it replaces have at least: a short reply fits nearly
-    everywhere."""
+    """Minimum words of an intruder and of the sentence it replaces (`short_sentence_replaced`): a
+    short reply fits nearly everywhere."""
     chat_step: Annotated[int, Field(ge=1)] = 1
-    """Turns from the start of one window to the next (1, as in the released files)."""
+    """Turns from the start of one window to the next; windows of a conversation overlap, as in the
+    released files."""
     chat_min_words: Annotated[int, Field(ge=1)] = 3
-    """Plain words that a turn must have."""
+    """Minimum plain words of a turn."""
     chat_max_words: int = 100
-    """Words that a turn may have."""
+    """Maximum words of a turn."""
     chat_plain: Annotated[float, Field(ge=0, le=1)] = 0.7
-    """The share of a turn's tokens that must be plain words."""
+    """Minimum share of plain words among the tokens of a turn."""
     chat_train: Size = 5_816
     chat_validation: Size = 1_834
     chat_test: Size = 2_418

@@ -71,8 +71,8 @@ class Bso(Consecutive):
     min_words: Annotated[int, Field(ge=1)] = 5
     one_speaker: bool = True
     lead_sentences: Annotated[int, Field(ge=0)] = 5
-    """How many sentences the lead gives (5, as in the released files: any two neighbours of them);
-    0: as many as one row needs."""
+    """Sentences of the lead (5, as in the released files: any two neighbours); 0: as many as one
+    row needs."""
 
     def write(self, taken: Candidates, dataset: DatasetFolder) -> None:
         """The sizes count pairs; each gives two rows."""

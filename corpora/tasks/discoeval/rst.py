@@ -89,7 +89,8 @@ class Rst(Treebank):
     )
 
     validation_documents: Annotated[int, Field(ge=0)] = 35
-    """How many of RST-DT's training documents are for validation, but at most a fifth of them."""
+    """Documents of RST-DT's folder `TRAINING` for validation, at most a fifth of it; `TEST` is test
+    (the source is the folder above both)."""
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """Label, relation, and the units of both subtrees, for each inner node of a document.

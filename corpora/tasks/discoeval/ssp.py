@@ -56,9 +56,10 @@ class Ssp(Sized):
     one_split = True
 
     min_words: Annotated[int, Field(ge=1)] = 10
-    """A sentence of fewer words (at white space) is left out."""
+    """Minimum words of a sentence (the released ones have at least 11 tokens)."""
     plain: Annotated[float, Field(ge=0, le=1)] = 0.7
-    """The share of the words that must be plain (letters only but for punctuation around)."""
+    """Minimum share of plain words (letters only); a sentence below it, or with signs of formulas,
+    is rejected (`equation`)."""
 
     def candidates(self, document: Document, reject: Reject) -> Iterator[Row]:
         """The usable sentences of a paper in two parts, if it has some of both."""
