@@ -142,7 +142,7 @@ def _of_module(words: list[str]) -> Iterator[str]:
 def _of_luigi(words: list[str]) -> Iterator[str]:
     import luigi
 
-    import workflows  # noqa: F401  registers the tasks
+    import workflows.tasks  # noqa: F401  registers the tasks
 
     names = [word for word in words if re.match(r"[A-Z][a-z]+[A-Z]?\w*$", word)]
     known = {"module", "workers", "scheduler-host", "local-scheduler", "discorpora-debug", "help"}

@@ -1,34 +1,35 @@
-"""Cues of the order of sentences, and the scorer that weighs them."""
+"""Years as a cue of the order of sentences, and the scorer that weighs them."""
 
 from __future__ import annotations
 
+import pytest
+
 from zoo.coherence import load_scorer
-from zoo.coherence.order import CUES, cues, weighted
+from zoo.coherence.order import years_ascend
 
 LIFE = [
-    "Ilse Brandt was a painter from a small town on the coast (1861).",
+    "Ilse Brandt, a painter, was born in a small town on the coast in 1861.",
     "In 1883 she bought a barn and began to paint the harbour.",
-    "Brandt showed the barn to her friends and gave lessons there.",
-    "In 1902 the lessons became a school.",
+    "She showed the barn to her friends and gave lessons there.",
+    "In 1902, after 19 years, the lessons became a school.",
 ]
 
 
-def found(sentences: list[str]) -> dict[str, float]:
-    return dict(zip(CUES, cues(sentences), strict=True))
+def test_years_have_a_direction() -> None:
+    assert years_ascend(LIFE) == 1
+    assert years_ascend(LIFE[::-1]) == -1
+    assert years_ascend([LIFE[1], LIFE[0], LIFE[3]]) == 0
+    assert years_ascend(["It is 1900.", "It still is 1900.", "It is 1901."]) == 1
 
 
-def test_years_and_the_first_sentence_have_a_direction() -> None:
-    assert found(LIFE) == {"years": 1, "first_defines": 1, "first_bracket": 1}
-    assert found(LIFE[::-1]) == {"years": -1, "first_defines": 0, "first_bracket": 0}
+@pytest.mark.parametrize("sentences", [[], LIFE[:1], ["It rained.", "Room 12345 was dry."]])
+def test_a_text_without_years_has_no_sign(sentences: list[str]) -> None:
+    assert years_ascend(sentences) == 0
 
 
-def test_a_text_without_signs_has_no_cue() -> None:
-    assert cues(["One sentence of 1900 and 1901 (two years)."]) == [0.0] * len(CUES)
-    assert cues(["Go on!", "Wait...", "It is 1900.", "It still is 1900."]) == [0.0] * len(CUES)
-    assert weighted(LIFE, {}) == 0
-    assert weighted(LIFE, {"years": 2.0, "first_bracket": -0.5}) == 1.5
-
-
-def test_the_shipped_scorer_has_a_direction() -> None:
-    written, turned = load_scorer().score([LIFE, LIFE[::-1]])
+def test_the_shipped_scorer_has_a_direction_where_there_are_years() -> None:
+    written, turned, plain, back = load_scorer().score(
+        [LIFE, LIFE[::-1], ["It rained.", "We left."], ["We left.", "It rained."]]
+    )
     assert written > turned
+    assert plain == pytest.approx(back)

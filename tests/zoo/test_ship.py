@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from zoo.coherence import load_scorer
-from zoo.coherence.ship import fitted_cues, main
+from zoo.coherence.ship import fitted_years, main
 
 from .test_links import STORIES
 
@@ -81,7 +81,7 @@ def test_the_recipe_makes_a_scorer_that_loads(tmp_path: Path) -> None:
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     assert config["backbone_config"]["vocab_size"] == 150
     scorer = load_scorer(shipped)
-    scorer.config.cues = {}  # which random weights may have
+    scorer.config.years = 0.0  # which random weights may have
     packed, trained = scorer.score(STORIES), load_scorer(model).score(STORIES)
     assert packed == pytest.approx(trained, abs=0.2) and packed != trained
     results = json.loads((shipped / "results.json").read_text(encoding="utf-8"))
@@ -102,7 +102,7 @@ class Lengths:
         return [len(" ".join(text).split()) / len(text) for text in texts]
 
 
-def test_a_cue_gets_weight_where_it_tells_coherent_texts() -> None:
+def test_years_get_weight_where_they_tell_coherent_texts() -> None:
     rows = []
     for i in range(60):
         pos = [
@@ -113,8 +113,6 @@ def test_a_cue_gets_weight_where_it_tells_coherent_texts() -> None:
         ]
         neg = [pos[2], "We left.", pos[0], "We came."]
         rows.append({"source": "wiki", "kind": "permuted", "pos": pos, "neg": neg})
-    weights = fitted_cues(Lengths(), rows)
-    assert weights["years"] > 0.5
-    assert weights["first_defines"] == weights["first_bracket"] == 0
+    assert fitted_years(Lengths(), rows) > 0.1
     turned = [{**row, "pos": row["neg"], "neg": row["pos"]} for row in rows]
-    assert fitted_cues(Lengths(), turned) == {}
+    assert fitted_years(Lengths(), turned) == 0

@@ -1,14 +1,13 @@
 """A scorer of links between sentences; each sentence is encoded once, whatever the order.
 
 A text's score is the similarity of its sentences' vectors (neighbours, sentences two apart, and
-all) and the weighted sum of cues of order (`zoo.coherence.order`), which have a direction.
+all) and a cue of order, which has a direction: whether years ascend (`zoo.coherence.order`).
 `docs/results/coherence.md` says why no more is learnt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from transformers.configuration_utils import SubConfigSpec
 from corpora.prose import Quotes
 from zoo.backbones import pooled
 from zoo.coherence.data import pad
-from zoo.coherence.order import weighted
+from zoo.coherence.order import years_ascend
 from zoo.coherence.unc_modeling import pad_rows
 from zoo.loading import load_tokenizer
 from zoo.modeling import ZooModel, known_to_auto
@@ -37,7 +36,7 @@ class LinkConfig(PretrainedConfig):
     """The backbone's configuration, the longest sentence in tokens, and the weights of the links.
 
     `reaches`: the weight of the mean cosine of sentences 1, 2, ... apart; `others`: that of all;
-    `cues`: those of the cues of order, by name.
+    `years`: that of ascending years.
     `stored` is the format of the folder's weights (`zoo.compact`); a loaded model has float32.
     """
 
@@ -49,7 +48,7 @@ class LinkConfig(PretrainedConfig):
     backbone_config: PretrainedConfig | dict[str, Any] | None = None
     reaches: tuple[float, ...] | list[float] = (3.0, 1.0)
     others: float = 1.0
-    cues: dict[str, float] = field(default_factory=dict)
+    years: float = 0.0
     max_tokens: int = 128
     quotes: Quotes = "keep"
     stored: str = "float32"
@@ -59,8 +58,8 @@ class LinkScorer(ZooModel):
     """Scores texts by the cosines of their sentences' vectors (means of tokens).
 
     The sum over the distances d of `reaches[d]` times the mean cosine of sentences that far apart,
-    of `others` times the mean cosine of all pairs, and of the weighted cues of order. `forward`
-    sees vectors and gives the score without these cues.
+    of `others` times the mean cosine of all pairs, and of `years` times whether years ascend.
+    `forward` sees vectors alone and gives the score without years.
     """
 
     config_class = LinkConfig
@@ -137,8 +136,8 @@ class LinkScorer(ZooModel):
         for some in batches_by_length([len(text) for text in numbered], 16 * TEXTS):
             padded = pad_rows([numbered[i] for i in some]).to(self.device)
             scores[some] = self(vectors, padded).float().cpu()
-        if self.config.cues:
-            scores += [weighted(text, self.config.cues) for text in sentences]
+        if self.config.years:
+            scores += self.config.years * np.array([years_ascend(text) for text in sentences])
         return scores.tolist()
 
 

@@ -7,8 +7,8 @@
 `make scorer` runs all steps. The texts are pairs of a coherent text and an incoherent copy: its
 sentences permuted (`corpora.tasks.permuted`), or one replaced by another text's
 (`corpora.tasks.intrusion`). The model is `zoo.coherence.links` around a sentence encoder with the
-most frequent word pieces of the training split. Only the weights of the cues of order are learnt,
-on the training split. Its folder holds weights of four bits.
+most frequent word pieces of the training split. Only the weight of ascending years is learnt, on
+that split. Its folder holds weights of four bits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from corpora.tasks.builder import Builder, Target
 from corpora.tasks.intrusion import Intrusion
 from corpora.tasks.permuted import Permuted
 from zoo.coherence.links import LinkConfig, LinkScorer
-from zoo.coherence.order import CUES, cues
+from zoo.coherence.order import years_ascend
 from zoo.coherence.scoring import (
     BREAKS,
     REFERENCE,
@@ -254,7 +254,7 @@ def scorer(options: argparse.Namespace) -> None:
 
 
 def ship(options: argparse.Namespace) -> None:
-    """Pack a model into a folder, with the weights of its cues, its figures and its card."""
+    """Pack a model into a folder, with the weight of years, its figures and its card."""
     made = open_dataset(str(options.texts), "pairs")
     others = {path.name: open_dataset(str(path), "pairs").splits for path in options.unseen}
     tables = {"test": [made["test"]], **{name: list(of.values()) for name, of in others.items()}}
@@ -268,8 +268,8 @@ def ship(options: argparse.Namespace) -> None:
     if read_json(folder / CONFIG)["stored"] == "float32":  # a packed model is measured again
         pack_folder(folder)
     model = LinkScorer.from_pretrained(folder)
-    model.config.cues = fitted_cues(model, made["train"].to_pylist())
-    write_json(folder / CONFIG, {**read_json(folder / CONFIG), "cues": model.config.cues})
+    model.config.years = fitted_years(model, made["train"].to_pylist())
+    write_json(folder / CONFIG, {**read_json(folder / CONFIG), "years": model.config.years})
     metrics = {name: told_apart(model, rows) for name, rows in unseen.items()}
     known = made["validation"].to_pylist()
     coherent = list({tuple(row["pos"]): None for row in known if len(row["pos"]) > 3})
@@ -293,43 +293,36 @@ def ship(options: argparse.Namespace) -> None:
             "metrics": metrics,
         },
     )
-    write_text(folder / "README.md", card_of(metrics, reference, size, model.config.cues))
+    write_text(folder / "README.md", card_of(metrics, reference, size, model.config.years))
     log.info("%s: %.1f MB", options.output, size / 1e6)
 
 
-def fitted_cues(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """The weights of the cues of order beside the score without them.
+def fitted_years(model: Any, rows: Sequence[dict[str, Any]]) -> float:
+    """The weight of ascending years beside the score without them.
 
-    Logistic regression tells which text of a pair is coherent, by the differences of the score and
-    of the cues. At most `FITTED` pairs of each kind and source; each such part counts alike.
-    A score that is no better than chance gets no cues.
+    Logistic regression tells which text of a pair is coherent, by the differences of both numbers.
+    At most `FITTED` pairs of each kind and source; each such part counts alike. A score that is no
+    better than chance gets no years.
     """
     parts: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         if len(row["pos"]) > 3:
             parts.setdefault((row["source"], row["kind"]), []).append(row)
-    chosen = {name: [some[i] for i in evenly(len(some), FITTED)] for name, some in parts.items()}
-    some = [row for part in chosen.values() for row in part]
-    each = np.concatenate([np.full(len(part), 1 / len(part)) for part in chosen.values()])
+    chosen = [[part[i] for i in evenly(len(part), FITTED)] for part in parts.values()]
+    some = [row for part in chosen for row in part]
+    each = np.concatenate([np.full(len(part), 1 / len(part)) for part in chosen])
     texts = list(dict.fromkeys(tuple(row[key]) for row in some for key in ("pos", "neg")))
     found = zip(texts, model.score(texts), strict=True)
-    values = {text: np.array([score, *cues(text)]) for text, score in found}
+    values = {text: np.array([score, years_ascend(text)]) for text, score in found}
     table = np.array([values[tuple(row["pos"])] - values[tuple(row["neg"])] for row in some])
     spread = table.std(0).clip(1e-6)
-    weights = np.tile(each * len(some) / len(parts), 2) / 2
     # Each pair counts in both directions, which leaves no intercept.
-    both = np.concatenate([table, -table]) / spread
-    right = np.repeat([1, 0], len(table))
-    learner = LogisticRegression(C=STRENGTH, fit_intercept=False, max_iter=2000)
-    learnt = learner.fit(both, right, sample_weight=weights).coef_[0] / spread
-    log.info("cues of order: %d pairs", len(some))
-    if learnt[0] <= 0:
-        log.warning("the score does not tell coherent texts: no cue is weighed beside it")
-        return {}
-    return {
-        name: round(float(weight), 4)
-        for name, weight in zip(CUES, learnt[1:] / learnt[0], strict=True)
-    }
+    both, right = np.concatenate([table, -table]) / spread, np.repeat([1, 0], len(table))
+    weights = np.tile(each * len(some) / len(chosen), 2) / 2
+    learner = LogisticRegression(C=STRENGTH, fit_intercept=False)
+    score, years = learner.fit(both, right, sample_weight=weights).coef_[0] / spread
+    log.info("years: %d pairs", len(some))
+    return round(float(years / score), 4) if score > 0 else 0.0
 
 
 def told_apart(model: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -413,9 +406,7 @@ def judged_breaks(model: Any, rows: Sequence[dict[str, Any]], least: float) -> d
     }
 
 
-def card_of(
-    metrics: dict[str, Any], reference: Reference, size: int, weights: dict[str, float]
-) -> str:
+def card_of(metrics: dict[str, Any], reference: Reference, size: int, years: float) -> str:
     """The card, from `shipped.md` with the figures."""
 
     def row(name: str, part: str, of: dict[str, Any]) -> str:
@@ -439,7 +430,7 @@ def card_of(
     return template.substitute(
         figures="\n".join(figures),
         breaks="\n".join(breaks),
-        cues="\n".join(f"| {CUES[name]} | {weight:.2f} |" for name, weight in weights.items()),
+        years=f"{years:.2f}",
         megabytes=f"{size / 1e6:.1f}",
         texts=f"{reference.texts:,}",
     )
