@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -332,3 +333,16 @@ def test_what_a_model_starts_from_counts_as_training(
         learned = [(dataset.name, of) for dataset, of in task.learned_from()]
         assert learned == [("permuted", "contrastive"), ("dissent", "all")]
         assert {d for d, _ in task.learned_from()} <= {*task.requires()}
+
+
+def test_a_build_says_that_groups_are_divided(
+    write_config: Callable[[str], Path], run_luigi: Callable, tmp_path: Path
+) -> None:
+    """Ten chapters of one book cannot be kept together."""
+    chapter = " ".join(f"The mill turned {i} times. We counted them again." for i in range(40))
+    rows = [{"id": f"c{i}", "text": chapter, "book": "mill"} for i in range(10)]
+    (tmp_path / "book.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    source = f'spec = "jsonl:{tmp_path / "book.jsonl"}"\noptions = {{ group = "book" }}\n'
+    text = f'name = "tiny"\n[[sources]]\nname = "b"\n{source}datasets = ["sp"]\n[datasets.sp]\n'
+    done = run_luigi(write_config(text), task="Divide")
+    assert "such as chapters of a book, are in several splits" in done.stderr

@@ -156,7 +156,11 @@ class Divide(StageTask):
                     hint=f"give it some there, or set {split} = 0 in [splits]",
                 )
         if divided.by == "document" and not self.prescribed:
-            log.warning("%s; docs/reference/build-file.md, [splits]", divided.reason)
+            log.warning(
+                "documents of one group, such as chapters of a book, are in several splits (%s); "
+                "see [splits] in docs/reference/build-file.md",
+                divided.reason,
+            )
         return divided.to_dict()
 
 
