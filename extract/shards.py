@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from corpora.declared import Table
-from corpora.errors import InputError
 from corpora.schemas import PAIRS, SPAN
+from corpora.store.documents import shards_of
 from corpora.store.rows import parquet_batches, write_parquet
 from extract.pairs import ORDERS, POSITIONS, Pair, PairColumns, SpanColumn
 from extract.parse import STRINGS_LIMIT, Ints, ParsedDocument, StringTable
@@ -105,7 +105,7 @@ def iter_parses(folder: Path | Sequence[Path]) -> Iterator[ParsedDocument]:
     They share one string table, a new one after `STRINGS_LIMIT` strings: memory stays bounded.
     """
     strings = StringTable()
-    for path in shard_paths(folder, "parses"):
+    for path in shards_of(folder, "parses"):
         if len(strings) > STRINGS_LIMIT:
             strings = StringTable()
         for batch in parquet_batches(path):
@@ -114,23 +114,12 @@ def iter_parses(folder: Path | Sequence[Path]) -> Iterator[ParsedDocument]:
 
 def iter_pairs(folders: Sequence[Path]) -> Iterator[Pair]:
     """The pairs of some folders, in the order in which they were written."""
-    for path in shard_paths(folders, "pairs"):
+    for path in shards_of(folders, "pairs"):
         for batch in parquet_batches(path):
             for row in batch.to_pylist():
                 for key in ("marker_spans", "s1_spans", "s2_spans"):
                     row[key] = tuple((start, end) for start, end in row[key])
                 yield Pair(**row)
-
-
-def shard_paths(folder: Path | Sequence[Path], stem: str) -> list[Path]:
-    """The shards `stem-*.parquet` in order; InputError if a folder has none."""
-    paths: list[Path] = []
-    for part in [folder] if isinstance(folder, Path) else folder:
-        shards = sorted(part.glob(f"{stem}-*.parquet"))
-        if not shards:
-            raise InputError(f"no {stem}-*.parquet in {part}; was the previous stage run?")
-        paths.extend(shards)
-    return paths
 
 
 def write_pairs(path: Path, columns: Iterable[PairColumns], facts: PairFacts) -> int:

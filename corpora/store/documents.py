@@ -146,9 +146,8 @@ def iter_documents(folder: Folders) -> Iterator[Document]:
     source's own. Raises `InputError` for a folder without shards and for a shard that cannot be
     read.
     """
-    for one in [folder] if isinstance(folder, Path) else folder:
-        for shard in shards_of(one):
-            yield from documents_in(shard)
+    for shard in shards_of(folder):
+        yield from documents_in(shard)
 
 
 def documents_in(shard: Path) -> Iterator[Document]:
@@ -177,13 +176,20 @@ class DocumentSizes:
                 yield from zip(*(column.to_pylist() for column in columns), strict=True)
 
 
-def shards_of(folder: Path) -> list[Path]:
-    """The shards of a folder; raises `InputError` if there is none."""
-    paths = sorted(folder.glob("documents-*.parquet"))
-    if not paths:
-        raise InputError(
-            "no documents-*.parquet in it", where=str(folder), hint="run the stage that writes it"
-        )
+def shards_of(folders: Folders, stem: str = "documents") -> list[Path]:
+    """The shards `STEM-NUMBER.parquet` of the folders, in the order of their numbers.
+
+    Raises `InputError` for a folder without any.
+    """
+    paths: list[Path] = []
+    for folder in [folders] if isinstance(folders, Path) else folders:
+        found = folder.glob(f"{stem}-*.parquet")
+        # Numbers have at least five digits: 100000 comes after 99999.
+        if not (shards := sorted(found, key=lambda path: (len(path.name), path.name))):
+            raise InputError(
+                f"no {stem}-*.parquet in it", where=str(folder), hint="run the stage that writes it"
+            )
+        paths += shards
     return paths
 
 

@@ -320,7 +320,7 @@ class DatasetFolder:
         if not (self.documents and names):
             return {}
         query = _DOCUMENTS.format(rows=" union ".join(names))
-        files = [str(path) for folder in self.documents for path in shards_of(folder)]
+        files = [str(path) for path in shards_of(self.documents)]
         path = self.folder / ATTRIBUTION
         number = write_parquet(path, engine.batches(query, {"files": files}), CREDITS)
         if not number:

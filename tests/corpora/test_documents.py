@@ -71,6 +71,13 @@ def test_shards_are_counted_and_read_in_order(tmp_path: Path) -> None:
     assert ids == [*(f"d{n}" for n in range(25)), "full"]
 
 
+def test_shards_beyond_five_digits_come_last(tmp_path: Path) -> None:
+    write_documents(many(20), tmp_path, docs_per_shard=10)
+    for old, new in ((1, 100_000), (0, 99_999)):
+        (tmp_path / f"documents-{old:05d}.parquet").rename(tmp_path / f"documents-{new}.parquet")
+    assert [document.id for document in iter_documents(tmp_path)] == [f"d{n}" for n in range(20)]
+
+
 def test_the_bytes_depend_on_the_documents_only(tmp_path: Path) -> None:
     def bytes_of(folder: Path) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in folder.iterdir()}

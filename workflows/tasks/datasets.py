@@ -16,7 +16,7 @@ from corpora.splits import SPLITS
 from corpora.splits.division import VERSION as DIVISION_VERSION
 from corpora.splits.division import Division, divide
 from corpora.splits.prescribed import prescribed_splits, read_table, table_hash
-from corpora.store.documents import DocumentSizes, settled_splits
+from corpora.store.documents import DocumentSizes, settled_splits, shards_of
 from corpora.store.folder import Stage
 from corpora.tasks.builder import Builder, Target
 from corpora.toml import toml_lines, toml_value
@@ -280,8 +280,8 @@ class Dataset(StageTask):
         if self.direct:
             pairs = zip(self.entries, self.own_sources, strict=True)
             return [(own.spec, {**options_of(entry), **own.options}) for entry, own in pairs]
-        shards = "pairs-*.parquet" if self.builder.reads == "pairs" else "documents-*.parquet"
-        return [path for task in self.upstream[:-1] for path in sorted(task.folder.glob(shards))]
+        stem = "pairs" if self.builder.reads == "pairs" else "documents"
+        return shards_of([task.folder for task in self.upstream[:-1]], stem)
 
     def target(self, folder: Path) -> Target:
         return Target(
