@@ -88,8 +88,8 @@ def render(
     template = resources.files("corpora").joinpath("templates", "dataset.md")
     return Template(template.read_text(encoding="utf-8")).substitute(
         front_matter=yaml(DatasetCardData(**front_matter(manifest, card)).to_dict()),
-        title=card.title,
-        summary=card.summary,
+        title=markdown(stage["title"]) or card.title,
+        summary="\n\n".join(filter(None, (markdown(stage["description"]), card.summary))),
         method=card.method,
         loading=f"load_dataset({loading})  # configurations: {', '.join(configs)}",
         fields=_table("column, meaning", card.fields.items()),
@@ -157,7 +157,7 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
     steps = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
     sizes = [f"n<{steps[0]}", *(f"{low}<n<{high}" for low, high in pairwise(steps))]
     return {
-        "pretty_name": card.title,
+        "pretty_name": line(manifest["stage"].get("title", "")) or card.title,
         "license": licence["hub"],
         **({"license_name": licence["id"].lower()} if licence["hub"] == "other" else {}),
         "language": list(manifest["languages"]),

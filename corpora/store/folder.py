@@ -54,7 +54,7 @@ class Stage:
     `upstream` maps stage names to hashes. Each of `sources` is a record with `spec` (or `kind` and
     `place`), `revision` or `sha256`, `licence`, and maybe `name`. `extraction` are the
     settings of the pairs that a dataset is made of. `command` makes it again, from the build file
-    `build` where there is one.
+    `build` where there is one. `title` and `description` stand on the card of a dataset.
     """
 
     name: str
@@ -67,6 +67,8 @@ class Stage:
     command: str = ""
     extraction: Mapping[str, Any] = field(default_factory=dict)
     build: str = ""
+    title: str = ""
+    description: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -230,6 +230,16 @@ def test_a_setting_changes_only_what_depends_on_it(
     assert before[other] != after[other]
 
 
+def test_the_title_of_a_dataset_is_for_its_card_alone(tmp_path: Path, graph: Callable) -> None:
+    one, two = tmp_path / "one.toml", tmp_path / "two.toml"
+    said = '[datasets.sp]\ntitle = "Harbours"\ndescription = "Passages of logs."'
+    one.write_text(TINY, encoding="utf-8")
+    two.write_text(TINY.replace("[datasets.sp]", said), encoding="utf-8")
+    before, after = graph(one), graph(two)
+    changed = {name for name in before if before[name] != after.get(name)}
+    assert "dataset sp" in changed and not any("dissent" in name for name in changed)
+
+
 def test_parses_depend_on_the_markers_and_their_table(
     tmp_path: Path, graph: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

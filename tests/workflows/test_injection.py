@@ -75,7 +75,8 @@ def test_hostile_texts_go_to_the_hub_and_back(server: HubServer, tmp_path: Path)
     card = Card("t", "a test", "none", {"id": "<img onerror=x>"}, "none")
     source = {"name": HOSTILE[0], "spec": f"text:{HOSTILE[2]}", "licence": "CC0-1.0"}
     source |= {"title": HOSTILE[1], "authors": [HOSTILE[6]], "description": HOSTILE[4]}
-    stage = Stage("t", 1, "0" * 16, sources=[source], build=HOSTILE[5], command="luigi\nrm")
+    said = {"title": HOSTILE[3], "description": HOSTILE[4]}
+    stage = Stage("t", 1, "0" * 16, {}, {}, [source], build=HOSTILE[5], command="luigi\nrm", **said)
 
     def built(note: str) -> Path:
         folder = tmp_path / note / "data"

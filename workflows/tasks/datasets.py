@@ -235,11 +235,14 @@ class Dataset(StageTask):
         return [record_of(source) for source in self.entries] if self.direct else []
 
     def said(self) -> dict[str, Any]:
-        return {source.name: source.about for source in self.all_sources if source.about}
+        said = {source.name: source.about for source in self.all_sources if source.about}
+        own = self.build.card_text(self.name).model_dump(exclude_defaults=True)
+        return {**said, "": own} if own else said
 
     def record(self) -> Stage:
         """The record with a build file that makes this dataset alone, with the same splits."""
-        return replace(super().record(), build=self.build_file())
+        text = self.build.card_text(self.name)
+        return replace(super().record(), build=self.build_file(), **text.model_dump())
 
     def build_file(self) -> str:
         """The tables that determine the dataset, as TOML, without paths of this machine."""
