@@ -149,10 +149,14 @@ class Judge:
         self.introduced = batch.with_child(subordinator & ~that)
         denied = batch.with_child(listed["denying"][forms])
         auxiliary, subject = batch.leftmost_child("auxiliary"), batch.leftmost_child("subject")
+        self.interrogative = batch.tagged("interrogative")
         row_asks = np.zeros(len(batch.row_doc), dtype=bool)
         row_asks[batch.row[patterns.asking[forms]]] = True
         self.asks = row_asks[batch.row]
         self.inverted = (auxiliary < subject) & (subject < len(batch))
+        by_subject = self.interrogative[np.minimum(subject, len(batch) - 1)]
+        self.told_when = adverbial & ~self.inverted & ~by_subject
+        """Adverbial clauses without the form of a question."""
         self.reported = classes["reported_clause"][label]
         unreal = listed["unreal"][forms]
         told = self.reported & (head >= 0)
@@ -162,8 +166,7 @@ class Judge:
         commands = batch.has(tokens, patterns.bits["imperative"]) & ~self.indirect[self.top]
         self.commands = commands & ~batch.has(tokens, need)
         self.whole = batch.has(tokens, need) | commands | self._finite_after_all(tokens)
-        self.interrogative = batch.tagged("interrogative")
-        self.denies = listed["denying"][forms]
+        self.denies, self.compares = listed["denying"][forms], listed["comparing"][forms]
         self.coordinating = batch.tagged("coordinating")
         self.case, self.subject = classes["case"][label], classes["plain_subject"][label]
         self.dependent = classes["dependent_clause"][label]
@@ -193,6 +196,7 @@ class Judge:
         self.opener = classes["opener"][label]
         self.operator = batch.tagged("operator")
         self.opening = batch.tagged("opening")
+        self.that, self.nominal = listed["complementizer"][forms], batch.tagged("nominal")
         self.quote = patterns.quote[forms]
         self.terminal = patterns.terminal[forms]
 
@@ -276,6 +280,7 @@ class Judge:
             # S2 of a subordinator is introduced by the marker itself.
             own = here & ~(subordinate & (number == 2))
             asks = self.asks[head] & ~self.indirect[self.top[head]]
+            asks &= ~(own & self.told_when[self.top[head]])  # "Remember when he came?"
             fragment = own & self.dependent[self.top[head]]
             opening = _ends(block, (side == number) & ~self.opener[block.token])[0]
             fragment |= here & (opening >= 0) & self._breaks_off(head, opening, last, asks)
@@ -308,8 +313,9 @@ class Judge:
         apart &= (matches.s1 >= 0) & (matches.s1 < matches.first)
         reason[apart] = REASONS.index("apart")
         before = np.maximum(matches.first - 1, 0)
-        denied = subordinate & self.denies[before] & (batch.row[before] == batch.row[matches.first])
-        reason[denied] = REASONS.index("s1_lost_word")  # "not because"
+        lost = subordinate & (batch.row[before] == batch.row[matches.first])
+        lost &= self.denies[before] | self.compares[before]  # "not because", "than if"
+        reason[lost] = REASONS.index("s1_lost_word")
         reason[mixed] = REASONS.index("speech")
         constructions = np.array([not row.pattern.standalone for row in batch.patterns.rows])
         reason[constructions[matches.row]] = REASONS.index("construction")
@@ -427,9 +433,12 @@ class Judge:
         cut = (self.operator[last] & (last == head)) | (
             (self.operator | self.opening | self.interrogative)[last] & (batch.head[last] > last)
         )
+        # Before a pronoun or determiner "that" is no demonstrative: "that we came", "that the war".
+        behind = np.minimum(first + 1, len(batch) - 1)
+        that = self.that[first] & self.nominal[behind] & (batch.row[behind] == row)
         # A subject has no preposition: "since" in "since many live there" introduces a clause.
         introduced = self.case[first] & self.subject[batch.head[first]] & ~self.free[first]
-        return dependent | cut | announces | introduced
+        return dependent | cut | announces | introduced | that
 
     def _quotes_next(self, last: Ints) -> BoolArray:
         """Whether a quotation follows in the sentence, behind a comma or colon."""
@@ -569,9 +578,9 @@ class Judge:
         classes = batch.patterns.classes
         clause = self.whole[tokens] & (self.speech[tokens] == speaker) & ~self.lost[tokens]
         clause &= ~self.introduced[tokens]
-        clause &= classes["main_clause"][label] | (
-            classes["reported_clause"][label] if speaker else False
-        )
+        # What is reported within the speech is not what was said: You must "say that it is late."
+        reported = self.reported[tokens] & ~self.indirect[tokens]
+        clause &= classes["main_clause"][label] | (reported if speaker else False)
         first = tokens.start + int(np.argmax(~classes["punctuation"][label]))
         above = int(batch.head[first])
         relative = self.interrogative[first] and (above < 0 or batch.head[above] < 0)

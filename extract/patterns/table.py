@@ -197,6 +197,8 @@ class Standalone(Table):
     """Verbs whose complement is wished for or doubted."""
     denying: Names = ()
     """Words that negate what they modify."""
+    comparing: Names = ()
+    """Words that open the standard of a comparison ("than if he leaves")."""
 
 
 class _OfLanguage(Table):
