@@ -33,6 +33,7 @@ QUOTATION = re.compile(r'[“”«»"]|\n\n')
 QUOTED = re.compile(r"[\s—–-]*[“‘«\"']")
 ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern})?$")
 SENTENCES = re.compile(r"[.!?…]\s")
+ASIDE = re.compile(r"\(.*\)\W*", re.DOTALL)
 LONGEST_SUBJECT = 8
 """Maximum number of words of a copied subject."""
 MAX_CONJUNCTS = 20
@@ -146,6 +147,7 @@ class Judge:
         lost |= correlative & opens
         self.lost = batch.with_child(lost)
         self.complement = batch.with_child(subordinator & that)
+        self.clause_before = batch.leftmost_child("adverbial_clause")
         self.introduced = batch.with_child(subordinator & ~that)
         denied = batch.with_child(listed["denying"][forms])
         auxiliary, subject = batch.leftmost_child("auxiliary"), batch.leftmost_child("subject")
@@ -167,6 +169,8 @@ class Judge:
         self.commands = commands & ~batch.has(tokens, need)
         self.whole = batch.has(tokens, need) | commands | self._finite_after_all(tokens)
         self.denies, self.compares = listed["denying"][forms], listed["comparing"][forms]
+        self.focuses, self.stated = listed["focusing"][forms], listed["asserted"][forms]
+        self.hypothetical = listed["hypothetical"][forms]
         self.coordinating = batch.tagged("coordinating")
         self.case, self.subject = classes["case"][label], classes["plain_subject"][label]
         self.dependent = classes["dependent_clause"][label]
@@ -268,6 +272,7 @@ class Judge:
         side[self.inner[block.token] & (side > 2)] -= 2
         mixed = self._mute_tags(block, side, speaker)
         self._mute_coordinators(block, side)
+        self._mute_focus(block, side)
         subordinate = batch.patterns.subordinates[matches.row]
         afterwards = self._mute_afterthought(block, side)
         questions, ends = [], []
@@ -308,6 +313,9 @@ class Judge:
         between = self._neither(block, side) & ~batch.patterns.classes["opener"][block.label]
         between &= block.token > s1_last[block.match]
         between &= block.token < matches.first[block.match]
+        supposed = (side == 2) & self.hypothetical[block.token]
+        supposed &= (subordinate & ~self.stated[matches.first])[block.match]
+        reason[block.match[supposed]] = REASONS.index("s2_lost_word")
         apart = np.zeros(len(matches), dtype=bool)
         apart[block.match[between]] = True
         apart &= (matches.s1 >= 0) & (matches.s1 < matches.first)
@@ -365,6 +373,12 @@ class Judge:
         breaks[block.match[first]] = batch.patterns.clause_break[batch.form[block.token[first] - 1]]
         side[behind & breaks[block.match]] += 2
         return refused
+
+    def _mute_focus(self, block: Block, side: Marks) -> None:
+        """Mute what focuses the subordinate clause: "he left precisely [because it rained]"."""
+        before = block.token + 1 == block.matches.first[block.match]
+        subordinate = self.batch.patterns.subordinates[block.matches.row][block.match]
+        side[(side == 1) & before & subordinate & self.focuses[block.token]] += 2
 
     def _mute_coordinators(self, block: Block, side: Marks) -> None:
         """Mute a coordinator at the start of a side: it joins the side to something else.
@@ -495,6 +509,10 @@ class Judge:
             speaker = int(self.speech[lead])
             if batch.patterns.subordinates[matches.row[i]] and self.asks[batch.offsets[row] - 1]:
                 continue  # "Is he ill? Because he looks pale", or another speaker's answer
+            if self.clause_before[matches.s2[i]] < matches.first[i]:
+                continue  # "If it rains, then we stay": the marker goes back to the condition
+            if ASIDE.fullmatch(document.text, *span):
+                continue
             if self._stands(document, span, speaker, int(row), self.speeches[number]):
                 pieces = [span]
                 if speaker:
