@@ -28,6 +28,8 @@ __all__ = ["AUDIT_FILE", "Audited", "audited", "built", "rendered", "to_json"]
 AUDIT_FILE = "audit.json"
 TRAIN = TEST = 4_000
 """Maximum numbers of rows of a configuration for fitting and for scoring."""
+FEWEST_UNITS = 10
+"""Scored documents from which an interval is printed: with fewer it would say nothing."""
 
 RULES = {
     "majority": "the most frequent label",
@@ -225,24 +227,33 @@ def rendered(found: Mapping[str, Audited]) -> str:
         parts.append(
             "Each rule is a logistic regression on its features, fitted on training rows and "
             f"scored on rows of other documents (at most {TRAIN:,} and {TEST:,} rows, "
-            "sampled with a fixed seed): accuracy in per cent with 95 % intervals. "
+            "sampled with a fixed seed). *accuracy*: rows with the right label, in per cent; "
+            "*balanced*: the mean over labels, so that each label counts alike. Intervals are at "
+            f"95 %, over documents, and are printed from {FEWEST_UNITS} scored documents on. "
+            "*chance*: always the most frequent label (accuracy), or one of the labels at random "
+            "(balanced). "
             + "; ".join(f"*{rule}*: {what}" for rule, what in RULES.items())
             + ". Released data: the same rules on files that others published."
         )
     for name, one in found.items():
         how = " (each quarter of the rows is scored once)" if one.divisions > 1 else ""
         told = f"`{name}`: {one.train:,} rows to train on, {one.test:,} scored, of {one.units:,} "
-        told += f"documents or independent rows{how}."
-        parts.append(f"`{name}`: no rule was fitted: {one.left_out}." if one.left_out else told)
+        told += f"different documents (or rows, where a row names no document){how}."
+        if not one.kind:
+            told = f"`{name}`: its labels and duplicates were counted, no rule was fitted."
+        elif one.left_out:
+            told = f"`{name}`: no rule was fitted: {one.left_out}."
+        parts.append(told)
         others = released().get(one.kind, {})
         rows = []
         for rule in one.rules:
             there = others.get(rule.rule, {}).items()
             shown = ", ".join(f"{value} ({data})" for data, value in there)
-            span = f"{rule.low} to {rule.high}"
+            span = f"{rule.low} to {rule.high}" if one.units >= FEWEST_UNITS else ""
             rows.append((rule.rule, rule.measure, rule.value, span, rule.chance, shown))
         head = ("rule", "measure", "reached", "interval", "chance", "released data")
-        parts += _table(head, "lleeel", rows)
+        width = len(head) if others else len(head) - 1
+        parts += _table(head[:width], "lleeel"[:width], [row[:width] for row in rows])
         if one.above:
             said = "".join(f"\n- {line}" for line in one.above)
             parts.append(f"**Further above chance than on released data:**\n{said}")

@@ -61,7 +61,9 @@ def render(
     reason = f": {licence['reason']}" if licence["reason"] else ""
     made_by = [f"stage `{stage['name']}`, version {stage['version']}, hash `{stage['hash']}`"]
     made_by += [f"parser `{manifest['parser']}`"] if manifest["parser"] else []
-    made_by += [f"{name} `{value}`" for name, value in stage.get("extraction", {}).items()]
+    made_by += [
+        f"{name} `{str(value)[:16]}`" for name, value in stage.get("extraction", {}).items()
+    ]
     made_by += [f"{library} {version}" for library, version in manifest["versions"].items()]
     # What the builder used, defaults included; what the stage was given, if it does not say.
     settings = manifest["details"].get("settings", stage["settings"])
@@ -121,19 +123,20 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
 
     Each configuration is described by the stage's hash: the cache of `datasets` is keyed by the
     folder's name and this metadata, so without it a second build under one name would read the
-    rows of the first.
+    rows of the first. The size is that of the default configuration, of which others are subsets;
+    without one it is that of all together.
     """
     from datasets import Features
 
     configs, licence = manifest["configs"], manifest["licence"]
-    data_files, about, rows = [], [], 0
+    data_files, about, rows = [], [], {False: 0, True: 0}
     for name, config in configs.items():
         # The splits that have rows: the others have no file, and `datasets` must not expect one.
         filled = {split: entry for split, entry in config["splits"].items() if entry["rows"]}
-        rows += sum(entry["rows"] for entry in filled.values())
+        rows[config["default"]] += sum(entry["rows"] for entry in filled.values())
         files = {
             "config_name": name,
-            "description": manifest["stage"]["hash"],
+            "description": f"discorpora build {manifest['stage']['hash']}",
             "data_files": [{"split": s, "path": f"{name}/{s}-*.parquet"} for s in filled],
         }
         data_files.append(files | ({"default": True} if config["default"] else {}))
@@ -150,6 +153,7 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
                 "dataset_size": sum(entry["bytes"] for entry in filled.values()),
             }
         )
+    size = rows[True] or rows[False]
     steps = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
     sizes = [f"n<{steps[0]}", *(f"{low}<n<{high}" for low, high in pairwise(steps))]
     return {
@@ -159,7 +163,7 @@ def front_matter(manifest: Mapping[str, Any], card: Card) -> dict[str, Any]:
         "language": list(manifest["languages"]),
         "task_categories": list(card.task_categories),
         "tags": ["discourse", "discorpora", *card.tags],
-        "size_categories": [sizes[min(max(len(str(rows)) - 3, 0), len(sizes) - 1)]],
+        "size_categories": [sizes[min(max(len(str(size)) - 3, 0), len(sizes) - 1)]],
         "configs": data_files,
         "dataset_info": about,
     }
@@ -183,18 +187,19 @@ def _labels(configs: Mapping[str, Any]) -> str:
 
 
 def _examples(configs: Mapping[str, Any]) -> str:
-    """Two rows of each configuration, with labels by their names; if there are, other ones than
-    another configuration has shown."""
+    """Two rows of each configuration with other columns than those before it, with labels by
+    their names."""
     blocks: list[str] = []
-    shown: list[dict[str, Any]] = []
+    shown: list[set[str]] = []
     for config, body in configs.items():
+        if {*body["features"]} in shown:
+            continue
+        shown.append({*body["features"]})
         rows = [row for entry in body["splits"].values() for row in entry["examples"]]
         for key, feature in body["features"].items():
             if "names" in feature:
                 rows = [{**row, key: feature["names"][row[key]]} for row in rows]
-        chosen = sorted(rows, key=lambda row: row in shown)[:EXAMPLES]
-        shown += chosen
-        texts = "\n".join(json.dumps(row, ensure_ascii=False, indent=1) for row in chosen)
+        texts = json.dumps(rows[:EXAMPLES], ensure_ascii=False, indent=1)
         blocks.append(f"`{config}`:\n\n{fenced(texts, 'json')}")
     return "\n\n".join(blocks)
 

@@ -230,6 +230,7 @@ class DatasetFolder:
                 if config in configs:
                     configs[config]["splits"][split]["distinct"] = _distinct(engine, writer)
             named = self._attribution(engine, configs)
+            self._note_few_sources(engine, configs)
             overlap = {
                 config: self._overlap(engine, config) for config in configs if self._texts[config]
             }
@@ -302,9 +303,27 @@ class DatasetFolder:
             reasons = [split] if "reason" in split else split.values()
             why = "; ".join(dict.fromkeys(one["reason"] for one in reasons))
             self.note(
-                f"Of the rows {asked} % were asked for in {', '.join(SPLITS)}; there are: "
-                f"{'; '.join(missed)}. Documents are divided whole, by their length: {why}."
+                f"Shares of the rows in {', '.join(SPLITS)}: asked for were {asked} %; there are "
+                f"{'; '.join(missed)}. All rows of a document are in one split: {why}."
             )
+
+    def _note_few_sources(self, engine: Engine, configs: Mapping[str, Any]) -> None:
+        """Name the groups (books), or documents, of an evaluation split that has only a few."""
+        config = next((name for name in configs if configs[name]["default"]), next(iter(configs)))
+        entry = configs[config]
+        column = next((name for name in ("group", "doc") if name in entry["features"]), "")
+        for split in SPLITS[1:] if column else ():
+            if not entry["splits"].get(split, {}).get("rows"):
+                continue
+            rows = parquet(self.folder / config / f"{split}-*.parquet")
+            query = f'select distinct "{column}" from {rows} order by 1 limit {audit.FEWEST_UNITS}'
+            names = [str(name) for (name,) in engine.rows(query)]
+            if len(names) < audit.FEWEST_UNITS:
+                what = "groups (books, files)" if column == "group" else "documents"
+                self.note(
+                    f"The rows of `{split}` are from only {len(names)} {what}: {', '.join(names)}. "
+                    "A score on them may not hold for other texts."
+                )
 
     def _attribution(self, engine: Engine, configs: Mapping[str, Any]) -> dict[str, Any]:
         """Write the documents of the rows that have an author or an address to their file.

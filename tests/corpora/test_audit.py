@@ -77,7 +77,7 @@ def test_a_shortcut_is_found_warned_of_and_shown(make, tmp_path, caplog):
     assert rules["majority"]["value"] == rules["surface"]["chance"] == 50.0
     assert told["train"], told["test"] == (300, 120)
     card = (folder / "README.md").read_text()
-    assert "## What rules that read nothing reach" in card
+    assert "## How far simple rules get" in card
     assert f"| surface | accuracy | {rules['surface']['value']} |" in card
     assert "**Further above chance than on released data:**" in card
     again = read(folder, tmp_path)

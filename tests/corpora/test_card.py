@@ -61,7 +61,7 @@ def test_the_metadata_are_what_the_hub_takes(card):
     assert data["license"] == "cc-by-sa-3.0" and data["language"] == ["en"]
     config = data["configs"][0]
     assert config["config_name"] == "all" and config["default"] is True
-    assert config["description"] == "12e4"  # quoted in the YAML: not the number 120000
+    assert config["description"] == "discorpora build 12e4"
     assert [file["split"] for file in config["data_files"]] == ["train", "test"]
     assert data["dataset_info"][0]["splits"][0]["num_examples"] == 2
     assert {"discourse", "testing"} <= set(data["tags"])
@@ -84,6 +84,33 @@ def test_the_size_is_a_category_of_the_hub(rows, size):
     manifest["configs"]["all"]["splits"]["train"] = {"rows": rows, "bytes": 1, "shards": []}
     manifest |= {"stage": {"hash": "0"}, "languages": ["en"], "licence": {"hub": "mit"}}
     assert front_matter(manifest, CARD)["size_categories"] == [size]
+
+
+def test_subsets_of_the_default_configuration_do_not_count_for_the_size():
+    split = {"rows": 800, "bytes": 1, "shards": []}
+    part = {"features": {}, "splits": {"train": split}}
+    configs = {name: {**part, "default": name == "all"} for name in ("all", "books8", "books5")}
+    manifest = {"configs": configs, "stage": {"hash": "0"}, "languages": ["en"]}
+    manifest["licence"] = {"hub": "mit"}
+    assert front_matter(manifest, CARD)["size_categories"] == ["n<1K"]
+
+
+def test_a_split_of_few_books_is_named(tmp_path):
+    schema = pa.schema([*SCHEMA, pa.field("group", pa.string())])
+    stage = Stage("dissent", 4, "12e4", {}, {}, [SOURCE], "embedded-1", "")
+    with staged(tmp_path / "d") as partial, DatasetFolder(partial, "d", stage, CARD) as data:
+        for split, books in (("train", 30), ("validation", 20), ("test", 2)):
+            rows = [
+                {"text": f"Row {i} of {split}.", "label": i % 2, "group": f"book-{i}"}
+                for i in range(books)
+            ]
+            data.write("all", split, rows, schema, texts=("text",))
+            data.count_licences(pa.array([SOURCE["licence"]] * books))
+        notes = data.finish("all")["notes"]
+    assert [note for note in notes if "only" in note] == [
+        "The rows of `test` are from only 2 groups (books, files): book-0, book-1. "
+        "A score on them may not hold for other texts."
+    ]
 
 
 def test_the_text_answers_the_questions_of_a_user(card):
@@ -203,4 +230,5 @@ def test_examples_differ_in_label_and_document(tmp_path):
     found = [(row["doc"], row["label"]) for row in examples]
     assert found == [("d0", 0), ("d3", 1), ("d1", 0), ("d2", 0)]
     text = (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
-    assert [text.count(f'"doc": "d{i}"') for i in range(4)] == [1, 1, 1, 1]
+    # Of configurations with the same columns the first one shows two rows.
+    assert [text.count(f'"doc": "d{i}"') for i in range(4)] == [1, 0, 0, 1]
