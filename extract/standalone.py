@@ -303,6 +303,8 @@ class Judge:
             fragment |= own & (matches.s1 >= 0) & unlike
             if number == 2:
                 lost |= own & self.introduced[head]
+                # "But, in a talk we gave, he said ...": the parse lost the clause that follows.
+                fragment |= own & (matches.s1 == PREVIOUS) & self.told_when[head]
             reason[fragment] = REASONS.index(f"s{number}_fragment")
             reason[lost] = REASONS.index(f"s{number}_lost_word")
             mixed |= here & (self.speech[head] != speaker)

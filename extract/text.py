@@ -140,7 +140,7 @@ def _finished(joined: str, stop: str) -> str:
     if first in MARKS or last in MARKS or PAIRED.search(joined):
         return _raised(_with_paired_quotes(_CITED.sub("", joined), stop))
     if not first.isupper():
-        joined = first.upper() + joined[1:]
+        joined = _raised(joined)
     return joined if last in TERMINAL else joined + stop
 
 
@@ -172,9 +172,11 @@ def _with_paired_quotes(text: str, stop: str) -> str:
 
 
 def _ends(text: str) -> bool:
-    """Whether a terminal mark ends the text, be it inside quotes or brackets."""
+    """Whether a terminal mark ends the text, also in quotes, or in brackets around all of it."""
     body = text.rstrip(CLOSERS + " ")
-    return bool(body) and body[-1] in TERMINAL
+    tail = text[len(body) :]
+    inside = text[:1] not in BRACKETS and any(mark in tail for mark in BRACKETS.values())
+    return bool(body) and body[-1] in TERMINAL and not inside
 
 
 def _strip_once(text: str) -> str:
@@ -232,7 +234,9 @@ def _goes(mark: str, before: str) -> bool:
 
 
 def _raised(text: str) -> str:
-    """The text with a capital first letter, also after a quote or bracket."""
+    """The text with a capital first letter, also after a quote; "iPhone" stays as it is."""
+    if text[1:2].isupper():
+        return text
     if text[:1].islower():
         return text[0].upper() + text[1:]
     if text and text[0] in OPENERS + EMPHASIS and len(text) > 1:
