@@ -33,6 +33,7 @@ QUOTATION = re.compile(r'[“”«»"]|\n\n')
 QUOTED = re.compile(r"[\s—–-]*[“‘«\"']")
 ENDED = re.compile(rf"[.!?…。！？][\"'”’»)\]]*(\s*{CITATIONS.pattern})?$")
 SENTENCES = re.compile(r"[.!?…]\s")
+ASIDE = re.compile(r"\(.*\)\W*", re.DOTALL)
 LONGEST_SUBJECT = 8
 """Maximum number of words of a copied subject."""
 MAX_CONJUNCTS = 20
@@ -146,13 +147,18 @@ class Judge:
         lost |= correlative & opens
         self.lost = batch.with_child(lost)
         self.complement = batch.with_child(subordinator & that)
+        self.clause_before = batch.leftmost_child("adverbial_clause")
         self.introduced = batch.with_child(subordinator & ~that)
         denied = batch.with_child(listed["denying"][forms])
         auxiliary, subject = batch.leftmost_child("auxiliary"), batch.leftmost_child("subject")
+        self.interrogative = batch.tagged("interrogative")
         row_asks = np.zeros(len(batch.row_doc), dtype=bool)
         row_asks[batch.row[patterns.asking[forms]]] = True
         self.asks = row_asks[batch.row]
         self.inverted = (auxiliary < subject) & (subject < len(batch))
+        by_subject = self.interrogative[np.minimum(subject, len(batch) - 1)]
+        self.told_when = adverbial & ~self.inverted & ~by_subject
+        """Adverbial clauses without the form of a question."""
         self.reported = classes["reported_clause"][label]
         unreal = listed["unreal"][forms]
         told = self.reported & (head >= 0)
@@ -162,8 +168,9 @@ class Judge:
         commands = batch.has(tokens, patterns.bits["imperative"]) & ~self.indirect[self.top]
         self.commands = commands & ~batch.has(tokens, need)
         self.whole = batch.has(tokens, need) | commands | self._finite_after_all(tokens)
-        self.interrogative = batch.tagged("interrogative")
-        self.denies = listed["denying"][forms]
+        self.denies, self.compares = listed["denying"][forms], listed["comparing"][forms]
+        self.focuses, self.stated = listed["focusing"][forms], listed["asserted"][forms]
+        self.hypothetical = listed["hypothetical"][forms]
         self.coordinating = batch.tagged("coordinating")
         self.case, self.subject = classes["case"][label], classes["plain_subject"][label]
         self.dependent = classes["dependent_clause"][label]
@@ -193,6 +200,7 @@ class Judge:
         self.opener = classes["opener"][label]
         self.operator = batch.tagged("operator")
         self.opening = batch.tagged("opening")
+        self.that, self.nominal = listed["complementizer"][forms], batch.tagged("nominal")
         self.quote = patterns.quote[forms]
         self.terminal = patterns.terminal[forms]
 
@@ -264,6 +272,7 @@ class Judge:
         side[self.inner[block.token] & (side > 2)] -= 2
         mixed = self._mute_tags(block, side, speaker)
         self._mute_coordinators(block, side)
+        self._mute_focus(block, side)
         subordinate = batch.patterns.subordinates[matches.row]
         afterwards = self._mute_afterthought(block, side)
         questions, ends = [], []
@@ -276,6 +285,7 @@ class Judge:
             # S2 of a subordinator is introduced by the marker itself.
             own = here & ~(subordinate & (number == 2))
             asks = self.asks[head] & ~self.indirect[self.top[head]]
+            asks &= ~(own & self.told_when[self.top[head]])  # "Remember when he came?"
             fragment = own & self.dependent[self.top[head]]
             opening = _ends(block, (side == number) & ~self.opener[block.token])[0]
             fragment |= here & (opening >= 0) & self._breaks_off(head, opening, last, asks)
@@ -293,6 +303,8 @@ class Judge:
             fragment |= own & (matches.s1 >= 0) & unlike
             if number == 2:
                 lost |= own & self.introduced[head]
+                # "But, in a talk we gave, he said ...": the parse lost the clause that follows.
+                fragment |= own & (matches.s1 == PREVIOUS) & self.told_when[head]
             reason[fragment] = REASONS.index(f"s{number}_fragment")
             reason[lost] = REASONS.index(f"s{number}_lost_word")
             mixed |= here & (self.speech[head] != speaker)
@@ -303,13 +315,17 @@ class Judge:
         between = self._neither(block, side) & ~batch.patterns.classes["opener"][block.label]
         between &= block.token > s1_last[block.match]
         between &= block.token < matches.first[block.match]
+        supposed = (side == 2) & self.hypothetical[block.token]
+        supposed &= (subordinate & ~self.stated[matches.first])[block.match]
+        reason[block.match[supposed]] = REASONS.index("s2_lost_word")
         apart = np.zeros(len(matches), dtype=bool)
         apart[block.match[between]] = True
         apart &= (matches.s1 >= 0) & (matches.s1 < matches.first)
         reason[apart] = REASONS.index("apart")
         before = np.maximum(matches.first - 1, 0)
-        denied = subordinate & self.denies[before] & (batch.row[before] == batch.row[matches.first])
-        reason[denied] = REASONS.index("s1_lost_word")  # "not because"
+        lost = subordinate & (batch.row[before] == batch.row[matches.first])
+        lost &= self.denies[before] | self.compares[before]  # "not because", "than if"
+        reason[lost] = REASONS.index("s1_lost_word")
         reason[mixed] = REASONS.index("speech")
         constructions = np.array([not row.pattern.standalone for row in batch.patterns.rows])
         reason[constructions[matches.row]] = REASONS.index("construction")
@@ -359,6 +375,12 @@ class Judge:
         breaks[block.match[first]] = batch.patterns.clause_break[batch.form[block.token[first] - 1]]
         side[behind & breaks[block.match]] += 2
         return refused
+
+    def _mute_focus(self, block: Block, side: Marks) -> None:
+        """Mute what focuses the subordinate clause: "he left precisely [because it rained]"."""
+        before = block.token + 1 == block.matches.first[block.match]
+        subordinate = self.batch.patterns.subordinates[block.matches.row][block.match]
+        side[(side == 1) & before & subordinate & self.focuses[block.token]] += 2
 
     def _mute_coordinators(self, block: Block, side: Marks) -> None:
         """Mute a coordinator at the start of a side: it joins the side to something else.
@@ -427,9 +449,12 @@ class Judge:
         cut = (self.operator[last] & (last == head)) | (
             (self.operator | self.opening | self.interrogative)[last] & (batch.head[last] > last)
         )
+        # Before a pronoun or determiner "that" is no demonstrative: "that we came", "that the war".
+        behind = np.minimum(first + 1, len(batch) - 1)
+        that = self.that[first] & self.nominal[behind] & (batch.row[behind] == row)
         # A subject has no preposition: "since" in "since many live there" introduces a clause.
         introduced = self.case[first] & self.subject[batch.head[first]] & ~self.free[first]
-        return dependent | cut | announces | introduced
+        return dependent | cut | announces | introduced | that
 
     def _quotes_next(self, last: Ints) -> BoolArray:
         """Whether a quotation follows in the sentence, behind a comma or colon."""
@@ -486,6 +511,10 @@ class Judge:
             speaker = int(self.speech[lead])
             if batch.patterns.subordinates[matches.row[i]] and self.asks[batch.offsets[row] - 1]:
                 continue  # "Is he ill? Because he looks pale", or another speaker's answer
+            if self.clause_before[matches.s2[i]] < matches.first[i]:
+                continue  # "If it rains, then we stay": the marker goes back to the condition
+            if ASIDE.fullmatch(document.text, *span):
+                continue
             if self._stands(document, span, speaker, int(row), self.speeches[number]):
                 pieces = [span]
                 if speaker:
@@ -569,9 +598,9 @@ class Judge:
         classes = batch.patterns.classes
         clause = self.whole[tokens] & (self.speech[tokens] == speaker) & ~self.lost[tokens]
         clause &= ~self.introduced[tokens]
-        clause &= classes["main_clause"][label] | (
-            classes["reported_clause"][label] if speaker else False
-        )
+        # What is reported within the speech is not what was said: You must "say that it is late."
+        reported = self.reported[tokens] & ~self.indirect[tokens]
+        clause &= classes["main_clause"][label] | (reported if speaker else False)
         first = tokens.start + int(np.argmax(~classes["punctuation"][label]))
         above = int(batch.head[first])
         relative = self.interrogative[first] and (above < 0 or batch.head[above] < 0)

@@ -23,6 +23,8 @@ EMPHASIS = "_"
 CLOSING = ",.;:!?)]"
 """What follows a closing quote."""
 MARKS = frozenset(OPENERS + CLOSERS + EMPHASIS)
+NUMBERED = re.compile(r"\(?\d{1,2}[.)]\s+(?=\w)")
+"""The number of an item of a list, in front of its text."""
 SEPARATORS = " ,;:—–"
 PARTNERS = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«"}
 QUOTES = {"“": "”", "«": "»", '"': '"'}
@@ -31,6 +33,7 @@ BRACKETS = {"(": ")", "[": "]", "{": "}"}
 PAIRED = re.compile(r'["“”«»()\[\]{}]')
 TAGGED = re.compile(r"[,;—–-]+[”\"»]")
 INTERJECTED = re.compile(r"[,;].*\w\s*")
+ENCLOSED = re.compile(r"\s*,.*,\s*", re.DOTALL)
 SINGLE_CLOSED = re.compile(r"’(?!\w)")
 _CITED = re.compile(rf"(?:(?<=[.!?…\"'”’])|[,;])\s*{CITATIONS.pattern}$")
 _EMPTY = re.compile(r"“[\s,;:—–]*”[\s,;:—–]*|«[\s,;:—–]*»[\s,;:—–]*")
@@ -46,21 +49,28 @@ def texts_of(batch: Batch, doc: Ints, column: SpanColumn, text: str, asks: BoolA
     question = QUESTIONS.get(table.stop, "?")
     stops = [question if asking else table.stop for asking in asks.tolist()]
     sources = [document.text for document in batch.documents]
+    sizes = [len(parse.head) for parse in batch.parses]
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
     if text == "tokenised":
-        sizes = [len(parse.head) for parse in batch.parses]
-        bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
         return [
             tokenised(list(_forms(batch, sources[d], bounds[d], bounds[d + 1], spans)), stop)
             for d, spans, stop in zip(doc.tolist(), column.lists(), stops, strict=True)
         ]
     blank = " " if table.spaces else ""
     start, end = column.start.tolist(), column.end.tolist()
+    clausal = batch.labelled("subject") | batch.tagged("verb")
+    clausal |= batch.labelled("subordinator") | batch.tagged("coordinating")
     texts: list[str] = []
     rows = zip(doc.tolist(), pairwise(column.offsets.tolist()), stops, strict=True)
     for d, (a, b), stop in rows:
         # Most rows have one span, which needs no object.
         spans = list(zip(start[a:b], end[a:b], strict=True)) if b > a + 1 else ()
-        joined = _joined(sources[d], spans, blank) if spans else sources[d][start[a] : end[a]]
+        if spans:
+            here = slice(bounds[d], bounds[d + 1])
+            clause = batch.start[here][clausal[here]]
+            joined = _joined(sources[d], spans, blank, clause)
+        else:
+            joined = sources[d][start[a] : end[a]]
         texts.append(_finished(joined, stop))
     return texts
 
@@ -95,20 +105,26 @@ def tokenised(forms: Sequence[str], stop: str = ".") -> str:
     return text if _ends(text) else f"{text} {stop}"
 
 
-def _joined(text: str, spans: Sequence[Span], blank: str) -> str:
+def _joined(text: str, spans: Sequence[Span], blank: str, clause: Ints | None = None) -> str:
     """The parts joined by spaces, without one before a closing mark; quotes stay closed.
 
     The marker and commas between parts are left out, which could also remove a closing quote: in
     "“Well, then,” said he" the parts are "“Well" and "said he". A comma stays after a first word
-    ("Yes, [but] it might") and where a quotation breaks off ("Sir,” he said, “I").
+    ("Yes, [but] it might"), where a quotation breaks off ("Sir,” he said, “I"), and behind
+    a phrase that opens the clause ("For example, [if you ask,] he will go"). `clause` are the
+    starts of subjects, verbs and conjunctions, which such a phrase does not have.
     """
-    joined = text[slice(*spans[0])]
+    joined, begin = text[slice(*spans[0])], spans[0][0]
     for (_, end), (start, stop) in pairwise(spans):
         gap = text[end:start]
         closed = _CLOSED.search(gap)
+        # Behind what opens a clause, or breaks off, the comma stays.
+        keeps = TAGGED.match(gap) or (" " not in joined and INTERJECTED.fullmatch(gap))
+        if clause is not None and ENCLOSED.fullmatch(gap):
+            keeps = keeps or not ((begin <= clause) & (clause < end)).any()
         if closed and joined.count(PARTNERS[closed[1]]) > joined.count(closed[1]):
             joined += closed[0]
-        elif TAGGED.match(gap) or (" " not in joined and INTERJECTED.fullmatch(gap)):
+        elif keeps:
             joined += ","
         part = text[start:stop]
         joined += part if part[:1] in TERMINAL else blank + part
@@ -118,11 +134,13 @@ def _joined(text: str, spans: Sequence[Span], blank: str) -> str:
 def _finished(joined: str, stop: str) -> str:
     if "  " in joined or not joined.isprintable():
         joined = " ".join(joined.split()) or stop
+    if item := NUMBERED.match(joined):
+        joined = joined[item.end() :]
     first, last = joined[0], joined[-1]
     if first in MARKS or last in MARKS or PAIRED.search(joined):
         return _raised(_with_paired_quotes(_CITED.sub("", joined), stop))
     if not first.isupper():
-        joined = first.upper() + joined[1:]
+        joined = _raised(joined)
     return joined if last in TERMINAL else joined + stop
 
 
@@ -154,9 +172,11 @@ def _with_paired_quotes(text: str, stop: str) -> str:
 
 
 def _ends(text: str) -> bool:
-    """Whether a terminal mark ends the text, be it inside quotes or brackets."""
+    """Whether a terminal mark ends the text, also in quotes, or in brackets around all of it."""
     body = text.rstrip(CLOSERS + " ")
-    return bool(body) and body[-1] in TERMINAL
+    tail = text[len(body) :]
+    inside = text[:1] not in BRACKETS and any(mark in tail for mark in BRACKETS.values())
+    return bool(body) and body[-1] in TERMINAL and not inside
 
 
 def _strip_once(text: str) -> str:
@@ -214,7 +234,9 @@ def _goes(mark: str, before: str) -> bool:
 
 
 def _raised(text: str) -> str:
-    """The text with a capital first letter, also after a quote or bracket."""
+    """The text with a capital first letter, also after a quote; "iPhone" stays as it is."""
+    if text[1:2].isupper():
+        return text
     if text[:1].islower():
         return text[0].upper() + text[1:]
     if text and text[0] in OPENERS + EMPHASIS and len(text) > 1:

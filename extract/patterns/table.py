@@ -197,6 +197,12 @@ class Standalone(Table):
     """Verbs whose complement is wished for or doubted."""
     denying: Names = ()
     """Words that negate what they modify."""
+    focusing: Names = ()
+    """Words that stress the subordinate clause behind them ("precisely because")."""
+    hypothetical: Names = ()
+    """Words that mean something else, or nothing, outside a clause that is not asserted."""
+    comparing: Names = ()
+    """Words that open the standard of a comparison ("than if he leaves")."""
 
 
 class _OfLanguage(Table):

@@ -56,6 +56,23 @@ STAYED = "We/P/nsubj/2 stayed/V!/root/0"
             f"{STAYED} not/PART/advmod/6 because/SCONJ/mark/6 it/P/nsubj/6 rained/V!/advcl/2",
             "s1_lost_word",
         ),
+        # "than if": the text compares, and does not say what S1 would say alone.
+        (
+            "We/P/nsubj/3 are/X!/cop/3 better/A/root/0 than/SCONJ/mark/7 if/SCONJ/mark/7 "
+            "he/P/nsubj/7 sings/V!/advcl/3",
+            "s1_lost_word",
+        ),
+        # "that she left" is no demonstrative, whatever the parser took it for.
+        (
+            f"{STAYED} and/CCONJ/cc/6 that/P/obj/6 she/P=PRP/nsubj/6 left/V!/conj/2",
+            "s2_fragment",
+        ),
+        # What is remembered is not asked: "Remember when he slept because it rained?"
+        (
+            "Remember/V/root/0 when/R=WRB/advmod/4 he/P/nsubj/4 slept/V!/advcl/1 "
+            "because/SCONJ/mark/7 it/P/nsubj/7 rained/V!/advcl/4 ?/?/punct/1",
+            "s1_fragment",
+        ),
         # "a place which he left, but critics say is a camp": the relative word is lost.
         (
             f"{STAYED} but/CCONJ/cc/5 critics/N/nsubj/5 say/V!/conj/2 is/X!/cop/8 a/DET/det/8 "
@@ -283,6 +300,26 @@ def test_the_sentence_before_is_a_whole_statement() -> None:
     extractor = Extractor("gold", on_reject=lambda reject: reasons.append(reject.reason))
     assert list(extractor.pairs([before])) == []
     assert reasons == ["previous"]
+
+
+def test_what_is_reported_within_a_speech_is_no_sentence_before() -> None:
+    found, _ = extracted(
+        "We/P/nsubj/2 must/V!/root/0 “/PUNCT/punct/4 say/V/xcomp/2 he/P/nsubj/6 sleeps/V!/ccomp/4 "
+        "./PUNCT/punct/2",
+        "But/CCONJ/cc/3 we/P/nsubj/3 stayed/V!/root/0 ”/PUNCT/punct/3 ./PUNCT/punct/3",
+    )
+    assert not found
+
+
+def test_a_comma_stays_behind_what_opens_a_clause() -> None:
+    tree = "{}/R/advmod/9 ,/PUNCT/punct/9 when/SCONJ/mark/5 it/P/nsubj/5 rained/V!/advcl/9 "
+    tree += ",/PUNCT/punct/9 {}/P/nsubj/9 soon/R/advmod/9 left/V!/root/0"
+    assert [pair.s1 for pair in extracted(tree.format("Later", "we"))[0]] == [
+        "Later, we soon left."
+    ]
+    tree = "We/P/nsubj/8 ,/PUNCT/punct/8 when/SCONJ/mark/5 it/P/nsubj/5 rained/V!/advcl/8 "
+    tree += ",/PUNCT/punct/8 soon/R/advmod/8 left/V!/root/0"
+    assert [pair.s1 for pair in extracted(tree)[0]] == ["We soon left."]
 
 
 def test_a_question_keeps_its_mark_on_both_sides() -> None:

@@ -111,7 +111,7 @@ def extract(
     ] = "own",
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="The lowest confidence of a pair. [default: .65; in the mode recall 0]"),
+        typer.Option(help="The lowest confidence of a pair. [default: .75; in the mode recall 0]"),
     ] = None,
     text: Annotated[
         str, typer.Option(help="S1 and S2 as written, or tokenised: written or tokenised.")
