@@ -1,6 +1,9 @@
-"""The tables of settings in docs/reference/datasets.md, made from the builders' declarations.
+"""The tables of settings in docs/reference, made from the declarations of builders and recipes.
 
-python docs/settings.py        # writes the tables between `<!-- settings: BUILDERS -->` marks
+python docs/settings.py        # writes the tables between `<!-- settings: NAMES -->` marks
+
+NAMES are builders (`sp, bso`), shipped recipes (`conpono/full, conpono/small`), or the class of
+`zoo.declared` with settings that recipes share (`StepRecipe`).
 """
 
 from __future__ import annotations
@@ -8,15 +11,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic.fields import FieldInfo
 
 from corpora.tasks import BUILDERS
+from zoo import declared
+from zoo.presets import read_preset
 
-PAGE = Path(__file__).parent / "reference" / "datasets.md"
-MARKED = re.compile(r"(<!-- settings: ([\w, ]+) -->\n\n)(?:\|.*\n)*")
+FOLDER = Path(__file__).parent / "reference"
+MARKED = re.compile(r"(<!-- settings: ([\w/, ]+) -->\n\n)(?:\|.*\n)*")
+SHARED = (declared.Recipe, declared.StepRecipe, declared.BackboneRecipe)
+"""Their settings have a table each; a recipe's table has them only where it changes them."""
 LONGEST_LIST = 5
 """A longer list is described by its length."""
+
+Fields = Mapping[str, FieldInfo]
+Values = Mapping[str, Any]
+
+
+def pages() -> list[Path]:
+    """The pages with tables of settings."""
+    return [page for page in sorted(FOLDER.glob("*.md")) if MARKED.search(page.read_text("utf-8"))]
 
 
 def written(text: str) -> str:
@@ -25,14 +41,17 @@ def written(text: str) -> str:
 
 
 def table(names: Sequence[str]) -> str:
-    """The settings of builders that share most of them; a column of defaults for each.
+    """The settings of builders or recipes that share most of them; a column of values for each.
 
     Neighbours with one meaning (the shares of the splits) share a row.
     """
-    fields = [BUILDERS.find(name).model_fields for name in names]
+    tables = [settings_of(name) for name in names]
+    hidden = _unchanged(tables) if "/" in names[0] else set()
     merged: list[tuple[list[str], str]] = []
-    for key in dict.fromkeys(key for some in fields for key in some):
-        meaning = " ".join(next(f[key].description or "" for f in fields if key in f).split())
+    for key in dict.fromkeys(key for fields, _ in tables for key in fields):
+        if key in hidden:
+            continue
+        meaning = next(_meaning(fields[key]) for fields, _ in tables if key in fields)
         if merged and merged[-1][1] == meaning:
             merged[-1][0].append(key)
         else:
@@ -41,23 +60,68 @@ def table(names: Sequence[str]) -> str:
     lines = [f"| setting | {' | '.join(heads)} | |", "|---" * (len(names) + 2) + "|"]
     for keys, meaning in merged:
         shown = ", ".join(f"`{key}`" for key in keys)
-        values = [", ".join(default(some, key) for key in keys if key in some) for some in fields]
+        values = [", ".join(_cell(own[key]) for key in keys if key in own) for _, own in tables]
         lines.append(f"| {shown} | {' | '.join(values)} | {meaning.replace('|', '&#124;')} |")
     return "\n".join(lines) + "\n"
 
 
-def default(fields: Mapping[str, FieldInfo], key: str) -> str:
-    """A setting's default as a build file has it."""
-    value = fields[key].get_default(call_default_factory=True)
+def settings_of(name: str) -> tuple[Fields, Values]:
+    """The fields of a builder, recipe or shared class, and the value of each field."""
+    if "/" in name:
+        preset = read_preset(name)
+        fields = preset.kind.model_fields
+        return fields, {**_defaults(fields), **preset.settings}
+    if name in {kind.__name__ for kind in SHARED}:
+        kind = getattr(declared, name)
+        above = [base.model_fields for base in SHARED[: SHARED.index(kind)]]
+        fields = {k: f for k, f in kind.model_fields.items() if not any(k in a for a in above)}
+        return fields, _defaults(fields)
+    fields = BUILDERS.find(name).model_fields
+    return fields, _defaults(fields)
+
+
+def _defaults(fields: Fields) -> dict[str, Any]:
+    return {
+        key: None if field.is_required() else field.get_default(call_default_factory=True)
+        for key, field in fields.items()
+    }
+
+
+def _unchanged(recipes: Sequence[tuple[Fields, Values]]) -> set[str]:
+    """The shared settings that none of these recipes changes."""
+    shared = SHARED[-1].model_fields
+    return {
+        key
+        for key, value in _defaults(shared).items()
+        if all(
+            key not in fields or (own[key], _meaning(fields[key])) == (value, _meaning(shared[key]))
+            for fields, own in recipes
+        )
+    }
+
+
+def _meaning(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split())
+
+
+def _cell(value: Any) -> str:
+    """A value as a build file has it."""
+    if value is None:
+        return "required"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, str):
         return f"`{value}`" if value else "empty"
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
+        if not value:
+            return "empty"
         few = len(value) <= LONGEST_LIST
         return ", ".join(f"`{one}`" for one in value) if few else f"{len(value)} markers"
-    return f"{value:g}" if isinstance(value, float) else f"{value:,}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"`{key} = {one}`" for key, one in value.items()) or "empty"
+    return f"{value:,.12g}" if isinstance(value, float) else f"{value:,}"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in pages():
+        page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -53,7 +53,7 @@ class Conpono(BackboneRecipe):
     objective: Literal["conpono", "bso"] = "conpono"
     """The task: find the target among its candidates, or tell whether a pair is swapped."""
     encoder: Literal["full", "isolated", "uni"] = "full"
-    """Whether anchor and target are encoded together or separately (CONPONO, section 4)."""
+    """Whether anchor and target are encoded together or separately (section 2.1)."""
     k: Positive = 2
     """Maximum distance K of a target, in both directions."""
     targets: Count = 4
